@@ -1,0 +1,23 @@
+# Warnings and sanitizers as INTERFACE targets: they apply to our own code only.
+
+add_library(tidemark_warnings INTERFACE)
+target_compile_options(tidemark_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-align -Wformat=2 -Wundef
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>)
+if(TIDEMARK_WERROR)
+  target_compile_options(tidemark_warnings INTERFACE -Werror)
+endif()
+
+add_library(tidemark_sanitizers INTERFACE)
+if(TIDEMARK_SANITIZE)
+  list(JOIN TIDEMARK_SANITIZE "," sanitizers)
+  target_compile_options(tidemark_sanitizers INTERFACE
+    -fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(tidemark_sanitizers INTERFACE -fsanitize=${sanitizers})
+endif()
+
+find_program(TIDEMARK_CCACHE ccache)
+if(TIDEMARK_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${TIDEMARK_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TIDEMARK_CCACHE})
+endif()

@@ -1,0 +1,82 @@
+# Targets with ranks. A library may depend on lower ranks only; a wrong dependency stops the
+# configuration. The ranks of DESIGN: 0 common, wire; 1 recording, monitor, tracker, ...; 2 tui;
+# 3 programs.
+
+define_property(TARGET PROPERTY TIDEMARK_RANK
+                BRIEF_DOCS "layer of a target" FULL_DOCS "0 base, 1 module, 2 view, 3 program")
+
+function(tidemark_check_ranks name rank)
+  foreach(dep IN LISTS ARGN)
+    if(NOT TARGET ${dep})
+      continue()  # a plain library name such as dl
+    endif()
+    get_target_property(dep_rank ${dep} TIDEMARK_RANK)
+    if(dep_rank MATCHES "^[0-9]+$" AND NOT dep_rank LESS rank)
+      message(FATAL_ERROR "${name} (rank ${rank}) may not depend on ${dep} (rank ${dep_rank}): "
+                          "dependencies point to lower ranks only")
+    endif()
+  endforeach()
+endfunction()
+
+function(tidemark_setup_target name rank)
+  set_property(TARGET ${name} PROPERTY TIDEMARK_RANK ${rank})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE tidemark_warnings tidemark_sanitizers)
+endfunction()
+
+# tidemark_add_library(NAME RANK n SOURCES ... [DEPS public...] [PRIVATE_DEPS private...])
+function(tidemark_add_library name)
+  cmake_parse_arguments(ARG "" "RANK" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  tidemark_check_ranks(${name} ${ARG_RANK} ${ARG_DEPS} ${ARG_PRIVATE_DEPS})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  tidemark_setup_target(${name} ${ARG_RANK})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
+endfunction()
+
+# tidemark_add_program(NAME RANK n SOURCES ... DEPS ...)
+function(tidemark_add_program name)
+  cmake_parse_arguments(ARG "" "RANK" "SOURCES;DEPS" ${ARGN})
+  tidemark_check_ranks(${name} ${ARG_RANK} ${ARG_DEPS})
+  add_executable(${name} ${ARG_SOURCES})
+  tidemark_setup_target(${name} ${ARG_RANK})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+endfunction()
+
+add_custom_target(tidemark_unit_tests)  # what the sanitizer presets build
+
+# tidemark_add_test(NAME LABEL unit|integration|stress|... SOURCES ... DEPS ... [TIMEOUT s]
+#                   [NEEDS targets that the tests run])
+# One GoogleTest program; each of its tests becomes a ctest test with the label and a timeout.
+function(tidemark_add_test name)
+  cmake_parse_arguments(ARG "SERIAL" "LABEL;TIMEOUT" "SOURCES;DEPS;NEEDS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 30)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock_main tidemark_warnings
+                                        tidemark_sanitizers)
+  target_compile_definitions(${name} PRIVATE
+    TIDEMARK_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TIDEMARK_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  if(ARG_NEEDS)
+    add_dependencies(${name} ${ARG_NEEDS})
+  endif()
+  if(ARG_LABEL STREQUAL "unit")
+    add_dependencies(tidemark_unit_tests ${name})
+  endif()
+  set(properties LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_SERIAL)
+    list(APPEND properties RUN_SERIAL TRUE)
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
+endfunction()
+
+# tidemark_add_victim(NAME SOURCE ...): a small program that tests watch or run.
+function(tidemark_add_victim name)
+  add_executable(${name} ${ARGN})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+                                           ${PROJECT_BINARY_DIR}/tests/programs)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE tidemark_warnings Threads::Threads)
+endfunction()

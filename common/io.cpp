@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/io.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tidemark {
+namespace {
+
+int real_openat(int dir, const char* path, int flags, unsigned mode) {
+  return ::openat(dir, path, flags | O_CLOEXEC, mode);
+}
+
+constexpr Syscalls kRealSyscalls{&real_openat, &::read, &::pread, &::write};
+
+// The one replaceable seam between us and the kernel; see replace_syscalls().
+Syscalls g_syscalls = kRealSyscalls;  // NOLINT(readability-identifier-naming)
+
+Errc code_of(int sys_errno) {
+  switch (sys_errno) {
+    case ENOENT:
+    case ENOTDIR:
+      return Errc::kNotFound;
+    case ESRCH:
+      return Errc::kGone;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return Errc::kPermission;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return Errc::kNoSpace;
+    case ENOSYS:
+    case EOPNOTSUPP:
+      return Errc::kUnsupported;
+    default:
+      return Errc::kIo;
+  }
+}
+
+}  // namespace
+
+Error system_error(std::string what, int sys_errno) {
+  what += ": ";
+  what += std::strerror(sys_errno);  // NOLINT(concurrency-mt-unsafe): glibc's is thread-safe
+  return Error{code_of(sys_errno), std::move(what), sys_errno};
+}
+
+Syscalls replace_syscalls(const Syscalls& table) { return std::exchange(g_syscalls, table); }
+
+Result<Fd> open_file(const std::string& path, int flags, unsigned mode) {
+  return open_at(AT_FDCWD, path, flags, mode);
+}
+
+Result<Fd> open_at(int dir, const std::string& path, int flags, unsigned mode) {
+  int fd = -1;
+  do {
+    fd = g_syscalls.openat(dir, path.c_str(), flags, mode);
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0) {
+    const int error = errno;
+    return system_error(fmt::format("cannot open {}", path), error);
+  }
+  return Fd(fd);
+}
+
+Result<std::size_t> pread_full(int fd, std::span<char> buffer, off_t offset) {
+  std::size_t done = 0;
+  while (done < buffer.size()) {
+    const ssize_t n = g_syscalls.pread(fd, buffer.data() + done, buffer.size() - done,
+                                       offset + static_cast<off_t>(done));
+    if (n < 0 && errno == EINTR) {
+      continue;
+    }
+    if (n < 0) {
+      return system_error("cannot read", errno);
+    }
+    if (n == 0) {
+      break;
+    }
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
+}
+
+Result<std::string> read_to_end(int fd, std::size_t limit_bytes) {
+  std::string text;
+  std::size_t size = 0;
+  while (true) {
+    if (size == text.size()) {
+      text.resize(text.empty() ? 4096 : text.size() * 2);
+    }
+    const ssize_t n = g_syscalls.read(fd, text.data() + size, text.size() - size);
+    if (n < 0 && errno == EINTR) {
+      continue;
+    }
+    if (n < 0) {
+      return system_error("cannot read", errno);
+    }
+    if (n == 0) {
+      break;
+    }
+    size += static_cast<std::size_t>(n);
+    if (size > limit_bytes) {
+      return Error{Errc::kMalformed, fmt::format("larger than {} bytes", limit_bytes)};
+    }
+  }
+  text.resize(size);
+  return text;
+}
+
+Result<std::string> read_file(const std::string& path, std::size_t limit_bytes) {
+  return read_file_at(AT_FDCWD, path, limit_bytes);
+}
+
+Result<std::string> read_file_at(int dir, const std::string& path, std::size_t limit_bytes) {
+  auto fd = open_at(dir, path, O_RDONLY);
+  if (!fd) {
+    return fd.error();
+  }
+  auto text = read_to_end(fd->get(), limit_bytes);
+  if (!text) {
+    Error error = text.error();
+    error.what = fmt::format("{}: {}", path, error.what);
+    return error;
+  }
+  return text;
+}
+
+Status write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = g_syscalls.write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) {
+      continue;
+    }
+    if (n < 0) {
+      return system_error("cannot write", errno);
+    }
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return ok();
+}
+
+}  // namespace tidemark

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/fd.h"
+#include "common/result.h"
+
+namespace tidemark {
+
+// The system calls below, replaceable so that tests can inject EINTR, short counts, ENOSPC, ...
+struct Syscalls {
+  int (*openat)(int dir, const char* path, int flags, unsigned mode);
+  ssize_t (*read)(int fd, void* buffer, std::size_t size);
+  ssize_t (*pread)(int fd, void* buffer, std::size_t size, off_t offset);
+  ssize_t (*write)(int fd, const void* buffer, std::size_t size);
+};
+
+// Swaps the table; returns the previous one. Tests only; not thread-safe.
+Syscalls replace_syscalls(const Syscalls& table);
+
+// open(2)/openat(2) with O_CLOEXEC; retries EINTR. The error names the path.
+Result<Fd> open_file(const std::string& path, int flags, unsigned mode = 0);
+Result<Fd> open_at(int dir, const std::string& path, int flags, unsigned mode = 0);
+
+// Reads from `offset` until the buffer is full or the file ends; loops on EINTR and short counts.
+Result<std::size_t> pread_full(int fd, std::span<char> buffer, off_t offset = 0);
+
+// Reads a whole file, of which /proc does not tell the size. More than `limit_bytes` is an error.
+Result<std::string> read_file(const std::string& path, std::size_t limit_bytes = 16U << 20U);
+Result<std::string> read_file_at(int dir, const std::string& path,
+                                 std::size_t limit_bytes = 16U << 20U);
+// The same on an open descriptor, from its current position to its end.
+Result<std::string> read_to_end(int fd, std::size_t limit_bytes = 16U << 20U);
+
+// Writes everything or says why not; loops on EINTR and short counts.
+Status write_all(int fd, std::string_view text);
+
+}  // namespace tidemark

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "common/records.h"
+#include "common/result.h"
+
+namespace tidemark {
+
+// Takes a run, in the order of time: begin() once, then ticks, then end() once. The run file's
+// writer is one; so is whatever a reader or an importer feeds. An error ends the run early.
+class RecordingSink {
+ public:
+  virtual ~RecordingSink() = default;
+  virtual Status begin(const RunInfo& info) = 0;
+  virtual Status add(const Tick& tick) = 0;
+  // A process that has ended: `died_s` and, where known, `exit_status` are set.
+  virtual Status process_ended(const ProcessRecord& process) = 0;
+  virtual Status end(double t_s) = 0;
+};
+
+}  // namespace tidemark

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/process_key.h"
+#include "common/role.h"
+
+// What a run consists of: the values that the monitor produces, the recording keeps and the
+// tracker reads. All times are seconds since the start of the run. What the kernel would not tell
+// us is nullopt, never 0.
+namespace tidemark {
+
+// The run as a whole; written once at the start, except `end_*`.
+struct RunInfo {
+  std::string tool_version;
+  std::string host;
+  std::string kernel;
+  std::string command;  // redacted; empty when attached by pid
+  std::string format;   // "tidemark", "csv", "mprof", "psrecord", "json-series"
+  std::optional<std::int64_t> start_wall_ns;  // CLOCK_REALTIME at t = 0
+  std::optional<std::uint64_t> physical_bytes;
+  std::optional<std::uint64_t> limit_bytes;  // the effective limit
+  std::string limit_source;                  // "cgroup v2 /user.slice", "physical memory", ...
+  std::optional<double> interval_s;
+  bool time_is_steps = false;  // imported series that know steps only: t_s counts steps
+  bool ended_cleanly = false;
+};
+
+struct ProcessRecord {
+  ProcessKey key;
+  pid_t ppid = 0;
+  Role role = Role::kOther;
+  std::optional<int> rank;  // of Role::kRank
+  std::string comm;         // raw bytes
+  std::string argv;         // redacted, joined by blanks, raw bytes
+  double born_s = 0.0;      // first seen; before the run: 0
+  std::optional<double> died_s;
+  std::optional<int> exit_status;  // wait status, known for our own children only
+};
+
+// One process at one instant.
+struct ProcessSample {
+  ProcessKey key;
+  std::optional<std::uint64_t> rss_bytes;
+  std::optional<std::uint64_t> rss_anon_bytes;
+  std::optional<std::uint64_t> rss_file_bytes;
+  std::optional<std::uint64_t> rss_shmem_bytes;
+  std::optional<std::uint64_t> swap_bytes;
+  std::optional<std::uint64_t> hwm_bytes;
+  std::optional<std::uint64_t> pss_bytes;            // these three: as of `pss_age_s` ago
+  std::optional<std::uint64_t> pss_footprint_bytes;  // Pss_Anon + Pss_Shmem + SwapPss
+  std::optional<std::uint64_t> uss_bytes;
+  std::optional<double> pss_age_s;
+  std::optional<std::uint32_t> threads;
+  char state = '?';  // as in /proc/PID/stat; 'Z' is a zombie
+
+  // The number that verdicts use: anonymous + shared memory + swap of this process.
+  std::optional<std::uint64_t> footprint_bytes() const {
+    if (!rss_anon_bytes || !rss_shmem_bytes) {
+      return std::nullopt;
+    }
+    return *rss_anon_bytes + *rss_shmem_bytes + swap_bytes.value_or(0);
+  }
+};
+
+// Sums of a role or of the whole tree. Shared pages count once in `footprint_bytes` and
+// `pss_bytes`, once per process in `rss_bytes`.
+struct GroupSample {
+  std::uint32_t processes = 0;
+  std::uint64_t rss_bytes = 0;
+  std::uint64_t swap_bytes = 0;
+  std::uint64_t footprint_bytes = 0;
+  bool footprint_held = false;  // a birth or death awaits its Pss read: value partly carried over
+  std::optional<std::uint64_t> pss_bytes;  // nullopt until every member has been read once
+  std::uint32_t unreadable = 0;            // members whose memory the kernel would not tell
+};
+
+struct RoleSample {
+  Role role = Role::kOther;
+  GroupSample sum;
+};
+
+struct SystemSample {
+  std::optional<std::uint64_t> total_bytes;
+  std::optional<std::uint64_t> available_bytes;
+  std::optional<std::uint64_t> swap_total_bytes;
+  std::optional<std::uint64_t> swap_free_bytes;
+  std::optional<std::uint64_t> shmem_bytes;
+  std::optional<double> psi_some_avg10;  // percent of time that some task waited for memory
+  std::optional<double> psi_full_avg10;
+  std::optional<std::uint64_t> cgroup_used_bytes;  // anon + shmem + swap of the limiting cgroup
+  std::optional<std::uint64_t> cgroup_limit_bytes;
+  std::optional<std::uint64_t> dev_shm_bytes;         // all of /dev/shm
+  std::optional<std::uint64_t> dev_shm_unheld_bytes;  // named segments that no process holds
+  std::optional<std::uint32_t> dev_shm_segments;
+};
+
+struct GpuProcessUse {
+  pid_t pid = 0;
+  std::optional<std::uint64_t> used_bytes;
+};
+
+struct GpuSample {
+  std::uint32_t index = 0;
+  std::string name;
+  std::optional<std::uint64_t> used_bytes;
+  std::optional<std::uint64_t> total_bytes;
+  std::vector<GpuProcessUse> processes;  // of the watched tree
+};
+
+enum class MarkerKind { kStep, kEpoch, kPhaseBegin, kPhaseEnd };
+
+struct MarkerRecord {
+  double t_s = 0.0;
+  ProcessKey key;  // pid 0: read from a log, not from a process
+  MarkerKind kind = MarkerKind::kStep;
+  std::int64_t value = 0;  // step or epoch number
+  std::string name;        // of a phase
+};
+
+enum class EventKind {
+  kSpawn,
+  kExit,
+  kExec,
+  kOomKill,
+  kGap,         // no sample for longer than three intervals: suspended, stopped or starved
+  kWarnGrowth,  // --warn-growth
+  kReparent,    // lost its parent, still watched
+};
+
+struct EventRecord {
+  double t_s = 0.0;
+  EventKind kind = EventKind::kSpawn;
+  ProcessKey key;  // pid 0: of the run as a whole
+  std::string detail;
+};
+
+// Something that we did not see, or saw and could not keep.
+struct LossRecord {
+  double t_s = 0.0;
+  std::string what;  // stable id: "ticks_dropped", "pss_denied", "markers_lost", "bad_lines", ...
+  std::uint64_t count = 0;
+};
+
+// Everything that one look at the tree yields.
+struct Tick {
+  double t_s = 0.0;
+  double late_s = 0.0;                // how long after its due time the sample was taken
+  std::optional<std::int64_t> step;   // last step marker seen so far
+  std::optional<std::int64_t> epoch;  // last epoch marker seen so far
+  GroupSample tree;
+  std::vector<RoleSample> roles;             // only roles that have members
+  std::vector<ProcessRecord> new_processes;  // first seen, or changed by exec, in this tick
+  std::vector<ProcessSample> processes;
+  std::optional<SystemSample> system;
+  std::vector<GpuSample> gpus;
+  std::vector<MarkerRecord> markers;
+  std::vector<EventRecord> events;
+  std::vector<LossRecord> losses;
+};
+
+// "spawn", "oom_kill", ...; "step", "phase_begin", ...
+std::string_view event_name(EventKind kind);
+std::optional<EventKind> event_from_name(std::string_view name);
+std::string_view marker_name(MarkerKind kind);
+std::optional<MarkerKind> marker_from_name(std::string_view name);
+
+}  // namespace tidemark

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/text.h"
+
+#include <cstdint>
+
+#include <fmt/format.h>
+
+namespace tidemark {
+namespace {
+
+unsigned byte_at(std::string_view bytes, std::size_t i) {
+  return static_cast<unsigned char>(bytes[i]);
+}
+
+// Decodes a sequence that utf8_sequence_length() accepted.
+std::uint32_t decode(std::string_view sequence) {
+  const unsigned first = byte_at(sequence, 0);
+  if (sequence.size() == 1) {
+    return first;
+  }
+  std::uint32_t code = first & (0x7FU >> sequence.size());
+  for (std::size_t i = 1; i < sequence.size(); ++i) {
+    code = code << 6U | (byte_at(sequence, i) & 0x3FU);
+  }
+  return code;
+}
+
+// Characters that a terminal acts upon or that reorder what a reader sees.
+bool is_dangerous(std::uint32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x200E || code == 0x200F ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
+}
+
+void append_hex(std::string& out, std::string_view bytes) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    out += fmt::format("\\x{:02x}", byte_at(bytes, i));
+  }
+}
+
+}  // namespace
+
+std::size_t utf8_sequence_length(std::string_view bytes) {
+  if (bytes.empty()) {
+    return 0;
+  }
+  const unsigned first = byte_at(bytes, 0);
+  if (first < 0x80) {
+    return 1;
+  }
+  std::size_t length = 0;
+  unsigned low = 0x80;  // allowed range of the second byte: no overlong forms, no surrogates
+  unsigned high = 0xBF;
+  if (first >= 0xC2 && first <= 0xDF) {
+    length = 2;
+  } else if (first >= 0xE0 && first <= 0xEF) {
+    length = 3;
+    low = first == 0xE0 ? 0xA0 : low;
+    high = first == 0xED ? 0x9F : high;
+  } else if (first >= 0xF0 && first <= 0xF4) {
+    length = 4;
+    low = first == 0xF0 ? 0x90 : low;
+    high = first == 0xF4 ? 0x8F : high;
+  } else {
+    return 0;
+  }
+  if (bytes.size() < length || byte_at(bytes, 1) < low || byte_at(bytes, 1) > high) {
+    return 0;
+  }
+  for (std::size_t i = 2; i < length; ++i) {
+    if ((byte_at(bytes, i) & 0xC0U) != 0x80U) {
+      return 0;
+    }
+  }
+  return length;
+}
+
+std::string escape_text(std::string_view bytes) {
+  std::string out;
+  out.reserve(bytes.size());
+  while (!bytes.empty()) {
+    const std::size_t length = utf8_sequence_length(bytes);
+    const std::string_view sequence = bytes.substr(0, length == 0 ? 1 : length);
+    bytes.remove_prefix(sequence.size());
+    if (sequence == "\\") {
+      out += "\\\\";
+    } else if (sequence == "\n") {
+      out += "\\n";
+    } else if (sequence == "\t") {
+      out += "\\t";
+    } else if (length == 0 || is_dangerous(decode(sequence))) {
+      append_hex(out, sequence);
+    } else {
+      out += sequence;
+    }
+  }
+  return out;
+}
+
+void append_json_escaped(std::string& out, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::size_t length = utf8_sequence_length(bytes);
+    if (length == 0) {
+      out += "\xEF\xBF\xBD";
+      bytes.remove_prefix(1);
+      continue;
+    }
+    const std::string_view sequence = bytes.substr(0, length);
+    bytes.remove_prefix(length);
+    const unsigned first = byte_at(sequence, 0);
+    if (sequence == "\"" || sequence == "\\") {
+      out += '\\';
+      out += sequence;
+    } else if (sequence == "\n") {
+      out += "\\n";
+    } else if (sequence == "\t") {
+      out += "\\t";
+    } else if (sequence == "\r") {
+      out += "\\r";
+    } else if (first < 0x20 || first == 0x7F) {
+      out += fmt::format("\\u{:04x}", first);
+    } else {
+      out += sequence;
+    }
+  }
+}
+
+std::string shorten(std::string_view text, std::size_t columns) {
+  std::size_t used = 0;
+  std::size_t cut = 0;  // where the text must end if "..." has to follow
+  std::size_t i = 0;
+  while (i < text.size()) {
+    if (used + 3 <= columns) {
+      cut = i;
+    }
+    const std::size_t length = utf8_sequence_length(text.substr(i));
+    i += length == 0 ? 1 : length;
+    if (++used > columns) {
+      return std::string(text.substr(0, cut)) + std::string(std::min<std::size_t>(3, columns), '.');
+    }
+  }
+  return std::string(text);
+}
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n\f\v";
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) {
+    return {};
+  }
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+std::string_view basename_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) {
+      return parts;
+    }
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::optional<std::string_view> next_line(std::string_view& rest) {
+  if (rest.empty()) {
+    return std::nullopt;
+  }
+  const std::size_t end = rest.find('\n');
+  std::string_view line = rest.substr(0, end);
+  rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  if (!line.empty() && line.back() == '\r') {
+    line.remove_suffix(1);
+  }
+  return line;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/units.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "common/clock.h"
+#include "common/text.h"
+
+namespace tidemark {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+constexpr std::array<Unit, 19> kSizeUnits{{
+    {"", 1.0},
+    {"B", 1.0},
+    {"K", 1024.0},
+    {"KiB", 1024.0},
+    {"M", 1048576.0},
+    {"MiB", 1048576.0},
+    {"G", 1073741824.0},
+    {"GiB", 1073741824.0},
+    {"T", 1099511627776.0},
+    {"TiB", 1099511627776.0},
+    {"kB", 1e3},
+    {"KB", 1e3},
+    {"MB", 1e6},
+    {"GB", 1e9},
+    {"TB", 1e12},
+    {"kib", 1024.0},
+    {"mib", 1048576.0},
+    {"gib", 1073741824.0},
+    {"tib", 1099511627776.0},
+}};
+
+constexpr std::array<Unit, 11> kDurationUnits{{
+    {"", 1.0},
+    {"ns", 1e-9},
+    {"us", 1e-6},
+    {"ms", 1e-3},
+    {"s", 1.0},
+    {"sec", 1.0},
+    {"m", 60.0},
+    {"min", 60.0},
+    {"h", 3600.0},
+    {"hour", 3600.0},
+    {"d", 86400.0},
+}};
+
+struct Quantity {
+  double number;
+  std::string_view unit;
+};
+
+// "1.5GiB" -> {1.5, "GiB"}. Only plain decimal numbers: no sign, exponent, hex, inf or nan.
+std::optional<Quantity> split_quantity(std::string_view text) {
+  text = trim(text);
+  const std::size_t end = text.find_first_not_of("0123456789.");
+  const std::string_view digits = text.substr(0, end);
+  double number = 0.0;
+  const auto [parsed, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number,
+                                               std::chars_format::fixed);
+  if (digits.empty() || error != std::errc{} || parsed != digits.data() + digits.size()) {
+    return std::nullopt;
+  }
+  const std::string_view unit =
+      end == std::string_view::npos ? std::string_view{} : trim(text.substr(end));
+  return Quantity{number, unit};
+}
+
+std::optional<double> to_base(std::string_view text, std::span<const Unit> units) {
+  const auto quantity = split_quantity(text);
+  if (!quantity) {
+    return std::nullopt;
+  }
+  for (const Unit& unit : units) {
+    if (unit.name == quantity->unit) {
+      return quantity->number * unit.factor;
+    }
+  }
+  return std::nullopt;
+}
+
+Error bad_value(std::string_view what, std::string_view text, std::string_view examples) {
+  return Error{Errc::kUsage, fmt::format("'{}' is not a {}; write it like {}", escape_text(text),
+                                         what, examples)};
+}
+
+std::string format_magnitude(double bytes) {
+  constexpr std::array<std::string_view, 6> kNames{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  std::size_t i = 0;
+  while (bytes >= 1023.5 && i + 1 < kNames.size()) {
+    bytes /= 1024.0;
+    ++i;
+  }
+  const int decimals = (i == 0 || bytes >= 99.95) ? 0 : (bytes >= 9.995 ? 1 : 2);
+  return fmt::format("{:.{}f} {}", bytes, decimals, kNames[i]);
+}
+
+}  // namespace
+
+Result<std::uint64_t> parse_size_bytes(std::string_view text) {
+  const auto bytes = to_base(text, kSizeUnits);
+  if (!bytes || *bytes >= 0x1p63) {
+    return bad_value("size", text, "64KiB, 200MB or 1.5GiB");
+  }
+  return static_cast<std::uint64_t>(std::llround(*bytes));
+}
+
+Result<std::int64_t> parse_duration_ns(std::string_view text) {
+  const auto seconds = to_base(text, kDurationUnits);
+  if (!seconds || *seconds > 1e9) {
+    return bad_value("duration", text, "500ms, 10s, 5min or 2h");
+  }
+  return static_cast<std::int64_t>(std::llround(*seconds * static_cast<double>(kNsPerSecond)));
+}
+
+Result<Rate> parse_rate(std::string_view text) {
+  constexpr std::string_view kExamples = "1MiB/step, 20MB/min or 200MB/10s";
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) {
+    return bad_value("rate", text, kExamples);
+  }
+  const auto bytes = parse_size_bytes(text.substr(0, slash));
+  std::string_view per = trim(text.substr(slash + 1));
+  if (!bytes || per.empty()) {
+    return bad_value("rate", text, kExamples);
+  }
+  Rate rate;
+  rate.bytes = static_cast<double>(*bytes);
+  const bool has_number = per.front() >= '0' && per.front() <= '9';
+  const auto quantity = has_number ? split_quantity(per) : Quantity{1.0, per};
+  if (quantity && (quantity->unit == "step" || quantity->unit == "steps")) {
+    rate.unit = RateUnit::kStep;
+    rate.per = quantity->number;
+  } else {
+    const std::string with_number = has_number ? std::string(per) : "1" + std::string(per);
+    const auto seconds = to_base(with_number, kDurationUnits);
+    rate.per = seconds.value_or(0.0);
+  }
+  if (!(rate.per > 0.0)) {
+    return bad_value("rate", text, kExamples);
+  }
+  return rate;
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  return format_magnitude(static_cast<double>(bytes));
+}
+
+std::string format_bytes_delta(std::int64_t bytes) {
+  const double magnitude = std::fabs(static_cast<double>(bytes));
+  return (bytes < 0 ? "-" : "+") + format_magnitude(magnitude);
+}
+
+std::string format_duration(double seconds) {
+  if (!(seconds >= 0.0)) {
+    return "?";
+  }
+  if (seconds < 9.95) {
+    return fmt::format("{:.{}f} s", seconds, seconds < 0.995 ? 2 : 1);
+  }
+  if (seconds < 59.5) {
+    return fmt::format("{:.0f} s", seconds);
+  }
+  const auto whole = static_cast<std::uint64_t>(std::llround(std::min(seconds, 1e15)));
+  if (whole < 3600) {
+    return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  }
+  if (whole < 86400) {
+    return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+  }
+  return fmt::format("{} d {:02} h", whole / 86400, whole % 86400 / 3600);
+}
+
+std::string format_clock(double seconds) {
+  const auto whole = static_cast<std::uint64_t>(std::min(std::max(seconds, 0.0), 1e15));
+  const std::string clock =
+      fmt::format("{:02}:{:02}:{:02}", whole % 86400 / 3600, whole % 3600 / 60, whole % 60);
+  return whole < 86400 ? clock : fmt::format("{}d {}", whole / 86400, clock);
+}
+
+}  // namespace tidemark

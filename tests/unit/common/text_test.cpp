@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/text.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+namespace tidemark {
+namespace {
+
+TEST(EscapeText, KeepsPrintableUtf8) {
+  EXPECT_EQ(escape_text("python train.py"), "python train.py");
+  EXPECT_EQ(escape_text("größe 模型"), "größe 模型");
+}
+
+TEST(EscapeText, DisarmsTerminalControl) {
+  EXPECT_EQ(escape_text("a\x1b[2Jb"), "a\\x1b[2Jb");
+  EXPECT_EQ(escape_text("tab\tnew\nline\\"), "tab\\tnew\\nline\\\\");
+  EXPECT_EQ(escape_text("\x7f"), "\\x7f");
+  EXPECT_EQ(escape_text("\xc2\x9b"), "\\xc2\\x9b") << "C1 control CSI as UTF-8";
+}
+
+TEST(EscapeText, DisarmsBidirectionalOverrides) {
+  EXPECT_EQ(escape_text("a\xe2\x80\xae z"), "a\\xe2\\x80\\xae z");
+}
+
+TEST(EscapeText, ShowsInvalidUtf8AsBytes) {
+  EXPECT_EQ(escape_text("\xff\xfe"), "\\xff\\xfe");
+  EXPECT_EQ(escape_text("cut \xe6\xa8"), "cut \\xe6\\xa8") << "a name cut at 15 bytes";
+  EXPECT_EQ(escape_text("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "a surrogate";
+  EXPECT_EQ(escape_text("\xc0\x80"), "\\xc0\\x80") << "an overlong NUL";
+}
+
+TEST(EscapeText, KeepsEmbeddedNulVisible) {
+  EXPECT_EQ(escape_text(std::string_view("a\0b", 3)), "a\\x00b");
+}
+
+TEST(JsonEscape, EscapesWhatJsonDemands) {
+  std::string out;
+  append_json_escaped(out, "q\" b\\ n\n c\x01 d\x7f");
+  EXPECT_EQ(out, "q\\\" b\\\\ n\\n c\\u0001 d\\u007f");
+}
+
+TEST(JsonEscape, ReplacesInvalidUtf8) {
+  std::string out;
+  append_json_escaped(out, "a\xff");
+  EXPECT_EQ(out, "a\xEF\xBF\xBD");
+}
+
+TEST(Shorten, CutsBetweenCharacters) {
+  EXPECT_EQ(shorten("abcdef", 6), "abcdef");
+  EXPECT_EQ(shorten("abcdefg", 6), "abc...");
+  EXPECT_EQ(shorten("ÄÄÄÄÄÄÄ", 6), "ÄÄÄ...");
+  EXPECT_EQ(shorten("abcdef", 2), "..");
+}
+
+TEST(Trim, RemovesBlanksOnBothSides) {
+  EXPECT_EQ(trim("  a b \n"), "a b");
+  EXPECT_EQ(trim(" \t "), "");
+}
+
+TEST(NextLine, HandlesAllLineEnds) {
+  std::string_view rest = "a\r\n\nlast";
+  EXPECT_EQ(next_line(rest), "a");
+  EXPECT_EQ(next_line(rest), "");
+  EXPECT_EQ(next_line(rest), "last");
+  EXPECT_EQ(next_line(rest), std::nullopt);
+}
+
+TEST(Split, KeepsEmptyParts) {
+  const auto parts = split("a,,b", ',');
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_EQ(parts[1], "");
+}
+
+TEST(ParseNumber, WantsTheWholeText) {
+  EXPECT_EQ(parse_number<std::uint64_t>("42"), 42U);
+  EXPECT_EQ(parse_number<std::uint64_t>("42 "), std::nullopt);
+  EXPECT_EQ(parse_number<std::uint64_t>("-1"), std::nullopt);
+  EXPECT_EQ(parse_number<std::uint64_t>("99999999999999999999"), std::nullopt);
+  EXPECT_EQ(parse_number<std::uint64_t>(""), std::nullopt);
+}
+
+}  // namespace
+}  // namespace tidemark

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/units.h"
+
+#include <gtest/gtest.h>
+
+namespace tidemark {
+namespace {
+
+TEST(ParseSize, KnowsBinaryAndDecimalUnits) {
+  EXPECT_EQ(*parse_size_bytes("4096"), 4096U);
+  EXPECT_EQ(*parse_size_bytes("64KiB"), 65536U);
+  EXPECT_EQ(*parse_size_bytes("1.5GiB"), 1610612736U);
+  EXPECT_EQ(*parse_size_bytes("200MB"), 200000000U);
+  EXPECT_EQ(*parse_size_bytes("2 G"), 2147483648U);
+}
+
+TEST(ParseSize, RefusesNonsense) {
+  for (const char* text : {"", "MB", "-1MB", "1e9", "0x10", "inf", "nan", "12 parsecs", "1..5G",
+                           "99999999999TB", "."}) {
+    const auto size = parse_size_bytes(text);
+    ASSERT_FALSE(size) << text;
+    EXPECT_EQ(size.error().code, Errc::kUsage);
+    EXPECT_NE(size.error().what.find("1.5GiB"), std::string::npos) << "shows how to write it";
+  }
+}
+
+TEST(ParseDuration, KnowsItsUnits) {
+  EXPECT_EQ(*parse_duration_ns("500ms"), 500'000'000);
+  EXPECT_EQ(*parse_duration_ns("10s"), 10'000'000'000);
+  EXPECT_EQ(*parse_duration_ns("5min"), 300'000'000'000);
+  EXPECT_EQ(*parse_duration_ns("2h"), 7'200'000'000'000);
+  EXPECT_EQ(*parse_duration_ns("1.5"), 1'500'000'000);
+  EXPECT_FALSE(parse_duration_ns("10 fortnights"));
+  EXPECT_FALSE(parse_duration_ns("-1s"));
+}
+
+TEST(ParseRate, PerStepAndPerTime) {
+  const auto per_step = parse_rate("1MiB/step");
+  ASSERT_TRUE(per_step);
+  EXPECT_EQ(per_step->unit, RateUnit::kStep);
+  EXPECT_DOUBLE_EQ(per_step->bytes_per_unit(), 1048576.0);
+
+  const auto per_minute = parse_rate("20MB/min");
+  ASSERT_TRUE(per_minute);
+  EXPECT_EQ(per_minute->unit, RateUnit::kSecond);
+  EXPECT_DOUBLE_EQ(per_minute->bytes_per_unit(), 20e6 / 60.0);
+
+  const auto window = parse_rate("200MB/10s");
+  ASSERT_TRUE(window);
+  EXPECT_DOUBLE_EQ(window->per, 10.0);
+  EXPECT_DOUBLE_EQ(window->bytes, 200e6);
+}
+
+TEST(ParseRate, RefusesNonsense) {
+  for (const char* text : {"1MB", "/min", "1MB/", "1MB/0s", "1MB/banana", "1MB/-1s"}) {
+    EXPECT_FALSE(parse_rate(text)) << text;
+  }
+}
+
+TEST(FormatBytes, AlwaysCarriesTheUnit) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(1023), "1023 B");
+  EXPECT_EQ(format_bytes(1024), "1.00 KiB");
+  EXPECT_EQ(format_bytes(327155712), "312 MiB");
+  EXPECT_EQ(format_bytes(18790481920), "17.5 GiB");
+  EXPECT_EQ(format_bytes(UINT64_MAX), "16384 PiB");
+}
+
+TEST(FormatBytes, DeltaHasASign) {
+  EXPECT_EQ(format_bytes_delta(0), "+0 B");
+  EXPECT_EQ(format_bytes_delta(-314572800), "-300 MiB");
+  EXPECT_EQ(format_bytes_delta(INT64_MIN), "-8192 PiB");
+}
+
+TEST(FormatDuration, ReadsWellAtEveryScale) {
+  EXPECT_EQ(format_duration(0.25), "0.25 s");
+  EXPECT_EQ(format_duration(12.2), "12 s");
+  EXPECT_EQ(format_duration(200), "3 min 20 s");
+  EXPECT_EQ(format_duration(7500), "2 h 05 min");
+  EXPECT_EQ(format_duration(90000), "1 d 01 h");
+}
+
+TEST(FormatClock, CountsDays) {
+  EXPECT_EQ(format_clock(200), "00:03:20");
+  EXPECT_EQ(format_clock(2 * 86400 + 3661), "2d 01:01:01");
+}
+
+}  // namespace
+}  // namespace tidemark
