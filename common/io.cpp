@@ -90,6 +90,17 @@ Result<std::size_t> pread_full(int fd, std::span<char> buffer, off_t offset) {
   return done;
 }
 
+Result<std::size_t> pread_once(int fd, std::span<char> buffer, off_t offset) {
+  ssize_t n = -1;
+  do {
+    n = g_syscalls.pread(fd, buffer.data(), buffer.size(), offset);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) {
+    return system_error("cannot read", errno);
+  }
+  return static_cast<std::size_t>(n);
+}
+
 Result<std::string> read_to_end(int fd, std::size_t limit_bytes) {
   std::string text;
   std::size_t size = 0;

@@ -31,6 +31,10 @@ Result<Fd> open_at(int dir, const std::string& path, int flags, unsigned mode = 
 // Reads from `offset` until the buffer is full or the file ends; loops on EINTR and short counts.
 Result<std::size_t> pread_full(int fd, std::span<char> buffer, off_t offset = 0);
 
+// One pread(2), retried on EINTR only. For files that the kernel renders as one record (most of
+// /proc): they come whole in the first call when the buffer is larger than they are.
+Result<std::size_t> pread_once(int fd, std::span<char> buffer, off_t offset = 0);
+
 // Reads a whole file, of which /proc does not tell the size. More than `limit_bytes` is an error.
 Result<std::string> read_file(const std::string& path, std::size_t limit_bytes = 16U << 20U);
 Result<std::string> read_file_at(int dir, const std::string& path,

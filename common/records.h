@@ -95,6 +95,8 @@ struct SystemSample {
   std::optional<double> psi_full_avg10;
   std::optional<std::uint64_t> cgroup_used_bytes;  // anon + shmem + swap of the limiting cgroup
   std::optional<std::uint64_t> cgroup_limit_bytes;
+  std::optional<double> cgroup_psi_some_avg10;  // the same two, of the tasks in that cgroup
+  std::optional<double> cgroup_psi_full_avg10;
   std::optional<std::uint64_t> dev_shm_bytes;         // all of /dev/shm
   std::optional<std::uint64_t> dev_shm_unheld_bytes;  // named segments that no process holds
   std::optional<std::uint32_t> dev_shm_segments;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace tidemark::monitor {
 
@@ -14,10 +15,24 @@ namespace tidemark::monitor {
 struct EffectiveLimit {
   std::optional<std::uint64_t> bytes;
   std::string source;  // "cgroup v2 memory.max of /user.slice/job", "RLIMIT_AS", "physical memory"
-  std::string cgroup_directory;  // where the usage that counts against it is read; may be empty
+  std::string note;    // what could not be seen, for people; mostly empty
+
+  std::optional<std::uint64_t> cgroup_limit_bytes;  // the smallest of the control groups alone
+  // The group with that limit, or the process's own when there is none: where the usage that
+  // counts is read. Empty when no group is visible.
+  std::string cgroup_directory;
+  std::string process_cgroup_directory;  // the group that the process itself is in; may be empty
   bool cgroup_v2 = false;
 };
 
+// `root` is "" but for tests, which give a folder that holds proc/ and sys/fs/cgroup/.
 EffectiveLimit effective_limit(const std::string& root, pid_t pid);
+
+// A number as memory.max, memory.high and memory.limit_in_bytes hold it; nullopt for "max", for
+// v1's huge number that means the same, and for anything else.
+std::optional<std::uint64_t> parse_cgroup_limit(std::string_view text);
+
+// The soft limit of a line of /proc/PID/limits ("Max address space"); nullopt when unlimited.
+std::optional<std::uint64_t> parse_soft_limit(std::string_view text, std::string_view name);
 
 }  // namespace tidemark::monitor

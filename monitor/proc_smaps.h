@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "common/result.h"
@@ -29,9 +30,40 @@ struct PssFields {
   }
 };
 
-// /proc/PID/smaps_rollup (kernel 4.14+; Pss_Anon since 5.9).
+// /proc/PID/smaps_rollup (kernel 4.14+). The split exists since 5.9; before, `split_estimated` is
+// set, the split fields are 0 and the caller has to read smaps.
 Result<PssFields> parse_smaps_rollup(std::string_view text);
-// /proc/PID/smaps: the same sums, mapping by mapping.
-Result<PssFields> parse_smaps(std::string_view text);
+
+// Sums /proc/PID/smaps, which can be many MB, as it comes. The kernel gives no split per mapping:
+// it is derived from what is mapped (`split_estimated` is set), exactly but for mappings that hold
+// file pages and copied pages both shared with others.
+class SmapsAccumulator {
+ public:
+  // The next piece of the file, cut anywhere.
+  void add(std::string_view piece);
+  // Once, after the last piece. kMalformed when the text was no smaps; empty text sums to 0.
+  Result<PssFields> finish();
+
+ private:
+  // What the pages of a mapping are, apart from those that were copied on write.
+  enum class Backing { kAnonymous, kShmem, kFile };
+  struct Mapping {
+    Backing backing = Backing::kFile;
+    std::uint64_t rss_bytes = 0;
+    std::uint64_t pss_bytes = 0;
+    std::uint64_t private_bytes = 0;
+    std::uint64_t anonymous_bytes = 0;
+  };
+
+  static Backing backing_of(std::string_view header);
+  void add_line(std::string_view line);
+  void close_mapping();
+
+  PssFields sums_;
+  Mapping mapping_;
+  std::string unfinished_line_;
+  bool inside_ = false;
+  bool malformed_ = false;
+};
 
 }  // namespace tidemark::monitor

@@ -118,6 +118,16 @@ TEST_F(FlakySystem, PreadFullStopsAtTheEndOfTheFile) {
   EXPECT_EQ(std::string(buffer, *n), "ello");
 }
 
+TEST_F(FlakySystem, PreadOnceTakesWhatTheFirstCallGives) {
+  g_content = "hello";
+  char buffer[16] = {};
+
+  const auto n = pread_once(7, buffer, 1);
+
+  ASSERT_TRUE(n);
+  EXPECT_EQ(std::string(buffer, *n), "e");
+}
+
 TEST_F(FlakySystem, WriteAllWritesEveryByteOnce) {
   ASSERT_TRUE(write_all(7, "every byte"));
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tidemark::monitor {
+
+// One line of /proc/PID/cgroup. Version 2 has no controllers in it.
+struct CgroupMembership {
+  std::vector<std::string> controllers;
+  std::string path;  // as seen from our cgroup namespace: may begin with "/.."
+  bool v2 = false;
+};
+std::vector<CgroupMembership> parse_cgroup(std::string_view text);
+
+// One line of /proc/PID/mountinfo.
+struct Mount {
+  std::string root;  // which folder of the file system is mounted
+  std::string mount_point;
+  std::string fs_type;
+  std::vector<std::string> super_options;
+};
+std::vector<Mount> parse_mountinfo(std::string_view text);
+
+// `path` below `mount_root`, without a leading slash; nullopt when it is not below it, or is by a
+// way that our cgroup namespace hides.
+std::optional<std::string> path_below(std::string_view path, std::string_view mount_root);
+
+// The control group that accounts the memory of a process.
+struct MemoryCgroup {
+  bool v2 = false;
+  std::string path;
+  // Its folder and those above it, up to the root of the mount. Empty when it is not mounted here.
+  std::vector<std::string> directories;
+};
+
+// In a hybrid layout the memory controller belongs to v1 or to v2; this is the one that has it.
+// `root` is "" but for tests. nullopt when the process is gone or has no control group.
+std::optional<MemoryCgroup> memory_cgroup_of(const std::string& root, pid_t pid);
+
+}  // namespace tidemark::monitor
