@@ -16,6 +16,15 @@ if(TIDEMARK_SANITIZE)
   target_link_options(tidemark_sanitizers INTERFACE -fsanitize=${sanitizers})
 endif()
 
+# Coverage feedback in everything that a fuzzer links; only the fuzzers themselves get its main().
+if(TIDEMARK_BUILD_FUZZERS)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "The fuzzers need clang: use the preset 'fuzz'.")
+  endif()
+  target_compile_options(tidemark_sanitizers INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(tidemark_sanitizers INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 find_program(TIDEMARK_CCACHE ccache)
 if(TIDEMARK_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${TIDEMARK_CCACHE})

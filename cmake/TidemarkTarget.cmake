@@ -43,6 +43,7 @@ function(tidemark_add_program name)
 endfunction()
 
 add_custom_target(tidemark_unit_tests)  # what the sanitizer presets build
+add_custom_target(tidemark_fuzzers)     # what the fuzz preset builds
 
 # tidemark_add_test(NAME LABEL unit|integration|stress|... SOURCES ... DEPS ... [TIMEOUT s]
 #                   [NEEDS targets that the tests run])
@@ -79,4 +80,37 @@ function(tidemark_add_victim name)
                                            ${PROJECT_BINARY_DIR}/tests/programs)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE tidemark_warnings Threads::Threads)
+endfunction()
+
+# tidemark_add_fuzzer(NAME SOURCES ... DEPS ... [CORPUS directory of seeds] [DICT file]
+#                     [MAX_LEN bytes])
+# A libFuzzer program and its short run under ctest (label fuzz-smoke). What it finds is kept under
+# the build directory, never in the seeds. Does nothing unless TIDEMARK_BUILD_FUZZERS is on.
+function(tidemark_add_fuzzer name)
+  if(NOT TIDEMARK_BUILD_FUZZERS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "CORPUS;DICT;MAX_LEN" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} tidemark_warnings tidemark_sanitizers)
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  set(found ${PROJECT_BINARY_DIR}/fuzz/found/${name})
+  file(MAKE_DIRECTORY ${found})
+  set(arguments -max_total_time=4 -timeout=10 -rss_limit_mb=1024 -print_final_stats=1
+                -artifact_prefix=${PROJECT_BINARY_DIR}/fuzz/${name}-)
+  if(ARG_MAX_LEN)
+    list(APPEND arguments -max_len=${ARG_MAX_LEN})
+  endif()
+  if(ARG_DICT)
+    list(APPEND arguments -dict=${CMAKE_CURRENT_SOURCE_DIR}/${ARG_DICT})
+  endif()
+  list(APPEND arguments ${found})
+  if(ARG_CORPUS)
+    list(APPEND arguments ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_CORPUS})
+  endif()
+  add_test(NAME fuzz.${name} COMMAND ${name} ${arguments})
+  set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz-smoke TIMEOUT 60)
+  add_dependencies(tidemark_fuzzers ${name})
 endfunction()

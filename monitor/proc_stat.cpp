@@ -14,7 +14,7 @@ Error malformed() { return Error{Errc::kMalformed, "not a /proc/PID/stat line"};
 
 // Positions in proc(5) count from 1 and the fields after the name begin with the 3rd.
 constexpr std::size_t kFirstPosition = 3;
-constexpr std::size_t kLastPosition = 24;
+constexpr std::size_t kLastPosition = 28;
 
 using Words = std::array<std::string_view, kLastPosition - kFirstPosition + 1>;
 
@@ -51,7 +51,7 @@ Result<StatFields> parse_stat(std::string_view text) {
       !read_field(words, 5, fields.process_group) || !read_field(words, 6, fields.session) ||
       !read_field(words, 14, user_ticks) || !read_field(words, 15, system_ticks) ||
       !read_field(words, 20, fields.threads) || !read_field(words, 22, fields.start_ticks) ||
-      !read_field(words, 24, fields.rss_pages)) {
+      !read_field(words, 24, fields.rss_pages) || !read_field(words, 28, fields.stack_start)) {
     return malformed();
   }
   fields.pid = *pid;

@@ -23,6 +23,9 @@ struct StatFields {
   std::uint32_t threads = 0;
   std::uint64_t start_ticks = 0;  // since boot
   std::uint64_t rss_pages = 0;
+  // Address of the bottom of its stack: random at every exec, kept by fork. 0 without the right to
+  // trace the process.
+  std::uint64_t stack_start = 0;
 };
 
 Result<StatFields> parse_stat(std::string_view text);

@@ -353,6 +353,15 @@ Result<std::vector<std::string>> ProcessHandle::environment(
   return found;
 }
 
+std::optional<std::uint64_t> ProcessHandle::stack_start() const {
+  const auto text = read_start("stat", kStatBytes);
+  if (!text) {
+    return std::nullopt;
+  }
+  const auto stat = parse_stat(*text);
+  return stat && stat->stack_start != 0 ? std::optional(stat->stack_start) : std::nullopt;
+}
+
 Result<ProcessKey> process_key_of(const std::string& proc_root, pid_t pid) {
   const std::string path = process_path(proc_root, pid);
   const auto directory = open_directory(path);

@@ -48,6 +48,8 @@ class ProcessHandle {
   // CONFIG_PROC_CHILDREN.
   Result<std::vector<pid_t>> children(std::optional<std::uint32_t> threads = std::nullopt) const;
   Result<IoFields> io() const;
+  // Differs after every exec, equal in parent and forked child. nullopt when it may not be read.
+  std::optional<std::uint64_t> stack_start() const;
   // "NAME=value" entries whose name is in `names`; the rest is not kept. Looks at the first MiB.
   Result<std::vector<std::string>> environment(std::span<const std::string> names) const;
 

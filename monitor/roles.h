@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -23,18 +24,33 @@ struct ProcessFacts {
   std::uint32_t threads = 0;
   std::uint64_t footprint_bytes = 0;
   std::uint64_t cpu_ticks = 0;
-  std::optional<int> rank;  // RANK or LOCAL_RANK of its environment, where readable
+  std::optional<int> rank;  // rank_from_environment(), where the environment is readable
 };
 
 struct RoleAssignment {
   Role role = Role::kOther;
-  std::optional<int> rank;
-  std::string reason;  // one clause for people: "argv runs torch/_inductor/compile_worker"
+  std::optional<int> rank;  // of Role::kRank, and of a trainer that is the only rank here
+  bool inferred = false;    // a guess from its neighbours, not from a name of its own
+  std::string reason;       // one clause for people: "argv runs torch/_inductor/compile_worker"
 };
 
-// Roles of all processes of a tree, in the order given. A role depends on the neighbours (a wrapper
-// is one because a heavier child does the work; the trainer is who owns the workers), so they are
-// assigned together. Pure.
+// Roles of all processes of a tree, or of several, in the order given. A role depends on the
+// neighbours (a wrapper is one because a heavier child does the work; the trainer is who owns the
+// workers), so they are assigned together. Pure, and linear in the number of processes but for a
+// sort of siblings. Ask again when a process comes, goes, execs or renames itself, and now and
+// then while memory moves: before the trainer has outgrown its wrapper the guess is a poor one.
 std::vector<RoleAssignment> assign_roles(std::span<const ProcessFacts> tree);
+
+// Splits a process table into the trees that may be jobs: without kernel threads, service managers,
+// sessions, interactive shells and editors, which hold many jobs or none. Indices into `table`,
+// each tree in the order of the table.
+std::vector<std::vector<std::size_t>> job_trees(std::span<const ProcessFacts> table);
+
+// What rank_from_environment() and the finder want to read of a process's environment.
+const std::vector<std::string>& rank_variables();
+
+// The global rank (RANK, or the launcher's own variable for it), else the local one. `environment`
+// holds "NAME=value" entries.
+std::optional<int> rank_from_environment(std::span<const std::string> environment);
 
 }  // namespace tidemark::monitor

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/growth_warning.h"
+
+namespace tidemark::monitor {
+namespace {
+
+constexpr double kStretchesPerWindow = 256.0;
+
+}  // namespace
+
+GrowthWarning::GrowthWarning(Rate rate) : rate_(rate) {}
+
+std::optional<GrowthWarning::Warning> GrowthWarning::add(double at, std::uint64_t bytes) {
+  while (!lows_.empty() && lows_.front().at < at - rate_.per) {
+    lows_.pop_front();
+  }
+  if (lows_.empty() || at - lows_.back().from >= rate_.per / kStretchesPerWindow) {
+    lows_.push_back({at, at, bytes});
+  } else if (bytes <= lows_.back().bytes) {
+    lows_.back().at = at;
+    lows_.back().bytes = bytes;
+  }
+  const Low* lowest = &lows_.front();
+  for (const Low& low : lows_) {
+    if (low.bytes <= lowest->bytes) {
+      lowest = &low;
+    }
+  }
+  const std::uint64_t growth = bytes - lowest->bytes;
+  if (growth == 0 || static_cast<double>(growth) < rate_.bytes) {
+    return std::nullopt;
+  }
+  const Warning warning{growth, at - lowest->at};
+  lows_.clear();
+  lows_.push_back({at, at, bytes});
+  return warning;
+}
+
+Rate default_growth_rate(std::uint64_t limit_bytes) {
+  return {0.05 * static_cast<double>(limit_bytes), RateUnit::kSecond, 60.0};
+}
+
+}  // namespace tidemark::monitor

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/process_entry.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/io.h"
+#include "monitor/proc_stat.h"
+#include "monitor/proc_status.h"
+
+namespace tidemark::monitor {
+
+Result<ProcessEntry> read_process_entry(const std::string& proc_root, pid_t pid) {
+  const auto text = read_file(fmt::format("{}/{}/stat", proc_root, pid));
+  if (!text) {
+    return text.error();
+  }
+  auto stat = parse_stat(*text);
+  if (!stat) {
+    return stat.error();
+  }
+  ProcessEntry entry;
+  entry.key = {pid, stat->start_ticks};
+  entry.ppid = stat->ppid;
+  entry.process_group = stat->process_group;
+  entry.state = stat->state;
+  entry.threads = stat->threads;
+  entry.cpu_ticks = stat->cpu_ticks;
+  entry.rss_bytes = stat->rss_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  entry.comm = std::move(stat->comm);
+  const auto status_text = read_file(fmt::format("{}/{}/status", proc_root, pid));
+  if (!status_text) {
+    return status_text.error();
+  }
+  const auto status = parse_status(*status_text);
+  if (!status) {
+    return status.error();
+  }
+  entry.uid = status->uid;
+  return entry;
+}
+
+}  // namespace tidemark::monitor

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/run_summary.h"
+
+#include <algorithm>
+
+namespace tidemark::monitor {
+
+void Course::add(double t_s, std::uint64_t bytes, std::optional<std::int64_t> step) {
+  if (!seen) {
+    seen = true;
+    first_s = t_s;
+    first_bytes = bytes;
+  }
+  if (bytes > peak_bytes || first_s == t_s) {
+    peak_bytes = bytes;
+    peak_s = t_s;
+  }
+  last_s = t_s;
+  last_bytes = bytes;
+  if (step) {
+    if (!first_step) {
+      first_step = step;
+      first_step_bytes = bytes;
+    }
+    if (last_step != step) {
+      last_step = step;
+      last_step_bytes = bytes;
+    }
+  }
+}
+
+std::int64_t Course::growth_bytes() const {
+  return static_cast<std::int64_t>(last_bytes) - static_cast<std::int64_t>(first_bytes);
+}
+
+std::optional<double> Course::growth_bytes_per_s() const {
+  if (!(last_s > first_s)) {
+    return std::nullopt;
+  }
+  return static_cast<double>(growth_bytes()) / (last_s - first_s);
+}
+
+std::optional<double> Course::growth_bytes_per_step() const {
+  if (!first_step || *last_step <= *first_step) {
+    return std::nullopt;
+  }
+  return (static_cast<double>(last_step_bytes) - static_cast<double>(first_step_bytes)) /
+         static_cast<double>(*last_step - *first_step);
+}
+
+void RunSummary::add(const Tick& tick) {
+  ++ticks_;
+  last_s_ = tick.t_s;
+  worst_late_s_ = std::max(worst_late_s_, tick.late_s);
+  for (const EventRecord& event : tick.events) {
+    births_ += event.kind == EventKind::kSpawn ? 1 : 0;
+    deaths_ += event.kind == EventKind::kExit ? 1 : 0;
+    oom_kills_ += event.kind == EventKind::kOomKill ? 1 : 0;
+  }
+  for (const LossRecord& loss : tick.losses) {
+    const auto same = [&](const LossRecord& known) { return known.what == loss.what; };
+    if (const auto it = std::find_if(losses_.begin(), losses_.end(), same); it != losses_.end()) {
+      it->count += loss.count;
+    } else {
+      losses_.push_back(loss);
+    }
+  }
+  if (tick.tree.processes == 0) {
+    return;  // everybody has left: that is the end, not a fall to zero
+  }
+  footprint_.add(tick.t_s, tick.tree.footprint_bytes, tick.step);
+  rss_.add(tick.t_s, tick.tree.rss_bytes, tick.step);
+  for (const RoleSample& sample : tick.roles) {
+    RoleCourse& course = roles_[static_cast<std::size_t>(sample.role)];
+    course.role = sample.role;
+    course.most_processes = std::max(course.most_processes, sample.sum.processes);
+    course.footprint.add(tick.t_s, sample.sum.footprint_bytes, tick.step);
+  }
+}
+
+}  // namespace tidemark::monitor

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/records.h"
+
+namespace tidemark::monitor {
+
+// Start, end and peak of one number over a run.
+struct Course {
+  double first_s = 0.0;
+  double last_s = 0.0;
+  double peak_s = 0.0;
+  std::uint64_t first_bytes = 0;
+  std::uint64_t last_bytes = 0;
+  std::uint64_t peak_bytes = 0;
+  // Growth between the first and the last marked step, for the rate per step.
+  std::optional<std::int64_t> first_step;
+  std::optional<std::int64_t> last_step;
+  std::uint64_t first_step_bytes = 0;
+  std::uint64_t last_step_bytes = 0;
+  bool seen = false;
+
+  void add(double t_s, std::uint64_t bytes, std::optional<std::int64_t> step);
+  std::int64_t growth_bytes() const;
+  std::optional<double> growth_bytes_per_s() const;
+  std::optional<double> growth_bytes_per_step() const;
+};
+
+// What the last lines of `monitor` say. Fed with every tick; constant size.
+class RunSummary {
+ public:
+  void add(const Tick& tick);
+
+  struct RoleCourse {
+    Role role = Role::kOther;
+    std::uint32_t most_processes = 0;
+    Course footprint;
+  };
+
+  std::uint64_t ticks() const { return ticks_; }
+  double last_s() const { return last_s_; }
+  double worst_late_s() const { return worst_late_s_; }
+  const Course& footprint() const { return footprint_; }
+  const Course& rss() const { return rss_; }
+  const std::array<RoleCourse, kRoleCount>& roles() const { return roles_; }
+  std::uint64_t births() const { return births_; }
+  std::uint64_t deaths() const { return deaths_; }
+  std::uint64_t oom_kills() const { return oom_kills_; }
+  // Everything that was lost, by its id, summed up.
+  const std::vector<LossRecord>& losses() const { return losses_; }
+
+ private:
+  std::uint64_t ticks_ = 0;
+  double last_s_ = 0.0;
+  double worst_late_s_ = 0.0;
+  Course footprint_;
+  Course rss_;
+  std::array<RoleCourse, kRoleCount> roles_{};
+  std::uint64_t births_ = 0;
+  std::uint64_t deaths_ = 0;
+  std::uint64_t oom_kills_ = 0;
+  std::vector<LossRecord> losses_;
+};
+
+}  // namespace tidemark::monitor

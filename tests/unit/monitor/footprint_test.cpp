@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/footprint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tidemark::monitor {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr ProcessKey kParent{10, 100};
+
+ProcessKey worker(int i) { return {20 + i, 200}; }
+
+CheapMemory anon(std::uint64_t mib) { return {mib * kMiB, 0, 0}; }
+
+PssFields share(std::uint64_t anon_mib, std::uint64_t private_mib, std::uint64_t shmem_mib = 0) {
+  PssFields fields;
+  fields.pss_anon_bytes = anon_mib * kMiB;
+  fields.pss_shmem_bytes = shmem_mib * kMiB;
+  fields.private_dirty_bytes = private_mib * kMiB;
+  return fields;
+}
+
+std::uint64_t tree_mib(const FootprintLedger& ledger) { return ledger.totals().tree.bytes / kMiB; }
+
+// A parent of 400 MiB, read once.
+FootprintLedger ledger_with_parent() {
+  FootprintLedger ledger;
+  ledger.add(kParent, Role::kTrainer, std::nullopt);
+  ledger.set_cheap(kParent, anon(400));
+  ledger.set_share(kParent, share(400, 400), 1);
+  return ledger;
+}
+
+void fork_workers(FootprintLedger& ledger, int count) {
+  for (int i = 0; i < count; ++i) {
+    ledger.add(worker(i), Role::kDataloaderWorker, kParent);
+    ledger.set_cheap(worker(i), anon(400));  // the kernel says: all 400 are mine too
+  }
+}
+
+void read_family(FootprintLedger& ledger, int workers) {
+  const std::uint64_t each = 400 / (static_cast<std::uint64_t>(workers) + 1);
+  ledger.set_share(kParent, share(each, 0), 2);
+  for (int i = 0; i < workers; ++i) {
+    ledger.set_share(worker(i), share(each, 0), 2);
+  }
+}
+
+TEST(Footprint, AProcessOfItsOwnCountsInFullBeforeItIsRead) {
+  FootprintLedger ledger;
+  ledger.add(kParent, Role::kTrainer, std::nullopt);
+  EXPECT_EQ(tree_mib(ledger), 0U);
+
+  ledger.set_cheap(kParent, {300 * kMiB, 50 * kMiB, 7 * kMiB});
+
+  EXPECT_EQ(tree_mib(ledger), 357U);
+}
+
+TEST(Footprint, CarriesTheShareForwardByTheCheapChange) {
+  auto ledger = ledger_with_parent();
+
+  ledger.set_cheap(kParent, anon(450));
+
+  EXPECT_EQ(tree_mib(ledger), 450U);
+}
+
+TEST(Footprint, FourForkedWorkersAddNothing) {
+  auto ledger = ledger_with_parent();
+
+  fork_workers(ledger, 4);
+
+  EXPECT_EQ(tree_mib(ledger), 400U);
+  EXPECT_TRUE(ledger.totals().tree.held);
+}
+
+TEST(Footprint, AHalfReadFamilyDoesNotMoveTheSum) {
+  auto ledger = ledger_with_parent();
+  fork_workers(ledger, 4);
+
+  ledger.set_share(kParent, share(80, 0), 2);  // a fifth of each page
+  ledger.set_share(worker(0), share(80, 0), 2);
+
+  EXPECT_EQ(tree_mib(ledger), 400U) << "two of five shares alone would be 160";
+}
+
+TEST(Footprint, AFullyReadFamilySettles) {
+  auto ledger = ledger_with_parent();
+  fork_workers(ledger, 4);
+
+  read_family(ledger, 4);
+
+  EXPECT_EQ(tree_mib(ledger), 400U);
+  EXPECT_FALSE(ledger.totals().tree.held);
+  const auto workers = ledger.totals().roles[static_cast<std::size_t>(Role::kDataloaderWorker)];
+  EXPECT_EQ(workers.bytes / kMiB, 320U);
+}
+
+TEST(Footprint, DyingWorkersTakeNothingWithThemButWhatWasTheirs) {
+  auto ledger = ledger_with_parent();
+  fork_workers(ledger, 4);
+  read_family(ledger, 4);
+
+  for (int i = 0; i < 4; ++i) {
+    ledger.remove(worker(i));
+    EXPECT_EQ(tree_mib(ledger), 400U) << "after the death of worker " << i;
+  }
+
+  ledger.set_share(kParent, share(400, 400), 3);
+  EXPECT_EQ(tree_mib(ledger), 400U);
+  EXPECT_FALSE(ledger.totals().tree.held);
+}
+
+TEST(Footprint, PrivateMemoryOfTheDeadIsGoneAtOnce) {
+  auto ledger = ledger_with_parent();
+  fork_workers(ledger, 1);
+  ledger.set_share(kParent, share(200, 0), 2);
+  ledger.set_share(worker(0), share(300, 100), 2);
+  ASSERT_EQ(tree_mib(ledger), 500U);
+
+  ledger.remove(worker(0));
+
+  EXPECT_EQ(tree_mib(ledger), 400U);
+}
+
+TEST(Footprint, GrowthShowsWhileTheFamilyIsStale) {
+  auto ledger = ledger_with_parent();
+  fork_workers(ledger, 2);
+
+  ledger.set_cheap(kParent, anon(430));
+  ledger.set_cheap(worker(1), anon(405));
+
+  EXPECT_EQ(tree_mib(ledger), 435U);
+}
+
+TEST(Footprint, CopyOnWriteIsSeenByTheNextReading) {
+  auto ledger = ledger_with_parent();
+  fork_workers(ledger, 1);
+  read_family(ledger, 1);
+
+  ledger.set_share(kParent, share(400, 400), 3);  // the worker has written to every page
+  ledger.set_share(worker(0), share(400, 400), 3);
+
+  EXPECT_EQ(tree_mib(ledger), 800U);
+}
+
+TEST(Footprint, ExecLeavesTheFamilyAndItsPages) {
+  auto ledger = ledger_with_parent();
+  fork_workers(ledger, 1);
+  read_family(ledger, 1);
+
+  ledger.exec(worker(0));
+  ledger.set_cheap(worker(0), anon(5));
+
+  EXPECT_EQ(tree_mib(ledger), 405U);
+}
+
+TEST(Footprint, ANeverReadAncestorLeavesItsPagesToItsChildren) {
+  FootprintLedger ledger;
+  ledger.add(kParent, Role::kTrainer, std::nullopt);
+  ledger.give_up_share(kParent);
+  ledger.set_cheap(kParent, anon(400));
+  ledger.add(worker(0), Role::kDataloaderWorker, kParent);
+  ledger.give_up_share(worker(0));
+  ledger.set_cheap(worker(0), anon(400));
+  ASSERT_EQ(tree_mib(ledger), 400U);
+
+  ledger.remove(kParent);
+
+  EXPECT_EQ(tree_mib(ledger), 400U);
+  EXPECT_FALSE(ledger.totals().tree.held) << "without readings nothing is waited for";
+}
+
+TEST(Footprint, ASharedSegmentGrowsOnceNotPerProcess) {
+  FootprintLedger ledger;
+  for (int i = 0; i < 4; ++i) {
+    ledger.add(worker(i), Role::kDataloaderWorker, std::nullopt);
+    ledger.set_cheap(worker(i), {0, 100 * kMiB, 0});
+    ledger.set_share(worker(i), share(0, 0, 25), 1);
+  }
+  ASSERT_EQ(tree_mib(ledger), 100U);
+
+  for (int i = 0; i < 4; ++i) {
+    ledger.set_cheap(worker(i), {0, 140 * kMiB, 0});
+  }
+
+  EXPECT_EQ(tree_mib(ledger), 140U);
+}
+
+TEST(Footprint, AWorkerThatFreesInheritedPagesDoesNotSubtractThem) {
+  auto ledger = ledger_with_parent();
+  fork_workers(ledger, 1);
+
+  ledger.set_cheap(worker(0), anon(20));
+
+  EXPECT_EQ(tree_mib(ledger), 400U);
+}
+
+TEST(Footprint, NobodyWaitsForAMemberThatCannotBeRead) {
+  auto ledger = ledger_with_parent();
+  fork_workers(ledger, 2);
+  ledger.give_up_share(worker(1));
+
+  ledger.set_share(kParent, share(133, 0), 2);
+  ledger.set_share(worker(0), share(133, 0), 2);
+
+  EXPECT_FALSE(ledger.totals().tree.held);
+}
+
+TEST(Footprint, ReadsStaleFamiliesFirstThenTheUnreadThenTheMostChanged) {
+  auto ledger = ledger_with_parent();
+  const ProcessKey quiet{50, 1};
+  const ProcessKey changed{51, 1};
+  const ProcessKey unread{52, 1};
+  for (const ProcessKey& key : {quiet, changed, unread}) {
+    ledger.add(key, Role::kOther, std::nullopt);
+    ledger.set_cheap(key, anon(10));
+  }
+  ledger.set_share(quiet, share(10, 10), 1);
+  ledger.set_share(changed, share(10, 10), 5);
+  ledger.set_cheap(changed, anon(99));
+  fork_workers(ledger, 1);
+
+  EXPECT_THAT(ledger.reading_order(),
+              testing::ElementsAre(worker(0), kParent, unread, changed, quiet));
+}
+
+TEST(Footprint, AnEndedFamilyLeavesNothing) {
+  auto ledger = ledger_with_parent();
+  fork_workers(ledger, 2);
+  read_family(ledger, 2);
+
+  for (int i = 0; i < 2; ++i) {
+    ledger.remove(worker(i));
+  }
+  ledger.remove(kParent);
+
+  EXPECT_EQ(tree_mib(ledger), 0U);
+}
+
+}  // namespace
+}  // namespace tidemark::monitor
