@@ -60,9 +60,10 @@ class ShmWatchTest : public testing::Test {
   // A process that started `start_s` after boot.
   void process(pid_t pid, int start_s = 1, char state = 'S', int shmem_kib = 4) {
     const std::string directory = fmt::format("proc/{}/", pid);
-    root_.write(directory + "stat",
-                fmt::format("{} (x) {} 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 {} 1000 10 0\n", pid,
-                            state, start_s * ::sysconf(_SC_CLK_TCK)));
+    root_.write(
+        directory + "stat",
+        fmt::format("{} (x) {} 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 {} 1000 10 0 1 1 9 0\n", pid,
+                    state, start_s * ::sysconf(_SC_CLK_TCK)));
     root_.write(directory + "status",
                 fmt::format("Name:\tx\nState:\tS\nUid:\t{0}\t{0}\t{0}\t{0}\nRssShmem:\t{1} kB\n",
                             options_.own_uid, shmem_kib));
