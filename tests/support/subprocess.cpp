@@ -93,8 +93,7 @@ void Subprocess::resize(unsigned short rows, unsigned short columns) const {
 }
 
 bool Subprocess::read_some(int timeout_ms) {
-  std::array<pollfd, 2> wanted = {
-      {{output_fd_.get(), POLLIN, 0}, {errors_fd_.get(), POLLIN, 0}}};
+  std::array<pollfd, 2> wanted = {{{output_fd_.get(), POLLIN, 0}, {errors_fd_.get(), POLLIN, 0}}};
   if (::poll(wanted.data(), wanted.size(), timeout_ms) <= 0) {
     return false;
   }
