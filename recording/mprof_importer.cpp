@@ -159,7 +159,7 @@ std::unique_ptr<RecordingReader> open_mprof(TextInput input) {
 }
 
 bool looks_like_mprof(std::string_view head) {
-  for (const std::string_view start : {"CMDLINE ", "MEM ", "FUNC "}) {
+  for (const std::string_view start : {"CMDLINE ", "MEM ", "CHLD", "FUNC "}) {
     if (head.starts_with(start)) {
       return true;
     }

@@ -72,13 +72,14 @@ std::optional<int> take_zone(std::string_view& text) {
 // run lasts three years.
 constexpr double kSmallestDateSeconds = 1e8;
 
-double scale_of_date(double value) {
-  constexpr double kFactor = 1e3;
-  double scale = 1.0;
-  while (value * scale >= kSmallestDateSeconds * kFactor) {
-    scale /= kFactor;
+// How many units of `value` make a second: 1, or 1e3, 1e6, ... for what can only be a date.
+double units_per_second(double value) {
+  constexpr double kStep = 1e3;
+  double units = 1.0;
+  while (value / units >= kSmallestDateSeconds * kStep) {
+    units *= kStep;
   }
-  return scale;
+  return units;
 }
 
 }  // namespace
@@ -131,18 +132,23 @@ std::optional<double> TimeAxis::number(std::string_view text) const {
   return value;
 }
 
+double TimeAxis::to_seconds(double value) const {
+  return value * unit_s_.value_or(1.0) / units_per_second_;
+}
+
 std::optional<double> TimeAxis::seconds(std::string_view text) {
   text = trim(text);
   if (kind_ != Kind::kIso) {
     if (const auto value = number(text)) {
       if (kind_ == Kind::kUndecided) {
         kind_ = Kind::kNumber;
-        scale_ = unit_s_ ? *unit_s_ : scale_of_date(*value);
-        if (may_be_date_ && *value * scale_ >= kSmallestDateSeconds) {
-          start_s_ = *value * scale_;
+        units_per_second_ = unit_s_ ? 1.0 : units_per_second(*value);
+        const double first_s = to_seconds(*value);
+        if (may_be_date_ && first_s >= kSmallestDateSeconds) {
+          start_s_ = first_s;
         }
       }
-      return *value * scale_ - start_s_.value_or(0.0);
+      return to_seconds(*value) - start_s_.value_or(0.0);
     }
   }
   if (kind_ == Kind::kNumber || !may_be_date_) {

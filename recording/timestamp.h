@@ -29,12 +29,13 @@ class TimeAxis {
 
  private:
   std::optional<double> number(std::string_view text) const;
+  double to_seconds(double value) const;
 
   enum class Kind { kUndecided, kNumber, kIso };
   std::optional<double> unit_s_;
   Kind kind_ = Kind::kUndecided;
   bool may_be_date_ = true;
-  double scale_ = 1.0;
+  double units_per_second_ = 1.0;  // of dates whose column names no unit
   std::optional<double> start_s_;  // of dates: seconds since 1970
 };
 
