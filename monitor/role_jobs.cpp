@@ -121,8 +121,9 @@ void place_ranks(RoleTree& tree) {
     }
     const std::size_t above = groups.front().above;
     const bool implied = above != kNoNode && is_implied_rank_zero(tree.nodes[above], ranks);
-    if (groups.size() + (implied ? 1U : 0U) < 2) {
-      continue;  // the only rank here is found like any trainer
+    const bool several = groups.size() > 1 || implied;
+    if (!several && tree.nodes[job].role != Role::kLauncher) {
+      continue;  // the variable may be set for a whole container; found like any trainer
     }
     if (implied) {
       tree.nodes[above].place(Role::kRank, "starts the other ranks and trains itself",
@@ -130,7 +131,8 @@ void place_ranks(RoleTree& tree) {
       tree.nodes[above].rank = 0;
     }
     for (const RankGroup& group : groups) {
-      tree.nodes[pick_member(tree, group)].place(Role::kRank, "its rank is set", /*guess=*/false);
+      tree.nodes[pick_member(tree, group)].place(several ? Role::kRank : Role::kTrainer,
+                                                 "its rank is set", /*guess=*/false);
     }
   }
 }

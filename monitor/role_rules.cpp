@@ -260,7 +260,6 @@ constexpr RoleRule kRules[] = {
     program("pyright-langserver", Role::kOther, "a language server"),
     program("basedpyright-langserver", Role::kOther, "a language server"),
     module("pylsp", Role::kOther, "a language server"),
-    module("jedilsp", Role::kOther, "a language server"),
     folder("/.vscode/extensions/", Role::kOther, "a helper of the editor"),
     folder("/.vscode-server/extensions/", Role::kOther, "a helper of the editor"),
     folder("/.cursor-server/extensions/", Role::kOther, "a helper of the editor"),

@@ -34,7 +34,8 @@ struct RoleNode {
   bool is_job() const { return role == Role::kTrainer || role == Role::kRank; }
   // No rule knows it and no pass has placed it yet: it may turn out to be the trainer.
   bool unplaced() const {
-    return role == Role::kOther && (rule == nullptr || rule->scope == Scope::kBelowJob);
+    return role == Role::kOther && (rule == nullptr || (rule->scope == Scope::kBelowJob &&
+                                                        rule->match != Match::kCompiler));
   }
   bool matched(Match match) const { return rule != nullptr && rule->match == match; }
 

@@ -8,7 +8,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/process_key.h"
@@ -48,7 +47,7 @@ std::vector<RoleAssignment> assign_roles(std::span<const ProcessFacts> tree);
 std::vector<std::vector<std::size_t>> job_trees(std::span<const ProcessFacts> table);
 
 // What rank_from_environment() and the finder want to read of a process's environment.
-std::span<const std::string_view> rank_variables();
+const std::vector<std::string>& rank_variables();
 
 // The global rank (RANK, or the launcher's own variable for it), else the local one. `environment`
 // holds "NAME=value" entries.
