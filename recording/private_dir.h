@@ -24,7 +24,4 @@ class PrivateDir {
   std::string path_;  // empty: moved from
 };
 
-// Copies a whole file. `to` is created, 0600.
-Status copy_file(const std::string& from, const std::string& to);
-
 }  // namespace tidemark::recording

@@ -92,6 +92,10 @@ void Recorder::push(Tick tick) {
   item.bytes = approximate_bytes(item.tick);
   {
     const std::lock_guard lock(mutex_);
+    if (failure_) {  // since add() looked
+      ++stats_.ticks_dropped;
+      return;
+    }
     queued_bytes_ += item.bytes;
     queue_.push_back(std::move(item));
   }

@@ -14,6 +14,7 @@
 
 #include "common/io.h"
 #include "recording/columns.h"
+#include "recording/files.h"
 #include "recording/pending_file.h"
 #include "recording/schema.h"
 #include "recording/tick_cursor.h"
@@ -23,11 +24,6 @@ namespace {
 
 // Readers and the recorder do not lock each other out; only its start and its end do, for moments.
 constexpr int kBusyTimeoutMs = 5'000;
-
-bool exists(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0;
-}
 
 Status describe_kind(FileKind kind, const std::string& name) {
   switch (kind) {
@@ -80,7 +76,7 @@ Status check_file(const std::string& path, const std::string& name) {
   std::array<char, kSqliteHeaderBytes> buffer{};
   const auto n = pread_full(fd->get(), buffer);
   if (!n) {
-    return Error{n.error().code, fmt::format("{}: {}", name, n.error().what), n.error().sys_errno};
+    return named(name, n.error());
   }
   const std::string_view head(buffer.data(), *n);
   if (const Status kind = describe_kind(classify_header(head), name); !kind) {
@@ -88,13 +84,14 @@ Status check_file(const std::string& path, const std::string& name) {
   }
   struct stat info {};
   ::fstat(fd->get(), &info);
-  return exists(path + "-wal") ? ok() : check_complete(head, info.st_size, name);
+  return file_exists(path + "-wal") ? ok() : check_complete(head, info.st_size, name);
 }
 
 // A log cannot be read in place where SQLite may not make its index (read-only folder, full disk);
 // a journal left by a kill in the moment of closing wants to be rolled back.
 bool may_help_to_copy(const std::string& path, const Error& error) {
-  return error.code != Errc::kMalformed && (exists(path + "-wal") || exists(path + "-journal"));
+  return error.code != Errc::kMalformed &&
+         (file_exists(path + "-wal") || file_exists(path + "-journal"));
 }
 
 }  // namespace
@@ -144,15 +141,14 @@ Result<std::unique_ptr<RunReader>> RunReader::open_copy(const std::string& path,
   }
   const std::string copy = directory->file("run");
   for (const std::string suffix : {"", "-wal", "-journal"}) {
-    if (!suffix.empty() && !exists(path + suffix)) {
+    if (!suffix.empty() && !file_exists(path + suffix)) {
       continue;
     }
     if (const Status status = copy_file(path + suffix, copy + suffix); !status) {
       return status.error();
     }
   }
-  auto reader =
-      open_database(std::move(*directory), copy, shown_as, Database::Mode::kReadWrite);
+  auto reader = open_database(std::move(*directory), copy, shown_as, Database::Mode::kReadWrite);
   if (reader) {
     (*reader)->notes_.emplace_back("read from a private copy, because its folder is not writable");
   }

@@ -73,7 +73,8 @@ constexpr std::string_view kViews =
 
 constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
 
-// Big-endian, as the file format has it: https://www.sqlite.org/fileformat2.html#the_database_header
+// Big-endian, as the file format has it:
+// https://www.sqlite.org/fileformat2.html#the_database_header
 std::uint32_t header_field(std::string_view head, std::size_t offset) {
   std::uint32_t value = 0;
   for (std::size_t i = 0; i < 4; ++i) {

@@ -103,10 +103,10 @@ void Statement::bind_null(int index) { note(sqlite3_bind_null(statement_.get(), 
 
 void Statement::bind_bytes(int index, std::string_view bytes) {
   const char* data = bytes.data() == nullptr ? "" : bytes.data();  // nullptr would bind NULL
-  note(is_storable_text(bytes) ? sqlite3_bind_text64(statement_.get(), index, data, bytes.size(),
-                                                     SQLITE_TRANSIENT, SQLITE_UTF8)
-                               : sqlite3_bind_blob64(statement_.get(), index, data, bytes.size(),
-                                                     SQLITE_TRANSIENT));
+  note(is_storable_text(bytes)
+           ? sqlite3_bind_text64(statement_.get(), index, data, bytes.size(), SQLITE_TRANSIENT,
+                                 SQLITE_UTF8)
+           : sqlite3_bind_blob64(statement_.get(), index, data, bytes.size(), SQLITE_TRANSIENT));
 }
 
 Result<bool> Statement::step() {
@@ -155,9 +155,7 @@ std::int64_t Statement::integer(int column) const {
   return sqlite3_column_int64(statement_.get(), column);
 }
 
-double Statement::real(int column) const {
-  return sqlite3_column_double(statement_.get(), column);
-}
+double Statement::real(int column) const { return sqlite3_column_double(statement_.get(), column); }
 
 std::string_view Statement::bytes(int column) const {
   const void* data = sqlite3_column_blob(statement_.get(), column);
@@ -234,9 +232,7 @@ Result<std::int64_t> Database::query_integer(std::string_view sql) {
   return *row ? statement->integer(0) : 0;
 }
 
-void Database::set_busy_timeout(int milliseconds) {
-  sqlite3_busy_timeout(db_.get(), milliseconds);
-}
+void Database::set_busy_timeout(int milliseconds) { sqlite3_busy_timeout(db_.get(), milliseconds); }
 
 int loaded_sqlite_version() { return sqlite3_libversion_number(); }
 

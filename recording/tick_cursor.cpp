@@ -209,8 +209,7 @@ Status TickCursor::take_rows(TableCursor& table, std::int64_t tick, Load load) {
 }
 
 template <typename Record>
-Status TickCursor::take_facts(TableCursor& table, std::int64_t tick,
-                              std::vector<Record>& records) {
+Status TickCursor::take_facts(TableCursor& table, std::int64_t tick, std::vector<Record>& records) {
   return take_rows(table, tick, [&](const Statement&) -> Status {
     Record record;
     const auto known = load_names(table, 3, record);
@@ -248,22 +247,21 @@ Status TickCursor::take_samples(std::int64_t tick, std::vector<ProcessSample>& s
 }
 
 Status TickCursor::take_groups(std::int64_t tick, Tick& into) {
-  const Status status =
-      take_rows(tables_.group_samples, tick, [&](const Statement& row) -> Status {
-        const std::string_view who = row.bytes(2);
-        if (who == "tree") {
-          return load(tables_.group_samples, 3, into.tree);
-        }
-        RoleSample role;
-        if (const auto known = role_from_name(who)) {
-          role.role = *known;
-        } else {
-          note_unknown(who);
-        }
-        Status loaded = load(tables_.group_samples, 3, role.sum);
-        into.roles.push_back(role);
-        return loaded;
-      });
+  const Status status = take_rows(tables_.group_samples, tick, [&](const Statement& row) -> Status {
+    const std::string_view who = row.bytes(2);
+    if (who == "tree") {
+      return load(tables_.group_samples, 3, into.tree);
+    }
+    RoleSample role;
+    if (const auto known = role_from_name(who)) {
+      role.role = *known;
+    } else {
+      note_unknown(who);
+    }
+    Status loaded = load(tables_.group_samples, 3, role.sum);
+    into.roles.push_back(role);
+    return loaded;
+  });
   // The table is sorted by name; the world sorts by role.
   std::sort(into.roles.begin(), into.roles.end(),
             [](const RoleSample& a, const RoleSample& b) { return a.role < b.role; });

@@ -76,11 +76,11 @@ Result<TickWriter> TickWriter::prepare(Database& database) {
   if (prepare.error()) {
     return *prepare.error();
   }
-  return TickWriter(Statements{
-      std::move(*tick), std::move(*lateness), std::move(*process), std::move(*process_end),
-      std::move(*process_sample), std::move(*group), std::move(*system), std::move(*gpu),
-      std::move(*gpu_sample), std::move(*gpu_process), std::move(*marker), std::move(*event),
-      std::move(*loss)});
+  return TickWriter(Statements{std::move(*tick), std::move(*lateness), std::move(*process),
+                               std::move(*process_end), std::move(*process_sample),
+                               std::move(*group), std::move(*system), std::move(*gpu),
+                               std::move(*gpu_sample), std::move(*gpu_process), std::move(*marker),
+                               std::move(*event), std::move(*loss)});
 }
 
 Status TickWriter::write(const Tick& tick) {
@@ -99,14 +99,13 @@ Status TickWriter::write(const Tick& tick) {
                     [&](const auto& role) { return write_group(role_name(role.role), role.sum); });
   });
   then([&] {
-    return for_each(tick.new_processes, [&](const auto& process) { return write_process(process); });
+    return for_each(tick.new_processes,
+                    [&](const auto& process) { return write_process(process); });
   });
   then([&] {
     return for_each(tick.processes, [&](const auto& sample) { return write_sample(sample); });
   });
-  then([&] {
-    return tick.system ? insert(statements_.system_sample, *tick.system, tick_) : ok();
-  });
+  then([&] { return tick.system ? insert(statements_.system_sample, *tick.system, tick_) : ok(); });
   then([&] { return for_each(tick.gpus, [&](const auto& gpu) { return write_gpu(gpu); }); });
   const auto append = [&](Statement& statement, const auto& records) {
     then([&] {

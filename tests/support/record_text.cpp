@@ -43,8 +43,8 @@ std::string text_of(const SystemSample& s) {
                 "psi_some", s.psi_some_avg10, "psi_full", s.psi_full_avg10, "cgroup_used",
                 s.cgroup_used_bytes, "cgroup_limit", s.cgroup_limit_bytes) +
          fields("cgroup_psi_some", s.cgroup_psi_some_avg10, "cgroup_psi_full",
-                s.cgroup_psi_full_avg10, "dev_shm", s.dev_shm_bytes, "dev_shm_unheld", s.dev_shm_unheld_bytes,
-                "dev_shm_segments", s.dev_shm_segments);
+                s.cgroup_psi_full_avg10, "dev_shm", s.dev_shm_bytes, "dev_shm_unheld",
+                s.dev_shm_unheld_bytes, "dev_shm_segments", s.dev_shm_segments);
 }
 
 std::string text_of(const GpuSample& gpu) {
@@ -60,8 +60,8 @@ std::string text_of(const GpuSample& gpu) {
 
 std::string text_of(const RunInfo& info) {
   return fields("tool_version", info.tool_version, "host", info.host, "kernel", info.kernel,
-                "command", info.command, "format", info.format, "start_wall_ns",
-                info.start_wall_ns, "physical", info.physical_bytes, "limit", info.limit_bytes) +
+                "command", info.command, "format", info.format, "start_wall_ns", info.start_wall_ns,
+                "physical", info.physical_bytes, "limit", info.limit_bytes) +
          fields("limit_source", info.limit_source, "interval_s", info.interval_s, "time_is_steps",
                 info.time_is_steps, "ended_cleanly", info.ended_cleanly);
 }
@@ -101,8 +101,9 @@ std::string text_of(const Tick& tick) {
     text += "\n gpu" + text_of(gpu);
   }
   for (const MarkerRecord& m : tick.markers) {
-    text += "\n marker" + fields("t_s", m.t_s, "key", m.key, "kind",
-                                 std::string(marker_name(m.kind)), "value", m.value, "name", m.name);
+    text +=
+        "\n marker" + fields("t_s", m.t_s, "key", m.key, "kind", std::string(marker_name(m.kind)),
+                             "value", m.value, "name", m.name);
   }
   for (const EventRecord& e : tick.events) {
     text += "\n event" + fields("t_s", e.t_s, "kind", std::string(event_name(e.kind)), "key", e.key,

@@ -21,6 +21,7 @@
 namespace tidemark::recording {
 namespace {
 
+using testing::HasSubstr;
 using tests::empty_tick;
 using tests::full_run_info;
 using tests::full_tick;
@@ -28,7 +29,6 @@ using tests::MemorySink;
 using tests::plain_tick;
 using tests::TempTree;
 using tests::text_of;
-using testing::HasSubstr;
 
 std::string content_of(const std::string& path) {
   auto text = read_file(path);
