@@ -20,7 +20,7 @@ int real_openat(int dir, const char* path, int flags, unsigned mode) {
 constexpr Syscalls kRealSyscalls{&real_openat, &::read, &::pread, &::write};
 
 // The one replaceable seam between us and the kernel; see replace_syscalls().
-Syscalls g_syscalls = kRealSyscalls;  // NOLINT(readability-identifier-naming)
+Syscalls g_syscalls = kRealSyscalls;
 
 Errc code_of(int sys_errno) {
   switch (sys_errno) {
