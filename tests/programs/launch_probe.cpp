@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The main loop of `tidemark monitor -- CMD` without the monitor: runs a command and returns its
+// status. What it learned goes to a file, so that the command has the descriptors to itself.
+//
+// usage: launch_probe [--report FILE] [--regex PATTERN] [--stdout-to-stderr] -- CMD...
+#include <poll.h>
+#include <stdlib.h>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "common/clock.h"
+#include "common/records.h"
+#include "monitor/launch.h"
+#include "monitor/output_relay.h"
+#include "monitor/signal_inbox.h"
+#include "monitor/step_pattern.h"
+
+namespace {
+
+using namespace tidemark;  // NOLINT(google-build-using-namespace): one small program
+using namespace tidemark::monitor;
+
+struct Arguments {
+  std::string report = "/dev/null";
+  std::string regex;
+  bool stdout_to_stderr = false;
+  std::vector<std::string> command;
+};
+
+Arguments parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--report" && i + 1 < argc) {
+      arguments.report = argv[++i];
+    } else if (argument == "--regex" && i + 1 < argc) {
+      arguments.regex = argv[++i];
+    } else if (argument == "--stdout-to-stderr") {
+      arguments.stdout_to_stderr = true;
+    } else if (argument == "--") {
+      arguments.command.assign(argv + i + 1, argv + argc);
+      break;
+    }
+  }
+  return arguments;
+}
+
+int fail(const Error& error) {
+  fmt::print(stderr, "launch_probe: {}\n", error.what);
+  return 3;
+}
+
+int run(const Arguments& arguments) {
+  const SystemClock clock;
+  auto inbox = SignalInbox::open(SignalInbox::For::kCommand);
+  if (!inbox) {
+    return fail(inbox.error());
+  }
+  LaunchOptions options;
+  options.argv = arguments.command;
+  options.stdout_fd = arguments.stdout_to_stderr ? 2 : -1;
+  std::optional<OutputRelay> relay;
+  if (!arguments.regex.empty()) {
+    auto pattern = StepPattern::compile(arguments.regex);
+    if (!pattern) {
+      return fail(pattern.error());
+    }
+    auto opened = OutputRelay::open(
+        {*pattern, arguments.stdout_to_stderr ? 2 : 1, 2, clock.monotonic_ns()}, clock);
+    if (!opened) {
+      return fail(opened.error());
+    }
+    relay.emplace(std::move(*opened));
+    options.stdout_fd = relay->child_stdout();
+    options.stderr_fd = relay->child_stderr();
+  }
+  auto command = LaunchedCommand::start(options, *inbox);
+  if (!command) {
+    return fail(command.error());
+  }
+  if (relay) {
+    relay->begin();
+  }
+  while (command->running()) {
+    pollfd wanted{inbox->fd(), POLLIN, 0};
+    ::poll(&wanted, 1, -1);
+    while (const auto signal = inbox->next()) {
+      if (relay && signal->number == SIGWINCH) {
+        relay->copy_window_size();
+      }
+      command->handle(*signal);
+    }
+  }
+  std::string report = fmt::format("exit {}\n", *command->exit_code());
+  for (const ReapedChild& child : command->take_reaped()) {
+    report += fmt::format("reaped {}\n", child.pid == command->key().pid ? "command" : "orphan");
+  }
+  if (relay) {
+    relay->finish();
+    std::vector<MarkerRecord> steps;
+    relay->take(steps);
+    for (const MarkerRecord& step : steps) {
+      report += fmt::format("step {}\n", step.value);
+    }
+  }
+  if (std::FILE* file = std::fopen(arguments.report.c_str(), "we")) {
+    std::fputs(report.c_str(), file);
+    std::fclose(file);
+  }
+  return *command->exit_code();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return run(parse(argc, argv)); }

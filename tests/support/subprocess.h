@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/fd.h"
+
+namespace tidemark::tests {
+
+// A program that a test runs and talks to. Killed at the end of the test if it still runs.
+class Subprocess {
+ public:
+  enum class Terminal {
+    kNone,         // stdin, stdout and stderr are pipes
+    kControlling,  // all three are one new terminal (24 lines, 80 columns) that controls it
+  };
+  explicit Subprocess(const std::vector<std::string>& argv, Terminal terminal = Terminal::kNone);
+  ~Subprocess();
+  Subprocess(const Subprocess&) = delete;
+  Subprocess& operator=(const Subprocess&) = delete;
+
+  pid_t pid() const { return pid_; }
+  void send(std::string_view input) const;
+  void close_input();
+  void close_output();
+  void signal(int number) const;
+  void resize(unsigned short rows, unsigned short columns) const;
+
+  // Reads stdout (or the terminal) until `text` has come, at most 20 s; what was read so far.
+  const std::string& read_until(std::string_view text);
+  // Reads stdout (or the terminal) and stderr to their ends, then waits for the program.
+  // The wait status in the words of a shell: 0..255, or 128 + signal.
+  int wait();
+
+  const std::string& output() const { return output_; }  // of stdout, as far as read
+  const std::string& errors() const { return errors_; }  // of stderr, complete after wait()
+
+ private:
+  bool read_some(int timeout_ms);
+
+  pid_t pid_ = -1;
+  Fd input_;
+  Fd output_fd_;
+  Fd errors_fd_;
+  std::string output_;
+  std::string errors_;
+};
+
+}  // namespace tidemark::tests
