@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <utility>
 
@@ -154,6 +156,15 @@ Result<std::size_t> read_some(int fd, std::span<char> buffer) {
     return system_error("cannot read", errno);
   }
   return static_cast<std::size_t>(n);
+}
+
+Result<std::string> read_link_at(int dir, const std::string& path) {
+  std::array<char, PATH_MAX> target;
+  const ssize_t size = ::readlinkat(dir, path.c_str(), target.data(), target.size());
+  if (size < 0) {
+    return system_error(fmt::format("cannot read the link {}", path), errno);
+  }
+  return std::string(target.data(), static_cast<std::size_t>(size));
 }
 
 Status write_all(int fd, std::string_view text) {
