@@ -145,6 +145,17 @@ Result<std::string> read_file_at(int dir, const std::string& path, std::size_t l
   return text;
 }
 
+Result<std::size_t> read_some(int fd, std::span<char> buffer) {
+  ssize_t n = -1;
+  do {
+    n = g_syscalls.read(fd, buffer.data(), buffer.size());
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) {
+    return system_error("cannot read", errno);
+  }
+  return static_cast<std::size_t>(n);
+}
+
 Status write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = g_syscalls.write(fd, text.data(), text.size());

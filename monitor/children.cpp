@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/children.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 
 #include <array>
-#include <cerrno>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,32 +12,22 @@
 
 #include "common/io.h"
 #include "common/text.h"
+#include "monitor/directory_stream.h"
 #include "monitor/kernel_text.h"
 
 namespace tidemark::monitor {
 namespace {
 
-struct CloseDirectory {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
-using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
-
 constexpr int kWalks = 3;
 constexpr std::size_t kPieceBytes = 4096;
 
 Result<std::vector<pid_t>> thread_ids(int process_directory) {
-  auto fd = open_at(process_directory, "task", O_RDONLY | O_DIRECTORY);
-  if (!fd) {
-    return fd.error();
-  }
-  const DirectoryStream stream(::fdopendir(fd->get()));
+  auto stream = DirectoryStream::open_at(process_directory, "task");
   if (!stream) {
-    return system_error("cannot list task", errno);
+    return stream.error();
   }
-  fd->release();  // the stream closes it
   std::vector<pid_t> tids;
-  // Nobody else uses this stream.  NOLINTNEXTLINE(concurrency-mt-unsafe)
-  while (const dirent* entry = ::readdir(stream.get())) {
+  while (const dirent* entry = stream->next()) {
     if (const auto tid = parse_number<pid_t>(std::string_view(entry->d_name))) {
       tids.push_back(*tid);
     }

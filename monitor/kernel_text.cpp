@@ -7,9 +7,18 @@
 namespace tidemark::monitor {
 namespace {
 
-constexpr std::string_view kBlanks = " \t";
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 bool is_octal(char c) { return c >= '0' && c <= '7'; }
+
+// A plain loop: find_first_not_of() is several times slower on a handful of blanks.
+std::string_view without_leading_blanks(std::string_view text) {
+  std::size_t first = 0;
+  while (first < text.size() && is_blank(text[first])) {
+    ++first;
+  }
+  return text.substr(first);
+}
 
 }  // namespace
 
@@ -24,24 +33,20 @@ bool take_line(std::string_view& rest, std::string_view& line) {
 }
 
 std::string_view take_word(std::string_view& rest) {
-  const std::size_t first = rest.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) {
-    rest = {};
-    return {};
+  rest = without_leading_blanks(rest);
+  std::size_t end = 0;
+  while (end < rest.size() && !is_blank(rest[end])) {
+    ++end;
   }
-  rest.remove_prefix(first);
-  const std::string_view word = rest.substr(0, rest.find_first_of(kBlanks));
-  rest.remove_prefix(word.size());
+  const std::string_view word = rest.substr(0, end);
+  rest.remove_prefix(end);
   return word;
 }
 
 std::optional<std::uint64_t> leading_number(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) {
-    return std::nullopt;
-  }
+  text = without_leading_blanks(text);
   std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data() + first, text.data() + text.size(), value);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{}) {
     return std::nullopt;
   }

@@ -33,6 +33,9 @@ std::optional<T> narrow(std::optional<std::uint64_t> number) {
 
 // The kernel writes a newline in a name as "\n" and a backslash as "\\".
 std::string unescape_comm(std::string_view text) {
+  if (text.find('\\') == std::string_view::npos) {
+    return std::string(text);
+  }
   std::string comm;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\\' && i + 1 < text.size() && (text[i + 1] == 'n' || text[i + 1] == '\\')) {
@@ -51,6 +54,16 @@ std::string_view last_word(std::string_view text) {
     last = word;
   }
   return last;
+}
+
+void apply_memory(StatusFields& fields, std::string_view key, std::string_view value) {
+  for (const MemoryLine& line : kMemoryLines) {
+    // The last letters differ; comparing them first saves most calls of memcmp.
+    if (key.back() == line.key.back() && key == line.key) {
+      fields.*line.field = kib_field_bytes(value);
+      return;
+    }
+  }
 }
 
 void apply_identity(StatusFields& fields, std::string_view key, std::string_view value) {
@@ -84,11 +97,7 @@ Result<StatusFields> parse_status(std::string_view text) {
     const std::string_view key = line.substr(0, colon);
     const std::string_view value = line.substr(colon + 1);
     if (key[0] == 'V' || key[0] == 'R') {
-      for (const MemoryLine& memory : kMemoryLines) {
-        if (key == memory.key) {
-          fields.*memory.field = kib_field_bytes(value);
-        }
-      }
+      apply_memory(fields, key, value);
     } else if (key == "Threads") {
       fields.threads = narrow<std::uint32_t>(leading_number(value));
       break;  // signals, capabilities and CPU masks follow: half of the text, nothing for us

@@ -128,6 +128,18 @@ TEST_F(FlakySystem, PreadOnceTakesWhatTheFirstCallGives) {
   EXPECT_EQ(std::string(buffer, *n), "e");
 }
 
+TEST_F(FlakySystem, ReadSomeRetriesInterruptsAndTellsTheEnd) {
+  g_content = "x";
+  char buffer[4] = {};
+
+  const auto first = read_some(7, buffer);
+  const auto second = read_some(7, buffer);
+
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(*first, 1U);
+  EXPECT_EQ(*second, 0U);
+}
+
 TEST_F(FlakySystem, WriteAllWritesEveryByteOnce) {
   ASSERT_TRUE(write_all(7, "every byte"));
 

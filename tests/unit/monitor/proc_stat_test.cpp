@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kRest =
     " S 5126 5100 4108 34816 -1 4194304 100 0 0 0 30 12 0 0 20 0 9 0 103644 3133440 390 "
-    "18446744073709551615 94356851564544\n";
+    "18446744073709551615 94356851564544 94356851584425 140723474731328 0 0\n";
 
 TEST(ParseStat, ReadsTheFieldsOfProc5) {
   const auto fields = parse_stat("5140 (cat)" + std::string(kRest));
@@ -26,6 +26,7 @@ TEST(ParseStat, ReadsTheFieldsOfProc5) {
   EXPECT_EQ(fields->threads, 9U);
   EXPECT_EQ(fields->start_ticks, 103644U);
   EXPECT_EQ(fields->rss_pages, 390U);
+  EXPECT_EQ(fields->stack_start, 140723474731328U);
 }
 
 TEST(ParseStat, FindsTheEndOfANameThatImitatesTheRestOfTheLine) {

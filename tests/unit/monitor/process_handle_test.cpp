@@ -25,7 +25,7 @@ constexpr std::uint64_t kKib = 1024;
 
 std::string stat_line(std::uint64_t start_ticks) {
   return "4711 (python3) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 " + std::to_string(start_ticks) +
-         " 1000 10 0\n";
+         " 1000 10 0 1 1 140723474731328 0\n";
 }
 
 // A /proc of one process, made of ordinary files.

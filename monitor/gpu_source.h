@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/records.h"
+#include "common/result.h"
+
+namespace tidemark::monitor {
+
+// What the last look at the GPUs did not yield; for the losses of a report.
+struct GpuLosses {
+  std::uint64_t unmapped_processes = 0;  // the driver names pids that mean nothing in our namespace
+  std::uint64_t failed_queries = 0;      // of a device: its figures are unknown
+  std::string last_failure;              // of those, for people
+};
+
+// Where GPU figures come from: NVML, the kernel's DRM statistics, or a script in tests. Not
+// thread-safe.
+class GpuSource {
+ public:
+  virtual ~GpuSource() = default;
+  // One sample per GPU, or per MIG instance of a GPU that is partitioned; of the processes, only
+  // those of `pids`. A MIG instance has the index 100 * (GPU + 1) + instance.
+  virtual Result<std::vector<GpuSample>> sample(std::span<const pid_t> pids) = 0;
+  // Of the last sample.
+  virtual const GpuLosses& losses() const = 0;
+};
+
+struct NvmlOptions {
+  std::string library = "libnvidia-ml.so.1";
+  std::string proc_root = "/proc";
+  std::string host_proc_root = "/host/proc";  // where monitoring containers mount the host's
+};
+
+// kUnsupported when there is no such library or driver: no NVIDIA GPU is no error to shout about.
+Result<std::unique_ptr<GpuSource>> open_nvml(const NvmlOptions& options = {});
+
+// GPUs of other makers, by the drm-* lines of /proc/PID/fdinfo. `root` is "" but for tests.
+// kUnsupported when the machine has no DRM render node.
+Result<std::unique_ptr<GpuSource>> open_drm_fdinfo(const std::string& root = "");
+
+// NVML where there is an NVIDIA driver, else DRM. kUnsupported when there is neither.
+Result<std::unique_ptr<GpuSource>> open_gpu_source();
+
+}  // namespace tidemark::monitor

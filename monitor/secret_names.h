@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+namespace tidemark::monitor {
+
+// What a name says about the value that follows it.
+enum class Secrecy {
+  kNone,
+  kAlways,        // a password, an API key
+  kIfRandom,      // some key or signature: secret only if its value looks like one
+  kHeader,        // the rest of an HTTP header
+  kUserPassword,  // user:password
+};
+
+// `name` as written, with its leading dashes: "--hf-token", "HF_TOKEN", "apiKey". Not
+// case-sensitive. Names of flags that merely contain a telling word (--tokenizer, --max-tokens,
+// --eos-token, --torch-key) are kNone.
+Secrecy secrecy_of(std::string_view name);
+
+// A key of a known service by its shape: hf_..., sk-..., ghp_..., AKIA..., a JWT.
+bool is_service_key(std::string_view word);
+
+// Long, of mixed letters and digits, and no path: generated rather than written by a person.
+bool looks_random(std::string_view value);
+
+}  // namespace tidemark::monitor

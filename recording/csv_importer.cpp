@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/csv_importer.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+#include "recording/csv_row.h"
+#include "recording/import_lines.h"
+
+namespace tidemark::recording {
+namespace {
+
+// More processes than this are no recording of a job.
+constexpr std::size_t kMaxProcesses = 1'000'000;
+constexpr std::size_t kMaxUnknownRoles = 10;
+constexpr int kMaxCommentLines = 100;
+
+struct TransparentHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const {
+    return std::hash<std::string_view>{}(text);
+  }
+};
+
+GroupSample group_of(const CsvRow& row) {
+  GroupSample sum;
+  sum.processes = static_cast<std::uint32_t>(row.processes.value_or(0));
+  sum.rss_bytes = row.size(CsvField::kRss).value_or(0);
+  sum.swap_bytes = row.size(CsvField::kSwap).value_or(0);
+  sum.pss_bytes = row.size(CsvField::kPss);
+  // As in ImportFeed: the best figure there is.
+  sum.footprint_bytes =
+      row.size(CsvField::kFootprint).value_or(sum.pss_bytes.value_or(sum.rss_bytes));
+  return sum;
+}
+
+ProcessSample sample_of(const CsvRow& row, const ProcessKey& key) {
+  ProcessSample sample;
+  sample.key = key;
+  sample.rss_bytes = row.size(CsvField::kRss);
+  sample.rss_anon_bytes = row.size(CsvField::kRssAnon);
+  sample.rss_file_bytes = row.size(CsvField::kRssFile);
+  sample.rss_shmem_bytes = row.size(CsvField::kRssShmem);
+  sample.swap_bytes = row.size(CsvField::kSwap);
+  sample.hwm_bytes = row.size(CsvField::kHwm);
+  sample.pss_bytes = row.size(CsvField::kPss);
+  sample.pss_footprint_bytes = row.size(CsvField::kPssFootprint);
+  sample.uss_bytes = row.size(CsvField::kUss);
+  sample.pss_age_s = row.pss_age_s;
+  if (row.threads) {
+    sample.threads = static_cast<std::uint32_t>(*row.threads);
+  }
+  sample.state = row.state.size() == 1 ? row.state.front() : '?';
+  // A footprint without its parts is kept as anonymous memory, so that it stays the footprint.
+  const auto& footprint = row.size(CsvField::kFootprint);
+  if (footprint && !sample.rss_anon_bytes && !sample.rss_shmem_bytes) {
+    const std::uint64_t swap = sample.swap_bytes.value_or(0);
+    sample.rss_anon_bytes = *footprint - std::min(swap, *footprint);
+    sample.rss_shmem_bytes = 0;
+  }
+  return sample;
+}
+
+class CsvImporter final : public RecordingReader {
+ public:
+  CsvImporter(TextInput input, CsvHeader header)
+      : input_(std::move(input)), rows_(std::move(header)) {
+    info_.format = "csv";
+    info_.time_is_steps = !rows_.header()[CsvField::kTime];
+    info_.ended_cleanly = true;
+  }
+
+  const RunInfo& info() const override { return info_; }
+
+  Result<ReadSummary> read(RecordingSink& sink) override {
+    auto summary = import_lines(input_, sink, [this](std::string_view line, ImportFeed& feed) {
+      return take_line(line, feed);
+    });
+    if (summary) {
+      summary->notes = rows_.notes();
+      for (const std::string& role : unknown_roles_) {
+        summary->notes.push_back(fmt::format("role '{}' is unknown: taken as other", role));
+      }
+    }
+    return summary;
+  }
+
+ private:
+  struct Known {
+    std::uint64_t identity = 0;  // hash of name, role and rank: another one means exec
+    std::uint64_t tick = 0;      // last seen in
+    Role role = Role::kOther;
+  };
+
+  LineResult take_line(std::string_view line, ImportFeed& feed) {
+    if (const char* problem = rows_.parse(line, row_)) {
+      return problem;
+    }
+    if (feed.has_tick() && row_.t_s < feed.t_s()) {
+      return "its time lies before that of the row above (sort the file by time)";
+    }
+    const Status status =
+        row_.scope == CsvScope::kProcess ? take_process(row_, feed) : take_group(row_, feed);
+    return status ? line_used() : status.error();
+  }
+
+  Status take_group(const CsvRow& row, ImportFeed& feed) {
+    if (const Status status = start_tick_for(row, feed, /*is_repeated=*/false); !status) {
+      return status;
+    }
+    if (row.scope == CsvScope::kTree) {
+      feed.set_tree(group_of(row));
+    } else {
+      feed.add_role(role_of(row), group_of(row));
+    }
+    return ok();
+  }
+
+  Status take_process(const CsvRow& row, ImportFeed& feed) {
+    if (known_.size() >= kMaxProcesses) {
+      return Error{Errc::kMalformed,
+                   fmt::format("{}: line {}: more than {} processes", input_.name(),
+                               input_.line_number(), kMaxProcesses)};
+    }
+    const ProcessKey key = key_of(row);
+    const auto [entry, is_new] = known_.try_emplace(key);
+    Known& known = entry->second;
+    // A process cannot be seen twice at once: its second row begins another tick of the same time.
+    const bool is_repeated = !is_new && known.tick == tick_;
+    if (const Status status = start_tick_for(row, feed, is_repeated); !status) {
+      return status;
+    }
+    known.tick = tick_;
+    const std::uint64_t identity = identity_of(row);
+    if (is_new || known.identity != identity) {
+      known.identity = identity;
+      known.role = role_of(row);
+      feed.introduce(record_of(row, key, known.role));
+    }
+    feed.add(sample_of(row, key), known.role);
+    return ok();
+  }
+
+  Status start_tick_for(const CsvRow& row, ImportFeed& feed, bool is_repeated) {
+    if (!feed.has_tick() || row.t_s > feed.t_s() || is_repeated) {
+      ++tick_;
+      info_.start_wall_ns = rows_.start_wall_ns();
+      if (const Status status = feed.start_tick(row.t_s, info_); !status) {
+        return status;
+      }
+    }
+    if (row.step) {
+      feed.set_step(*row.step);
+    }
+    if (row.epoch) {
+      feed.set_epoch(*row.epoch);
+    }
+    return ok();
+  }
+
+  // Without pids, names tell series apart; without names, there is one.
+  ProcessKey key_of(const CsvRow& row) {
+    if (row.pid) {
+      return {static_cast<pid_t>(*row.pid),
+              static_cast<std::uint64_t>(row.start_ticks.value_or(0))};
+    }
+    if (row.name.empty()) {
+      return {};
+    }
+    const auto known = numbers_of_names_.find(row.name);
+    if (known != numbers_of_names_.end()) {
+      return {0, known->second};
+    }
+    const std::uint64_t number = numbers_of_names_.size() + 1;
+    numbers_of_names_.emplace(row.name, number);
+    return {0, number};
+  }
+
+  static std::uint64_t identity_of(const CsvRow& row) {
+    const TransparentHash hash;
+    return hash(row.name) * 31 + hash(row.role) * 7 +
+           static_cast<std::uint64_t>(row.rank.value_or(-1));
+  }
+
+  // A single series without a role is the trainer: it is the process that somebody cared to log.
+  Role role_of(const CsvRow& row) {
+    if (row.role.empty()) {
+      const bool is_only_series = !row.pid && row.name.empty();
+      return is_only_series ? Role::kTrainer : Role::kOther;
+    }
+    const auto role = role_from_name(row.role);
+    if (!role && unknown_roles_.size() < kMaxUnknownRoles) {
+      unknown_roles_.insert(shorten(escape_text(row.role), 40));
+    }
+    return role.value_or(Role::kOther);
+  }
+
+  static ProcessRecord record_of(const CsvRow& row, const ProcessKey& key, Role role) {
+    ProcessRecord process;
+    process.key = key;
+    process.ppid = static_cast<pid_t>(row.ppid.value_or(0));
+    process.role = role;
+    if (row.rank) {
+      process.rank = static_cast<int>(*row.rank);
+    }
+    process.comm = row.name;
+    return process;
+  }
+
+  TextInput input_;
+  CsvRowParser rows_;
+  RunInfo info_;
+  CsvRow row_;
+  std::uint64_t tick_ = 0;
+  std::unordered_map<ProcessKey, Known> known_;
+  std::unordered_map<std::string, std::uint64_t, TransparentHash, std::equal_to<>>
+      numbers_of_names_;
+  std::set<std::string> unknown_roles_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<RecordingReader>> open_csv(TextInput input) {
+  TextInput::Line line;
+  for (int i = 0; i < kMaxCommentLines && input.next_line(line); ++i) {
+    std::string_view text = trim(line.text);
+    const bool is_comment = text.starts_with('#');
+    if (text.empty() && !line.is_too_long) {
+      continue;
+    }
+    text.remove_prefix(is_comment ? 1 : 0);
+    auto header = parse_csv_header(text, input.name());
+    if (header) {
+      return std::unique_ptr<RecordingReader>(
+          new CsvImporter(std::move(input), std::move(*header)));
+    }
+    if (!is_comment) {
+      return header.error();
+    }
+  }
+  if (input.error()) {
+    return *input.error();
+  }
+  return Error{Errc::kMalformed, fmt::format("{} has no CSV header", input.name())};
+}
+
+}  // namespace tidemark::recording

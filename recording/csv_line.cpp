@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/csv_line.h"
+
+#include <algorithm>
+
+namespace tidemark::recording {
+namespace {
+
+// Takes a quoted field off the front of `line`. False: it has no closing quote.
+bool take_quoted(std::string_view& line, std::string& scratch, std::string_view& field) {
+  const std::size_t start = scratch.size();
+  line.remove_prefix(1);
+  while (true) {
+    const std::size_t quote = line.find('"');
+    if (quote == std::string_view::npos) {
+      return false;
+    }
+    scratch += line.substr(0, quote);
+    line.remove_prefix(quote + 1);
+    if (!line.starts_with('"')) {
+      field = std::string_view(scratch).substr(start);
+      return true;
+    }
+    scratch += '"';
+    line.remove_prefix(1);
+  }
+}
+
+}  // namespace
+
+bool split_csv_line(std::string_view line, char separator, std::vector<std::string_view>& fields,
+                    std::string& scratch) {
+  fields.clear();
+  scratch.clear();
+  scratch.reserve(line.size());  // never holds more than the line: views into it stay valid
+  while (true) {
+    std::string_view field;
+    if (line.starts_with('"')) {
+      if (!take_quoted(line, scratch, field)) {
+        return false;
+      }
+    } else {
+      field = line.substr(0, line.find(separator));
+      line.remove_prefix(field.size());
+    }
+    fields.push_back(field);
+    if (line.empty()) {
+      return true;
+    }
+    if (line.front() != separator) {
+      return false;
+    }
+    line.remove_prefix(1);
+  }
+}
+
+void append_csv_field(std::string& line, std::string_view field) {
+  if (field.find_first_of(",;\t\"\r\n#") == std::string_view::npos) {
+    line += field;
+    return;
+  }
+  line += '"';
+  for (const char c : field) {
+    line += c;
+    if (c == '"') {
+      line += c;
+    }
+  }
+  line += '"';
+}
+
+}  // namespace tidemark::recording

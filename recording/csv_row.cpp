@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/csv_row.h"
+
+#include <charconv>
+#include <cmath>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+#include "recording/csv_line.h"
+
+namespace tidemark::recording {
+namespace {
+
+// Largest size that we believe; also keeps sums of many from overflowing.
+constexpr double kMaxBytes = 0x1p53;
+constexpr double kMib = 1024.0 * 1024.0;
+
+enum class Parsed { kNumber, kUnknown, kBad };
+
+// Tools write an unknown value as nothing or as one of these.
+bool means_unknown(std::string_view text) {
+  if (text.empty()) {
+    return true;
+  }
+  for (const std::string_view word : {"nan", "NaN", "NAN", "null", "None", "NA", "N/A", "-"}) {
+    if (text == word) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Parsed parse(std::string_view text, char separator, double& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc{} && end == text.data() + text.size() && std::isfinite(value)) {
+    return Parsed::kNumber;
+  }
+  text = trim(text);
+  if (means_unknown(text)) {
+    return Parsed::kUnknown;
+  }
+  std::string plain(text);
+  if (separator != ',') {  // 12,5 as half of the world writes it
+    const std::size_t comma = plain.find(',');
+    if (comma != std::string::npos) {
+      plain[comma] = '.';
+    }
+  }
+  const auto again = std::from_chars(plain.data(), plain.data() + plain.size(), value);
+  const bool is_number = again.ec == std::errc{} && again.ptr == plain.data() + plain.size();
+  return is_number && std::isfinite(value) ? Parsed::kNumber : Parsed::kBad;
+}
+
+// Whole numbers, also as "12.0": pandas writes a column of integers with gaps that way.
+Parsed parse_integer(std::string_view text, char separator, std::optional<std::int64_t>& result) {
+  double value = 0.0;
+  const Parsed parsed = parse(text, separator, value);
+  if (parsed != Parsed::kNumber) {
+    return parsed;
+  }
+  if (value != std::trunc(value) || std::fabs(value) > kMaxBytes) {
+    return Parsed::kBad;
+  }
+  result = static_cast<std::int64_t>(value);
+  return Parsed::kNumber;
+}
+
+std::optional<CsvScope> parse_scope(std::string_view text) {
+  if (text.empty() || text == "process") {
+    return CsvScope::kProcess;
+  }
+  if (text == "role") {
+    return CsvScope::kRole;
+  }
+  return text == "tree" ? std::optional(CsvScope::kTree) : std::nullopt;
+}
+
+TimeAxis axis_of(const CsvHeader& header) {
+  const auto& time = header[CsvField::kTime];
+  return time ? TimeAxis(time->unit) : TimeAxis::of_steps();
+}
+
+}  // namespace
+
+CsvRowParser::CsvRowParser(CsvHeader header)
+    : header_(std::move(header)),
+      time_(axis_of(header_)),
+      time_is_steps_(!header_[CsvField::kTime]) {}
+
+std::string_view CsvRowParser::text(CsvField field) const {
+  const auto& column = header_[field];
+  return column ? trim(fields_[column->index]) : std::string_view();
+}
+
+const char* CsvRowParser::parse(std::string_view line, CsvRow& row) {
+  row = CsvRow{};
+  if (!split_csv_line(line, header_.separator, fields_, scratch_)) {
+    return "its quotes do not match";
+  }
+  const bool has_trailing_separator =
+      fields_.size() == header_.columns + 1 && fields_.back().empty();
+  if (fields_.size() != header_.columns && !has_trailing_separator) {
+    return "it does not have as many fields as the header";
+  }
+  if (const char* problem = parse_time(row)) {
+    return problem;
+  }
+  const auto scope = parse_scope(text(CsvField::kScope));
+  if (!scope) {
+    return "its scope is none of process, role and tree";
+  }
+  row.scope = *scope;
+  row.name = text(CsvField::kName);
+  row.role = text(CsvField::kRole);
+  row.state = text(CsvField::kState);
+  if (const char* problem = parse_integers(row)) {
+    return problem;
+  }
+  return parse_sizes(row);
+}
+
+const char* CsvRowParser::parse_time(CsvRow& row) {
+  const auto t_s = time_.seconds(text(time_is_steps_ ? CsvField::kStep : CsvField::kTime));
+  if (!t_s) {
+    return "its time is not a number or a date";
+  }
+  if (*t_s < 0.0) {
+    return "its time is negative";
+  }
+  row.t_s = *t_s;
+  return nullptr;
+}
+
+const char* CsvRowParser::parse_integers(CsvRow& row) const {
+  struct Integer {
+    CsvField field;
+    std::optional<std::int64_t>& result;
+    std::int64_t min;
+    std::int64_t max;
+  };
+  const Integer integers[] = {
+      {CsvField::kStep, row.step, INT64_MIN, INT64_MAX},
+      {CsvField::kEpoch, row.epoch, INT64_MIN, INT64_MAX},
+      {CsvField::kStartTicks, row.start_ticks, 0, INT64_MAX},
+      {CsvField::kPid, row.pid, 0, INT32_MAX},
+      {CsvField::kPpid, row.ppid, 0, INT32_MAX},
+      {CsvField::kRank, row.rank, 0, INT32_MAX},
+      {CsvField::kThreads, row.threads, 0, INT32_MAX},
+      {CsvField::kProcesses, row.processes, 0, INT32_MAX},
+  };
+  for (const auto& [field, result, min, max] : integers) {
+    if (!header_[field]) {
+      continue;
+    }
+    const Parsed parsed = parse_integer(text(field), header_.separator, result);
+    if (parsed == Parsed::kBad || (result && (*result < min || *result > max))) {
+      return "a field that should be a whole number is not, or is out of range";
+    }
+  }
+  if (header_[CsvField::kPid] && row.scope == CsvScope::kProcess && !row.pid) {
+    return "it has no pid";
+  }
+  if (!header_[CsvField::kPssAge]) {
+    return nullptr;
+  }
+  double age_s = 0.0;
+  const Parsed age = tidemark::recording::parse(text(CsvField::kPssAge), header_.separator, age_s);
+  if (age == Parsed::kNumber) {
+    row.pss_age_s = age_s;
+  }
+  return age == Parsed::kBad ? "its pss_age is not a number" : nullptr;
+}
+
+const char* CsvRowParser::parse_sizes(CsvRow& row) {
+  for (std::size_t i = 0; i < row.sizes.size(); ++i) {
+    auto& column = header_.fields[kFirstSizeField + i];
+    if (!column) {
+      continue;
+    }
+    double value = 0.0;
+    switch (tidemark::recording::parse(fields_[column->index], header_.separator, value)) {
+      case Parsed::kBad:
+        return "a memory field is not a number";
+      case Parsed::kUnknown:
+        continue;
+      case Parsed::kNumber:
+        break;
+    }
+    const double bytes = value * unit_for(*column, value);
+    if (!(bytes >= 0.0)) {
+      return "a memory field is negative";
+    }
+    if (bytes > kMaxBytes) {
+      return "a memory field is impossibly large";
+    }
+    row.sizes[i] = static_cast<std::uint64_t>(bytes + 0.5);
+  }
+  return nullptr;
+}
+
+// A name without a unit means bytes, as psutil gives them; a first value that cannot be bytes of a
+// process (a fraction, or less than 64 KiB) means MiB, as people write them down.
+double CsvRowParser::unit_for(CsvColumn& column, double value) {
+  if (!column.unit) {
+    const bool is_bytes = value == std::trunc(value) && value >= 65536.0;
+    column.unit = is_bytes ? 1.0 : kMib;
+    notes_.push_back(fmt::format("column '{}' names no unit: taken as {}",
+                                 shorten(escape_text(column.name), 40),
+                                 is_bytes ? "bytes" : "MiB"));
+  }
+  return *column.unit;
+}
+
+}  // namespace tidemark::recording

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/records.h"
+#include "recording/csv_header.h"
+#include "recording/timestamp.h"
+
+namespace tidemark::recording {
+
+enum class CsvScope { kProcess, kRole, kTree };
+
+// One row in our terms. What the row does not say is nullopt.
+struct CsvRow {
+  double t_s = 0.0;
+  std::optional<std::int64_t> step;
+  std::optional<std::int64_t> epoch;
+  CsvScope scope = CsvScope::kProcess;
+  std::optional<std::int64_t> pid;
+  std::optional<std::int64_t> start_ticks;
+  std::optional<std::int64_t> ppid;
+  std::optional<std::int64_t> rank;
+  std::optional<std::int64_t> processes;
+  std::optional<std::int64_t> threads;
+  std::optional<double> pss_age_s;
+  std::string_view name;  // these three: valid until the next row
+  std::string_view role;
+  std::string_view state;
+  std::array<std::optional<std::uint64_t>, kCsvFieldCount - kFirstSizeField> sizes;
+
+  const std::optional<std::uint64_t>& size(CsvField field) const {
+    return sizes[static_cast<std::size_t>(field) - kFirstSizeField];
+  }
+};
+
+// Turns lines into rows. Keeps what the first row decides: the kind of time, and the unit of sizes
+// whose column does not name one.
+class CsvRowParser {
+ public:
+  explicit CsvRowParser(CsvHeader header);
+
+  // nullptr: `row` is filled. Otherwise why the line cannot be used, as a string literal.
+  const char* parse(std::string_view line, CsvRow& row);
+
+  const CsvHeader& header() const { return header_; }
+  std::optional<std::int64_t> start_wall_ns() const { return time_.start_wall_ns(); }
+  // What was assumed about units, as sentences.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  std::string_view text(CsvField field) const;
+  const char* parse_time(CsvRow& row);
+  const char* parse_integers(CsvRow& row) const;
+  const char* parse_sizes(CsvRow& row);
+  double unit_for(CsvColumn& column, double value);
+
+  CsvHeader header_;
+  TimeAxis time_;
+  bool time_is_steps_;
+  std::vector<std::string_view> fields_;
+  std::string scratch_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace tidemark::recording

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/import_feed.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tidemark::recording {
+namespace {
+
+std::optional<std::uint64_t> best_figure(const ProcessSample& sample) {
+  if (const auto footprint = sample.footprint_bytes()) {
+    return footprint;
+  }
+  if (sample.pss_bytes) {
+    return sample.pss_bytes;
+  }
+  return sample.rss_bytes ? sample.rss_bytes : sample.uss_bytes;
+}
+
+void add_to(GroupSample& sum, const ProcessSample& sample) {
+  const bool is_first = sum.processes == 0;
+  ++sum.processes;
+  sum.rss_bytes += sample.rss_bytes.value_or(0);
+  sum.swap_bytes += sample.swap_bytes.value_or(0);
+  const auto figure = best_figure(sample);
+  sum.footprint_bytes += figure.value_or(0);
+  sum.unreadable += figure ? 0U : 1U;
+  if (is_first) {
+    sum.pss_bytes = sample.pss_bytes;
+  } else if (sum.pss_bytes && sample.pss_bytes) {
+    *sum.pss_bytes += *sample.pss_bytes;
+  } else {
+    sum.pss_bytes.reset();  // one unknown part, no known sum
+  }
+}
+
+GroupSample& sum_of(std::vector<RoleSample>& roles, Role role) {
+  for (RoleSample& candidate : roles) {
+    if (candidate.role == role) {
+      return candidate.sum;
+    }
+  }
+  roles.push_back({role, {}});
+  return roles.back().sum;
+}
+
+void clear(Tick& tick) {
+  tick.new_processes.clear();
+  tick.processes.clear();
+  tick.roles.clear();
+  tick.markers.clear();
+  tick.losses.clear();
+}
+
+}  // namespace
+
+Status ImportFeed::start_tick(double t_s, const RunInfo& info) {
+  const Status status = has_tick_ ? deliver() : sink_.begin(info);
+  has_tick_ = true;
+  tick_.t_s = t_s;
+  return status;
+}
+
+void ImportFeed::introduce(ProcessRecord process) {
+  process.born_s = tick_.t_s;
+  tick_.new_processes.push_back(std::move(process));
+}
+
+void ImportFeed::add(const ProcessSample& sample, Role role) {
+  tick_.processes.push_back(sample);
+  sample_roles_.push_back(role);
+}
+
+void ImportFeed::set_epoch(std::int64_t epoch) {
+  if (tick_.epoch != epoch) {
+    tick_.epoch = epoch;
+    tick_.markers.push_back({tick_.t_s, {}, MarkerKind::kEpoch, epoch, {}});
+  }
+}
+
+void ImportFeed::sum_up() {
+  tick_.tree = {};
+  for (std::size_t i = 0; i < tick_.processes.size(); ++i) {
+    add_to(tick_.tree, tick_.processes[i]);
+    add_to(sum_of(tick_.roles, sample_roles_[i]), tick_.processes[i]);
+  }
+  if (tree_) {
+    tick_.tree = *tree_;
+  }
+  if (!roles_.empty()) {
+    tick_.roles = roles_;
+  }
+  std::sort(tick_.roles.begin(), tick_.roles.end(),
+            [](const RoleSample& a, const RoleSample& b) { return a.role < b.role; });
+}
+
+Status ImportFeed::deliver() {
+  sum_up();
+  if (const std::uint64_t bad = account_.take_new(); bad > 0) {
+    tick_.losses.push_back({tick_.t_s, "bad_lines", bad});
+  }
+  ++summary_.ticks;
+  summary_.samples += tick_.processes.size();
+  Status status = sink_.add(tick_);
+  clear(tick_);
+  sample_roles_.clear();
+  tree_.reset();
+  roles_.clear();
+  return status;
+}
+
+Status ImportFeed::finish(const std::string& name) {
+  if (!has_tick_) {
+    return Error{Errc::kMalformed, fmt::format("{} holds no samples", name)};
+  }
+  const double end_s = tick_.t_s;
+  if (const Status status = deliver(); !status) {
+    return status;
+  }
+  return sink_.end(end_s);
+}
+
+}  // namespace tidemark::recording

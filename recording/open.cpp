@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/open.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/fd.h"
+#include "common/io.h"
+#include "common/text.h"
+#include "recording/csv_importer.h"
+#include "recording/files.h"
+#include "recording/json_series.h"
+#include "recording/mprof_importer.h"
+#include "recording/private_dir.h"
+#include "recording/psrecord_importer.h"
+#include "recording/run_reader.h"
+#include "recording/text_input.h"
+
+namespace tidemark::recording {
+namespace {
+
+constexpr std::string_view kSqliteStart = "SQLite format 3";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+enum class Format { kEmpty, kSqlite, kCompressed, kUtf16, kBinary, kJson, kMprof, kPsrecord, kCsv };
+
+Format format_of(std::string_view head) {
+  if (head.empty()) {
+    return Format::kEmpty;
+  }
+  if (head.starts_with(kSqliteStart)) {
+    return Format::kSqlite;
+  }
+  for (const std::string_view magic : {"\x1F\x8B", "BZh",
+                                       "\xFD"
+                                       "7zXZ",
+                                       "\x28\xB5\x2F\xFD", "PK\x03\x04"}) {
+    if (head.starts_with(magic)) {
+      return Format::kCompressed;
+    }
+  }
+  if (head.starts_with("\xFF\xFE") || head.starts_with("\xFE\xFF")) {
+    return Format::kUtf16;
+  }
+  if (head.starts_with(kByteOrderMark)) {
+    head.remove_prefix(kByteOrderMark.size());
+  }
+  const std::string_view text = trim(head);
+  if (text.starts_with('{') || text.starts_with('[')) {
+    return Format::kJson;
+  }
+  if (looks_like_mprof(head)) {
+    return Format::kMprof;
+  }
+  if (looks_like_psrecord(head)) {
+    return Format::kPsrecord;
+  }
+  // A stray NUL may stand in a damaged log; in its first line nothing of text has one.
+  const std::string_view first_line = head.substr(0, head.find('\n'));
+  return first_line.find('\0') == std::string_view::npos ? Format::kCsv : Format::kBinary;
+}
+
+struct Target {
+  std::string file;
+  std::string series;  // of a JSON file; empty: all
+};
+
+// "FILE#ID", unless a file has that very name.
+Target parse_target(const std::string& path) {
+  const std::size_t hash = path.rfind('#');
+  if (hash == std::string::npos || file_exists(path)) {
+    return {path, {}};
+  }
+  return {path.substr(0, hash), path.substr(hash + 1)};
+}
+
+// A pipe that somebody opened for us, as in `tidemark track <(zcat log.csv.gz)`.
+bool is_descriptor_path(const std::string& path) {
+  return path == "/dev/stdin" || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
+}
+
+Status check_kind_of_file(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    return system_error(fmt::format("cannot open {}", path), errno);
+  }
+  if (S_ISREG(info.st_mode) || is_descriptor_path(path)) {
+    return ok();
+  }
+  if (S_ISDIR(info.st_mode)) {
+    return Error{Errc::kMalformed, fmt::format("{} is a directory, not a recording", path)};
+  }
+  return Error{Errc::kMalformed, fmt::format("{} is not a regular file; pipe it in and name it '-' "
+                                             "if it holds a recording",
+                                             path)};
+}
+
+// SQLite needs a file that it can seek in.
+Result<std::unique_ptr<RecordingReader>> open_run_stream(TextInput input) {
+  constexpr std::size_t kMaxStreamBytes = 4ULL << 30U;
+  auto directory = PrivateDir::create();
+  if (!directory) {
+    return directory.error();
+  }
+  if (const Status status = input.spool_to(directory->file("run"), kMaxStreamBytes); !status) {
+    return status.error();
+  }
+  return RunReader::open_spooled(std::move(*directory), "run", input.name());
+}
+
+Error not_readable(const std::string& name, std::string_view why) {
+  return Error{Errc::kMalformed, fmt::format("{} {}", name, why)};
+}
+
+Result<std::unique_ptr<RecordingReader>> open_text(Format format, TextInput input,
+                                                   const std::string& series) {
+  if (!series.empty() && format != Format::kJson) {
+    return not_readable(input.name(),
+                        "holds one recording: '#' picks a series of a JSON file only");
+  }
+  switch (format) {
+    case Format::kEmpty:
+      return not_readable(input.name(), "is empty");
+    case Format::kCompressed:
+      return not_readable(input.name(), "is compressed: unpack it first, or pipe it in as '-'");
+    case Format::kUtf16:
+      return not_readable(input.name(), "is UTF-16 text: save it as UTF-8");
+    case Format::kSqlite:
+    case Format::kBinary:
+      return not_readable(input.name(),
+                          "is not a recording: a run file, CSV, mprof, psrecord or JSON series");
+    case Format::kJson:
+      return open_json_series(std::move(input), series);
+    case Format::kMprof:
+      return open_mprof(std::move(input));
+    case Format::kPsrecord:
+      return open_psrecord(std::move(input));
+    case Format::kCsv:
+      break;
+  }
+  return open_csv(std::move(input));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RecordingReader>> open_recording(const std::string& path) {
+  if (path == "-") {
+    TextInput input(Fd(::dup(STDIN_FILENO)), "standard input");
+    const Format format = format_of(input.peek());
+    return format == Format::kSqlite ? open_run_stream(std::move(input))
+                                     : open_text(format, std::move(input), {});
+  }
+  const Target target = parse_target(path);
+  if (const Status kind = check_kind_of_file(target.file); !kind) {
+    return kind.error();
+  }
+  auto fd = open_file(target.file, O_RDONLY);
+  if (!fd) {
+    return fd.error();
+  }
+  std::optional<TextInput> input(std::in_place, std::move(*fd), target.file);
+  const Format format = format_of(input->peek());
+  if (input->error()) {
+    return *input->error();
+  }
+  if (format != Format::kSqlite) {
+    return open_text(format, std::move(*input), target.series);
+  }
+  if (is_descriptor_path(target.file)) {
+    return open_run_stream(std::move(*input));
+  }
+  input.reset();  // closing it later would drop the locks of SQLite: see process_that_has_open()
+  return RunReader::open(target.file);
+}
+
+}  // namespace tidemark::recording

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "recording/reader.h"
+#include "recording/text_input.h"
+
+namespace tidemark::recording {
+
+// The plain logs of psrecord: "# Elapsed time   CPU (%)   Real (MB)   Virtual (MB)" and rows of
+// numbers. Its MB are MiB. (Its CSV logs are CSV.)
+Result<std::unique_ptr<RecordingReader>> open_psrecord(TextInput input);
+bool looks_like_psrecord(std::string_view head);
+
+}  // namespace tidemark::recording

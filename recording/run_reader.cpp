@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/run_reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/io.h"
+#include "recording/columns.h"
+#include "recording/files.h"
+#include "recording/pending_file.h"
+#include "recording/schema.h"
+#include "recording/tick_cursor.h"
+
+namespace tidemark::recording {
+namespace {
+
+// Readers and the recorder do not lock each other out; only its start and its end do, for moments.
+constexpr int kBusyTimeoutMs = 5'000;
+
+Status describe_kind(FileKind kind, const std::string& name) {
+  switch (kind) {
+    case FileKind::kRun:
+      return ok();
+    case FileKind::kEmpty:
+      return Error{Errc::kMalformed, fmt::format("{} is empty", name)};
+    case FileKind::kOlderRun:
+      return Error{Errc::kUnsupported,
+                   fmt::format("{} was written by an older tidemark whose run files this version "
+                               "(schema {}) does not read; export it with the tidemark that "
+                               "recorded it",
+                               name, kSchemaVersion)};
+    case FileKind::kNewerRun:
+      return Error{Errc::kUnsupported,
+                   fmt::format("{} was written by a newer tidemark; this version reads schema {}. "
+                               "Update tidemark to read it",
+                               name, kSchemaVersion)};
+    case FileKind::kOtherDatabase:
+      return Error{Errc::kMalformed,
+                   fmt::format("{} is an SQLite database, but not a tidemark run file", name)};
+    case FileKind::kNotSqlite:
+      break;
+  }
+  return Error{Errc::kMalformed, fmt::format("{} is not a tidemark run file", name)};
+}
+
+// A file that lost its end, for example in a copy. With a log beside it the log may hold the rest.
+Status check_complete(std::string_view head, std::int64_t size, const std::string& name) {
+  const auto byte = [&](std::size_t i) {
+    return static_cast<std::int64_t>(static_cast<unsigned char>(head[i]));
+  };
+  std::int64_t page_bytes = byte(16) << 8 | byte(17);
+  page_bytes = page_bytes == 1 ? 65536 : page_bytes;  // 65536 does not fit in its two bytes
+  const std::int64_t pages = byte(28) << 24 | byte(29) << 16 | byte(30) << 8 | byte(31);
+  if (size >= pages * page_bytes) {
+    return ok();
+  }
+  return Error{Errc::kMalformed, fmt::format("{} is truncated: it has {} of {} bytes; copy it "
+                                             "again from where it was recorded",
+                                             name, size, pages * page_bytes)};
+}
+
+// All that can be told without SQLite.
+Status check_file(const std::string& path, const std::string& name) {
+  const auto fd = open_file(path, O_RDONLY);
+  if (!fd) {
+    return fd.error();
+  }
+  std::array<char, kSqliteHeaderBytes> buffer{};
+  const auto n = pread_full(fd->get(), buffer);
+  if (!n) {
+    return named(name, n.error());
+  }
+  const std::string_view head(buffer.data(), *n);
+  if (const Status kind = describe_kind(classify_header(head), name); !kind) {
+    return kind;
+  }
+  struct stat info {};
+  ::fstat(fd->get(), &info);
+  return file_exists(path + "-wal") ? ok() : check_complete(head, info.st_size, name);
+}
+
+// A log cannot be read in place where SQLite may not make its index (read-only folder, full disk);
+// a journal left by a kill in the moment of closing wants to be rolled back.
+bool may_help_to_copy(const std::string& path, const Error& error) {
+  return error.code != Errc::kMalformed &&
+         (file_exists(path + "-wal") || file_exists(path + "-journal"));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RecordingReader>> RunReader::open(const std::string& path,
+                                                         const std::string& shown_as) {
+  const std::string& name = shown_as.empty() ? path : shown_as;
+  if (const Status version = check_sqlite_version(loaded_sqlite_version()); !version) {
+    return version.error();
+  }
+  if (const Status status = check_file(path, name); !status) {
+    return status.error();
+  }
+  const auto recording_pid = process_that_has_open(path);
+  auto reader = open_database(std::nullopt, path, name, Database::Mode::kReadOnly);
+  if (!reader && may_help_to_copy(path, reader.error())) {
+    reader = open_copy(path, name);
+  }
+  if (!reader) {
+    return reader.error();
+  }
+  if (!(*reader)->info_.ended_cleanly) {
+    (*reader)->notes_.push_back(
+        recording_pid ? fmt::format("the file is still in use by process {}: this is what was "
+                                    "recorded so far",
+                                    *recording_pid)
+                      : "the recording did not end cleanly: its end is missing");
+  }
+  return std::unique_ptr<RecordingReader>(std::move(*reader));
+}
+
+Result<std::unique_ptr<RecordingReader>> RunReader::open_spooled(PrivateDir directory,
+                                                                 const std::string& file,
+                                                                 const std::string& shown_as) {
+  auto reader = open(directory.file(file), shown_as);
+  if (reader) {
+    static_cast<RunReader&>(**reader).directory_.emplace(std::move(directory));
+  }
+  return reader;
+}
+
+Result<std::unique_ptr<RunReader>> RunReader::open_copy(const std::string& path,
+                                                        const std::string& shown_as) {
+  auto directory = PrivateDir::create();
+  if (!directory) {
+    return directory.error();
+  }
+  const std::string copy = directory->file("run");
+  for (const std::string suffix : {"", "-wal", "-journal"}) {
+    if (!suffix.empty() && !file_exists(path + suffix)) {
+      continue;
+    }
+    if (const Status status = copy_file(path + suffix, copy + suffix); !status) {
+      return status.error();
+    }
+  }
+  auto reader = open_database(std::move(*directory), copy, shown_as, Database::Mode::kReadWrite);
+  if (reader) {
+    (*reader)->notes_.emplace_back("read from a private copy, because its folder is not writable");
+  }
+  return reader;
+}
+
+Result<std::unique_ptr<RunReader>> RunReader::open_database(std::optional<PrivateDir> directory,
+                                                            const std::string& path,
+                                                            const std::string& shown_as,
+                                                            Database::Mode mode) {
+  auto database = Database::open(path, mode, shown_as);
+  if (!database) {
+    return database.error();
+  }
+  database->set_busy_timeout(kBusyTimeoutMs);
+  // One transaction for all that follows. Sorting happens in memory: /tmp may be the full disk.
+  const Status status = database->execute(
+      "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0;"
+      "PRAGMA temp_store=MEMORY; PRAGMA query_only=ON; BEGIN");
+  if (!status) {
+    return status.error();
+  }
+  if (const Status schema = check_schema(*database); !schema) {
+    return schema.error();
+  }
+  std::unique_ptr<RunReader> reader(new RunReader(std::move(directory), std::move(*database)));
+  if (const Status info = reader->load_info(); !info) {
+    return info.error();
+  }
+  return reader;
+}
+
+Status RunReader::load_info() {
+  auto query = database_.prepare("SELECT end_s, * FROM run WHERE id = 1");
+  if (!query) {
+    return query.error();
+  }
+  const auto row = query->step();
+  if (!row) {
+    return row.error();
+  }
+  RowLoader loader(*query, 2);
+  if (*row) {
+    visit_columns(loader, info_);
+  }
+  if (!*row || !loader.is_valid()) {
+    return Error{Errc::kMalformed,
+                 fmt::format("{} is damaged: it does not say what was recorded", database_.path())};
+  }
+  if (query->is_number(0)) {
+    end_s_ = query->real(0);
+  }
+  info_.ended_cleanly = end_s_.has_value();
+  return ok();
+}
+
+namespace {
+
+// Delivers what a cursor yields and counts it.
+class Delivery {
+ public:
+  Delivery(TickCursor& cursor, RecordingSink& sink) : cursor_(cursor), sink_(sink) {}
+
+  Status run() {
+    Tick tick;
+    while (true) {
+      const auto more = cursor_.next(tick);
+      if (!more) {
+        return incomplete(more.error());
+      }
+      if (!*more) {
+        return ends_before(std::numeric_limits<double>::infinity());
+      }
+      if (const Status status = ends_before(tick.t_s); !status) {
+        return status;
+      }
+      if (const Status status = sink_.add(tick); !status) {
+        return status;
+      }
+      ++summary_.ticks;
+      summary_.samples += tick.processes.size();
+      last_t_s_ = tick.t_s;
+    }
+  }
+  double last_t_s() const { return last_t_s_; }
+  ReadSummary& summary() { return summary_; }
+
+ private:
+  Status ends_before(double t_s) {
+    while (true) {
+      const auto process = cursor_.next_ended(t_s);
+      if (!process) {
+        return incomplete(process.error());
+      }
+      if (!process->has_value()) {
+        return ok();
+      }
+      if (const Status status = sink_.process_ended(**process); !status) {
+        return status;
+      }
+    }
+  }
+
+  Error incomplete(Error error) const {
+    error.what += fmt::format("; {} ticks before the damage (up to {:.1f} s) were read",
+                              summary_.ticks, last_t_s_);
+    return error;
+  }
+
+  TickCursor& cursor_;
+  RecordingSink& sink_;
+  ReadSummary summary_;
+  double last_t_s_ = 0.0;
+};
+
+}  // namespace
+
+Result<ReadSummary> RunReader::read(RecordingSink& sink) {
+  auto cursor = TickCursor::open(database_);
+  if (!cursor) {
+    return cursor.error();
+  }
+  if (const Status status = sink.begin(info_); !status) {
+    return status.error();
+  }
+  Delivery delivery(*cursor, sink);
+  if (const Status status = delivery.run(); !status) {
+    return status.error();
+  }
+  if (const Status status = sink.end(end_s_.value_or(delivery.last_t_s())); !status) {
+    return status.error();
+  }
+  ReadSummary summary = std::move(delivery.summary());
+  summary.notes = notes_;
+  for (const std::string& name : cursor->unknown_names()) {
+    summary.notes.push_back(fmt::format("'{}' is not known to this version of tidemark", name));
+  }
+  return summary;
+}
+
+}  // namespace tidemark::recording

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/run_writer.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "recording/columns.h"
+#include "recording/file_size_signal.h"
+#include "recording/schema.h"
+
+namespace tidemark::recording {
+namespace {
+
+// Long enough for a reader that is just finishing, short enough for a user who waits at the end.
+constexpr int kCloseTimeoutMs = 2'000;
+
+Status insert_run(Database& database, const RunInfo& info) {
+  auto statement = database.prepare("INSERT INTO run VALUES(1,?,?,?,?,?,?,?,?,?,?,?,NULL)");
+  if (!statement) {
+    return statement.error();
+  }
+  RowBinder bind(*statement);
+  visit_columns(bind, info);
+  return statement->run();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RunWriter>> RunWriter::create(const std::string& path,
+                                                     RunWriterOptions options) {
+  const FileSizeSignalBlock no_signal;
+  if (const Status version = check_sqlite_version(loaded_sqlite_version()); !version) {
+    return version.error();
+  }
+  auto pending = PendingFile::create(path, options.replace);
+  if (!pending) {
+    return pending.error();
+  }
+  auto database = Database::open(pending->temporary_path(), Database::Mode::kReadWrite, path);
+  if (!database) {
+    return database.error();
+  }
+  if (const Status status = create_schema(*database); !status) {
+    return status.error();
+  }
+  return std::unique_ptr<RunWriter>(
+      new RunWriter(std::move(*pending), std::move(*database), options));
+}
+
+RunWriter::~RunWriter() {
+  const FileSizeSignalBlock no_signal;  // closing may still move the log into the file
+  ticks_.reset();
+  database_.reset();
+}
+
+Status RunWriter::begin(const RunInfo& info) {
+  const FileSizeSignalBlock no_signal;
+  if (failure_) {
+    return *failure_;
+  }
+  TIDEMARK_CHECK(pending_.has_value(), "begin() is called once");
+  const Status status = publish(info);
+  return status ? status : fail(status.error());
+}
+
+Status RunWriter::publish(const RunInfo& info) {
+  if (const Status status = insert_run(*database_, info); !status) {
+    return status;
+  }
+  database_.reset();  // SQLite must not have the file open while it moves
+  if (const Status status = pending_->publish(); !status) {
+    return status;
+  }
+  pending_.reset();
+  return open_published();
+}
+
+Status RunWriter::open_published() {
+  auto database = Database::open(path_, Database::Mode::kReadWrite);
+  if (!database) {
+    return database.error();
+  }
+  database_ = std::move(*database);
+  database_->set_busy_timeout(options_.busy_timeout_ms);
+  const auto mode = database_->query_text("PRAGMA journal_mode=WAL");
+  if (!mode) {
+    return mode.error();
+  }
+  if (*mode != "wal") {
+    return Error{Errc::kUnsupported,
+                 fmt::format("{}: this file system cannot hold a write-ahead log; record to a "
+                             "local disk",
+                             path_)};
+  }
+  if (const Status status = database_->execute("PRAGMA synchronous=NORMAL"); !status) {
+    return status;
+  }
+  // The first look at the log takes the lock that tells others that the file is in use.
+  if (const auto first_look = database_->query_integer("SELECT id FROM run"); !first_look) {
+    return first_look.error();
+  }
+  auto ticks = TickWriter::prepare(*database_);
+  if (!ticks) {
+    return ticks.error();
+  }
+  ticks_ = std::move(*ticks);
+  if (::stat(path_.c_str(), &identity_) != 0) {
+    return system_error(fmt::format("cannot look at {}", path_), errno);
+  }
+  return ok();
+}
+
+Status RunWriter::add(const Tick& tick) {
+  const FileSizeSignalBlock no_signal;
+  if (failure_) {
+    return *failure_;
+  }
+  TIDEMARK_CHECK(ticks_.has_value(), "add() comes after begin() and before end()");
+  if (const Status there = check_still_there(); !there) {
+    return fail(there.error());
+  }
+  const Status status = in_transaction([&] { return ticks_->write(tick); });
+  if (!status) {
+    return fail(status.error());
+  }
+  ++committed_ticks_;
+  last_t_s_ = tick.t_s;
+  return status;
+}
+
+Status RunWriter::process_ended(const ProcessRecord& process) {
+  if (failure_) {
+    return *failure_;
+  }
+  ended_.push_back(process);
+  return ok();
+}
+
+Status RunWriter::end(double t_s) {
+  const FileSizeSignalBlock no_signal;
+  if (failure_) {
+    return *failure_;
+  }
+  TIDEMARK_CHECK(ticks_.has_value(), "end() comes after begin() and is called once");
+  if (const Status there = check_still_there(); !there) {
+    return fail(there.error());
+  }
+  if (const Status status = in_transaction([&] { return write_run_end(t_s); }); !status) {
+    return fail(status.error());
+  }
+  ticks_.reset();
+  database_->set_busy_timeout(kCloseTimeoutMs);
+  const auto mode = database_->query_text("PRAGMA journal_mode=DELETE");
+  is_one_file_ = mode && *mode == "delete";
+  database_.reset();
+  // A reader that keeps the log open is no failure: all is committed. A full disk is none either,
+  // for the same reason.
+  return ok();
+}
+
+// What is known since the last transaction goes first, so that a file holds it in order.
+template <typename Work>
+Status RunWriter::in_transaction(Work work) {
+  Status status = database_->execute("BEGIN IMMEDIATE");
+  if (!status) {
+    return status;
+  }
+  status = write_pending_facts();
+  if (status) {
+    status = work();
+  }
+  if (status) {
+    status = database_->execute("COMMIT");
+  }
+  if (!status) {
+    // Its own failure adds nothing: SQLite has then rolled back by itself.
+    static_cast<void>(database_->execute("ROLLBACK"));
+    return status;
+  }
+  ended_.clear();
+  write_late_s_.reset();
+  return status;
+}
+
+Status RunWriter::write_pending_facts() {
+  if (write_late_s_) {
+    if (const Status status = ticks_->write_lateness(*write_late_s_); !status) {
+      return status;
+    }
+  }
+  for (const ProcessRecord& process : ended_) {
+    if (const Status status = ticks_->write_end(process); !status) {
+      return status;
+    }
+  }
+  return ok();
+}
+
+Status RunWriter::write_run_end(double t_s) {
+  auto statement = database_->prepare("UPDATE run SET end_s = ?1");
+  if (!statement) {
+    return statement.error();
+  }
+  statement->bind(1, t_s);
+  return statement->run();
+}
+
+// A file that was moved would leave its log behind, and one that was removed is lost on close: go
+// on writing and nobody would notice.
+Status RunWriter::check_still_there() const {
+  struct stat now {};
+  if (::stat(path_.c_str(), &now) == 0 && now.st_dev == identity_.st_dev &&
+      now.st_ino == identity_.st_ino) {
+    return ok();
+  }
+  return Error{Errc::kGone, fmt::format("{} was moved, removed or replaced", path_)};
+}
+
+Status RunWriter::fail(const Error& error) {
+  failure_ = error;
+  if (error.code == Errc::kGone) {
+    failure_->what += "; recording stopped";
+  } else if (committed_ticks_ > 0) {
+    failure_->what += fmt::format("; recording stopped, the {} ticks up to {:.1f} s stay readable",
+                                  committed_ticks_, last_t_s_);
+  }
+  return *failure_;
+}
+
+}  // namespace tidemark::recording

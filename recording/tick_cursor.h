@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "common/records.h"
+#include "common/result.h"
+#include "recording/sqlite.h"
+
+namespace tidemark::recording {
+
+// The rows of one table, in the order of ticks. Column 0 is the tick.
+class TableCursor {
+ public:
+  static Result<TableCursor> open(Database& database, const std::string& sql);
+  // Moves to the next row; at_end() afterwards when there is none.
+  Status advance();
+  bool at_end() const { return at_end_; }
+  std::int64_t tick() const { return tick_; }
+  const Statement& row() const { return statement_; }
+
+ private:
+  explicit TableCursor(Statement statement) : statement_(std::move(statement)) {}
+
+  Statement statement_;
+  std::int64_t tick_ = 0;
+  bool at_end_ = false;
+};
+
+// Puts ticks together again from the tables of a run file, one at a time. The database must
+// outlive it and stay in one read transaction.
+class TickCursor {
+ public:
+  static Result<TickCursor> open(Database& database);
+
+  // Fills `tick` with the next one; false at the end. After an error `tick` is not to be used.
+  Result<bool> next(Tick& tick);
+  // The next process that had ended before `t_s`, in the order of ends; nullopt: none (yet).
+  Result<std::optional<ProcessRecord>> next_ended(double before_s);
+
+  // Role and event names of a newer version that this one does not know.
+  const std::set<std::string>& unknown_names() const { return unknown_names_; }
+
+ private:
+  struct Tables {
+    TableCursor ticks;
+    TableCursor processes;
+    TableCursor process_samples;
+    TableCursor group_samples;
+    TableCursor system_samples;
+    TableCursor gpu_samples;
+    TableCursor gpu_process_samples;
+    TableCursor markers;
+    TableCursor events;
+    TableCursor losses;
+    TableCursor ended;  // column 0 is no tick here
+  };
+  TickCursor(Tables tables, std::map<std::int64_t, std::string> gpu_names, std::string path)
+      : tables_(std::move(tables)), gpu_names_(std::move(gpu_names)), path_(std::move(path)) {}
+
+  template <typename Record>
+  Result<bool> load_names(const TableCursor& table, int first_column, Record& record);
+  template <typename Record>
+  Status load(const TableCursor& table, int first_column, Record& record);
+  void note_unknown(std::string_view name);
+  template <typename Load>
+  Status take_rows(TableCursor& table, std::int64_t tick, Load load);
+  template <typename Record>
+  Status take_facts(TableCursor& table, std::int64_t tick, std::vector<Record>& records);
+  Status take_processes(std::int64_t tick, std::vector<ProcessRecord>& processes);
+  Status take_samples(std::int64_t tick, std::vector<ProcessSample>& samples);
+  Status take_groups(std::int64_t tick, Tick& into);
+  Status take_system(std::int64_t tick, std::optional<SystemSample>& system);
+  Status take_gpus(std::int64_t tick, std::vector<GpuSample>& gpus);
+  Error malformed(std::string_view why) const;
+
+  Tables tables_;
+  std::map<std::int64_t, std::string> gpu_names_;
+  std::string path_;
+  std::unordered_map<std::int64_t, ProcessKey> keys_;  // by process number
+  std::set<std::string> unknown_names_;
+  std::optional<double> last_t_s_;
+};
+
+}  // namespace tidemark::recording

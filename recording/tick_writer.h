@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "common/records.h"
+#include "common/result.h"
+#include "recording/sqlite.h"
+
+namespace tidemark::recording {
+
+// Puts ticks into the tables of schema.h. The caller holds the transaction. Keeps no history: its
+// memory depends on the number of processes that are alive.
+class TickWriter {
+ public:
+  static Result<TickWriter> prepare(Database& database);
+
+  Status write(const Tick& tick);
+  // How long after it was handed over the last tick was in the file. Known only after its
+  // transaction, and so written by the next one.
+  Status write_lateness(double seconds);
+  Status write_end(const ProcessRecord& process);
+
+  std::uint64_t ticks() const { return static_cast<std::uint64_t>(tick_); }
+
+ private:
+  struct Statements {
+    Statement tick;
+    Statement lateness;
+    Statement process;
+    Statement process_end;
+    Statement process_sample;
+    Statement group_sample;
+    Statement system_sample;
+    Statement gpu;
+    Statement gpu_sample;
+    Statement gpu_process_sample;
+    Statement marker;
+    Statement event;
+    Statement loss;
+  };
+  explicit TickWriter(Statements statements) : statements_(std::move(statements)) {}
+
+  Status write_process(const ProcessRecord& process);
+  Status write_sample(const ProcessSample& sample);
+  Status write_group(std::string_view who, const GroupSample& sum);
+  Status write_gpu(const GpuSample& gpu);
+  Result<std::int64_t> number_of(const ProcessKey& key);
+
+  Statements statements_;
+  std::int64_t tick_ = 0;  // number of the last tick; the first is 1
+  std::int64_t last_process_ = 0;
+  std::unordered_map<ProcessKey, std::int64_t> process_numbers_;
+  std::map<std::uint32_t, std::string> gpu_names_;
+  double t_s_ = 0.0;
+};
+
+}  // namespace tidemark::recording

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/waiting_facts.h"
+
+#include <iterator>
+#include <utility>
+
+namespace tidemark::recording {
+namespace {
+
+std::size_t bytes_of(const ProcessRecord& process) {
+  return sizeof process + process.comm.size() + process.argv.size();
+}
+
+std::size_t facts_bytes(const Tick& tick) {
+  std::size_t bytes = 0;
+  for (const ProcessRecord& process : tick.new_processes) {
+    bytes += bytes_of(process);
+  }
+  for (const MarkerRecord& marker : tick.markers) {
+    bytes += sizeof marker + marker.name.size();
+  }
+  for (const EventRecord& event : tick.events) {
+    bytes += sizeof event + event.detail.size();
+  }
+  for (const LossRecord& loss : tick.losses) {
+    bytes += sizeof loss + loss.what.size();
+  }
+  return bytes;
+}
+
+std::uint64_t facts_count(const Tick& tick) {
+  return tick.new_processes.size() + tick.markers.size() + tick.events.size() + tick.losses.size();
+}
+
+template <typename T>
+void prepend(std::vector<T>& to, std::vector<T>&& from) {
+  to.insert(to.begin(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+void prepend_facts(Tick& to, Tick&& from) {
+  prepend(to.new_processes, std::move(from.new_processes));
+  prepend(to.markers, std::move(from.markers));
+  prepend(to.events, std::move(from.events));
+  prepend(to.losses, std::move(from.losses));
+}
+
+void remove_facts(Tick& tick) {
+  tick.new_processes.clear();
+  tick.markers.clear();
+  tick.events.clear();
+  tick.losses.clear();
+}
+
+void add_loss(Tick& tick, const char* what, std::uint64_t count) {
+  if (count > 0) {
+    tick.losses.push_back({tick.t_s, what, count});
+  }
+}
+
+}  // namespace
+
+std::size_t approximate_bytes(const Tick& tick) {
+  std::size_t bytes = sizeof tick + facts_bytes(tick) +
+                      tick.processes.size() * sizeof(ProcessSample) +
+                      tick.roles.size() * sizeof(RoleSample);
+  for (const GpuSample& gpu : tick.gpus) {
+    bytes += sizeof gpu + gpu.name.size() + gpu.processes.size() * sizeof(GpuProcessUse);
+  }
+  return bytes;
+}
+
+bool WaitingFacts::has_room_for(std::size_t bytes) {
+  if (bytes_ + bytes > max_bytes_) {
+    return false;
+  }
+  bytes_ += bytes;
+  return true;
+}
+
+void WaitingFacts::add_ended(const ProcessRecord& process) {
+  if (has_room_for(bytes_of(process))) {
+    ended_.push_back(process);
+  } else {
+    ++facts_lost_;
+  }
+}
+
+void WaitingFacts::add_dropped(const Tick& tick) {
+  Tick kept = tick;
+  if (!has_room_for(facts_bytes(tick))) {
+    facts_lost_ += facts_count(tick);
+    remove_facts(kept);
+  }
+  if (dropped_) {
+    prepend_facts(kept, std::move(*dropped_));
+  }
+  dropped_ = std::move(kept);
+  ++ticks_;
+}
+
+void WaitingFacts::move_into(Tick& tick) {
+  if (dropped_) {
+    prepend_facts(tick, std::move(*dropped_));
+  }
+  add_loss(tick, "ticks_dropped", std::exchange(ticks_, 0));
+  add_loss(tick, "facts_dropped", std::exchange(facts_lost_, 0));
+  dropped_.reset();
+  bytes_ = 0;
+}
+
+std::optional<Tick> WaitingFacts::take_last_dropped() {
+  std::optional<Tick> last = std::exchange(dropped_, std::nullopt);
+  if (last) {
+    --ticks_;  // this one is saved after all
+    move_into(*last);
+  }
+  return last;
+}
+
+std::vector<ProcessRecord> WaitingFacts::take_ended() { return std::exchange(ended_, {}); }
+
+}  // namespace tidemark::recording

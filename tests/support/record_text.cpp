@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/record_text.h"
+
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+
+namespace tidemark::tests {
+namespace {
+
+template <typename T>
+std::string show(const T& value) {
+  return fmt::format("{}", value);
+}
+template <typename T>
+std::string show(const std::optional<T>& value) {
+  return value ? show(*value) : "unknown";
+}
+std::string show(const std::string& value) { return "'" + escape_text(value) + "'"; }
+std::string show(const ProcessKey& key) { return fmt::format("{}@{}", key.pid, key.start_ticks); }
+
+// "name=value" of each pair of arguments.
+template <typename... Rest>
+std::string fields() {
+  return "";
+}
+template <typename T, typename... Rest>
+std::string fields(const char* name, const T& value, const Rest&... rest) {
+  return fmt::format(" {}={}", name, show(value)) + fields(rest...);
+}
+
+std::string text_of(const GroupSample& sum) {
+  return fields("processes", sum.processes, "rss", sum.rss_bytes, "swap", sum.swap_bytes,
+                "footprint", sum.footprint_bytes, "held", sum.footprint_held, "pss", sum.pss_bytes,
+                "unreadable", sum.unreadable);
+}
+
+std::string text_of(const SystemSample& s) {
+  return fields("total", s.total_bytes, "available", s.available_bytes, "swap_total",
+                s.swap_total_bytes, "swap_free", s.swap_free_bytes, "shmem", s.shmem_bytes,
+                "psi_some", s.psi_some_avg10, "psi_full", s.psi_full_avg10, "cgroup_used",
+                s.cgroup_used_bytes, "cgroup_limit", s.cgroup_limit_bytes) +
+         fields("cgroup_psi_some", s.cgroup_psi_some_avg10, "cgroup_psi_full",
+                s.cgroup_psi_full_avg10, "dev_shm", s.dev_shm_bytes, "dev_shm_unheld",
+                s.dev_shm_unheld_bytes, "dev_shm_segments", s.dev_shm_segments);
+}
+
+std::string text_of(const GpuSample& gpu) {
+  std::string text = fields("index", gpu.index, "name", gpu.name, "used", gpu.used_bytes, "total",
+                            gpu.total_bytes);
+  for (const GpuProcessUse& use : gpu.processes) {
+    text += fields("pid", use.pid, "used", use.used_bytes);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string text_of(const RunInfo& info) {
+  return fields("tool_version", info.tool_version, "host", info.host, "kernel", info.kernel,
+                "command", info.command, "format", info.format, "start_wall_ns", info.start_wall_ns,
+                "physical", info.physical_bytes, "limit", info.limit_bytes) +
+         fields("limit_source", info.limit_source, "interval_s", info.interval_s, "time_is_steps",
+                info.time_is_steps, "ended_cleanly", info.ended_cleanly);
+}
+
+std::string text_of(const ProcessRecord& process) {
+  return fields("key", process.key, "ppid", process.ppid, "role",
+                std::string(role_name(process.role)), "rank", process.rank, "comm", process.comm,
+                "argv", process.argv, "born_s", process.born_s, "died_s", process.died_s,
+                "exit_status", process.exit_status);
+}
+
+std::string text_of(const ProcessSample& s) {
+  return fields("key", s.key, "rss", s.rss_bytes, "anon", s.rss_anon_bytes, "file",
+                s.rss_file_bytes, "shmem", s.rss_shmem_bytes, "swap", s.swap_bytes, "hwm",
+                s.hwm_bytes, "pss", s.pss_bytes) +
+         fields("pss_footprint", s.pss_footprint_bytes, "uss", s.uss_bytes, "pss_age_s",
+                s.pss_age_s, "threads", s.threads, "state", s.state);
+}
+
+std::string text_of(const Tick& tick) {
+  std::string text = "tick" + fields("t_s", tick.t_s, "late_s", tick.late_s, "step", tick.step,
+                                     "epoch", tick.epoch);
+  text += "\n tree" + text_of(tick.tree);
+  for (const RoleSample& role : tick.roles) {
+    text += fmt::format("\n role {}{}", role_name(role.role), text_of(role.sum));
+  }
+  for (const ProcessRecord& process : tick.new_processes) {
+    text += "\n new" + text_of(process);
+  }
+  for (const ProcessSample& sample : tick.processes) {
+    text += "\n sample" + text_of(sample);
+  }
+  if (tick.system) {
+    text += "\n system" + text_of(*tick.system);
+  }
+  for (const GpuSample& gpu : tick.gpus) {
+    text += "\n gpu" + text_of(gpu);
+  }
+  for (const MarkerRecord& m : tick.markers) {
+    text +=
+        "\n marker" + fields("t_s", m.t_s, "key", m.key, "kind", std::string(marker_name(m.kind)),
+                             "value", m.value, "name", m.name);
+  }
+  for (const EventRecord& e : tick.events) {
+    text += "\n event" + fields("t_s", e.t_s, "kind", std::string(event_name(e.kind)), "key", e.key,
+                                "detail", e.detail);
+  }
+  for (const LossRecord& loss : tick.losses) {
+    text += "\n loss" + fields("t_s", loss.t_s, "what", loss.what, "count", loss.count);
+  }
+  return text;
+}
+
+}  // namespace tidemark::tests

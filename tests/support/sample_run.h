@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/records.h"
+
+namespace tidemark::tests {
+
+// A run in which every field of every record has a value of its own, and, one tick later, every
+// field that may be unknown is unknown.
+inline RunInfo full_run_info() {
+  RunInfo info;
+  info.tool_version = "1.2.3";
+  info.host = "box";
+  info.kernel = "6.18.0";
+  info.command = "python train.py --token ***";
+  info.format = "tidemark";
+  info.start_wall_ns = 1'700'000'000'123'456'789;
+  info.physical_bytes = 64'000'000'000;
+  info.limit_bytes = 32'000'000'000;
+  info.limit_source = "cgroup v2 /user.slice";
+  info.interval_s = 0.25;
+  return info;
+}
+
+inline ProcessRecord trainer_record() {
+  ProcessRecord process;
+  process.key = {101, 5'000};
+  process.ppid = 100;
+  process.role = Role::kTrainer;
+  process.comm = "python3";
+  process.argv = "python3 train.py";
+  return process;
+}
+
+inline ProcessRecord worker_record() {
+  ProcessRecord process;
+  process.key = {102, 5'001};
+  process.ppid = 101;
+  process.role = Role::kRank;
+  process.rank = 3;
+  process.comm = std::string("pt\xff\x01 \"x\"", 8);  // names are bytes
+  process.argv = "python3\nworker";
+  process.born_s = 1.5;
+  return process;
+}
+
+inline Tick full_tick() {
+  Tick tick;
+  tick.t_s = 1.5;
+  tick.late_s = 0.001;
+  tick.step = 7;
+  tick.epoch = 1;
+  tick.tree = {2, 3'000'000, 1'000, 2'500'000, true, 2'600'000, 1};
+  tick.roles = {{Role::kTrainer, {1, 2'000'000, 600, 1'500'000, false, 1'700'000, 0}},
+                {Role::kRank, {1, 1'000'000, 400, 1'000'000, true, {}, 1}}};
+  tick.new_processes = {trainer_record(), worker_record()};
+  ProcessSample sample;
+  sample.key = trainer_record().key;
+  sample.rss_bytes = 1;
+  sample.rss_anon_bytes = 2;
+  sample.rss_file_bytes = 3;
+  sample.rss_shmem_bytes = 4;
+  sample.swap_bytes = 5;
+  sample.hwm_bytes = 6;
+  sample.pss_bytes = 7;
+  sample.pss_footprint_bytes = 8;
+  sample.uss_bytes = 9;
+  sample.pss_age_s = 0.75;
+  sample.threads = 10;
+  sample.state = 'S';
+  ProcessSample unknown;
+  unknown.key = worker_record().key;
+  tick.processes = {sample, unknown};
+  tick.system = SystemSample{1, 2, 3, 4, 5, 0.5, 0.25, 6, 7, 0.75, 0.125, 8, 9, 10};
+  tick.gpus = {{0, "A100 \xF0\x9F\x8C\x8A", 11, 12, {{101, 13}, {102, {}}}}, {1, "B", {}, {}, {}}};
+  tick.markers = {{1.25, {101, 5'000}, MarkerKind::kStep, 7, ""},
+                  {1.3, {}, MarkerKind::kPhaseBegin, 0, "eval"}};
+  tick.events = {{1.5, EventKind::kSpawn, {102, 5'001}, "rank 3"}};
+  tick.losses = {{1.5, "pss_denied", 2}};
+  return tick;
+}
+
+inline Tick empty_tick(double t_s) {
+  Tick tick;
+  tick.t_s = t_s;
+  return tick;
+}
+
+// Tick number `n` of a plain run of one process that grows by 1 MB a second.
+inline Tick plain_tick(std::uint64_t n) {
+  Tick tick;
+  tick.t_s = static_cast<double>(n);
+  if (n == 0) {
+    tick.new_processes = {trainer_record()};
+  }
+  ProcessSample sample;
+  sample.key = trainer_record().key;
+  sample.rss_bytes = 10'000'000 + n * 1'000'000;
+  sample.rss_anon_bytes = 5'000'000 + n * 1'000'000;
+  sample.rss_shmem_bytes = 0;
+  sample.state = 'R';
+  tick.processes = {sample};
+  tick.tree = {1, *sample.rss_bytes, 0, *sample.rss_anon_bytes, false, {}, 0};
+  tick.roles = {{Role::kTrainer, tick.tree}};
+  return tick;
+}
+
+}  // namespace tidemark::tests

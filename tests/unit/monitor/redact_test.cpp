@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/redact.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace tidemark::monitor {
+namespace {
+
+using Argv = std::vector<std::string>;
+
+// Shaped like keys of services, and put together here so that no scanner takes this file for a
+// leak.
+const std::string kRandom = "aB3dE6gH9jK2mN5pQ8sT1vW4";
+const std::string kHuggingFace = "hf_" + kRandom;
+const std::string kGitHub = "ghp_" + kRandom;
+
+struct Case {
+  Argv argv;
+  std::string expected;
+};
+
+void expect_all(const std::vector<Case>& cases) {
+  for (const Case& one : cases) {
+    EXPECT_EQ(redact_argv(one.argv), one.expected);
+  }
+}
+
+TEST(Redact, MasksTheValueOfATellingFlag) {
+  expect_all({
+      {{"t.py", "--token", "abc"}, "t.py --token ***"},
+      {{"t.py", "--token=abc"}, "t.py --token=***"},
+      {{"t.py", "--TOKEN=abc"}, "t.py --TOKEN=***"},
+      {{"t.py", "--hf_token", "abc", "--lr", "1"}, "t.py --hf_token *** --lr 1"},
+      {{"t.py", "--hf-token=abc"}, "t.py --hf-token=***"},
+      {{"t.py", "--api-key", "abc"}, "t.py --api-key ***"},
+      {{"t.py", "--apiKey=abc"}, "t.py --apiKey=***"},
+      {{"t.py", "-api_key", "abc"}, "t.py -api_key ***"},
+      {{"t.py", "--password", "two words"}, "t.py --password ***"},
+      {{"t.py", "--password=two words; and more"}, "t.py --password=***"},
+      {{"t.py", "--db-pass", "abc"}, "t.py --db-pass ***"},
+      {{"t.py", "--client-secret", "abc"}, "t.py --client-secret ***"},
+      {{"t.py", "+wandb.api_key=abc"}, "t.py +wandb.api_key=***"},
+      {{"t.py", "--authorization", "Bearer abc"}, "t.py --authorization ***"},
+  });
+}
+
+TEST(Redact, MasksEnvironmentLikeArguments) {
+  expect_all({
+      {{"env", "HF_TOKEN=abc", "python3", "t.py"}, "env HF_TOKEN=*** python3 t.py"},
+      {{"env", "HFTOKEN=abc", "t.py"}, "env HFTOKEN=*** t.py"},
+      {{"env", "AWS_SECRET_ACCESS_KEY=a/b+c", "t.py"}, "env AWS_SECRET_ACCESS_KEY=*** t.py"},
+      {{"env", "WANDB_API_KEY=a b", "t.py"}, "env WANDB_API_KEY=*** t.py"},
+      {{"docker", "run", "-e", "DB_PWD=abc", "img"}, "docker run -e DB_PWD=*** img"},
+  });
+}
+
+TEST(Redact, MasksInsideShellCodeAndKeepsTheRest) {
+  expect_all({
+      {{"bash", "-c", "HF_TOKEN=abc python t.py"}, "bash -c HF_TOKEN=*** python t.py"},
+      {{"bash", "-lc", "export HF_TOKEN='a b'; python t.py"},
+       "bash -lc export HF_TOKEN='***'; python t.py"},
+      {{"sh", "-c", "python t.py --token abc --lr 1"}, "sh -c python t.py --token *** --lr 1"},
+      {{"sh", "-c", "python t.py --token \"a b\" --lr 1"},
+       "sh -c python t.py --token \"***\" --lr 1"},
+      {{"sh", "-c", "curl -H 'Authorization: Bearer abc' https://x/y"},
+       "sh -c curl -H 'Authorization: ***' https://x/y"},
+      {{"sh", "-c", "WANDB_API_KEY=a&&python t.py"}, "sh -c WANDB_API_KEY=***&&python t.py"},
+      {{"python3", "-c", "import os; os.environ['HF_TOKEN'] = 'abc'; run()"},
+       "python3 -c import os; os.environ['HF_TOKEN'] = '***'; run()"},
+      {{"python3", "-c", "login(token=\"abc\")"}, "python3 -c login(token=\"***\")"},
+  });
+}
+
+TEST(Redact, MasksHeadersJsonAndUserPasswords) {
+  expect_all({
+      {{"curl", "-H", "Authorization: Bearer abc"}, "curl -H Authorization: ***"},
+      {{"curl", "-H", "X-Api-Key: abc"}, "curl -H X-Api-Key: ***"},
+      {{"curl", "-H", "Cookie: session=1; id=2"}, "curl -H Cookie: ***"},
+      {{"t.py", "--config", "{\"api_key\": \"abc\", \"lr\": 1}"},
+       "t.py --config {\"api_key\": \"***\", \"lr\": 1}"},
+      {{"curl", "-u", "me:abc", "x"}, "curl -u me:*** x"},
+      {{"curl", "--user=me:abc", "x"}, "curl --user=me:*** x"},
+      {{"sh", "-c", "curl -u me:abc x"}, "sh -c curl -u me:*** x"},
+      {{"echo", "Bearer " + kRandom}, "echo Bearer ***"},
+  });
+}
+
+TEST(Redact, MasksThePasswordOfAUrl) {
+  expect_all({
+      {{"git", "clone", "https://me:abc@host/x.git"}, "git clone https://me:***@host/x.git"},
+      {{"git", "clone", "https://me:a:b@c@host/x"}, "git clone https://me:***@host/x"},
+      {{"git", "clone", "https://" + kGitHub + "@host/x"}, "git clone https://***@host/x"},
+      {{"git", "clone", "https://" + kRandom + "@host/x"}, "git clone https://***@host/x"},
+      {{"t.py", "--db=postgresql://me:abc@host:5432/db"},
+       "t.py --db=postgresql://me:***@host:5432/db"},
+      {{"t.py", "https://host/x?token=abc&page=2"}, "t.py https://host/x?token=***&page=2"},
+      {{"t.py", "s3://b/x?X-Amz-Signature=" + kRandom}, "t.py s3://b/x?X-Amz-Signature=***"},
+  });
+}
+
+TEST(Redact, MasksKeysOfKnownServicesWhereverTheyStand) {
+  for (const std::string& key :
+       {kHuggingFace, kGitHub, "sk-" + kRandom, "sk-proj-" + kRandom, "github_pat_" + kRandom,
+        "glpat-" + kRandom, std::string("AKIA") + "ABCDEFGH12345678", "xoxb-1234567890-" + kRandom,
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0." + kRandom, "AIza" + kRandom, "nvapi-" + kRandom}) {
+    EXPECT_EQ(redact_argv(Argv{"t.py", key}), "t.py ***");
+    EXPECT_EQ(redact_argv(Argv{"t.py", "--x=" + key + ",y"}), "t.py --x=***,y");
+    EXPECT_EQ(redact_text("login " + key + "\n"), "login ***\n");
+  }
+}
+
+TEST(Redact, MasksGeneratedValuesOfOtherKeys) {
+  expect_all({
+      {{"t.py", "--key", kRandom}, "t.py --key ***"},
+      {{"t.py", "--license-key-b64=" + kRandom}, "t.py --license-key-b64=***"},
+      {{"t.py", "AZURE_STORAGE_KEY=" + kRandom + "=="}, "t.py AZURE_STORAGE_KEY=***"},
+  });
+}
+
+TEST(Redact, KeepsWhatOnlySoundsLikeASecret) {
+  const std::vector<Argv> harmless = {
+      {"t.py", "--tokenizer", "gpt2"},
+      {"t.py", "--tokenizer=meta-llama/Llama-3.1-8B-Instruct"},
+      {"t.py", "--max-tokens", "128"},
+      {"t.py", "--num_tokens=5"},
+      {"t.py", "--token-budget", "4096"},
+      {"t.py", "--tokens-per-step=100"},
+      {"t.py", "--eos-token", "</s>"},
+      {"t.py", "--pad_token=<pad>"},
+      {"t.py", "--placeholder_token", "<cat-toy>"},
+      {"t.py", "--use-auth-token", "True"},
+      {"t.py", "--token-file", "/run/secrets/token"},
+      {"t.py", "--password-stdin"},
+      {"t.py", "--token", "--verbose"},
+      {"t.py", "--token", "$HF_TOKEN"},
+      {"bash", "-c", "HF_TOKEN=$HF_TOKEN python t.py"},
+      {"env", "HF_TOKEN=", "python3", "t.py"},
+      {"env", "PWD=/home/me", "t.py"},
+      {"t.py", "--key", "images"},
+      {"t.py", "--sort-key=step"},
+      {"t.py", "--key-path=/checkpoints/run12/model_final_step1000"},
+      {"t.py", "--two-pass", "5"},
+      {"t.py", "-p", "8080"},
+      {"t.py", "--output", "runs/2024-05-01/sk-learn-baseline-v2"},
+      {"t.py", "--model", "hf_internal_testing_tiny_random"},
+      {"docker", "run", "-u", "1000:1000", "--user", "0:0", "img"},
+      {"python3", "-u", "train.py"},
+      {"git", "clone", "ssh://git@host/x.git"},
+      {"git", "clone", "https://me@host/x.git"},
+      {"t.py", "--url", "http://localhost:8080/a:b@c"},
+      {"t.py", "--commit", "3f786850e387550fdab836ed7e6dc881de23001b"},
+      {"sh", "-c", "if [ $token == x ]; then echo key; fi"},
+      {"/usr/bin/python3",
+       "/usr/lib/python3/dist-packages/torch/_inductor/compile_worker/__main__.py",
+       "--pickler=torch._inductor.compile_worker.subproc_pool.SubprocPickler", "--kind=fork",
+       "--workers=20", "--parent=4610", "--read-fd=5", "--write-fd=8",
+       "--torch-key=pLw3Q2zJ0v1kXnS8dYb5TgHc6RfUa9eMmB7iKq4oWxE="},
+      {"", "t.py", "", "--"},
+  };
+  for (const Argv& argv : harmless) {
+    std::string joined;
+    for (const std::string& word : argv) {
+      joined += (&word == argv.data() ? "" : " ") + word;
+    }
+    EXPECT_EQ(redact_argv(argv), joined);
+  }
+}
+
+TEST(Redact, KeepsRawBytes) {
+  EXPECT_EQ(redact_argv(Argv{"t\xFF.py", "\x1b[31m", "--token=\x80"}),
+            "t\xFF.py \x1b[31m --token=***");
+}
+
+TEST(Redact, SurvivesTextThatEndsAnywhere) {
+  const std::string text = "curl -H 'Authorization: Bearer a' --token \"b\" https://u:p@h/ x = '";
+  for (std::size_t length = 0; length <= text.size(); ++length) {
+    EXPECT_LE(redact_text(text.substr(0, length)).size(), length + 16);
+  }
+}
+
+TEST(Redact, TakesLinearTimeOnHostileInput) {
+  // Looking at the rest of the text from each of its names would take minutes.
+  for (const std::string unit :
+       {"--token ", "token=", "://", "a:", "'", "-", "eyJ.", "\"key\":", "cookie=$ ", "key="}) {
+    std::string text;
+    while (text.size() < 64 * 1024) {
+      text += unit;
+    }
+
+    EXPECT_FALSE(redact_argv(Argv{"sh", "-c", text}).empty());
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::monitor
