@@ -9,7 +9,6 @@
 
 #include <array>
 #include <climits>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,11 +17,10 @@
 #include "common/text.h"
 #include "monitor/directory_stream.h"
 #include "monitor/kernel_text.h"
+#include "monitor/whole_lines.h"
 
 namespace tidemark::monitor {
 namespace {
-
-constexpr std::size_t kPieceBytes = 32U << 10U;
 
 void mark(WantedFiles& wanted, ino_t inode) {
   const auto found = wanted.held.find(inode);
@@ -41,28 +39,11 @@ Looked look_at_maps(int directory, WantedFiles& wanted) {
   if (!fd) {
     return outcome(fd.error());
   }
-  std::array<char, kPieceBytes> piece;
-  std::size_t kept = 0;  // the start of a line that the last piece cut
-  off_t offset = 0;
-  while (true) {
-    const auto size = pread_once(fd->get(), std::span(piece).subspan(kept), offset);
-    if (!size) {
-      return outcome(size.error());
-    }
-    const std::string_view text(piece.data(), kept + *size);
-    if (*size == 0) {
-      mark_mapped_files(text, wanted);
-      return Looked::kYes;
-    }
-    offset += static_cast<off_t>(*size);
-    const std::size_t end = text.rfind('\n') + 1;  // 0 when there is none
-    mark_mapped_files(text.substr(0, end), wanted);
-    kept = text.size() - end;
-    if (kept == piece.size()) {
-      kept = 0;  // a line longer than any path: not the kernel's
-    }
-    std::memmove(piece.data(), piece.data() + end, kept);
-  }
+  const auto read = read_whole_lines(fd->get(), [&](std::string_view lines) {
+    mark_mapped_files(lines, wanted);
+    return true;
+  });
+  return read ? Looked::kYes : outcome(read.error());
 }
 
 // Asks for the inode only when the name fits: a stat of any file that a stranger has open may
