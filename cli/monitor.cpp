@@ -230,7 +230,10 @@ std::vector<MarkerRecord> MonitorRun::steps_from_log() {
 
 // One tick; false when nobody is left to watch.
 bool MonitorRun::look(std::int64_t due_ns) {
-  const Tick tick = session_->look(due_ns, steps_from_log());
+  Tick tick = session_->look(due_ns, steps_from_log());
+  if (const std::uint64_t lost = relay_ ? relay_->take_lost() : 0; lost > 0) {
+    tick.losses.push_back({tick.t_s, "steps_lost", lost});
+  }
   std::vector<ProcessRecord> ended = session_->take_ended();
   for (ProcessRecord& process : ended) {
     if (const auto it = wait_statuses_.find(process.key.pid); it != wait_statuses_.end()) {

@@ -41,10 +41,6 @@ void append_system(std::string& out, const SystemSample& system) {
   }
 }
 
-std::string role_label(const ProcessRecord& record) {
-  return record.rank ? fmt::format("rank {}", *record.rank) : std::string(role_name(record.role));
-}
-
 std::string pid_list(const std::vector<pid_t>& pids) {
   constexpr std::size_t kMost = 4;
   std::string text;
@@ -159,45 +155,6 @@ std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& look
     }
   }
   return lines;
-}
-
-std::string tree_text(const Tick& tick, const ProcessLookup& lookup) {
-  std::map<pid_t, std::vector<const ProcessSample*>> children;
-  std::map<pid_t, bool> members;
-  for (const ProcessSample& sample : tick.processes) {
-    members[sample.key.pid] = true;
-  }
-  for (const ProcessSample& sample : tick.processes) {
-    const ProcessRecord* record = lookup(sample.key);
-    const pid_t parent = record != nullptr && members.contains(record->ppid) ? record->ppid : 0;
-    children[parent].push_back(&sample);
-  }
-  std::string out = fmt::format("{:<28} {:<18} {:>10} {:>10}  {}\n", "PID", "ROLE", "FOOTPRINT",
-                                "RSS", "COMMAND");
-  std::vector<std::pair<const ProcessSample*, std::size_t>> stack;
-  const auto push_children = [&](pid_t parent, std::size_t depth) {
-    auto& list = children[parent];
-    for (auto it = list.rbegin(); it != list.rend(); ++it) {
-      stack.emplace_back(*it, depth);
-    }
-    list.clear();  // each is shown once, whatever the parents claim
-  };
-  push_children(0, 0);
-  while (!stack.empty()) {
-    const auto [sample, depth] = stack.back();
-    stack.pop_back();
-    const ProcessRecord* record = lookup(sample->key);
-    const std::string indent(2 * std::min<std::size_t>(depth, 8), ' ');
-    const std::string command =
-        record == nullptr ? "?" : (record->argv.empty() ? "[" + record->comm + "]" : record->argv);
-    out +=
-        fmt::format("{:<28} {:<18} {:>10} {:>10}  {}\n", indent + std::to_string(sample->key.pid),
-                    record == nullptr ? "?" : role_label(*record),
-                    sample->state == 'Z' ? "zombie" : bytes_or_unknown(sample->footprint_bytes()),
-                    bytes_or_unknown(sample->rss_bytes), shorten(escape_text(command), 80));
-    push_children(sample->key.pid, depth + 1);
-  }
-  return out;
 }
 
 std::string summary_text(const monitor::RunSummary& summary) {

@@ -26,9 +26,6 @@ class TickLines {
 // The events of a tick, a line each; many alike (20 workers born) become one line.
 std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& lookup);
 
-// The tree as it stands: one row per process, children below their parents, with roles.
-std::string tree_text(const Tick& tick, const ProcessLookup& lookup);
-
 // The last lines: start, end, peak, growth and rates, of the tree and per role; what was lost.
 std::string summary_text(const monitor::RunSummary& summary);
 

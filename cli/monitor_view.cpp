@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/tick_json.h"
+#include "cli/tree_text.h"
 #include "common/io.h"
 #include "common/text.h"
 #include "common/units.h"

@@ -66,6 +66,8 @@ void add_system(JsonWriter& json, const SystemSample& system) {
       .field("shmem_bytes", system.shmem_bytes)
       .field("psi_some_avg10", system.psi_some_avg10)
       .field("psi_full_avg10", system.psi_full_avg10)
+      .field("cgroup_psi_some_avg10", system.cgroup_psi_some_avg10)
+      .field("cgroup_psi_full_avg10", system.cgroup_psi_full_avg10)
       .field("cgroup_used_bytes", system.cgroup_used_bytes)
       .field("cgroup_limit_bytes", system.cgroup_limit_bytes)
       .field("dev_shm_bytes", system.dev_shm_bytes)

@@ -14,6 +14,8 @@ namespace {
 
 // No sample for this many intervals: somebody stopped us, or the machine, and a reader must know.
 constexpr std::int64_t kGapIntervals = 3;
+// Batch systems change limits under a running job; looking costs a quarter of a millisecond.
+constexpr double kLimitEveryS = 30.0;
 
 pid_t limits_of(const TreeRoots& roots) {
   return roots.keys.empty() ? ::getpid() : roots.keys.front().pid;
@@ -60,6 +62,11 @@ Result<std::unique_ptr<Session>> Session::start(SessionOptions options, ProcessS
                                               gpu ? *std::move(gpu) : nullptr, pid));
 }
 
+Session::~Session() {
+  std::vector<MarkerRecord> too_late;
+  markers_.finish(clock_.monotonic_ns(), too_late);
+}
+
 Tick Session::look(std::int64_t due_ns, std::vector<MarkerRecord> from_log) {
   const std::int64_t now = clock_.monotonic_ns();
   Tick tick = sampler_->sample(to_seconds(now - options_.start_ns));
@@ -83,6 +90,10 @@ void Session::add_gap(Tick& tick) {
 }
 
 void Session::add_system(Tick& tick) {
+  if (tick.t_s >= next_limit_s_) {
+    system_.refresh_limit();
+    next_limit_s_ = tick.t_s + kLimitEveryS;
+  }
   tick.system = system_.sample();
   shm_.sample(*tick.system);
   if (const OomKills kills = system_.new_oom_kills(); kills.count > 0) {

@@ -36,6 +36,11 @@ class Session {
   static Result<std::unique_ptr<Session>> start(SessionOptions options, ProcessSource& source,
                                                 const Clock& clock);
 
+  // Removes the marker files that the run's dead processes left behind.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
   // One look, which was due at `due_ns`. `from_log`: markers that were read from the job's output,
   // with t_s in the time of this run.
   Tick look(std::int64_t due_ns, std::vector<MarkerRecord> from_log);
@@ -69,6 +74,7 @@ class Session {
   std::optional<GrowthWarning> warning_;
   RunSummary summary_;
   std::optional<double> last_look_s_;
+  double next_limit_s_ = 0.0;
   std::optional<std::int64_t> step_;
   std::optional<std::int64_t> epoch_;
 };

@@ -73,27 +73,6 @@ TEST(EventLines, AFewAreALineEachAndNamesAreEscaped) {
                           "00:00:03  WARNING  the tree grew by 1 GiB"));
 }
 
-TEST(TreeText, ShowsChildrenBelowTheirParentsWithRoles) {
-  const std::string text = tree_text(sample_tick(0), sample_record);
-
-  EXPECT_THAT(text, HasSubstr("\n1240 "));
-  EXPECT_THAT(text, HasSubstr("\n  1241 "));
-  EXPECT_THAT(text, HasSubstr("compile_worker"));
-  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
-  EXPECT_THAT(text, HasSubstr("evil\\x1b[2J\\xff --x"));
-}
-
-TEST(TreeText, ShowsAZombieAndSurvivesAnUnknownProcess) {
-  Tick tick = sample_tick(0);
-  tick.processes[1].state = 'Z';
-  tick.processes.push_back(tests::process_sample({9, 9}, 1));
-
-  const std::string text = tree_text(tick, sample_record);
-
-  EXPECT_THAT(text, HasSubstr("zombie"));
-  EXPECT_THAT(text, HasSubstr("\n9 "));
-}
-
 TEST(SummaryText, GivesGrowthRatesAndLosses) {
   monitor::RunSummary summary;
   Tick first = sample_tick(0);
