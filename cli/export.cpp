@@ -37,8 +37,8 @@ class TextSink : public RecordingSink {
  public:
   explicit TextSink(ExportOutput output) : output_(std::move(output)) {}
 
-  Status begin(const RunInfo&) override {
-    start(output_.buffer());
+  Status begin(const RunInfo& info) override {
+    start(output_.buffer(), info.time_is_steps);
     return ok();
   }
   Status add(const Tick& tick) override {
@@ -59,7 +59,7 @@ class TextSink : public RecordingSink {
   bool keep_what_came() { return has_ticks_ && output_.finish().has_value(); }
 
  protected:
-  virtual void start(std::string& out) = 0;
+  virtual void start(std::string& out, bool time_is_steps) = 0;
   virtual void append(std::string& out, const Tick& tick, const ProcessLookup& lookup) = 0;
   virtual void finish(std::string& out) = 0;
 
@@ -74,11 +74,17 @@ class CsvSink final : public TextSink {
   using TextSink::TextSink;
 
  protected:
-  void start(std::string& out) override { out += csv_header(); }
+  void start(std::string& out, bool time_is_steps) override {
+    time_is_steps_ = time_is_steps;
+    out += csv_header(time_is_steps);
+  }
   void append(std::string& out, const Tick& tick, const ProcessLookup& lookup) override {
-    append_tick_csv(out, tick, lookup);
+    append_tick_csv(out, tick, lookup, time_is_steps_);
   }
   void finish(std::string&) override {}
+
+ private:
+  bool time_is_steps_ = false;
 };
 
 class JsonLinesSink final : public TextSink {
@@ -86,9 +92,12 @@ class JsonLinesSink final : public TextSink {
   using TextSink::TextSink;
 
  protected:
-  void start(std::string&) override {}
+  void start(std::string&, bool time_is_steps) override {
+    time_is_steps_ = time_is_steps;
+    summary_ = RunSummary(time_is_steps);
+  }
   void append(std::string& out, const Tick& tick, const ProcessLookup& lookup) override {
-    line(out, [&](JsonWriter& json) { append_tick_json(json, tick, lookup); });
+    line(out, [&](JsonWriter& json) { append_tick_json(json, tick, lookup, time_is_steps_); });
     for (const EventRecord& event : tick.events) {
       line(out, [&](JsonWriter& json) { append_event_json(json, event); });
     }
@@ -108,6 +117,7 @@ class JsonLinesSink final : public TextSink {
   }
 
   RunSummary summary_;
+  bool time_is_steps_ = false;
 };
 
 Result<std::unique_ptr<TextSink>> open_text_sink(const ExportOptions& options) {

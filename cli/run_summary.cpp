@@ -19,13 +19,13 @@ void extend(Extent& extent, std::uint64_t bytes, double t_s, bool is_first) {
 
 void append_extent(JsonWriter& json, const Extent& extent, const RunSummary& summary) {
   const auto growth = static_cast<double>(extent.growth_bytes());
-  const double minutes = summary.duration_s() / 60.0;
+  const double minutes = summary.duration_s().value_or(0.0) / 60.0;
   const auto steps = summary.steps();
   json.begin_object();
   json.field("start_bytes", extent.start_bytes);
   json.field("end_bytes", extent.end_bytes);
   json.field("peak_bytes", extent.peak_bytes);
-  json.field("peak_t_s", extent.peak_t_s);
+  json.field("peak_t_s", summary.duration_s() ? std::optional(extent.peak_t_s) : std::nullopt);
   json.field("growth_bytes", extent.growth_bytes());
   json.field("growth_bytes_per_min", minutes > 0 ? std::optional(growth / minutes) : std::nullopt);
   json.field("growth_bytes_per_step",

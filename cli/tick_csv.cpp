@@ -58,7 +58,7 @@ class Row {
 void add_process(std::string& out, const Tick& tick, const ProcessSample& sample,
                  const ProcessRecord* record) {
   Row row(out);
-  row.add(tick.t_s).add(tick.step).add(tick.epoch).add("process");
+  row.add(tick.step).add(tick.epoch).add("process");
   row.add(sample.key.pid).add(sample.key.start_ticks);
   if (record != nullptr) {
     row.add(record->ppid).add(role_name(record->role)).add(record->rank);
@@ -76,7 +76,7 @@ void add_process(std::string& out, const Tick& tick, const ProcessSample& sample
 void add_group(std::string& out, const Tick& tick, std::string_view scope, std::string_view role,
                const GroupSample& sum) {
   Row row(out);
-  row.add(tick.t_s).add(tick.step).add(tick.epoch).add(scope);
+  row.add(tick.step).add(tick.epoch).add(scope);
   row.unknown(3).add(role).unknown(2);
   row.add(sum.processes).unknown(2);
   row.add(sum.rss_bytes).unknown(3).add(sum.swap_bytes).unknown(1);
@@ -86,19 +86,30 @@ void add_group(std::string& out, const Tick& tick, std::string_view scope, std::
 
 }  // namespace
 
-std::string_view csv_header() {
-  return "t_s,step,epoch,scope,pid,start_ticks,ppid,role,rank,comm,processes,state,threads,"
-         "rss_bytes,rss_anon_bytes,rss_file_bytes,rss_shmem_bytes,swap_bytes,hwm_bytes,pss_bytes,"
-         "pss_footprint_bytes,uss_bytes,pss_age_s,footprint_bytes\n";
+std::string csv_header(bool time_is_steps) {
+  const std::string columns =
+      "step,epoch,scope,pid,start_ticks,ppid,role,rank,comm,processes,state,threads,"
+      "rss_bytes,rss_anon_bytes,rss_file_bytes,rss_shmem_bytes,swap_bytes,hwm_bytes,pss_bytes,"
+      "pss_footprint_bytes,uss_bytes,pss_age_s,footprint_bytes\n";
+  return time_is_steps ? columns : "t_s," + columns;
 }
 
-void append_tick_csv(std::string& out, const Tick& tick, const ProcessLookup& lookup) {
+void append_tick_csv(std::string& out, const Tick& tick, const ProcessLookup& lookup,
+                     bool time_is_steps) {
+  const auto start_row = [&] {
+    if (!time_is_steps) {
+      fmt::format_to(std::back_inserter(out), "{},", tick.t_s);
+    }
+  };
   for (const ProcessSample& sample : tick.processes) {
+    start_row();
     add_process(out, tick, sample, lookup(sample.key));
   }
   for (const RoleSample& role : tick.roles) {
+    start_row();
     add_group(out, tick, "role", role_name(role.role), role.sum);
   }
+  start_row();
   add_group(out, tick, "tree", "", tick.tree);
 }
 

@@ -2,17 +2,18 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "cli/tick_json.h"
 #include "common/records.h"
 
 namespace tidemark::cli {
 
-// The header of an exported CSV file; our own importer reads it back.
-std::string_view csv_header();
+// The text of an exported CSV file; our own importer reads it back. `time_is_steps` as in RunInfo:
+// such a run has no column t_s.
+std::string csv_header(bool time_is_steps);
 
 // One row for each process, each role and the tree. Unknown is an empty field.
-void append_tick_csv(std::string& out, const Tick& tick, const ProcessLookup& lookup);
+void append_tick_csv(std::string& out, const Tick& tick, const ProcessLookup& lookup,
+                     bool time_is_steps);
 
 }  // namespace tidemark::cli

@@ -131,12 +131,13 @@ bool has_footprint(const Tick& tick) {
                      [](const auto& sample) { return sample.footprint_bytes().has_value(); });
 }
 
-void append_tick_json(JsonWriter& json, const Tick& tick, const ProcessLookup& lookup) {
+void append_tick_json(JsonWriter& json, const Tick& tick, const ProcessLookup& lookup,
+                      bool time_is_steps) {
   const bool footprint_is_known = has_footprint(tick);
   json.begin_object();
   json.field("schema", kJsonSchema);
   json.field("kind", "tick");
-  json.field("t_s", tick.t_s);
+  json.field("t_s", time_is_steps ? std::nullopt : std::optional(tick.t_s));
   json.field("late_s", tick.late_s);
   json.field("step", tick.step);
   json.field("epoch", tick.epoch);

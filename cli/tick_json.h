@@ -15,7 +15,9 @@ inline constexpr int kJsonSchema = 1;
 // Finds what is known of a process; nullptr when nothing is.
 using ProcessLookup = std::function<const ProcessRecord*(const ProcessKey&)>;
 
-void append_tick_json(JsonWriter& json, const Tick& tick, const ProcessLookup& lookup);
+// `time_is_steps` as in RunInfo: such a run has no seconds, its t_s is null.
+void append_tick_json(JsonWriter& json, const Tick& tick, const ProcessLookup& lookup,
+                      bool time_is_steps = false);
 void append_event_json(JsonWriter& json, const EventRecord& event);
 
 // Whether the sums of the tick may call a figure their footprint. Imported figures often have no

@@ -169,6 +169,19 @@ TEST(Export, NeverCallsRssAFootprint) {
                         R"("growth_bytes_per_min":2000,"growth_bytes_per_step":null})"));
 }
 
+TEST(Export, DoesNotTakeStepsForSeconds) {
+  const TempTree dir;
+  dir.write("log.csv", "step,rss_bytes\n10,1000\n20,3000\n");
+
+  run({dir.path("log.csv"), "csv", dir.path("out.csv"), false}, kExitOk);
+  run({dir.path("log.csv"), "jsonl", dir.path("out.jsonl"), false}, kExitOk);
+  const auto json = lines_of(dir.path("out.jsonl"));
+
+  EXPECT_TRUE(read_back(dir.path("out.csv")).info.time_is_steps);
+  EXPECT_THAT(json.at(0), HasSubstr(R"("t_s":null,"late_s":0,"step":10,)"));
+  EXPECT_THAT(json.at(2), HasSubstr(R"("growth_bytes_per_min":null,"growth_bytes_per_step":200)"));
+}
+
 TEST(Export, SaysWhichLinesItLeftOutAndWhatItAssumed) {
   const TempTree dir;
   dir.write("log.csv", "t_s,mem\n0,1.5\noops,2\n1,2.5\n");
