@@ -134,6 +134,20 @@ CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
   return monitor;
 }
 
+CLI::App* add_export(CLI::App& app, ExportOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "export", "Convert a recording (run file, CSV, mprof, psrecord, JSON series)");
+  command->add_option("FILE", options.input, "The recording; - reads text formats from stdin")
+      ->required();
+  command->add_option("-f,--format", options.format, "csv, jsonl or tidemark (default csv)")
+      ->check(CLI::IsMember({"csv", "jsonl", "tidemark"}));
+  command->add_option("-o,--output", options.output, "Write here instead of stdout")
+      ->type_name("FILE");
+  command->add_flag("--force", options.force, "Replace an existing file");
+  command->footer("Example:\n  tidemark export run.tidemark --format csv -o run.csv");
+  return command;
+}
+
 // Empty when the target is fine, else what is wrong with it.
 std::string problem_with(const TargetOptions& target, bool has_dashes) {
   const int given = (target.pids.empty() ? 0 : 1) + (target.find_training ? 1 : 0) +
@@ -169,14 +183,16 @@ Command parse_command_line(int argc, char** argv) {
   const bool has_dashes = std::find(arguments.begin(), arguments.end(), "--") != arguments.end();
   FindOptions find_options;
   MonitorOptions monitor_options;
+  ExportOptions export_options;
   monitor_options.target.command = cut_command(arguments);
 
   CLI::App app("Tells whether a training job's memory warms up, spikes or leaks, and where.",
                "tidemark");
   app.set_version_flag("--version", std::string("tidemark ") + std::string(kVersion));
   app.require_subcommand(1);
-  add_find(app, find_options);
+  CLI::App* find = add_find(app, find_options);
   CLI::App* monitor = add_monitor(app, monitor_options);
+  add_export(app, export_options);
 
   try {
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
@@ -197,7 +213,7 @@ Command parse_command_line(int argc, char** argv) {
   if (has_dashes) {
     return usage_error("this command takes nothing after --", "");
   }
-  return Command(find_options);
+  return app.got_subcommand(find) ? Command(find_options) : Command(std::move(export_options));
 }
 
 }  // namespace tidemark::cli

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <variant>
 
+#include "cli/export.h"
 #include "cli/find.h"
 #include "cli/monitor.h"
 
@@ -13,7 +14,7 @@ inline constexpr std::string_view kVersion = TIDEMARK_VERSION;
 
 // What the user asked for: one subcommand with its options, or nothing to run any more (help was
 // printed, or the usage was wrong) and the exit code.
-using Command = std::variant<int, FindOptions, MonitorOptions>;
+using Command = std::variant<int, FindOptions, MonitorOptions, ExportOptions>;
 
 Command parse_command_line(int argc, char** argv);
 

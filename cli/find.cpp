@@ -8,6 +8,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/find_view.h"
+#include "cli/messages.h"
 #include "common/io.h"
 #include "monitor/gpu_source.h"
 #include "monitor/procps_source.h"
@@ -20,7 +21,7 @@ void put(int fd, const std::string& text) {
 }
 
 int report_error(const Error& error) {
-  put(STDERR_FILENO, "tidemark: error: " + error.what + "\n");
+  print_error(error);
   return kExitTarget;
 }
 

@@ -18,9 +18,11 @@ int run(const tidemark::cli::Command& command) {
           return options;
         } else if constexpr (std::is_same_v<Options, FindOptions>) {
           return run_find(options);
-        } else {
-          static_assert(std::is_same_v<Options, MonitorOptions>);
+        } else if constexpr (std::is_same_v<Options, MonitorOptions>) {
           return run_monitor(options);
+        } else {
+          static_assert(std::is_same_v<Options, ExportOptions>);
+          return run_export(options);
         }
       },
       command);

@@ -91,7 +91,7 @@ std::string course_text(const monitor::Course& course) {
 }  // namespace
 
 std::string TickLines::line(const Tick& tick, const ProcessKey& trainer) {
-  const std::uint64_t bytes = tick.tree.footprint_bytes;
+  const std::uint64_t bytes = tick.tree.footprint_bytes.value_or(0);
   if (!first_bytes_) {
     first_bytes_ = bytes;
     previous_bytes_ = bytes;
@@ -114,7 +114,7 @@ std::string TickLines::line(const Tick& tick, const ProcessKey& trainer) {
     const bool is_the_trainer = role.role == Role::kTrainer && role.sum.processes == 1;
     if (!(is_the_trainer && sample != nullptr)) {
       out += fmt::format("  {} x{} {}", role_name(role.role), role.sum.processes,
-                         format_bytes(role.sum.footprint_bytes));
+                         bytes_or_unknown(role.sum.footprint_bytes));
     }
   }
   if (tick.system) {
@@ -167,10 +167,10 @@ std::string summary_text(const monitor::RunSummary& summary) {
   out += fmt::format("  {:<22} {}\n", "tree footprint", course_text(summary.footprint()));
   out += fmt::format("  {:<22} {}\n", "tree rss", course_text(summary.rss()));
   for (const auto& role : summary.roles()) {
-    if (role.footprint.seen) {
+    if (role.memory.seen) {
       out += fmt::format("  {:<22} {}\n",
                          fmt::format("{} x{}", role_name(role.role), role.most_processes),
-                         course_text(role.footprint));
+                         course_text(role.memory));
     }
   }
   if (summary.oom_kills() > 0) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/tick_json.h"
 
+#include <optional>
+#include <string_view>
+
 #include "common/json_writer.h"
 
 namespace tidemark::cli {
@@ -8,7 +11,11 @@ namespace {
 
 constexpr int kSchema = 1;
 
-void begin_line(JsonWriter& json, std::string_view kind, double t_s) {
+std::optional<double> seconds(double t_s, bool time_is_steps) {
+  return time_is_steps ? std::nullopt : std::optional(t_s);
+}
+
+void begin_line(JsonWriter& json, std::string_view kind, std::optional<double> t_s) {
   json.begin_object().field("schema", kSchema).field("kind", kind).field("t_s", t_s);
 }
 
@@ -115,21 +122,33 @@ void add_losses(JsonWriter& json, const std::vector<LossRecord>& losses) {
   json.end_object();
 }
 
-void add_course(JsonWriter& json, const monitor::Course& course) {
+void add_course(JsonWriter& json, const monitor::Course& course, bool time_is_steps) {
   json.field("start_bytes", course.first_bytes)
       .field("end_bytes", course.last_bytes)
       .field("peak_bytes", course.peak_bytes)
-      .field("peak_s", course.peak_s)
+      .field("peak_s", seconds(course.peak_s, time_is_steps))
       .field("growth_bytes", course.growth_bytes())
-      .field("growth_bytes_per_s", course.growth_bytes_per_s())
+      .field("growth_bytes_per_s", time_is_steps ? std::nullopt : course.growth_bytes_per_s())
       .field("growth_bytes_per_step", course.growth_bytes_per_step());
+}
+
+void add_course_or_null(JsonWriter& json, std::string_view name, const monitor::Course& course,
+                        bool time_is_steps) {
+  json.key(name);
+  if (!course.seen) {
+    json.value(nullptr);
+    return;
+  }
+  json.begin_object();
+  add_course(json, course, time_is_steps);
+  json.end_object();
 }
 
 }  // namespace
 
-std::string tick_json(const Tick& tick, const ProcessLookup& lookup) {
+std::string tick_json(const Tick& tick, const ProcessLookup& lookup, bool time_is_steps) {
   JsonWriter json;
-  begin_line(json, "tick", tick.t_s);
+  begin_line(json, "tick", seconds(tick.t_s, time_is_steps));
   json.field("late_s", tick.late_s).field("step", tick.step).field("epoch", tick.epoch);
   json.key("tree");
   add_group(json, "processes", tick.tree);
@@ -158,9 +177,9 @@ std::string tick_json(const Tick& tick, const ProcessLookup& lookup) {
   return json.end_object().take();
 }
 
-std::string event_json(const EventRecord& event, const ProcessLookup& lookup) {
+std::string event_json(const EventRecord& event, const ProcessLookup& lookup, bool time_is_steps) {
   JsonWriter json;
-  begin_line(json, "event", event.t_s);
+  begin_line(json, "event", seconds(event.t_s, time_is_steps));
   json.field("event", event_name(event.kind));
   if (event.key.pid > 0) {
     add_identity(json, event.key, lookup);
@@ -168,9 +187,9 @@ std::string event_json(const EventRecord& event, const ProcessLookup& lookup) {
   return json.field("detail", event.detail).end_object().take();
 }
 
-std::string summary_json(const monitor::RunSummary& summary) {
+std::string summary_json(const monitor::RunSummary& summary, bool time_is_steps) {
   JsonWriter json;
-  begin_line(json, "summary", summary.last_s());
+  begin_line(json, "summary", seconds(summary.last_s(), time_is_steps));
   json.key("summary")
       .begin_object()
       .field("ticks", summary.ticks())
@@ -178,15 +197,13 @@ std::string summary_json(const monitor::RunSummary& summary) {
       .field("births", summary.births())
       .field("deaths", summary.deaths())
       .field("oom_kills", summary.oom_kills());
-  json.key("footprint").begin_object();
-  add_course(json, summary.footprint());
-  json.end_object().key("rss").begin_object();
-  add_course(json, summary.rss());
-  json.end_object().key("roles").begin_object();
+  add_course_or_null(json, "footprint", summary.footprint(), time_is_steps);
+  add_course_or_null(json, "rss", summary.rss(), time_is_steps);
+  json.key("roles").begin_object();
   for (const auto& role : summary.roles()) {
-    if (role.footprint.seen) {
+    if (role.memory.seen) {
       json.key(role_name(role.role)).begin_object().field("most_processes", role.most_processes);
-      add_course(json, role.footprint);
+      add_course(json, role.memory, time_is_steps);
       json.end_object();
     }
   }

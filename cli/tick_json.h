@@ -11,8 +11,10 @@ namespace tidemark::cli {
 
 // The JSON lines of `monitor --json` and `export --format jsonl`, schema 1; docs/output.md lists
 // every field. Sizes in bytes, times in seconds, unknown is null. Without the line end.
-std::string tick_json(const Tick& tick, const ProcessLookup& lookup);
-std::string event_json(const EventRecord& event, const ProcessLookup& lookup);
-std::string summary_json(const monitor::RunSummary& summary);
+// `time_is_steps` as in RunInfo: such a run has no seconds.
+std::string tick_json(const Tick& tick, const ProcessLookup& lookup, bool time_is_steps = false);
+std::string event_json(const EventRecord& event, const ProcessLookup& lookup,
+                       bool time_is_steps = false);
+std::string summary_json(const monitor::RunSummary& summary, bool time_is_steps = false);
 
 }  // namespace tidemark::cli

@@ -74,7 +74,7 @@ struct GroupSample {
   std::uint32_t processes = 0;
   std::uint64_t rss_bytes = 0;
   std::uint64_t swap_bytes = 0;
-  std::uint64_t footprint_bytes = 0;
+  std::optional<std::uint64_t> footprint_bytes;  // nullopt: imported without its parts
   bool footprint_held = false;  // a birth or death awaits its Pss read: value partly carried over
   std::optional<std::uint64_t> pss_bytes;  // nullopt until every member has been read once
   std::uint32_t unreadable = 0;            // members whose memory the kernel would not tell

@@ -68,13 +68,17 @@ void RunSummary::add(const Tick& tick) {
   if (tick.tree.processes == 0) {
     return;  // everybody has left: that is the end, not a fall to zero
   }
-  footprint_.add(tick.t_s, tick.tree.footprint_bytes, tick.step);
+  if (tick.tree.footprint_bytes) {
+    footprint_.add(tick.t_s, *tick.tree.footprint_bytes, tick.step);
+  }
   rss_.add(tick.t_s, tick.tree.rss_bytes, tick.step);
   for (const RoleSample& sample : tick.roles) {
     RoleCourse& course = roles_[static_cast<std::size_t>(sample.role)];
     course.role = sample.role;
     course.most_processes = std::max(course.most_processes, sample.sum.processes);
-    course.footprint.add(tick.t_s, sample.sum.footprint_bytes, tick.step);
+    // An imported run may have nothing but RSS.
+    course.memory.add(tick.t_s, sample.sum.footprint_bytes.value_or(sample.sum.rss_bytes),
+                      tick.step);
   }
 }
 

@@ -39,13 +39,13 @@ class RunSummary {
   struct RoleCourse {
     Role role = Role::kOther;
     std::uint32_t most_processes = 0;
-    Course footprint;
+    Course memory;  // footprint, or rss where the run has no footprint
   };
 
   std::uint64_t ticks() const { return ticks_; }
   double last_s() const { return last_s_; }
   double worst_late_s() const { return worst_late_s_; }
-  const Course& footprint() const { return footprint_; }
+  const Course& footprint() const { return footprint_; }  // not seen: unknown in this run
   const Course& rss() const { return rss_; }
   const std::array<RoleCourse, kRoleCount>& roles() const { return roles_; }
   std::uint64_t births() const { return births_; }

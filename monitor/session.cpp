@@ -143,7 +143,7 @@ void Session::add_markers(Tick& tick, std::vector<MarkerRecord> from_log) {
 }
 
 void Session::add_warning(Tick& tick) {
-  if (!warning_ || tick.tree.processes == 0) {
+  if (!warning_ || tick.tree.processes == 0 || !tick.tree.footprint_bytes) {
     return;
   }
   const bool per_step = warning_->rate().unit == RateUnit::kStep;
@@ -151,7 +151,7 @@ void Session::add_warning(Tick& tick) {
     return;
   }
   const double at = per_step ? static_cast<double>(*tick.step) : tick.t_s;
-  if (const auto warning = warning_->add(at, tick.tree.footprint_bytes)) {
+  if (const auto warning = warning_->add(at, *tick.tree.footprint_bytes)) {
     const std::string over =
         per_step ? fmt::format("{:.0f} steps", warning->over) : format_duration(warning->over);
     tick.events.push_back(

@@ -38,9 +38,7 @@ GroupSample group_of(const CsvRow& row) {
   sum.rss_bytes = row.size(CsvField::kRss).value_or(0);
   sum.swap_bytes = row.size(CsvField::kSwap).value_or(0);
   sum.pss_bytes = row.size(CsvField::kPss);
-  // As in ImportFeed: the best figure there is.
-  sum.footprint_bytes =
-      row.size(CsvField::kFootprint).value_or(sum.pss_bytes.value_or(sum.rss_bytes));
+  sum.footprint_bytes = row.size(CsvField::kFootprint);
   return sum;
 }
 

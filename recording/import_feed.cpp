@@ -9,14 +9,20 @@
 namespace tidemark::recording {
 namespace {
 
-std::optional<std::uint64_t> best_figure(const ProcessSample& sample) {
-  if (const auto footprint = sample.footprint_bytes()) {
-    return footprint;
+bool is_readable(const ProcessSample& sample) {
+  return sample.rss_bytes || sample.pss_bytes || sample.uss_bytes || sample.footprint_bytes();
+}
+
+// One unknown part, no known sum.
+void add_known(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t>& part,
+               bool is_first) {
+  if (is_first) {
+    sum = part;
+  } else if (sum && part) {
+    *sum += *part;
+  } else {
+    sum.reset();
   }
-  if (sample.pss_bytes) {
-    return sample.pss_bytes;
-  }
-  return sample.rss_bytes ? sample.rss_bytes : sample.uss_bytes;
 }
 
 void add_to(GroupSample& sum, const ProcessSample& sample) {
@@ -24,16 +30,9 @@ void add_to(GroupSample& sum, const ProcessSample& sample) {
   ++sum.processes;
   sum.rss_bytes += sample.rss_bytes.value_or(0);
   sum.swap_bytes += sample.swap_bytes.value_or(0);
-  const auto figure = best_figure(sample);
-  sum.footprint_bytes += figure.value_or(0);
-  sum.unreadable += figure ? 0U : 1U;
-  if (is_first) {
-    sum.pss_bytes = sample.pss_bytes;
-  } else if (sum.pss_bytes && sample.pss_bytes) {
-    *sum.pss_bytes += *sample.pss_bytes;
-  } else {
-    sum.pss_bytes.reset();  // one unknown part, no known sum
-  }
+  sum.unreadable += is_readable(sample) ? 0U : 1U;
+  add_known(sum.footprint_bytes, sample.footprint_bytes(), is_first);
+  add_known(sum.pss_bytes, sample.pss_bytes, is_first);
 }
 
 GroupSample& sum_of(std::vector<RoleSample>& roles, Role role) {

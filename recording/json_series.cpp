@@ -64,7 +64,7 @@ class JsonSeriesReader final : public RecordingReader {
       return status.error();
     }
     for (const JsonSeries& series : series_) {
-      if (!series.metric.empty()) {
+      if (!series.metric.empty() && series.metric.find("RSS") == std::string::npos) {
         summary.notes.push_back(fmt::format("'{}' is {}; it is kept as rss",
                                             shorten(escape_text(series.id), 40),
                                             shorten(escape_text(series.metric), 60)));

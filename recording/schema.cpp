@@ -32,7 +32,7 @@ constexpr std::array<Table, 12> kTables{{
     {"group_samples",
      "CREATE TABLE group_samples(tick INTEGER NOT NULL, who TEXT NOT NULL,"
      " processes INTEGER NOT NULL, rss_bytes INTEGER NOT NULL, swap_bytes INTEGER NOT NULL,"
-     " footprint_bytes INTEGER NOT NULL, footprint_held INTEGER NOT NULL, pss_bytes INTEGER,"
+     " footprint_bytes INTEGER, footprint_held INTEGER NOT NULL, pss_bytes INTEGER,"
      " unreadable INTEGER NOT NULL, PRIMARY KEY(tick, who)) WITHOUT ROWID"},
     {"system_samples",
      "CREATE TABLE system_samples(tick INTEGER PRIMARY KEY, total_bytes INTEGER,"

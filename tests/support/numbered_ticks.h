@@ -30,7 +30,7 @@ inline Tick numbered_tick(std::uint64_t n) {
     }
     tick.processes.push_back(sample);
     tick.tree.rss_bytes += *sample.rss_bytes;
-    tick.tree.footprint_bytes += n;
+    tick.tree.footprint_bytes = tick.tree.footprint_bytes.value_or(0) + n;
     ++tick.tree.processes;
   }
   tick.markers = {{tick.t_s, {}, MarkerKind::kStep, *tick.step, ""}};

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/export.h"
+
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/exit_code.h"
+#include "cli/export_output.h"
+#include "cli/messages.h"
+#include "cli/process_table.h"
+#include "cli/tick_csv.h"
+#include "cli/tick_json.h"
+#include "common/recording_sink.h"
+#include "common/text.h"
+#include "monitor/run_summary.h"
+#include "recording/open.h"
+#include "recording/run_writer.h"
+
+namespace tidemark::cli {
+namespace {
+
+int fail(const Error& error, int exit_code = kExitTarget) {
+  print_error(error);
+  return exit_code;
+}
+
+// Turns a run into text, tick by tick.
+class TextSink : public RecordingSink {
+ public:
+  explicit TextSink(ExportOutput output) : output_(std::move(output)) {}
+
+  Status begin(const RunInfo& info) override {
+    start(output_.buffer(), info.time_is_steps);
+    return ok();
+  }
+  Status add(const Tick& tick) override {
+    has_ticks_ = true;
+    processes_.update(tick);
+    append(output_.buffer(), tick, [this](const ProcessKey& key) { return processes_.find(key); });
+    return output_.write_if_full();
+  }
+  Status process_ended(const ProcessRecord& process) override {
+    processes_.remove(process.key);
+    return ok();
+  }
+  Status end(double) override {
+    finish(output_.buffer());
+    return output_.finish();
+  }
+  // After a recording that broke off: what came before it is worth keeping. False: there is none.
+  bool keep_what_came() { return has_ticks_ && output_.finish().has_value(); }
+
+ protected:
+  virtual void start(std::string& out, bool time_is_steps) = 0;
+  virtual void append(std::string& out, const Tick& tick, const ProcessLookup& lookup) = 0;
+  virtual void finish(std::string& out) = 0;
+
+ private:
+  ExportOutput output_;
+  ProcessTable processes_;
+  bool has_ticks_ = false;
+};
+
+class CsvSink final : public TextSink {
+ public:
+  using TextSink::TextSink;
+
+ protected:
+  void start(std::string& out, bool time_is_steps) override {
+    time_is_steps_ = time_is_steps;
+    out += csv_header(time_is_steps);
+  }
+  void append(std::string& out, const Tick& tick, const ProcessLookup& lookup) override {
+    append_tick_csv(out, tick, lookup, time_is_steps_);
+  }
+  void finish(std::string&) override {}
+
+ private:
+  bool time_is_steps_ = false;
+};
+
+class JsonLinesSink final : public TextSink {
+ public:
+  using TextSink::TextSink;
+
+ protected:
+  void start(std::string&, bool time_is_steps) override { time_is_steps_ = time_is_steps; }
+  void append(std::string& out, const Tick& tick, const ProcessLookup& lookup) override {
+    for (const EventRecord& event : tick.events) {
+      out += event_json(event, lookup, time_is_steps_) + '\n';
+    }
+    out += tick_json(tick, lookup, time_is_steps_) + '\n';
+    summary_.add(tick);
+  }
+  void finish(std::string& out) override { out += summary_json(summary_, time_is_steps_) + '\n'; }
+
+ private:
+  monitor::RunSummary summary_;
+  bool time_is_steps_ = false;
+};
+
+Result<std::unique_ptr<TextSink>> open_text_sink(const ExportOptions& options) {
+  const bool is_stdout = options.output.empty() || options.output == "-";
+  auto output = is_stdout ? Result<ExportOutput>(ExportOutput::to_stdout())
+                          : ExportOutput::to_file(options.output, options.force);
+  if (!output) {
+    return output.error();
+  }
+  if (options.format == "csv") {
+    return std::unique_ptr<TextSink>(std::make_unique<CsvSink>(std::move(*output)));
+  }
+  return std::unique_ptr<TextSink>(std::make_unique<JsonLinesSink>(std::move(*output)));
+}
+
+Status check_usage(const ExportOptions& options) {
+  if (options.format != "csv" && options.format != "jsonl" && options.format != "tidemark") {
+    return Error{Errc::kUsage, fmt::format("'{}' is not a format; choose csv, jsonl or tidemark",
+                                           escape_text(options.format))};
+  }
+  if (options.format == "tidemark" && (options.output.empty() || options.output == "-")) {
+    return Error{Errc::kUsage, "a run file cannot go to the standard output; name it with -o"};
+  }
+  return ok();
+}
+
+void say_notes(const recording::ReadSummary& summary) {
+  if (summary.bad_lines > 0) {
+    print_note(fmt::format("note: {} of {} lines could not be used; the first is line {}: {}",
+                           summary.bad_lines, summary.lines, summary.first_bad_line,
+                           summary.first_bad_reason));
+  }
+  for (const std::string& note : summary.notes) {
+    print_note("note: " + note);
+  }
+}
+
+int finish_export(const Result<recording::ReadSummary>& summary) {
+  if (!summary) {
+    return fail(summary.error());
+  }
+  say_notes(*summary);
+  return kExitOk;
+}
+
+int export_text(recording::RecordingReader& reader, const ExportOptions& options) {
+  auto sink = open_text_sink(options);
+  if (!sink) {
+    return fail(sink.error());
+  }
+  const auto summary = reader.read(**sink);
+  if (!summary && (*sink)->keep_what_came()) {
+    print_note("note: the export holds what came before the error");
+  }
+  return finish_export(summary);
+}
+
+int export_run_file(recording::RecordingReader& reader, const ExportOptions& options) {
+  auto writer = recording::RunWriter::create(options.output, {.replace = options.force});
+  if (!writer) {
+    return fail(writer.error());
+  }
+  return finish_export(reader.read(**writer));
+}
+
+}  // namespace
+
+int run_export(const ExportOptions& options) {
+  if (const Status usage = check_usage(options); !usage) {
+    return fail(usage.error(), kExitUsage);
+  }
+  auto reader = recording::open_recording(options.input);
+  if (!reader) {
+    return fail(reader.error());
+  }
+  return options.format == "tidemark" ? export_run_file(**reader, options)
+                                      : export_text(**reader, options);
+}
+
+}  // namespace tidemark::cli

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace tidemark::cli {
+
+struct ExportOptions {
+  std::string input;   // any recording that we read; "-": the standard input
+  std::string format;  // "csv", "jsonl" or "tidemark"
+  std::string output;  // empty or "-": the standard output (not for "tidemark")
+  bool force = false;  // replace an existing file
+};
+
+// `tidemark export`: converts a recording. The output file appears when it is complete, and never
+// replaces another without `force`. Notes and errors go to stderr.
+int run_export(const ExportOptions& options);
+
+}  // namespace tidemark::cli
