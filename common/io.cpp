@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <utility>
 
@@ -20,7 +22,7 @@ int real_openat(int dir, const char* path, int flags, unsigned mode) {
 constexpr Syscalls kRealSyscalls{&real_openat, &::read, &::pread, &::write};
 
 // The one replaceable seam between us and the kernel; see replace_syscalls().
-Syscalls g_syscalls = kRealSyscalls;  // NOLINT(readability-identifier-naming)
+Syscalls g_syscalls = kRealSyscalls;
 
 Errc code_of(int sys_errno) {
   switch (sys_errno) {
@@ -154,6 +156,15 @@ Result<std::size_t> read_some(int fd, std::span<char> buffer) {
     return system_error("cannot read", errno);
   }
   return static_cast<std::size_t>(n);
+}
+
+Result<std::string> read_link_at(int dir, const std::string& path) {
+  std::array<char, PATH_MAX> target;
+  const ssize_t size = ::readlinkat(dir, path.c_str(), target.data(), target.size());
+  if (size < 0) {
+    return system_error(fmt::format("cannot read the link {}", path), errno);
+  }
+  return std::string(target.data(), static_cast<std::size_t>(size));
 }
 
 Status write_all(int fd, std::string_view text) {

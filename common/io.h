@@ -45,6 +45,9 @@ Result<std::string> read_to_end(int fd, std::size_t limit_bytes = 16U << 20U);
 // One read(2) of what is there, retried on EINTR: 0 is the end of the file. For streams.
 Result<std::size_t> read_some(int fd, std::span<char> buffer);
 
+// Where a symbolic link points to.
+Result<std::string> read_link_at(int dir, const std::string& path);
+
 // Writes everything or says why not; loops on EINTR and short counts.
 Status write_all(int fd, std::string_view text);
 

@@ -35,8 +35,11 @@ Error system_error(std::string what, int sys_errno);
 template <typename T>
 class [[nodiscard]] Result {
  public:
+  // Implicit, so that `return value;` and `return error;` read as they do with std::expected.
+  // NOLINTBEGIN(google-explicit-constructor)
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  // NOLINTEND(google-explicit-constructor)
 
   explicit operator bool() const { return state_.index() == 0; }
   bool has_value() const { return state_.index() == 0; }

@@ -43,7 +43,11 @@ std::vector<std::string> chain_of_directories(const std::string& mount_directory
                                               std::string below) {
   std::vector<std::string> directories;
   while (true) {
-    std::string directory = below.empty() ? mount_directory : mount_directory + '/' + below;
+    std::string directory = mount_directory;
+    if (!below.empty()) {
+      directory += '/';
+      directory += below;
+    }
     if (!directories.empty() || is_directory_readable(directory)) {
       directories.push_back(std::move(directory));
     }

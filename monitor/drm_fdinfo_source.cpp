@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <climits>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,12 +21,6 @@ namespace tidemark::monitor {
 namespace {
 
 constexpr int kMaxDescriptors = 8192;  // of one process; more are not looked at
-
-std::string read_link(int directory, const std::string& name) {
-  std::array<char, PATH_MAX> target;
-  const ssize_t size = ::readlinkat(directory, name.c_str(), target.data(), target.size());
-  return size < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(size));
-}
 
 class DrmSource final : public GpuSource {
  public:
@@ -99,7 +90,8 @@ void DrmSource::add_process(pid_t pid, std::vector<GpuSample>& gpus, std::set<Cl
   int looked_at = 0;
   const dirent* entry = stream->next();
   for (; entry != nullptr && looked_at < kMaxDescriptors; entry = stream->next(), ++looked_at) {
-    if (!read_link(stream->fd(), entry->d_name).starts_with("/dev/dri/")) {
+    const auto target = read_link_at(stream->fd(), entry->d_name);
+    if (!target || !target->starts_with("/dev/dri/")) {
       continue;
     }
     const auto text = read_file(fmt::format("{}/fdinfo/{}", directory, entry->d_name));
@@ -136,8 +128,9 @@ std::vector<std::string> render_devices(const std::string& root) {
   while (const dirent* entry = stream->next()) {
     const std::string_view name = entry->d_name;
     if (name.starts_with("renderD")) {
-      const std::string target = read_link(stream->fd(), fmt::format("{}/device", name));
-      devices.emplace_back(basename_of(target));
+      if (const auto target = read_link_at(stream->fd(), fmt::format("{}/device", name))) {
+        devices.emplace_back(basename_of(*target));
+      }
     }
   }
   std::sort(devices.begin(), devices.end());

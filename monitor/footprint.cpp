@@ -32,6 +32,15 @@ std::uint64_t FootprintLedger::Account::bytes() const {
       std::max<std::int64_t>(0, static_cast<std::int64_t>(base.share_bytes) + drift()));
 }
 
+std::uint64_t FootprintLedger::Account::mapped() const {
+  return has_cheap ? now.anon_bytes + now.swap_bytes : 0;
+}
+
+std::uint64_t FootprintLedger::Account::shmem() const {
+  return static_cast<std::uint64_t>(
+      std::llround(static_cast<double>(now.shmem_bytes) * base.shmem_ratio));
+}
+
 void FootprintLedger::add(const ProcessKey& key, Role role, std::optional<ProcessKey> forked_from) {
   Account account;
   account.role = role;
@@ -76,8 +85,7 @@ std::uint64_t FootprintLedger::shared_with_survivors(const ProcessKey& key,
 
 void FootprintLedger::leave_family(const ProcessKey& key, const Account& account) {
   Family& family = families_.at(account.family);
-  family.left_by_the_dead[static_cast<std::size_t>(account.role)] +=
-      shared_with_survivors(key, account);
+  family.left_by_the_dead_bytes += shared_with_survivors(key, account);
   std::erase(family.members, key);
   if (family.members.empty()) {
     families_.erase(account.family);
@@ -96,7 +104,7 @@ void FootprintLedger::mark_stale(Family& family) {
     family.awaited += account.given_up ? 0 : 1;
   }
   if (family.awaited == 0) {
-    settle(family);
+    family.stale = false;  // nobody can be read: nothing to wait for
   }
 }
 
@@ -156,17 +164,12 @@ void FootprintLedger::set_share(const ProcessKey& key, const PssFields& read, st
   reading.at = account.now;
   reading.taken_ns = now_ns;
   Family& family = families_.at(account.family);
-  const bool was_awaited = family.stale && !account.pending && !account.given_up;
+  if (family.stale && !account.pending && !account.given_up) {
+    --family.awaited;
+  }
   account.given_up = false;
-  if (!family.stale) {
-    account.base = reading;
-    account.has_reading = true;
-    return;
-  }
   account.pending = reading;
-  if (was_awaited && --family.awaited == 0) {
-    settle(family);
-  }
+  to_settle_.push_back(account.family);
 }
 
 void FootprintLedger::give_up_share(const ProcessKey& key) {
@@ -176,25 +179,48 @@ void FootprintLedger::give_up_share(const ProcessKey& key) {
   }
   Account& account = it->second;
   Family& family = families_.at(account.family);
-  const bool was_awaited = family.stale && !account.pending;
-  account.given_up = true;
-  if (was_awaited && --family.awaited == 0) {
-    settle(family);
+  if (family.stale && !account.pending) {
+    --family.awaited;
   }
+  account.given_up = true;
+  to_settle_.push_back(account.family);
 }
 
-// Every member that can be read has been read since the last birth or death: all enter at once.
+void FootprintLedger::commit() {
+  for (const FamilyId id : to_settle_) {
+    if (const auto it = families_.find(id); it != families_.end()) {
+      settle(it->second);
+    }
+  }
+  to_settle_.clear();
+}
+
+// A stale family waits until every member that can be read has been read; then all enter at once.
 void FootprintLedger::settle(Family& family) {
-  family.stale = false;
+  if (family.stale && family.awaited > 0) {
+    return;
+  }
   for (const ProcessKey& member : family.members) {
     Account& account = accounts_.at(member);
     if (account.pending) {
       account.base = *account.pending;
       account.has_reading = true;
       account.pending.reset();
-      family.left_by_the_dead.fill(0);  // now in the survivors' shares
+      family.left_by_the_dead_bytes = 0;  // now in the survivors' shares
     }
   }
+  family.stale = false;
+}
+
+std::uint64_t FootprintLedger::family_bytes(const Family& family) const {
+  std::uint64_t sum = family.left_by_the_dead_bytes;
+  std::uint64_t at_least = 0;
+  for (const ProcessKey& member : family.members) {
+    const Account& account = accounts_.at(member);
+    sum += account.bytes();
+    at_least = std::max(at_least, account.mapped());
+  }
+  return std::max(sum, at_least);
 }
 
 FootprintLedger::Totals FootprintLedger::totals() const {
@@ -205,13 +231,27 @@ FootprintLedger::Totals FootprintLedger::totals() const {
       total->held = total->held || held;
     }
   };
-  for (const auto& [key, account] : accounts_) {
-    count(account.role, account.bytes(), families_.at(account.family).stale);
-  }
   for (const auto& [id, family] : families_) {
-    for (std::size_t i = 0; i < family.left_by_the_dead.size(); ++i) {
-      count(static_cast<Role>(i), family.left_by_the_dead[i], false);
+    const std::uint64_t all = family_bytes(family);
+    const Account& head = accounts_.at(family.members.front());
+    std::uint64_t others = 0;  // the shares of all but the head, to divide the rest by
+    for (const ProcessKey& member : family.members) {
+      others += accounts_.at(member).bytes();
     }
+    others -= head.bytes();
+    const std::uint64_t of_head = others == 0 ? all : std::min(all, head.mapped() + head.shmem());
+    const double rest = static_cast<double>(all - of_head);
+    count(head.role, of_head, family.stale);
+    std::uint64_t given = of_head;
+    for (std::size_t i = 1; i < family.members.size(); ++i) {
+      const Account& account = accounts_.at(family.members[i]);
+      const double part =
+          others == 0 ? 0.0 : static_cast<double>(account.bytes()) / static_cast<double>(others);
+      const auto bytes = std::min(all - given, static_cast<std::uint64_t>(rest * part));
+      count(account.role, bytes, family.stale);
+      given += bytes;
+    }
+    count(head.role, all - given, family.stale);  // what rounding left
   }
   return totals;
 }

@@ -31,7 +31,15 @@ struct CheapMemory {
 // once: the processes that descend from each other by fork without exec, and so share anonymous
 // pages. Such a family is "stale": its sum is held (a newborn counts nothing but its own growth; of
 // a dead member the pages that others share remain) until every member has been read again, and
-// then all new shares enter together. Readings in between wait.
+// then all new shares enter together. Readings in between wait, and count only from commit() on:
+// who reads looks first whether somebody was born or died meanwhile.
+//
+// Within a family shared pages are credited to its head, the first of the living: the trainer's
+// number does not move because a worker was forked or has ended, and workers are credited with what
+// they have added.
+//
+// A sharer that we do not see (born and gone between two looks, or outside the tree) makes shares
+// too small. A family holds at least what its largest member maps, so no sum falls below that.
 //
 // Pure bookkeeping; not thread-safe.
 class FootprintLedger {
@@ -46,6 +54,8 @@ class FootprintLedger {
 
   void set_cheap(const ProcessKey& key, const CheapMemory& now);
   void set_share(const ProcessKey& key, const PssFields& read, std::int64_t now_ns);
+  // The shares set since the last call are of one moment: they count from now on.
+  void commit();
   // Its share cannot be read (no permission, too large): nobody waits for it any more.
   void give_up_share(const ProcessKey& key);
 
@@ -84,20 +94,23 @@ class FootprintLedger {
     bool has_reading = false;  // `base` comes from smaps_rollup
     bool given_up = false;
     Reading base;
-    std::optional<Reading> pending;  // waits until the whole family has been read
+    std::optional<Reading> pending;  // waits for commit(), and for the rest of a stale family
     CheapMemory now;
 
-    std::uint64_t bytes() const;
+    std::uint64_t bytes() const;   // its share, carried forward
+    std::uint64_t mapped() const;  // what it maps of memory that only its family can hold
+    std::uint64_t shmem() const;   // its share of segments that anybody may map
     std::int64_t drift() const;
   };
 
   struct Family {
     std::vector<ProcessKey> members;
     bool stale = false;
-    std::size_t awaited = 0;  // while stale: members that have yet to be read
-    std::array<std::uint64_t, kRoleCount> left_by_the_dead{};  // pages that the living still share
+    std::size_t awaited = 0;                   // while stale: members that have yet to be read
+    std::uint64_t left_by_the_dead_bytes = 0;  // pages of theirs that the living still map
   };
 
+  std::uint64_t family_bytes(const Family& family) const;
   void leave_family(const ProcessKey& key, const Account& account);
   void mark_stale(Family& family);
   void settle(Family& family);
@@ -105,6 +118,7 @@ class FootprintLedger {
 
   std::unordered_map<ProcessKey, Account> accounts_;
   std::unordered_map<FamilyId, Family> families_;
+  std::vector<FamilyId> to_settle_;  // families with a pending reading, or with nobody to wait for
   FamilyId next_family_ = 1;
 };
 

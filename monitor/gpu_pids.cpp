@@ -2,10 +2,7 @@
 #include "monitor/gpu_pids.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
-#include <array>
-#include <climits>
 #include <string_view>
 #include <utility>
 
@@ -21,10 +18,10 @@ namespace {
 // The kernel's first pid namespace has a fixed number (PROC_PID_INIT_INO in linux/proc_ns.h).
 constexpr std::string_view kInitialPidNamespace = "pid:[4026531836]";
 
-std::string read_link(int directory, const std::string& path) {
-  std::array<char, PATH_MAX> target;
-  const ssize_t size = ::readlinkat(directory, path.c_str(), target.data(), target.size());
-  return size < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(size));
+// "" when it cannot be read.
+std::string pid_namespace(const std::string& directory) {
+  auto link = read_link_at(AT_FDCWD, directory + "/ns/pid");
+  return link ? std::move(*link) : std::string();
 }
 
 }  // namespace
@@ -32,7 +29,7 @@ std::string read_link(int directory, const std::string& path) {
 GpuPidMap::GpuPidMap(std::string proc_root, std::string host_proc_root)
     : proc_root_(std::move(proc_root)),
       host_proc_root_(std::move(host_proc_root)),
-      own_namespace_(read_link(AT_FDCWD, proc_root_ + "/self/ns/pid")),
+      own_namespace_(pid_namespace(proc_root_ + "/self")),
       on_the_host_(own_namespace_ == kInitialPidNamespace) {}
 
 std::optional<pid_t> GpuPidMap::translate(pid_t reported) const {
@@ -49,7 +46,7 @@ std::optional<pid_t> GpuPidMap::translate(pid_t reported) const {
 
 std::optional<pid_t> GpuPidMap::through_host(pid_t reported) const {
   const std::string directory = fmt::format("{}/{}", host_proc_root_, reported);
-  if (own_namespace_.empty() || read_link(AT_FDCWD, directory + "/ns/pid") != own_namespace_) {
+  if (own_namespace_.empty() || pid_namespace(directory) != own_namespace_) {
     return std::nullopt;  // of another container
   }
   const auto text = read_file(directory + "/status");
@@ -63,7 +60,8 @@ bool GpuPidMap::has_gpu_open(pid_t pid) const {
     return false;
   }
   while (const dirent* entry = stream->next()) {
-    if (read_link(stream->fd(), entry->d_name).starts_with("/dev/nvidia")) {
+    const auto target = read_link_at(stream->fd(), entry->d_name);
+    if (target && target->starts_with("/dev/nvidia")) {
       return true;
     }
   }

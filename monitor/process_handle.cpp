@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <string_view>
 #include <utility>
 
@@ -296,12 +295,11 @@ Result<std::string> ProcessHandle::exe() const {
   if (!dir) {
     return dir.error();
   }
-  std::array<char, PATH_MAX> buffer;
-  const ssize_t size = ::readlinkat(dir->fd, "exe", buffer.data(), buffer.size());
-  if (size < 0) {
-    return explain(*dir, "exe", system_error("cannot read the link", errno));
+  auto target = read_link_at(dir->fd, "exe");
+  if (!target) {
+    return explain(*dir, "exe", target.error());
   }
-  return std::string(buffer.data(), static_cast<std::size_t>(size));
+  return target;
 }
 
 Result<std::vector<pid_t>> ProcessHandle::children(std::optional<std::uint32_t> threads) const {

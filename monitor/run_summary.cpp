@@ -53,7 +53,7 @@ void RunSummary::add(const Tick& tick) {
   last_s_ = tick.t_s;
   worst_late_s_ = std::max(worst_late_s_, tick.late_s);
   for (const EventRecord& event : tick.events) {
-    births_ += event.kind == EventKind::kSpawn ? 1 : 0;
+    births_ += event.kind == EventKind::kSpawn && ticks_ > 1 ? 1 : 0;  // not those found at first
     deaths_ += event.kind == EventKind::kExit ? 1 : 0;
     oom_kills_ += event.kind == EventKind::kOomKill ? 1 : 0;
   }

@@ -5,11 +5,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include <array>
-#include <climits>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -49,18 +46,12 @@ Looked look_at_maps(int directory, WantedFiles& wanted) {
 // Asks for the inode only when the name fits: a stat of any file that a stranger has open may
 // hang, on a dead network file system for example.
 void look_at_link(int descriptors, const char* number, WantedFiles& wanted) {
-  std::array<char, PATH_MAX> target;
-  const ssize_t size = ::readlinkat(descriptors, number, target.data(), target.size());
-  if (size <= 0) {
-    return;
-  }
-  std::string_view path(target.data(), static_cast<std::size_t>(size));
-  constexpr std::string_view kDeleted = " (deleted)";
-  if (path.ends_with(kDeleted)) {
-    return;  // has no name any more
+  const auto path = read_link_at(descriptors, number);
+  if (!path || path->ends_with(" (deleted)")) {
+    return;  // what is deleted has no name any more
   }
   struct stat info {};
-  if (wanted.names.contains(std::string(basename_of(path))) &&
+  if (wanted.names.contains(std::string(basename_of(*path))) &&
       ::fstatat(descriptors, number, &info, 0) == 0 && info.st_dev == wanted.device) {
     mark(wanted, info.st_ino);
   }

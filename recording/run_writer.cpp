@@ -42,6 +42,10 @@ Result<std::unique_ptr<RunWriter>> RunWriter::create(const std::string& path,
   if (!database) {
     return database.error();
   }
+  // Nobody sees the file yet: no journal is needed to protect it.
+  if (const Status status = database->execute("PRAGMA journal_mode=MEMORY"); !status) {
+    return status.error();
+  }
   if (const Status status = create_schema(*database); !status) {
     return status.error();
   }

@@ -65,11 +65,17 @@ std::string describe(int primary, int sys_errno, const char* message) {
   return sys_errno != 0 ? system_error(message, sys_errno).what : message;
 }
 
+// Before each call whose failure last_error() explains: an old errno is none of its business.
+void forget_errno() { errno = 0; }
+
 Error last_error(sqlite3* db, const std::string& path) {
   const int primary = sqlite3_errcode(db) & 0xFF;
-  // SQLite keeps the errno of the last failed system call, also when this failure is another one.
+  // SQLite keeps the errno of the last failed system call, also when this failure is another one,
+  // and forgets it when a COMMIT fails: then errno itself still has it, see forget_errno().
+  const int errno_now = errno;
   const bool is_system_call = primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN;
-  const int sys_errno = is_system_call ? sqlite3_system_errno(db) : 0;
+  const int kept = sqlite3_system_errno(db);
+  const int sys_errno = !is_system_call ? 0 : (kept != 0 ? kept : errno_now);
   return Error{code_of(primary, sys_errno),
                fmt::format("{}: {}", path, describe(primary, sys_errno, sqlite3_errmsg(db))),
                sys_errno};
@@ -113,6 +119,7 @@ Result<bool> Statement::step() {
   if (bind_error_ != 0) {
     return Error{Errc::kIo, fmt::format("{}: {}", path_, sqlite3_errstr(bind_error_))};
   }
+  forget_errno();
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_ROW) {
     return true;
@@ -171,6 +178,7 @@ void Database::Close::operator()(sqlite3* db) const { sqlite3_close_v2(db); }
 Result<Database> Database::open(const std::string& path, Mode mode, std::string shown_as) {
   const int access = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   sqlite3* raw = nullptr;
+  forget_errno();
   const int code = sqlite3_open_v2(plain_path(path).c_str(), &raw, access | SQLITE_OPEN_NOMUTEX,
                                    /*zVfs=*/nullptr);
   Database database(raw, shown_as.empty() ? path : std::move(shown_as));
@@ -193,6 +201,7 @@ Result<Database> Database::open(const std::string& path, Mode mode, std::string 
 
 Result<Statement> Database::prepare(std::string_view sql) {
   sqlite3_stmt* raw = nullptr;
+  forget_errno();
   const int code = sqlite3_prepare_v3(db_.get(), sql.data(), static_cast<int>(sql.size()),
                                       SQLITE_PREPARE_PERSISTENT, &raw, nullptr);
   if (code != SQLITE_OK) {
@@ -202,6 +211,7 @@ Result<Statement> Database::prepare(std::string_view sql) {
 }
 
 Status Database::execute(const std::string& sql) {
+  forget_errno();
   if (sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
     return last_error(db_.get(), path_);
   }

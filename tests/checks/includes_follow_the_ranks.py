@@ -29,7 +29,7 @@ MAY_INCLUDE = {
 ADAPTERS = {
     "libproc2/": {"monitor/procps_source.cpp"},
     "sqlite3.h": {"recording/sqlite.cpp"},
-    "nlohmann/": {"recording/json_series_importer.cpp"},
+    "nlohmann/": {"recording/json_series_parse.cpp"},
     "CLI/": {"cli/command_line.cpp"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)

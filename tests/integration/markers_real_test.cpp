@@ -13,6 +13,7 @@
 #include "monitor/process_handle.h"
 #include "tests/support/marker_dump.h"
 #include "tests/support/subprocess.h"
+#include "tests/support/temp_tree.h"
 
 namespace tidemark::monitor {
 namespace {
@@ -146,6 +147,19 @@ TEST_F(RealMarkers, OfAContainerArrive) {
 
   EXPECT_THAT(poll(reader, {key_of(children->front())}), ElementsAre(41));
   EXPECT_EQ(records_[0].key.pid, children->front());
+  end(process, reader);
+}
+
+TEST_F(RealMarkers, AreFoundInTheRuntimeDirectoryWhereThereIsNoDevShm) {
+  const tests::TempTree runtime;
+  Subprocess process({"env", "XDG_RUNTIME_DIR=" + runtime.path(), "unshare", "--mount", "sh", "-c",
+                      "mount -t tmpfs none /dev && exec \"$0\" 41", kMarking});
+  if (process.read_until("ready").find("ready") == std::string::npos) {
+    GTEST_SKIP() << "may not make namespaces";
+  }
+  MarkerReader reader = make_reader();
+
+  EXPECT_THAT(poll(reader, {key_of(process.pid())}), ElementsAre(41));
   end(process, reader);
 }
 

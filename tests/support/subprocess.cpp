@@ -120,7 +120,7 @@ const std::string& Subprocess::read_until(std::string_view text) {
 }
 
 int Subprocess::wait() {
-  while ((output_fd_ || errors_fd_) && read_some(kPatienceMs)) {
+  while ((output_fd_ || errors_fd_) && read_some(-1)) {
   }
   int status = 0;
   ::waitpid(pid_, &status, 0);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -171,6 +172,18 @@ TEST(Io, ReadsAProcFileWhoseSizeIsZero) {
 
   ASSERT_TRUE(text);
   EXPECT_NE(text->find("VmRSS:"), std::string::npos);
+}
+
+TEST(Io, ReadsALink) {
+  const auto self = read_link_at(AT_FDCWD, "/proc/self");
+  const auto missing = read_link_at(AT_FDCWD, "/nowhere/at/all");
+
+  ASSERT_TRUE(self);
+  EXPECT_EQ(*self, std::to_string(::getpid()));
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, Errc::kNotFound);
+  EXPECT_EQ(missing.error().what,
+            "cannot read the link /nowhere/at/all: No such file or directory");
 }
 
 TEST(Io, DescriptorsAreNotInheritedByChildren) {

@@ -30,6 +30,7 @@ FootprintLedger ledger_with_parent() {
   ledger.add(kParent, Role::kTrainer, std::nullopt);
   ledger.set_cheap(kParent, anon(400));
   ledger.set_share(kParent, share(400, 400), 1);
+  ledger.commit();
   return ledger;
 }
 
@@ -43,8 +44,10 @@ void fork_workers(FootprintLedger& ledger, int count) {
 void read_family(FootprintLedger& ledger, int workers) {
   const std::uint64_t each = 400 / (static_cast<std::uint64_t>(workers) + 1);
   ledger.set_share(kParent, share(each, 0), 2);
+  ledger.commit();
   for (int i = 0; i < workers; ++i) {
     ledger.set_share(worker(i), share(each, 0), 2);
+    ledger.commit();
   }
 }
 
@@ -79,8 +82,11 @@ TEST(Footprint, AHalfReadFamilyDoesNotMoveTheSum) {
   auto ledger = ledger_with_parent();
   fork_workers(ledger, 4);
 
-  ledger.set_share(kParent, share(80, 0), 2);  // a fifth of each page
+  ledger.set_share(kParent, share(80, 0), 2);
+
+  ledger.commit();  // a fifth of each page
   ledger.set_share(worker(0), share(80, 0), 2);
+  ledger.commit();
 
   EXPECT_EQ(tree_mib(ledger), 400U) << "two of five shares alone would be 160";
 }
@@ -93,8 +99,50 @@ TEST(Footprint, AFullyReadFamilySettles) {
 
   EXPECT_EQ(tree_mib(ledger), 400U);
   EXPECT_FALSE(ledger.totals().tree.held);
-  const auto workers = ledger.totals().roles[static_cast<std::size_t>(Role::kDataloaderWorker)];
-  EXPECT_EQ(workers.bytes / kMiB, 320U);
+}
+
+std::uint64_t role_mib(const FootprintLedger& ledger, Role role) {
+  return ledger.totals().roles[static_cast<std::size_t>(role)].bytes / kMiB;
+}
+
+TEST(Footprint, TheTrainersNumberDoesNotMoveWithItsWorkers) {
+  auto ledger = ledger_with_parent();
+  ASSERT_EQ(role_mib(ledger, Role::kTrainer), 400U);
+
+  fork_workers(ledger, 4);
+  EXPECT_EQ(role_mib(ledger, Role::kTrainer), 400U);
+  read_family(ledger, 4);
+  EXPECT_EQ(role_mib(ledger, Role::kTrainer), 400U) << "its Pss alone would say 80";
+  EXPECT_EQ(role_mib(ledger, Role::kDataloaderWorker), 0U);
+  ledger.remove(worker(3));
+  EXPECT_EQ(role_mib(ledger, Role::kTrainer), 400U);
+}
+
+TEST(Footprint, WorkersAreCreditedWithWhatTheyAdd) {
+  auto ledger = ledger_with_parent();
+  fork_workers(ledger, 1);
+  ledger.set_share(kParent, share(200, 0), 2);
+  ledger.commit();
+  ledger.set_share(worker(0), share(290, 90), 2);  // 200 shared by two, 90 of its own
+  ledger.commit();
+
+  EXPECT_EQ(role_mib(ledger, Role::kTrainer), 400U);
+  EXPECT_EQ(role_mib(ledger, Role::kDataloaderWorker), 90U);
+}
+
+TEST(Footprint, TheTreeIsTheSumOfItsRoles) {
+  auto ledger = ledger_with_parent();
+  fork_workers(ledger, 3);
+  ledger.set_cheap(worker(2), {433 * kMiB, 17 * kMiB, 5 * kMiB});
+  read_family(ledger, 3);
+
+  const auto totals = ledger.totals();
+
+  std::uint64_t sum = 0;
+  for (const auto& role : totals.roles) {
+    sum += role.bytes;
+  }
+  EXPECT_EQ(sum, totals.tree.bytes);
 }
 
 TEST(Footprint, DyingWorkersTakeNothingWithThemButWhatWasTheirs) {
@@ -108,6 +156,8 @@ TEST(Footprint, DyingWorkersTakeNothingWithThemButWhatWasTheirs) {
   }
 
   ledger.set_share(kParent, share(400, 400), 3);
+
+  ledger.commit();
   EXPECT_EQ(tree_mib(ledger), 400U);
   EXPECT_FALSE(ledger.totals().tree.held);
 }
@@ -116,7 +166,9 @@ TEST(Footprint, PrivateMemoryOfTheDeadIsGoneAtOnce) {
   auto ledger = ledger_with_parent();
   fork_workers(ledger, 1);
   ledger.set_share(kParent, share(200, 0), 2);
+  ledger.commit();
   ledger.set_share(worker(0), share(300, 100), 2);
+  ledger.commit();
   ASSERT_EQ(tree_mib(ledger), 500U);
 
   ledger.remove(worker(0));
@@ -139,8 +191,11 @@ TEST(Footprint, CopyOnWriteIsSeenByTheNextReading) {
   fork_workers(ledger, 1);
   read_family(ledger, 1);
 
-  ledger.set_share(kParent, share(400, 400), 3);  // the worker has written to every page
+  ledger.set_share(kParent, share(400, 400), 3);
+
+  ledger.commit();  // the worker has written to every page
   ledger.set_share(worker(0), share(400, 400), 3);
+  ledger.commit();
 
   EXPECT_EQ(tree_mib(ledger), 800U);
 }
@@ -178,6 +233,7 @@ TEST(Footprint, ASharedSegmentGrowsOnceNotPerProcess) {
     ledger.add(worker(i), Role::kDataloaderWorker, std::nullopt);
     ledger.set_cheap(worker(i), {0, 100 * kMiB, 0});
     ledger.set_share(worker(i), share(0, 0, 25), 1);
+    ledger.commit();
   }
   ASSERT_EQ(tree_mib(ledger), 100U);
 
@@ -203,7 +259,10 @@ TEST(Footprint, NobodyWaitsForAMemberThatCannotBeRead) {
   ledger.give_up_share(worker(1));
 
   ledger.set_share(kParent, share(133, 0), 2);
+
+  ledger.commit();
   ledger.set_share(worker(0), share(133, 0), 2);
+  ledger.commit();
 
   EXPECT_FALSE(ledger.totals().tree.held);
 }
@@ -218,12 +277,46 @@ TEST(Footprint, ReadsStaleFamiliesFirstThenTheUnreadThenTheMostChanged) {
     ledger.set_cheap(key, anon(10));
   }
   ledger.set_share(quiet, share(10, 10), 1);
+  ledger.commit();
   ledger.set_share(changed, share(10, 10), 5);
+  ledger.commit();
   ledger.set_cheap(changed, anon(99));
   fork_workers(ledger, 1);
 
   EXPECT_THAT(ledger.reading_order(),
               testing::ElementsAre(worker(0), kParent, unread, changed, quiet));
+}
+
+TEST(Footprint, ASharerThatWeDoNotSeeCannotLowerTheSum) {
+  auto ledger = ledger_with_parent();
+
+  ledger.set_share(kParent, share(200, 0), 2);  // somebody was forked after our last look
+  ledger.commit();
+
+  EXPECT_EQ(tree_mib(ledger), 400U) << "it still maps all of it";
+}
+
+TEST(Footprint, AReadingDuringWhichSomebodyDiedDoesNotCount) {
+  auto ledger = ledger_with_parent();
+  fork_workers(ledger, 1);
+  ledger.set_share(worker(0), share(200, 0), 2);
+  ledger.remove(worker(0));  // and so the parent's share doubles before it is read
+  ledger.set_share(kParent, share(400, 400), 2);
+  ledger.commit();
+
+  EXPECT_EQ(tree_mib(ledger), 400U);
+}
+
+TEST(Footprint, AReadingBeforeABirthDoesNotCount) {
+  auto ledger = ledger_with_parent();
+  ledger.set_cheap(kParent, anon(500));
+  ledger.set_share(kParent, share(250, 0), 2);  // already shared with the newborn
+
+  fork_workers(ledger, 1);
+  ledger.commit();
+
+  EXPECT_EQ(tree_mib(ledger), 500U);
+  EXPECT_TRUE(ledger.totals().tree.held) << "both are read again";
 }
 
 TEST(Footprint, AnEndedFamilyLeavesNothing) {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <exception>
+#include <type_traits>
+#include <variant>
+
+#include "cli/command_line.h"
+#include "cli/exit_code.h"
+#include "cli/messages.h"
+
+namespace {
+
+int run(const tidemark::cli::Command& command) {
+  using namespace tidemark::cli;  // NOLINT(google-build-using-namespace): four names, one function
+  return std::visit(
+      [](const auto& options) -> int {
+        using Options = std::decay_t<decltype(options)>;
+        if constexpr (std::is_same_v<Options, int>) {
+          return options;
+        } else if constexpr (std::is_same_v<Options, FindOptions>) {
+          return run_find(options);
+        } else {
+          static_assert(std::is_same_v<Options, MonitorOptions>);
+          return run_monitor(options);
+        }
+      },
+      command);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(tidemark::cli::parse_command_line(argc, argv));
+  } catch (const std::exception& error) {
+    tidemark::cli::print_error(error.what(), "this is a bug in tidemark, please report it");
+  } catch (...) {
+    tidemark::cli::print_error("unknown exception", "this is a bug in tidemark, please report it");
+  }
+  return tidemark::cli::kExitBug;
+}

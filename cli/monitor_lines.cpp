@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/monitor_lines.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+#include "common/units.h"
+
+namespace tidemark::cli {
+namespace {
+
+std::int64_t difference(std::uint64_t a, std::uint64_t b) {
+  return static_cast<std::int64_t>(a) - static_cast<std::int64_t>(b);
+}
+
+std::string bytes_or_unknown(const std::optional<std::uint64_t>& bytes) {
+  return bytes ? format_bytes(*bytes) : "?";
+}
+
+const ProcessSample* find_sample(const Tick& tick, const ProcessKey& key) {
+  const auto it = std::find_if(tick.processes.begin(), tick.processes.end(),
+                               [&](const ProcessSample& sample) { return sample.key == key; });
+  return it == tick.processes.end() ? nullptr : &*it;
+}
+
+void append_system(std::string& out, const SystemSample& system) {
+  if (system.total_bytes && system.available_bytes) {
+    const std::uint64_t used =
+        *system.total_bytes - std::min(*system.total_bytes, *system.available_bytes);
+    out += fmt::format("  system {} used, {} available", format_bytes(used),
+                       format_bytes(*system.available_bytes));
+  }
+  if (system.dev_shm_unheld_bytes.value_or(0) > 0) {
+    out += fmt::format("  /dev/shm {} held by nobody", format_bytes(*system.dev_shm_unheld_bytes));
+  }
+}
+
+std::string role_label(const ProcessRecord& record) {
+  return record.rank ? fmt::format("rank {}", *record.rank) : std::string(role_name(record.role));
+}
+
+std::string pid_list(const std::vector<pid_t>& pids) {
+  constexpr std::size_t kMost = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(pids.size(), kMost); ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", pids[i]);
+  }
+  return pids.size() > kMost ? text + ", ..." : text;
+}
+
+std::string_view verb_of(EventKind kind) {
+  switch (kind) {
+    case EventKind::kSpawn:
+      return "born";
+    case EventKind::kExit:
+      return "ended";
+    case EventKind::kExec:
+      return "exec";
+    case EventKind::kOomKill:
+      return "OOM KILL";
+    case EventKind::kGap:
+      return "gap";
+    case EventKind::kWarnGrowth:
+      return "WARNING";
+    case EventKind::kReparent:
+      return "orphaned";
+  }
+  return "?";
+}
+
+std::string rate_text(const monitor::Course& course) {
+  std::string text;
+  if (const auto per_s = course.growth_bytes_per_s()) {
+    text += fmt::format(", {}/min", format_bytes_delta(std::llround(*per_s * 60.0)));
+  }
+  if (const auto per_step = course.growth_bytes_per_step()) {
+    text += fmt::format(", {}/step", format_bytes_delta(std::llround(*per_step)));
+  }
+  return text;
+}
+
+std::string course_text(const monitor::Course& course) {
+  return fmt::format("{} -> {}, peak {} at {}, growth {}{}", format_bytes(course.first_bytes),
+                     format_bytes(course.last_bytes), format_bytes(course.peak_bytes),
+                     format_clock(course.peak_s), format_bytes_delta(course.growth_bytes()),
+                     rate_text(course));
+}
+
+}  // namespace
+
+std::string TickLines::line(const Tick& tick, const ProcessKey& trainer) {
+  const std::uint64_t bytes = tick.tree.footprint_bytes;
+  if (!first_bytes_) {
+    first_bytes_ = bytes;
+    previous_bytes_ = bytes;
+  }
+  std::string out = format_clock(tick.t_s);
+  if (tick.step) {
+    out += fmt::format("  step {}", *tick.step);
+  }
+  out += fmt::format("  tree {}{} ({} since start, {} since last)",
+                     tick.tree.footprint_held ? "~" : "", format_bytes(bytes),
+                     format_bytes_delta(difference(bytes, *first_bytes_)),
+                     format_bytes_delta(difference(bytes, previous_bytes_)));
+  out += fmt::format("  rss {}", format_bytes(tick.tree.rss_bytes));
+  const ProcessSample* sample = find_sample(tick, trainer);
+  if (sample != nullptr) {
+    out +=
+        fmt::format("  trainer[{}] {}", trainer.pid, bytes_or_unknown(sample->footprint_bytes()));
+  }
+  for (const RoleSample& role : tick.roles) {
+    const bool is_the_trainer = role.role == Role::kTrainer && role.sum.processes == 1;
+    if (!(is_the_trainer && sample != nullptr)) {
+      out += fmt::format("  {} x{} {}", role_name(role.role), role.sum.processes,
+                         format_bytes(role.sum.footprint_bytes));
+    }
+  }
+  if (tick.system) {
+    append_system(out, *tick.system);
+  }
+  for (const GpuSample& gpu : tick.gpus) {
+    out += fmt::format("  gpu{} {} of {}", gpu.index, bytes_or_unknown(gpu.used_bytes),
+                       bytes_or_unknown(gpu.total_bytes));
+  }
+  previous_bytes_ = bytes;
+  return out;
+}
+
+std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& lookup) {
+  constexpr std::size_t kTogether = 3;
+  std::map<std::pair<EventKind, Role>, std::vector<const EventRecord*>> groups;
+  for (const EventRecord& event : tick.events) {
+    const ProcessRecord* record = lookup(event.key);
+    groups[{event.kind, record == nullptr ? Role::kOther : record->role}].push_back(&event);
+  }
+  std::vector<std::string> lines;
+  const std::string time = format_clock(tick.t_s);
+  for (const auto& [group, events] : groups) {
+    const auto& [kind, role] = group;
+    const bool countable = kind == EventKind::kSpawn || kind == EventKind::kExit;
+    if (countable && events.size() > kTogether) {
+      std::vector<pid_t> pids;
+      std::transform(events.begin(), events.end(), std::back_inserter(pids),
+                     [](const EventRecord* event) { return event->key.pid; });
+      lines.push_back(fmt::format("{}  {}  {} x{}  pids {}", time, verb_of(kind), role_name(role),
+                                  events.size(), pid_list(pids)));
+      continue;
+    }
+    for (const EventRecord* event : events) {
+      const std::string who = event->key.pid > 0 ? fmt::format("  pid {}", event->key.pid) : "";
+      lines.push_back(fmt::format("{}  {}{}  {}", time, verb_of(kind), who,
+                                  shorten(escape_text(event->detail), 160)));
+    }
+  }
+  return lines;
+}
+
+std::string tree_text(const Tick& tick, const ProcessLookup& lookup) {
+  std::map<pid_t, std::vector<const ProcessSample*>> children;
+  std::map<pid_t, bool> members;
+  for (const ProcessSample& sample : tick.processes) {
+    members[sample.key.pid] = true;
+  }
+  for (const ProcessSample& sample : tick.processes) {
+    const ProcessRecord* record = lookup(sample.key);
+    const pid_t parent = record != nullptr && members.contains(record->ppid) ? record->ppid : 0;
+    children[parent].push_back(&sample);
+  }
+  std::string out = fmt::format("{:<28} {:<18} {:>10} {:>10}  {}\n", "PID", "ROLE", "FOOTPRINT",
+                                "RSS", "COMMAND");
+  std::vector<std::pair<const ProcessSample*, std::size_t>> stack;
+  const auto push_children = [&](pid_t parent, std::size_t depth) {
+    auto& list = children[parent];
+    for (auto it = list.rbegin(); it != list.rend(); ++it) {
+      stack.emplace_back(*it, depth);
+    }
+    list.clear();  // each is shown once, whatever the parents claim
+  };
+  push_children(0, 0);
+  while (!stack.empty()) {
+    const auto [sample, depth] = stack.back();
+    stack.pop_back();
+    const ProcessRecord* record = lookup(sample->key);
+    const std::string indent(2 * std::min<std::size_t>(depth, 8), ' ');
+    const std::string command =
+        record == nullptr ? "?" : (record->argv.empty() ? "[" + record->comm + "]" : record->argv);
+    out +=
+        fmt::format("{:<28} {:<18} {:>10} {:>10}  {}\n", indent + std::to_string(sample->key.pid),
+                    record == nullptr ? "?" : role_label(*record),
+                    sample->state == 'Z' ? "zombie" : bytes_or_unknown(sample->footprint_bytes()),
+                    bytes_or_unknown(sample->rss_bytes), shorten(escape_text(command), 80));
+    push_children(sample->key.pid, depth + 1);
+  }
+  return out;
+}
+
+std::string summary_text(const monitor::RunSummary& summary) {
+  if (!summary.footprint().seen) {
+    return "summary: nothing was seen\n";
+  }
+  std::string out = fmt::format("summary: {} in {} samples, {} born, {} ended\n",
+                                format_duration(summary.last_s()), summary.ticks(),
+                                summary.births(), summary.deaths());
+  out += fmt::format("  {:<22} {}\n", "tree footprint", course_text(summary.footprint()));
+  out += fmt::format("  {:<22} {}\n", "tree rss", course_text(summary.rss()));
+  for (const auto& role : summary.roles()) {
+    if (role.footprint.seen) {
+      out += fmt::format("  {:<22} {}\n",
+                         fmt::format("{} x{}", role_name(role.role), role.most_processes),
+                         course_text(role.footprint));
+    }
+  }
+  if (summary.oom_kills() > 0) {
+    out += fmt::format("  the kernel killed {} times for want of memory\n", summary.oom_kills());
+  }
+  for (const LossRecord& loss : summary.losses()) {
+    out += fmt::format("  not seen: {} x{}\n", escape_text(loss.what), loss.count);
+  }
+  return out;
+}
+
+}  // namespace tidemark::cli

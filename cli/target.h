@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/monitor.h"
+#include "common/result.h"
+#include "monitor/process_source.h"
+#include "monitor/process_tree.h"
+
+namespace tidemark::cli {
+
+// --pid, --find-training or --system, looked up: who is to be watched, and what to tell about it.
+struct ResolvedTarget {
+  monitor::TreeRoots roots;
+  std::string note;  // "found the trainer: pid 1240 (python3 train.py)"
+};
+
+// The error says what to try next.
+Result<ResolvedTarget> resolve_target(const TargetOptions& target, monitor::ProcessSource& source);
+
+}  // namespace tidemark::cli

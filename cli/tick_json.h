@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "cli/process_lookup.h"
+#include "common/records.h"
+#include "monitor/run_summary.h"
+
+namespace tidemark::cli {
+
+// The JSON lines of `monitor --json` and `export --format jsonl`, schema 1; docs/output.md lists
+// every field. Sizes in bytes, times in seconds, unknown is null. Without the line end.
+std::string tick_json(const Tick& tick, const ProcessLookup& lookup);
+std::string event_json(const EventRecord& event, const ProcessLookup& lookup);
+std::string summary_json(const monitor::RunSummary& summary);
+
+}  // namespace tidemark::cli

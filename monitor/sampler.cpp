@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/sampler.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/io.h"
+#include "common/text.h"
+#include "monitor/process_entry.h"
+#include "monitor/roles.h"
+
+namespace tidemark::monitor {
+namespace {
+
+// argv and exe are compared again for this long after birth, when exec is most likely, and
+// afterwards at this cadence: an exec that keeps the name (python -> python) shows only there.
+constexpr std::int64_t kYoungNs = 2 * kNsPerSecond;
+constexpr std::int64_t kImageEveryNs = 5 * kNsPerSecond;
+// The trainer may outgrow its wrapper only minutes after its birth: roles are looked at again.
+constexpr std::int64_t kRolesEveryNs = 5 * kNsPerSecond;
+// A share that nothing calls into question is read again when it is this old.
+constexpr std::int64_t kShareAgeNs = 5 * kNsPerSecond;
+
+// The pid that the kernel handed out last, or nullopt. When it stands still, nobody was born.
+std::optional<std::uint64_t> last_pid(const std::string& proc_root) {
+  const auto text = read_file(proc_root + "/loadavg", 4096);
+  if (!text) {
+    return std::nullopt;
+  }
+  const std::string_view line = trim(*text);
+  const std::size_t blank = line.rfind(' ');
+  return blank == std::string_view::npos ? std::nullopt
+                                         : parse_number<std::uint64_t>(line.substr(blank + 1));
+}
+
+bool is_gone(const Error& error) {
+  return error.code == Errc::kGone || error.code == Errc::kNotFound;
+}
+
+void add_loss(Tick& tick, std::string_view what) {
+  for (LossRecord& loss : tick.losses) {
+    if (loss.what == what) {
+      ++loss.count;
+      return;
+    }
+  }
+  tick.losses.push_back({tick.t_s, std::string(what), 1});
+}
+
+}  // namespace
+
+Sampler::Sampler(SamplerOptions options, ProcessSource& source, const Clock& clock)
+    : options_(std::move(options)),
+      source_(source),
+      clock_(clock),
+      tree_(options_.roots, ::getpid()),
+      budget_(options_.pss, options_.pss_share_of_wall_time) {
+  if (options_.roots.children_of) {
+    if (auto key = process_key_of(options_.proc_root, *options_.roots.children_of); key) {
+      if (auto handle = ProcessHandle::open(options_.proc_root, *key); handle) {
+        self_.emplace(*std::move(handle));
+      }
+    }
+  }
+}
+
+Result<std::unique_ptr<Sampler>> Sampler::start(SamplerOptions options, ProcessSource& source,
+                                                const Clock& clock) {
+  std::unique_ptr<Sampler> sampler(new Sampler(std::move(options), source, clock));
+  auto table = source.snapshot();
+  if (!table) {
+    return table.error();
+  }
+  const bool found = std::any_of(table->begin(), table->end(), [&](const ProcessEntry& entry) {
+    const auto& roots = sampler->options_.roots;
+    return roots.everything || (roots.children_of && entry.ppid == *roots.children_of) ||
+           std::find(roots.keys.begin(), roots.keys.end(), entry.key) != roots.keys.end();
+  });
+  if (!found) {
+    return Error{Errc::kNotFound, "the process to watch has ended"};
+  }
+  return sampler;
+}
+
+Tick Sampler::sample(double t_s) {
+  Tick tick;
+  tick.t_s = t_s;
+  newcomers_.clear();
+  discover(tick);
+  read_status(tick);
+  if (roles_outdated_ || clock_.monotonic_ns() >= next_roles_ns_) {
+    assign_roles();
+  }
+  read_shares(tick);
+  describe_newcomers(tick);
+  sum_up(tick);
+  return tick;
+}
+
+void Sampler::discover(Tick& tick) {
+  const std::int64_t now = clock_.monotonic_ns();
+  switch (plan_.next(now, last_pid(options_.proc_root))) {
+    case Look::kNothing:
+      break;
+    case Look::kChildren:
+      ask_for_children(tick);
+      break;
+    case Look::kTable:
+      read_table(tick);
+      plan_.table_read(now, clock_.monotonic_ns() - now);
+      break;
+  }
+}
+
+void Sampler::read_table(Tick& tick) {
+  const auto table = source_.snapshot();
+  if (!table) {
+    add_loss(tick, "process_table_unreadable");
+    return;
+  }
+  const ProcessTree::Change change = tree_.update(*table);
+  for (const ProcessKey& key : change.gone) {
+    forget(key, tick);
+  }
+  for (const ProcessEntry& entry : *table) {
+    if (const auto it = watched_.find(entry.key); it != watched_.end()) {
+      it->second.cpu_ticks = entry.cpu_ticks;
+    }
+  }
+  for (const ProcessEntry& entry : change.born) {
+    adopt(entry, tick);
+  }
+}
+
+void Sampler::ask_for_children(Tick& tick) {
+  // order_ grows while we walk, so that the newborns are asked as well.
+  const auto ask = [&](const ProcessHandle& handle, std::uint32_t threads) {
+    const auto children = handle.children(threads);
+    if (!children) {
+      if (children.error().code == Errc::kUnsupported) {
+        plan_.children_unsupported();
+      }
+      return;
+    }
+    for (const pid_t pid : *children) {
+      if (tree_.member_with_pid(pid) || pid == ::getpid()) {
+        continue;
+      }
+      if (const auto entry = read_process_entry(options_.proc_root, pid); entry) {
+        if (tree_.add(*entry)) {
+          adopt(*entry, tick);
+        }
+      }
+    }
+  };
+  if (self_) {
+    ask(*self_, 0);
+  }
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    const auto it = watched_.find(order_[i]);
+    if (it != watched_.end() && it->second.has_memory) {
+      ask(it->second.handle, it->second.status.threads.value_or(0));
+    }
+  }
+}
+
+void Sampler::adopt(const ProcessEntry& entry, Tick& tick) {
+  auto handle = ProcessHandle::open(options_.proc_root, entry.key);
+  if (!handle) {
+    tree_.remove(entry.key);  // gone between the table and here
+    return;
+  }
+  WatchedProcess watched(*std::move(handle), entry, tick.t_s);
+  watched.read_identity(options_.redact);
+  watched.image_checked_ns = clock_.monotonic_ns();
+
+  std::optional<ProcessKey> forked_from;
+  if (const auto parent_key = tree_.member_with_pid(entry.ppid)) {
+    const auto parent = watched_.find(*parent_key);
+    if (parent != watched_.end() && watched.shares_image_with(parent->second)) {
+      forked_from = *parent_key;
+    }
+  }
+  ledger_.add(entry.key, Role::kOther, forked_from);
+  if (options_.pss == PssMode::kOff) {
+    ledger_.give_up_share(entry.key);
+  }
+  if (auto status = watched.handle.status(); status && status->rss_bytes) {
+    watched.status = *std::move(status);
+    ledger_.set_cheap(entry.key, watched.cheap());
+  }
+  watched_.insert_or_assign(entry.key, std::move(watched));
+  order_.push_back(entry.key);
+  newcomers_.push_back(entry.key);
+  roles_outdated_ = true;
+}
+
+void Sampler::forget(const ProcessKey& key, Tick& tick) {
+  const auto it = watched_.find(key);
+  if (it == watched_.end()) {
+    return;
+  }
+  ProcessRecord record = std::move(it->second.record);
+  record.died_s = tick.t_s;
+  tick.events.push_back(
+      {tick.t_s, EventKind::kExit, key, fmt::format("{} {}", role_name(record.role), record.comm)});
+  ended_.push_back(std::move(record));
+  ledger_.remove(key);
+  tree_.remove(key);
+  watched_.erase(it);
+  std::erase(order_, key);
+  roles_outdated_ = true;
+}
+
+void Sampler::read_status(Tick& tick) {
+  std::vector<ProcessKey> gone;
+  for (const ProcessKey& key : order_) {
+    WatchedProcess& watched = watched_.at(key);
+    auto status = watched.handle.status();
+    if (!status) {
+      if (is_gone(status.error())) {
+        gone.push_back(key);
+      } else {
+        add_loss(tick, "status_unreadable");  // the last values stand
+      }
+      continue;
+    }
+    note_reparenting(watched, status->ppid, tick);
+    const bool renamed = status->comm != watched.record.comm;
+    watched.status = *std::move(status);
+    watched.record.comm = watched.status.comm;
+    roles_outdated_ = roles_outdated_ || renamed;
+
+    const std::int64_t since = clock_.monotonic_ns() - watched.image_checked_ns;
+    const bool young = tick.t_s - watched.record.born_s < to_seconds(kYoungNs);
+    if (renamed || since >= kImageEveryNs || (young && since > 0)) {
+      check_image(watched, tick);
+    }
+    const bool has_memory = watched.status.rss_bytes.has_value();
+    if (watched.has_memory && !has_memory) {
+      ledger_.remove(key);  // a zombie holds nothing; what it shared is its family's
+      watched.pss.reset();
+    }
+    watched.has_memory = has_memory;
+    if (has_memory) {
+      ledger_.set_cheap(key, watched.cheap());
+    }
+  }
+  for (const ProcessKey& key : gone) {
+    forget(key, tick);
+  }
+}
+
+void Sampler::note_reparenting(WatchedProcess& watched, pid_t ppid, Tick& tick) {
+  if (ppid != watched.record.ppid) {
+    tick.events.push_back({tick.t_s, EventKind::kReparent, watched.record.key,
+                           fmt::format("parent was {}, is {}", watched.record.ppid, ppid)});
+    watched.record.ppid = ppid;
+    roles_outdated_ = true;
+  }
+}
+
+void Sampler::check_image(WatchedProcess& watched, Tick& tick) {
+  watched.image_checked_ns = clock_.monotonic_ns();
+  const ImageChange change = watched.image_change();
+  if (change == ImageChange::kNone) {
+    return;
+  }
+  const std::string before = watched.record.argv;
+  watched.read_identity(options_.redact);
+  newcomers_.push_back(watched.record.key);
+  roles_outdated_ = true;
+  if (change == ImageChange::kTitle) {
+    return;
+  }
+  ledger_.exec(watched.record.key);
+  if (options_.pss == PssMode::kOff) {
+    ledger_.give_up_share(watched.record.key);
+  }
+  watched.pss.reset();
+  watched.pss_refused = false;
+  tick.events.push_back({tick.t_s, EventKind::kExec, watched.record.key,
+                         fmt::format("{} -> {}", before, watched.record.argv)});
+}
+
+void Sampler::assign_roles() {
+  std::vector<ProcessFacts> facts;
+  facts.reserve(order_.size());
+  for (const ProcessKey& key : order_) {
+    const WatchedProcess& watched = watched_.at(key);
+    facts.push_back({key, watched.record.ppid, watched.record.comm, watched.argv,
+                     watched.status.threads.value_or(0), watched.cheap().total(), watched.cpu_ticks,
+                     watched.rank});
+  }
+  const std::vector<RoleAssignment> roles = monitor::assign_roles(facts);
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    ProcessRecord& record = watched_.at(order_[i]).record;
+    if (record.role != roles[i].role || record.rank != roles[i].rank) {
+      record.role = roles[i].role;
+      record.rank = roles[i].rank;
+      ledger_.set_role(record.key, record.role);
+      newcomers_.push_back(record.key);
+    }
+  }
+  roles_outdated_ = false;
+  next_roles_ns_ = clock_.monotonic_ns() + kRolesEveryNs;
+}
+
+void Sampler::read_shares(Tick& tick) {
+  if (budget_.mode() == PssMode::kOff) {
+    ledger_.commit();  // nobody waits for a reading
+    return;
+  }
+  bool whole_pass = true;
+  std::vector<ProcessKey> read;
+  for (const ProcessKey& key : ledger_.reading_order()) {
+    const std::int64_t now = clock_.monotonic_ns();
+    if (!budget_.may_read(now)) {
+      whole_pass = false;
+      break;
+    }
+    WatchedProcess& watched = watched_.at(key);
+    const bool fresh = watched.pss && now - watched.pss_taken_ns < kShareAgeNs;
+    if (budget_.mode() == PssMode::kAuto && fresh && !ledger_.wants_reading_now(key)) {
+      continue;
+    }
+    if (read_share(watched, tick)) {
+      read.push_back(key);
+    }
+  }
+  if (whole_pass) {
+    budget_.first_pass_done();
+  }
+  discard_if_disturbed(read, tick);
+  ledger_.commit();
+}
+
+// Shares add up only if nobody was born or died while they were read: newborns and the dead make
+// their families stale, and that drops the readings.
+void Sampler::discard_if_disturbed(const std::vector<ProcessKey>& read, Tick& tick) {
+  if (read.empty()) {
+    return;
+  }
+  if (plan_.next(clock_.monotonic_ns(), last_pid(options_.proc_root)) != Look::kNothing) {
+    ask_for_children(tick);
+  }
+  for (const ProcessKey& key : read) {
+    const auto status = watched_.at(key).handle.status();
+    if (!status && is_gone(status.error())) {
+      forget(key, tick);
+    }
+  }
+  if (roles_outdated_) {
+    assign_roles();
+  }
+}
+
+bool Sampler::read_share(WatchedProcess& watched, Tick& tick) {
+  const ProcessKey& key = watched.record.key;
+  if (budget_.too_large(watched.status.rss_bytes.value_or(0))) {
+    add_loss(tick, "pss_too_large");
+    ledger_.give_up_share(key);
+    return false;
+  }
+  const std::int64_t before = clock_.monotonic_ns();
+  auto pss = watched.handle.pss();
+  const std::int64_t after = clock_.monotonic_ns();
+  budget_.charge(after - before);
+  if (!pss) {
+    if (pss.error().code != Errc::kGone && !watched.pss_refused) {
+      watched.pss_refused = true;
+      add_loss(tick, "pss_denied");
+    }
+    ledger_.give_up_share(key);
+    return false;
+  }
+  // The cheap numbers must be of the same moment as the share that they will carry forward.
+  if (auto status = watched.handle.status(); status && status->rss_bytes) {
+    watched.status = *std::move(status);
+    ledger_.set_cheap(key, watched.cheap());
+  }
+  ledger_.set_share(key, *pss, after);
+  watched.pss = *pss;
+  watched.pss_taken_ns = after;
+  return true;
+}
+
+void Sampler::describe_newcomers(Tick& tick) {
+  std::sort(newcomers_.begin(), newcomers_.end());
+  newcomers_.erase(std::unique(newcomers_.begin(), newcomers_.end()), newcomers_.end());
+  for (const ProcessKey& key : newcomers_) {
+    const auto it = watched_.find(key);
+    if (it == watched_.end()) {
+      continue;
+    }
+    const ProcessRecord& record = it->second.record;
+    tick.new_processes.push_back(record);
+    if (record.born_s == tick.t_s) {
+      tick.events.push_back({tick.t_s, EventKind::kSpawn, key,
+                             fmt::format("{} {}", role_name(record.role), record.comm)});
+    }
+  }
+}
+
+void Sampler::sum_up(Tick& tick) const {
+  std::array<GroupSample, kRoleCount> roles{};
+  std::array<std::uint32_t, kRoleCount> without_pss{};
+  const FootprintLedger::Totals footprints = ledger_.totals();
+  const std::int64_t now = clock_.monotonic_ns();
+  tick.processes.reserve(order_.size());
+  for (const ProcessKey& key : order_) {
+    const WatchedProcess& watched = watched_.at(key);
+    tick.processes.push_back(watched.sample(now));
+    const ProcessSample& sample = tick.processes.back();
+    const auto role = static_cast<std::size_t>(watched.record.role);
+    GroupSample& group = roles[role];
+    ++group.processes;
+    group.rss_bytes += sample.rss_bytes.value_or(0);
+    group.swap_bytes += sample.swap_bytes.value_or(0);
+    group.pss_bytes = group.pss_bytes.value_or(0) + sample.pss_bytes.value_or(0);
+    without_pss[role] += watched.has_memory && !sample.pss_bytes ? 1U : 0U;
+    group.unreadable += watched.pss_refused ? 1U : 0U;
+  }
+
+  tick.tree.pss_bytes = 0;
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    GroupSample& group = roles[i];
+    if (group.processes == 0) {
+      continue;
+    }
+    if (without_pss[i] > 0) {
+      group.pss_bytes.reset();
+    }
+    group.footprint_bytes = footprints.roles[i].bytes;
+    group.footprint_held = footprints.roles[i].held;
+    tick.tree.processes += group.processes;
+    tick.tree.rss_bytes += group.rss_bytes;
+    tick.tree.swap_bytes += group.swap_bytes;
+    tick.tree.unreadable += group.unreadable;
+    if (tick.tree.pss_bytes && group.pss_bytes) {
+      *tick.tree.pss_bytes += *group.pss_bytes;
+    } else {
+      tick.tree.pss_bytes.reset();
+    }
+    tick.roles.push_back({static_cast<Role>(i), group});
+  }
+  tick.tree.footprint_bytes = footprints.tree.bytes;
+  tick.tree.footprint_held = footprints.tree.held;
+}
+
+std::vector<ProcessRecord> Sampler::take_ended() { return std::exchange(ended_, {}); }
+
+const ProcessRecord* Sampler::find(const ProcessKey& key) const {
+  const auto it = watched_.find(key);
+  return it == watched_.end() ? nullptr : &it->second.record;
+}
+
+const ProcessRecord* Sampler::trainer() const {
+  for (const Role role : {Role::kTrainer, Role::kRank}) {
+    for (const ProcessKey& key : order_) {
+      if (watched_.at(key).record.role == role) {
+        return &watched_.at(key).record;
+      }
+    }
+  }
+  return order_.empty() ? nullptr : &watched_.at(order_.front()).record;
+}
+
+std::vector<ProcessKey> Sampler::members() const { return order_; }
+
+}  // namespace tidemark::monitor

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/records.h"
+#include "common/result.h"
+#include "monitor/discovery_plan.h"
+#include "monitor/footprint.h"
+#include "monitor/process_source.h"
+#include "monitor/process_tree.h"
+#include "monitor/pss_budget.h"
+#include "monitor/watched_process.h"
+
+namespace tidemark::monitor {
+
+struct SamplerOptions {
+  TreeRoots roots;
+  PssMode pss = PssMode::kAuto;
+  double pss_share_of_wall_time = 0.01;
+  bool redact = true;
+  std::string proc_root = "/proc";  // tests give a folder
+};
+
+// Takes samples of a process tree: who is there, what each one is, what it holds. The machine's
+// side of a tick (memory, GPU, markers) is added by the caller. Not thread-safe.
+class Sampler {
+ public:
+  // `source` and `clock` outlive the sampler. Fails with kNotFound when no root exists.
+  static Result<std::unique_ptr<Sampler>> start(SamplerOptions options, ProcessSource& source,
+                                                const Clock& clock);
+
+  // One look at the tree, `t_s` after the start of the run.
+  Tick sample(double t_s);
+
+  // Processes that have ended since the last call, with the time of their end.
+  std::vector<ProcessRecord> take_ended();
+  // Nobody is left to watch.
+  bool finished() const { return watched_.empty(); }
+  const ProcessRecord* find(const ProcessKey& key) const;
+  // The process to name in one-line output: the trainer, or else the first rank, or the root.
+  const ProcessRecord* trainer() const;
+  std::vector<ProcessKey> members() const;
+
+ private:
+  Sampler(SamplerOptions options, ProcessSource& source, const Clock& clock);
+
+  void discover(Tick& tick);
+  void read_table(Tick& tick);
+  void ask_for_children(Tick& tick);
+  void adopt(const ProcessEntry& entry, Tick& tick);
+  void forget(const ProcessKey& key, Tick& tick);
+  void read_status(Tick& tick);
+  void note_reparenting(WatchedProcess& watched, pid_t ppid, Tick& tick);
+  void check_image(WatchedProcess& watched, Tick& tick);
+  void assign_roles();
+  void read_shares(Tick& tick);
+  bool read_share(WatchedProcess& watched, Tick& tick);
+  void discard_if_disturbed(const std::vector<ProcessKey>& read, Tick& tick);
+  void describe_newcomers(Tick& tick);
+  void sum_up(Tick& tick) const;
+
+  SamplerOptions options_;
+  ProcessSource& source_;
+  const Clock& clock_;
+  ProcessTree tree_;
+  DiscoveryPlan plan_;
+  FootprintLedger ledger_;
+  PssBudget budget_;
+  std::unordered_map<ProcessKey, WatchedProcess> watched_;
+  std::vector<ProcessKey> order_;      // by birth: the order of output
+  std::optional<ProcessHandle> self_;  // to list the children that a launched command orphaned
+  std::vector<ProcessKey> newcomers_;  // born or changed by exec in this tick
+  std::vector<ProcessRecord> ended_;
+  bool roles_outdated_ = false;
+  std::int64_t next_roles_ns_ = 0;
+};
+
+}  // namespace tidemark::monitor

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/session.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tidemark::monitor {
+namespace {
+
+// No sample for this many intervals: somebody stopped us, or the machine, and a reader must know.
+constexpr std::int64_t kGapIntervals = 3;
+
+pid_t limits_of(const TreeRoots& roots) {
+  return roots.keys.empty() ? ::getpid() : roots.keys.front().pid;
+}
+
+// The /dev/shm of the job, which may live in a container.
+ShmWatch::Options shm_options(pid_t pid) {
+  ShmWatch::Options options;
+  if (std::string directory = shm_directory_of("/proc", pid); !directory.empty()) {
+    options.directory = std::move(directory);
+  }
+  return options;
+}
+
+}  // namespace
+
+Session::Session(SessionOptions options, const Clock& clock, std::unique_ptr<Sampler> sampler,
+                 std::unique_ptr<GpuSource> gpu, pid_t limits_of)
+    : options_(std::move(options)),
+      clock_(clock),
+      start_wall_ns_(clock.wall_ns() - (clock.monotonic_ns() - options_.start_ns)),
+      sampler_(std::move(sampler)),
+      system_("", limits_of),
+      shm_(shm_options(limits_of), clock),
+      gpu_(std::move(gpu)),
+      markers_({.run_start_ns = options_.start_ns}) {
+  if (options_.warn_growth) {
+    warning_.emplace(*options_.warn_growth);
+  } else if (options_.warn && limit().bytes) {
+    warning_.emplace(default_growth_rate(*limit().bytes));
+  }
+}
+
+Result<std::unique_ptr<Session>> Session::start(SessionOptions options, ProcessSource& source,
+                                                const Clock& clock) {
+  const pid_t pid = limits_of(options.sampler.roots);
+  auto sampler = Sampler::start(options.sampler, source, clock);
+  if (!sampler) {
+    return sampler.error();
+  }
+  // No GPU that we can ask is a fact about the machine, not a failure.
+  auto gpu = open_gpu_source();
+  return std::unique_ptr<Session>(new Session(std::move(options), clock, *std::move(sampler),
+                                              gpu ? *std::move(gpu) : nullptr, pid));
+}
+
+Tick Session::look(std::int64_t due_ns, std::vector<MarkerRecord> from_log) {
+  const std::int64_t now = clock_.monotonic_ns();
+  Tick tick = sampler_->sample(to_seconds(now - options_.start_ns));
+  tick.late_s = to_seconds(std::max<std::int64_t>(0, now - due_ns));
+  add_gap(tick);
+  add_system(tick);
+  add_gpus(tick);
+  add_markers(tick, std::move(from_log));
+  add_warning(tick);
+  summary_.add(tick);
+  return tick;
+}
+
+void Session::add_gap(Tick& tick) {
+  const double since_s = tick.t_s - last_look_s_.value_or(tick.t_s);
+  last_look_s_ = tick.t_s;
+  if (since_s > to_seconds(kGapIntervals * options_.interval_ns)) {
+    tick.events.push_back(
+        {tick.t_s, EventKind::kGap, {}, fmt::format("no sample for {}", format_duration(since_s))});
+  }
+}
+
+void Session::add_system(Tick& tick) {
+  tick.system = system_.sample();
+  shm_.sample(*tick.system);
+  if (const OomKills kills = system_.new_oom_kills(); kills.count > 0) {
+    const char* where = kills.whole_machine ? "somewhere on this machine" : "in the control group";
+    tick.events.push_back({tick.t_s,
+                           EventKind::kOomKill,
+                           {},
+                           fmt::format("the kernel killed {} of them {}", kills.count, where)});
+  }
+}
+
+void Session::add_gpus(Tick& tick) {
+  if (gpu_ == nullptr) {
+    return;
+  }
+  std::vector<pid_t> pids;
+  for (const ProcessSample& sample : tick.processes) {
+    pids.push_back(sample.key.pid);
+  }
+  if (auto gpus = gpu_->sample(pids); gpus) {
+    tick.gpus = *std::move(gpus);
+  } else {
+    tick.losses.push_back({tick.t_s, "gpu_unreadable", 1});
+  }
+  if (const GpuLosses& losses = gpu_->losses(); losses.unmapped_processes > 0) {
+    tick.losses.push_back({tick.t_s, "gpu_processes_unmapped", losses.unmapped_processes});
+  }
+}
+
+void Session::add_markers(Tick& tick, std::vector<MarkerRecord> from_log) {
+  tick.markers = std::move(from_log);
+  markers_.poll(sampler_->members(), clock_.monotonic_ns(), tick.markers);
+  std::stable_sort(tick.markers.begin(), tick.markers.end(),
+                   [](const MarkerRecord& a, const MarkerRecord& b) { return a.t_s < b.t_s; });
+  for (const MarkerRecord& marker : tick.markers) {
+    if (marker.kind == MarkerKind::kStep) {
+      step_ = marker.value;
+    } else if (marker.kind == MarkerKind::kEpoch) {
+      epoch_ = marker.value;
+    }
+  }
+  if (const std::uint64_t lost = markers_.take_lost(); lost > 0) {
+    tick.losses.push_back({tick.t_s, "markers_lost", lost});
+  }
+  tick.step = step_;
+  tick.epoch = epoch_;
+}
+
+void Session::add_warning(Tick& tick) {
+  if (!warning_ || tick.tree.processes == 0) {
+    return;
+  }
+  const bool per_step = warning_->rate().unit == RateUnit::kStep;
+  if (per_step && !tick.step) {
+    return;
+  }
+  const double at = per_step ? static_cast<double>(*tick.step) : tick.t_s;
+  if (const auto warning = warning_->add(at, tick.tree.footprint_bytes)) {
+    const std::string over =
+        per_step ? fmt::format("{:.0f} steps", warning->over) : format_duration(warning->over);
+    tick.events.push_back(
+        {tick.t_s,
+         EventKind::kWarnGrowth,
+         {},
+         fmt::format("the tree grew by {} within {}", format_bytes(warning->growth_bytes), over)});
+  }
+}
+
+RunInfo Session::describe() const {
+  RunInfo info;
+  utsname name{};
+  if (::uname(&name) == 0) {
+    info.host = name.nodename;
+    info.kernel = fmt::format("{} {}", name.sysname, name.release);
+  }
+  info.format = "tidemark";
+  info.start_wall_ns = start_wall_ns_;
+  info.limit_bytes = limit().bytes;
+  info.limit_source = limit().source;
+  info.interval_s = to_seconds(options_.interval_ns);
+  return info;
+}
+
+}  // namespace tidemark::monitor

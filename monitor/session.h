@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/records.h"
+#include "common/result.h"
+#include "monitor/gpu_source.h"
+#include "monitor/growth_warning.h"
+#include "monitor/markers.h"
+#include "monitor/process_source.h"
+#include "monitor/run_summary.h"
+#include "monitor/sampler.h"
+#include "monitor/shm_watch.h"
+#include "monitor/system_sample.h"
+
+namespace tidemark::monitor {
+
+struct SessionOptions {
+  SamplerOptions sampler;
+  std::int64_t start_ns = 0;  // CLOCK_MONOTONIC at t = 0
+  std::int64_t interval_ns = kNsPerSecond;
+  bool warn = true;
+  std::optional<Rate> warn_growth;  // nullopt: 5 % of the limit per minute
+};
+
+// One run of the monitor: the tree's samples together with the machine's side, GPUs, markers and
+// warnings. The caller decides when to look and what to do with a tick. Not thread-safe.
+class Session {
+ public:
+  // `source` and `clock` outlive the session.
+  static Result<std::unique_ptr<Session>> start(SessionOptions options, ProcessSource& source,
+                                                const Clock& clock);
+
+  // One look, which was due at `due_ns`. `from_log`: markers that were read from the job's output,
+  // with t_s in the time of this run.
+  Tick look(std::int64_t due_ns, std::vector<MarkerRecord> from_log);
+
+  const Sampler& sampler() const { return *sampler_; }
+  std::vector<ProcessRecord> take_ended() { return sampler_->take_ended(); }
+  const RunSummary& summary() const { return summary_; }
+  const EffectiveLimit& limit() const { return system_.limit(); }
+  const std::optional<ShmReport>& shm_report() const { return shm_.report(); }
+  // Host, kernel, limits, interval; the caller adds version and command.
+  RunInfo describe() const;
+
+ private:
+  Session(SessionOptions options, const Clock& clock, std::unique_ptr<Sampler> sampler,
+          std::unique_ptr<GpuSource> gpu, pid_t limits_of);
+
+  void add_system(Tick& tick);
+  void add_gpus(Tick& tick);
+  void add_markers(Tick& tick, std::vector<MarkerRecord> from_log);
+  void add_gap(Tick& tick);
+  void add_warning(Tick& tick);
+
+  SessionOptions options_;
+  const Clock& clock_;
+  std::int64_t start_wall_ns_;
+  std::unique_ptr<Sampler> sampler_;
+  SystemReader system_;
+  ShmWatch shm_;
+  std::unique_ptr<GpuSource> gpu_;  // nullptr: this machine has none that we can ask
+  MarkerReader markers_;
+  std::optional<GrowthWarning> warning_;
+  RunSummary summary_;
+  std::optional<double> last_look_s_;
+  std::optional<std::int64_t> step_;
+  std::optional<std::int64_t> epoch_;
+};
+
+}  // namespace tidemark::monitor

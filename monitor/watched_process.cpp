@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/watched_process.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/clock.h"
+#include "monitor/redact.h"
+#include "monitor/roles.h"
+
+namespace tidemark::monitor {
+namespace {
+
+std::optional<int> rank_of(const ProcessHandle& handle) {
+  static const std::vector<std::string> kNames(rank_variables().begin(), rank_variables().end());
+  const auto entries = handle.environment(kNames);
+  return entries ? rank_from_environment(*entries) : std::nullopt;
+}
+
+}  // namespace
+
+WatchedProcess::WatchedProcess(ProcessHandle opened, const ProcessEntry& entry, double born_s)
+    : handle(std::move(opened)), cpu_ticks(entry.cpu_ticks) {
+  record.key = entry.key;
+  record.ppid = entry.ppid;
+  record.comm = entry.comm;
+  record.born_s = born_s;
+}
+
+void WatchedProcess::read_identity(bool redact) {
+  if (auto read = handle.argv(); read) {
+    argv = *std::move(read);
+  }
+  if (auto read = handle.exe(); read) {
+    exe = *std::move(read);
+  }
+  stack_start = handle.stack_start();
+  rank = rank_of(handle);
+  record.argv = redact ? redact_argv(argv) : fmt::format("{}", fmt::join(argv, " "));
+}
+
+ImageChange WatchedProcess::image_change() const {
+  if (const auto now = handle.exe(); now && *now != exe) {
+    return ImageChange::kExec;
+  }
+  const auto now = handle.argv();
+  const bool same_argv = !now || now->empty() || *now == argv;
+  const auto stack_now = handle.stack_start();
+  if (stack_now && stack_start) {
+    return *stack_now != *stack_start ? ImageChange::kExec
+                                      : (same_argv ? ImageChange::kNone : ImageChange::kTitle);
+  }
+  return same_argv ? ImageChange::kNone : ImageChange::kExec;
+}
+
+bool WatchedProcess::shares_image_with(const WatchedProcess& parent) const {
+  if (stack_start && parent.stack_start) {
+    return *stack_start == *parent.stack_start && exe == parent.exe;
+  }
+  return argv == parent.argv && exe == parent.exe;
+}
+
+CheapMemory WatchedProcess::cheap() const {
+  return {status.rss_anon_bytes.value_or(0), status.rss_shmem_bytes.value_or(0),
+          status.swap_bytes.value_or(0)};
+}
+
+ProcessSample WatchedProcess::sample(std::int64_t now_ns) const {
+  ProcessSample sample;
+  sample.key = record.key;
+  sample.rss_bytes = status.rss_bytes;
+  sample.rss_anon_bytes = status.rss_anon_bytes;
+  sample.rss_file_bytes = status.rss_file_bytes;
+  sample.rss_shmem_bytes = status.rss_shmem_bytes;
+  sample.swap_bytes = status.swap_bytes;
+  sample.hwm_bytes = status.hwm_bytes;
+  sample.threads = status.threads;
+  sample.state = status.state;
+  if (pss) {
+    sample.pss_bytes = pss->pss_bytes;
+    sample.pss_footprint_bytes = pss->footprint_bytes();
+    sample.uss_bytes = pss->uss_bytes();
+    sample.pss_age_s = to_seconds(now_ns - pss_taken_ns);
+  }
+  return sample;
+}
+
+}  // namespace tidemark::monitor

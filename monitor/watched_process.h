@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/records.h"
+#include "monitor/footprint.h"
+#include "monitor/process_handle.h"
+#include "monitor/process_source.h"
+
+namespace tidemark::monitor {
+
+enum class ImageChange {
+  kNone,
+  kTitle,  // wrote over its own argv (setproctitle): the same program
+  kExec,   // a new program in the same process
+};
+
+// One member of the tree: its open files and what was last read from them.
+struct WatchedProcess {
+  WatchedProcess(ProcessHandle opened, const ProcessEntry& entry, double born_s);
+
+  // argv, exe, rank: what only changes by exec or setproctitle.
+  void read_identity(bool redact);
+  ImageChange image_change() const;
+  // Forked from `parent`, and no exec since: the same program with the same arguments.
+  bool shares_image_with(const WatchedProcess& parent) const;
+  CheapMemory cheap() const;
+  ProcessSample sample(std::int64_t now_ns) const;
+
+  ProcessHandle handle;
+  ProcessRecord record;
+  std::vector<std::string> argv;
+  std::string exe;
+  std::optional<std::uint64_t> stack_start;  // differs after every exec; nullopt: may not be read
+  StatusFields status;
+  std::uint64_t cpu_ticks = 0;
+  std::optional<int> rank;
+  std::optional<PssFields> pss;
+  std::int64_t pss_taken_ns = 0;
+  std::int64_t image_checked_ns = 0;
+  bool has_memory = true;  // false: a zombie or exiting, its pages are gone already
+  bool pss_refused = false;
+};
+
+}  // namespace tidemark::monitor

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""usage: run.py BUILD_DIR
+
+Measures the monitor against its peers, interleaved in one run, and prints ratios with their bars.
+Exits with 1 when a bar is missed.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+PYTHON = "/usr/bin/python3"  # the one that has psutil
+ROUNDS = 10
+
+
+class Bars:
+    def __init__(self):
+        self.missed = 0
+
+    def report(self, what, value, bar, unit="", detail=""):
+        good = value <= bar
+        self.missed += not good
+        print(f"{'ok  ' if good else 'MISS'}  {what}: {value:.3g}{unit} (bar {bar:.3g}{unit})"
+              f"{'; ' + detail if detail else ''}", flush=True)
+
+
+@contextlib.contextmanager
+def training_tree(build, *options):
+    """A process tree of real memory; yields its first pid."""
+    process = subprocess.Popen(
+        [build / "tests/programs/training_tree", "--seconds", "0", *map(str, options)],
+        stdout=subprocess.PIPE, text=True)
+    try:
+        json.loads(process.stdout.readline())  # it prints the truth once everybody is ready
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def number_from(command):
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def median_and_spread(values):
+    return statistics.median(values), f"{min(values):.0f}..{max(values):.0f} us"
+
+
+def bench_sample_against_psutil(build, bars):
+    ours, psutil = [], []
+    with training_tree(build, "--workers", 19, "--dataloaders", 4, "--worker-mb", 4) as pid:
+        for _ in range(ROUNDS):
+            ours.append(number_from([build / "tests/bench/sampler_cost", str(pid), "status", "50"]))
+            psutil.append(number_from([PYTHON, HERE / "psutil_pass.py", str(pid), "50"]))
+    us, us_spread = median_and_spread(ours)
+    peer, peer_spread = median_and_spread(psutil)
+    bars.report("one sample of a 25-process tree, full split, CPU against psutil's RSS pass",
+                us / peer, 1 / 6,
+                detail=f"{us:.0f} us ({us_spread}) against {peer:.0f} us ({peer_spread})")
+
+
+def bench_pss_pass(build, bars):
+    with training_tree(build, "--workers", 19, "--dataloaders", 4, "--worker-mb", 20) as pid:
+        ratios = [number_from([build / "tests/bench/sampler_cost", str(pid), "pss-ratio", "20"])
+                  for _ in range(ROUNDS)]
+    bars.report("a PSS pass against the bare smaps_rollup reads", statistics.median(ratios), 1.1,
+                detail=f"{min(ratios):.2f}..{max(ratios):.2f}")
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rss_mib(pid, key="VmRSS"):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(rf"{key}:\s+(\d+)", status).group(1)) / 1024
+
+
+def bench_thousand_processes(build, bars):
+    with training_tree(build, "--workers", 994, "--dataloaders", 4, "--worker-mb", 0.1,
+                       "--shared-mb", 4) as pid, \
+            tempfile.TemporaryDirectory() as folder:
+        tool = subprocess.Popen(
+            [build / "bin/tidemark", "monitor", "--pid", str(pid), "--interval", "1s", "-o",
+             f"{folder}/run.tidemark"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            time.sleep(5)  # the first pass is a start-up cost
+            before, since = cpu_seconds(tool.pid), time.monotonic()
+            time.sleep(30)
+            share = (cpu_seconds(tool.pid) - before) / (time.monotonic() - since)
+            memory = rss_mib(tool.pid, "VmHWM")
+        finally:
+            tool.terminate()
+            tool.wait()
+    bars.report("a 1,000-process tree at 1 Hz, share of a core", 100 * share, 3, " %")
+    bars.report("memory of the tool meanwhile, recording", memory, 30, " MiB")
+
+
+def bench_long_run(build, bars):
+    with training_tree(build, "--workers", 4, "--dataloaders", 2) as pid:
+        out = subprocess.run([build / "tests/bench/long_run", str(pid), "100000"], check=True,
+                             capture_output=True, text=True).stdout
+    result = json.loads(out)
+    bars.report("memory of the tool after 100,000 ticks", result["rss_end_mib"], 30, " MiB")
+    bars.report("growth from 10,000 to 100,000 ticks",
+                result["rss_end_mib"] - result["rss_early_mib"], 0.5, " MiB")
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    bars = Bars()
+    print(f"{platform.release()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.2f}; "
+          f"medians of {ROUNDS} interleaved rounds")
+    bench_sample_against_psutil(build, bars)
+    bench_pss_pass(build, bars)
+    bench_thousand_processes(build, bars)
+    bench_long_run(build, bars)
+    sys.exit(1 if bars.missed else 0)
+
+
+if __name__ == "__main__":
+    main()

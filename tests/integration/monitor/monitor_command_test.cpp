@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tidemark monitor` as a user runs it, on a tree that looks like a training job.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/paths.h"
+#include "tests/support/subprocess.h"
+#include "tests/support/temp_tree.h"
+
+namespace tidemark {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+using tests::Subprocess;
+using tests::tool_path;
+using tests::victim_path;
+
+std::vector<json> json_lines(const std::string& text) {
+  std::vector<json> lines;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(json::parse(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::vector<json> of_kind(const std::vector<json>& lines, const std::string& kind) {
+  std::vector<json> result;
+  for (const json& line : lines) {
+    if (line.at("kind") == kind) {
+      result.push_back(line);
+    }
+  }
+  return result;
+}
+
+std::uint64_t rss_bytes_from_proc(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string word; status >> word;) {
+    if (word == "VmRSS:") {
+      std::uint64_t kib = 0;
+      status >> kib;
+      return kib * 1024;
+    }
+  }
+  return 0;
+}
+
+// A wrapper, a trainer, 20 compile workers and 4 DataLoader workers, ready.
+class TrainingTree {
+ public:
+  explicit TrainingTree(std::vector<std::string> options = {})
+      : process_(command(std::move(options))) {
+    truth_ = json::parse(process_.read_until("\n"));
+  }
+  pid_t root() const { return process_.pid(); }
+  const json& truth() const { return truth_; }
+  std::set<pid_t> pids() const {
+    std::set<pid_t> pids{truth_.at("trainer").get<pid_t>()};
+    if (truth_.at("wrapper").is_number()) {
+      pids.insert(truth_.at("wrapper").get<pid_t>());
+    }
+    for (const char* role : {"compile_worker", "dataloader_worker"}) {
+      for (const json& pid : truth_.at(role)) {
+        pids.insert(pid.get<pid_t>());
+      }
+    }
+    return pids;
+  }
+
+ private:
+  static std::vector<std::string> command(std::vector<std::string> options) {
+    std::vector<std::string> argv{victim_path("training_tree"),
+                                  "--wrapper",
+                                  "uv",
+                                  "--workers",
+                                  "19",
+                                  "--dataloaders",
+                                  "4",
+                                  "--worker-mb",
+                                  "2",
+                                  "--trainer-mb",
+                                  "60",
+                                  "--seconds",
+                                  "60"};
+    argv.insert(argv.end(), options.begin(), options.end());
+    return argv;
+  }
+
+  Subprocess process_;
+  json truth_;
+};
+
+struct Output {
+  int exit_code;
+  std::string out;
+  std::string err;
+};
+
+Output run_tool(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), tool_path());
+  Subprocess tool(arguments);
+  tool.close_input();
+  const int exit_code = tool.wait();
+  return {exit_code, tool.output(), tool.errors()};
+}
+
+TEST(MonitorCommand, AgreesWithProcAndListsEveryWorkerWithItsRole) {
+  const TrainingTree tree;
+
+  const Output output = run_tool({"monitor", "--pid", std::to_string(tree.root()), "--json",
+                                  "--duration", "1s", "--interval", "250ms"});
+
+  ASSERT_EQ(output.exit_code, 0) << output.err;
+  const auto ticks = of_kind(json_lines(output.out), "tick");
+  ASSERT_GE(ticks.size(), 4U);
+  const json& last = ticks.back();
+  std::uint64_t rss = 0;
+  for (const pid_t pid : tree.pids()) {
+    rss += rss_bytes_from_proc(pid);
+  }
+  EXPECT_NEAR(last.at("tree").at("rss_bytes").get<double>(), static_cast<double>(rss),
+              0.01 * static_cast<double>(rss));
+  std::map<std::string, std::set<pid_t>> by_role;
+  for (const json& process : last.at("processes")) {
+    by_role[process.at("role")].insert(process.at("pid").get<pid_t>());
+  }
+  EXPECT_EQ(by_role["compile_worker"].size(), 20U);
+  EXPECT_EQ(by_role["dataloader_worker"].size(), 4U);
+  EXPECT_EQ(by_role["trainer"], std::set<pid_t>{tree.truth().at("trainer").get<pid_t>()});
+  EXPECT_EQ(by_role["wrapper"], std::set<pid_t>{tree.root()});
+  EXPECT_EQ(last.at("roles").at("compile_worker").at("count"), 20);
+}
+
+TEST(MonitorCommand, CountsSharedPagesOnceInTheFootprint) {
+  const TrainingTree tree({"--shared-mb", "50"});
+
+  const Output output =
+      run_tool({"monitor", "--pid", std::to_string(tree.root()), "--json", "--duration", "300ms"});
+
+  const auto ticks = of_kind(json_lines(output.out), "tick");
+  ASSERT_FALSE(ticks.empty());
+  const double footprint = ticks.back().at("tree").at("footprint_bytes").get<double>();
+  const double mib = 1 << 20;
+  // trainer 60 + pool 50 shared + 20 x 2 + 4 x 4 of the DataLoader workers, and small change
+  EXPECT_NEAR(footprint / mib, 60 + 50 + 40 + 16, 25);
+  EXPECT_GT(ticks.back().at("tree").at("rss_bytes").get<double>() / mib, 1000);
+}
+
+TEST(MonitorCommand, PlainLinesNameTheTrainerWithItsPidAndEndWithASummary) {
+  const TrainingTree tree;
+  const std::string trainer = std::to_string(tree.truth().at("trainer").get<pid_t>());
+
+  const Output output =
+      run_tool({"monitor", "--pid", std::to_string(tree.root()), "--duration", "300ms"});
+
+  EXPECT_EQ(output.exit_code, 0);
+  EXPECT_THAT(output.out, HasSubstr("trainer[" + trainer + "]"));
+  EXPECT_THAT(output.out, HasSubstr("compile_worker x20"));
+  EXPECT_THAT(output.out, HasSubstr("dataloader_worker x4"));
+  EXPECT_THAT(output.out, HasSubstr("summary:"));
+  EXPECT_THAT(output.out, Not(HasSubstr("\x1b"))) << "no colours in a pipe";
+}
+
+TEST(MonitorCommand, FindsTheTrainingJobByItself) {
+  const TrainingTree tree;
+
+  const Output output = run_tool({"monitor", "--find-training", "--json", "--duration", "200ms"});
+
+  ASSERT_EQ(output.exit_code, 0) << output.err;
+  const auto ticks = of_kind(json_lines(output.out), "tick");
+  ASSERT_FALSE(ticks.empty());
+  EXPECT_EQ(ticks.back().at("roles").at("trainer").at("count"), 1);
+}
+
+TEST(MonitorCommand, EndsWithTheTarget) {
+  const Subprocess target({"/bin/sleep", "1"});
+
+  const Output output = run_tool({"monitor", "--pid", std::to_string(target.pid()), "--json",
+                                  "--interval", "100ms", "--duration", "20s"});
+
+  EXPECT_EQ(output.exit_code, 0);
+  const auto lines = json_lines(output.out);
+  ASSERT_FALSE(lines.empty());
+  EXPECT_EQ(lines.back().at("kind"), "summary");
+  EXPECT_LT(lines.back().at("t_s").get<double>(), 15.0);
+}
+
+TEST(MonitorCommand, CtrlCEndsItWithTheSummary) {
+  const Subprocess target({"/bin/sleep", "30"});
+  Subprocess tool(
+      {tool_path(), "monitor", "--pid", std::to_string(target.pid()), "--interval", "100ms"});
+  tool.read_until("since last");
+
+  tool.signal(SIGINT);
+
+  EXPECT_EQ(tool.wait(), 0);
+  EXPECT_THAT(tool.output(), HasSubstr("summary:"));
+}
+
+TEST(MonitorCommand, PassesOnTheCommandsOutputAndStatus) {
+  const Output output = run_tool({"monitor", "--interval", "50ms", "--", "/bin/sh", "-c",
+                                  "echo to-stdout; echo to-stderr >&2; exit 7"});
+
+  EXPECT_EQ(output.exit_code, 7);
+  EXPECT_EQ(output.out, "to-stdout\n") << "stdout is the command's alone";
+  EXPECT_THAT(output.err, HasSubstr("to-stderr"));
+  EXPECT_THAT(output.err, HasSubstr("summary:"));
+}
+
+TEST(MonitorCommand, WithJsonStdoutIsPureJson) {
+  const Output output =
+      run_tool({"monitor", "--json", "--interval", "50ms", "--", "/bin/sh", "-c", "echo noise"});
+
+  EXPECT_EQ(output.exit_code, 0);
+  EXPECT_FALSE(json_lines(output.out).empty());
+  EXPECT_THAT(output.err, HasSubstr("noise"));
+}
+
+TEST(MonitorCommand, ASignalThatKillsTheCommandShowsInTheStatus) {
+  EXPECT_EQ(run_tool({"monitor", "--", "/bin/sh", "-c", "kill -9 $$"}).exit_code, 128 + 9);
+}
+
+TEST(MonitorCommand, ReadsStepsFromTheCommandsOutput) {
+  const Output output =
+      run_tool({"monitor", "--json", "--interval", "100ms", "--step-regex", "Step +(\\d+)", "--",
+                "/bin/sh", "-c", "for i in 1 2 3 4 5; do echo Step $i loss=1; sleep 0.1; done"});
+
+  EXPECT_EQ(output.exit_code, 0);
+  const auto ticks = of_kind(json_lines(output.out), "tick");
+  ASSERT_FALSE(ticks.empty());
+  EXPECT_EQ(ticks.back().at("step"), 5);
+  EXPECT_THAT(output.err, HasSubstr("Step 3 loss=1"));
+}
+
+TEST(MonitorCommand, RecordsARunThatCanBeExported) {
+  const tests::TempTree folder;
+  const std::string file = folder.path("run.tidemark");
+  const Output recorded =
+      run_tool({"monitor", "--interval", "50ms", "-o", file, "--", "/bin/sh", "-c", "sleep 0.5"});
+  ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
+
+  const Output exported = run_tool({"export", file, "--format", "jsonl"});
+
+  EXPECT_EQ(exported.exit_code, 0) << exported.err;
+  EXPECT_GE(of_kind(json_lines(exported.out), "tick").size(), 5U);
+  const Output again = run_tool({"monitor", "-o", file, "--", "/bin/true"});
+  EXPECT_EQ(again.exit_code, 3) << "an existing recording is not overwritten";
+  EXPECT_THAT(again.err, HasSubstr("--force"));
+}
+
+TEST(MonitorCommand, WarnsOfFastGrowth) {
+  const TrainingTree tree({"--grow-mb-per-s", "100"});
+
+  const Output output =
+      run_tool({"monitor", "--pid", std::to_string(tree.root()), "--json", "--interval", "100ms",
+                "--duration", "2s", "--warn-growth", "50MB/1s"});
+
+  bool warned = false;
+  for (const json& event : of_kind(json_lines(output.out), "event")) {
+    warned = warned || event.at("event") == "warn_growth";
+  }
+  EXPECT_TRUE(warned);
+}
+
+TEST(MonitorCommand, AHostileNameIsHarmlessInEveryOutput) {
+  Subprocess target({"/bin/bash", "-c", "exec -a $'evil\\e[2J\\xff\"\\n' sleep 20"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until bash has become sleep
+
+  const std::string pid = std::to_string(target.pid());
+  const Output plain = run_tool({"monitor", "--pid", pid, "--duration", "100ms"});
+  const Output as_json = run_tool({"monitor", "--pid", pid, "--duration", "100ms", "--json"});
+
+  EXPECT_THAT(plain.out, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(plain.out, HasSubstr("evil\\x1b[2J"));
+  EXPECT_FALSE(json_lines(as_json.out).empty()) << "valid JSON and UTF-8";
+}
+
+TEST(MonitorCommand, ProblemsWithTheTargetAreExitThree) {
+  const Output nobody = run_tool({"monitor", "--pid", "4194305"});
+  EXPECT_EQ(nobody.exit_code, 3);
+  EXPECT_THAT(nobody.err, HasSubstr("there is no process 4194305"));
+
+  const Output no_command = run_tool({"monitor", "--", "/no/such/program"});
+  EXPECT_EQ(no_command.exit_code, 3);
+  EXPECT_THAT(no_command.err, HasSubstr("/no/such/program"));
+}
+
+TEST(MonitorCommand, WrongUsageIsExitTwo) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"monitor"},
+                                             {"monitor", "--pid", "1", "--system"},
+                                             {"monitor", "--pid", "0"},
+                                             {"monitor", "--pid", "1", "--interval", "10ms"},
+                                             {"monitor", "--pid", "1", "--interval", "soon"},
+                                             {"monitor", "--pid", "1", "--step-regex", "x"},
+                                             {"monitor", "--step-regex", "(", "--", "/bin/true"},
+                                             {"monitor", "--"},
+                                             {"monitor", "--no-such-option"},
+                                             {"no-such-command"},
+                                             {}}) {
+    const Output output = run_tool(arguments);
+    EXPECT_EQ(output.exit_code, 2) << testing::PrintToString(arguments) << output.err;
+    EXPECT_THAT(output.err, HasSubstr("tidemark: error: "));
+  }
+}
+
+TEST(MonitorCommand, HelpShowsAnExample) {
+  const Output output = run_tool({"monitor", "--help"});
+
+  EXPECT_EQ(output.exit_code, 0);
+  EXPECT_THAT(output.out, HasSubstr("tidemark monitor --find-training"));
+}
+
+}  // namespace
+}  // namespace tidemark

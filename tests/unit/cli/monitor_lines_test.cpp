@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/monitor_lines.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/cli/sample_tick.h"
+
+namespace tidemark::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using tests::kMiB;
+using tests::kTrainer;
+using tests::kWorker;
+using tests::sample_record;
+using tests::sample_tick;
+
+TEST(TickLines, SaysTheChangeSinceTheStartAndSinceTheLastLine) {
+  TickLines lines;
+  EXPECT_EQ(lines.line(sample_tick(0), kTrainer),
+            "00:00:00  tree 320 MiB (+0 B since start, +0 B since last)  rss 420 MiB  "
+            "trainer[1240] 300 MiB  compile_worker x1 20.0 MiB");
+  lines.line(sample_tick(1, 400), kTrainer);
+
+  EXPECT_THAT(lines.line(sample_tick(2, 350), kTrainer),
+              HasSubstr("tree 370 MiB (+50.0 MiB since start, -50.0 MiB since last)"));
+}
+
+TEST(TickLines, MarksAHeldSumAndShowsTheStep) {
+  Tick tick = sample_tick(65);
+  tick.tree.footprint_held = true;
+  tick.step = 12;
+
+  EXPECT_THAT(TickLines().line(tick, kTrainer),
+              testing::StartsWith("00:01:05  step 12  tree ~320 MiB"));
+}
+
+TEST(TickLines, ShowsSystemAndGpu) {
+  Tick tick = sample_tick(0);
+  tick.system.emplace();
+  tick.system->total_bytes = 1000 * kMiB;
+  tick.system->available_bytes = 400 * kMiB;
+  tick.system->dev_shm_unheld_bytes = 7 * kMiB;
+  tick.gpus.push_back({0, "A100", 100 * kMiB, std::nullopt, {}});
+
+  const std::string line = TickLines().line(tick, kTrainer);
+
+  EXPECT_THAT(line, HasSubstr("system 600 MiB used, 400 MiB available"));
+  EXPECT_THAT(line, HasSubstr("/dev/shm 7.00 MiB held by nobody"));
+  EXPECT_THAT(line, HasSubstr("gpu0 100 MiB of ?")) << "unknown is not zero";
+}
+
+TEST(EventLines, ManyAlikeAreOneLine) {
+  Tick tick = sample_tick(3);
+  for (int i = 0; i < 20; ++i) {
+    tick.events.push_back({3, EventKind::kSpawn, {1300 + i, 1}, "compile_worker python3"});
+  }
+
+  EXPECT_THAT(event_lines(tick, sample_record),
+              ElementsAre("00:00:03  born  other x20  pids 1300, 1301, 1302, 1303, ..."));
+}
+
+TEST(EventLines, AFewAreALineEachAndNamesAreEscaped) {
+  Tick tick = sample_tick(3);
+  tick.events.push_back({3, EventKind::kExit, kWorker, "compile_worker evil\x1b[2J"});
+  tick.events.push_back({3, EventKind::kWarnGrowth, {}, "the tree grew by 1 GiB"});
+
+  EXPECT_THAT(event_lines(tick, sample_record),
+              ElementsAre("00:00:03  ended  pid 1241  compile_worker evil\\x1b[2J",
+                          "00:00:03  WARNING  the tree grew by 1 GiB"));
+}
+
+TEST(TreeText, ShowsChildrenBelowTheirParentsWithRoles) {
+  const std::string text = tree_text(sample_tick(0), sample_record);
+
+  EXPECT_THAT(text, HasSubstr("\n1240 "));
+  EXPECT_THAT(text, HasSubstr("\n  1241 "));
+  EXPECT_THAT(text, HasSubstr("compile_worker"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, HasSubstr("evil\\x1b[2J\\xff --x"));
+}
+
+TEST(TreeText, ShowsAZombieAndSurvivesAnUnknownProcess) {
+  Tick tick = sample_tick(0);
+  tick.processes[1].state = 'Z';
+  tick.processes.push_back(tests::process_sample({9, 9}, 1));
+
+  const std::string text = tree_text(tick, sample_record);
+
+  EXPECT_THAT(text, HasSubstr("zombie"));
+  EXPECT_THAT(text, HasSubstr("\n9 "));
+}
+
+TEST(SummaryText, GivesGrowthRatesAndLosses) {
+  monitor::RunSummary summary;
+  Tick first = sample_tick(0);
+  first.step = 0;
+  Tick last = sample_tick(60, 400);
+  last.step = 50;
+  last.losses.push_back({60, "pss_denied", 3});
+  summary.add(first);
+  summary.add(last);
+
+  const std::string text = summary_text(summary);
+
+  EXPECT_THAT(text, HasSubstr("320 MiB -> 420 MiB, peak 420 MiB at 00:01:00, growth +100 MiB, "
+                              "+100 MiB/min, +2.00 MiB/step"));
+  EXPECT_THAT(text, HasSubstr("trainer x1"));
+  EXPECT_THAT(text, HasSubstr("not seen: pss_denied x3"));
+}
+
+TEST(SummaryText, SaysWhenNothingWasSeen) {
+  EXPECT_EQ(summary_text(monitor::RunSummary()), "summary: nothing was seen\n");
+}
+
+}  // namespace
+}  // namespace tidemark::cli

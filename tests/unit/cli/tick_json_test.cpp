@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/tick_json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/cli/sample_tick.h"
+
+namespace tidemark::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using tests::kMiB;
+using tests::kWorker;
+using tests::sample_record;
+using tests::sample_tick;
+
+TEST(TickJson, CarriesTreeRolesAndProcesses) {
+  Tick tick = sample_tick(1.5);
+  tick.step = 7;
+
+  const std::string json = tick_json(tick, sample_record);
+
+  EXPECT_THAT(json, testing::StartsWith(R"({"schema":1,"kind":"tick","t_s":1.5,)"));
+  EXPECT_THAT(json, HasSubstr(R"("step":7,"epoch":null,)"));
+  EXPECT_THAT(json, HasSubstr(R"("tree":{"processes":2,"rss_bytes":440401920,)"
+                              R"("footprint_bytes":335544320,"footprint_held":false,)"
+                              R"("pss_bytes":null,)"));
+  EXPECT_THAT(json, HasSubstr(R"("roles":{"trainer":{"count":1,)"));
+  EXPECT_THAT(json, HasSubstr(R"({"pid":1240,"start_ticks":500,"ppid":1,"role":"trainer",)"));
+  EXPECT_THAT(json, HasSubstr(R"("rss_anon_bytes":314572800)"));
+}
+
+TEST(TickJson, UnknownIsNull) {
+  const std::string json = tick_json(sample_tick(0), [](const ProcessKey&) { return nullptr; });
+
+  EXPECT_THAT(json, HasSubstr(R"("role":null,"comm":null)"));
+  EXPECT_THAT(json, HasSubstr(R"("swap_bytes":null)"));
+  EXPECT_THAT(json, HasSubstr(R"("system":null,"gpus":[],"markers":[],"losses":{}})"));
+}
+
+TEST(TickJson, HostileNamesStayInsideTheirString) {
+  const std::string json = tick_json(sample_tick(0), sample_record);
+
+  EXPECT_THAT(json, HasSubstr(R"("comm":"evil\u001b[2J")"));
+  EXPECT_THAT(json, Not(HasSubstr("\x1b")));
+}
+
+TEST(EventJson, NamesTheProcessWhereThereIsOne) {
+  EXPECT_EQ(event_json({2, EventKind::kExec, kWorker, "a -> b"}, sample_record),
+            R"({"schema":1,"kind":"event","t_s":2,"event":"exec","pid":1241,"start_ticks":510,)"
+            R"("ppid":1240,"role":"compile_worker","comm":"evil\u001b[2J","detail":"a -> b"})");
+  EXPECT_EQ(event_json({2, EventKind::kGap, {}, "no sample"}, sample_record),
+            R"({"schema":1,"kind":"event","t_s":2,"event":"gap","detail":"no sample"})");
+}
+
+TEST(SummaryJson, PutsTheTotalsUnderSummary) {
+  monitor::RunSummary summary;
+  summary.add(sample_tick(0));
+  summary.add(sample_tick(10, 400));
+
+  const std::string json = summary_json(summary);
+
+  EXPECT_THAT(json, HasSubstr(R"("kind":"summary","t_s":10,"summary":{"ticks":2,)"));
+  EXPECT_THAT(json, HasSubstr(R"("growth_bytes":104857600,"growth_bytes_per_s":10485760,)"));
+  EXPECT_THAT(json, HasSubstr(R"("roles":{"trainer":{"most_processes":1,)"));
+}
+
+}  // namespace
+}  // namespace tidemark::cli
