@@ -16,6 +16,7 @@ namespace tidemark::monitor {
 namespace {
 
 constexpr std::uint64_t kMiB = 1U << 20U;
+constexpr std::uint64_t kGiB = 1024 * kMiB;
 constexpr std::uint64_t kBigBytes = 100 * kMiB;
 constexpr std::uint64_t kMuchGpuBytes = 256 * kMiB;  // more than a desktop program takes
 constexpr double kLongCpuSeconds = 60;
@@ -60,7 +61,7 @@ void add_gpu(Assessment& assessment, const ProcessEvidence& evidence) {
 void add_size(Assessment& assessment, const ProcessFacts& facts) {
   const std::uint64_t bytes = facts.footprint_bytes;
   if (bytes >= kBigBytes) {
-    const int points = bytes >= 10 * 1024 * kMiB ? 8 : bytes >= 1024 * kMiB ? 5 : 2;
+    const int points = bytes >= 10 * kGiB ? 8 : bytes >= kGiB ? 5 : 2;
     add(assessment, points, fmt::format("footprint {}", format_bytes(bytes)));
   }
   if (const double seconds = cpu_seconds(facts); seconds >= kLongCpuSeconds) {

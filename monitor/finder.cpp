@@ -208,6 +208,7 @@ void add_single_jobs(const JobTree& tree, std::vector<Candidate>& candidates) {
 
 FindResult rank_candidates(const Evidence& evidence) {
   std::vector<ProcessFacts> facts;
+  facts.reserve(evidence.processes.size());
   for (const ProcessEvidence& process : evidence.processes) {
     facts.push_back(process.facts);
   }

@@ -134,6 +134,7 @@ Looked look_at(const ProcessEntry& entry, const std::string& proc_root, ProcessE
 
 void add_gpu_use(GpuSource& gpu, std::vector<ProcessEvidence>& processes) {
   std::vector<pid_t> pids;
+  pids.reserve(processes.size());
   for (const ProcessEvidence& process : processes) {
     pids.push_back(process.facts.key.pid);
   }

@@ -25,6 +25,8 @@
 #include <thread>
 #include <vector>
 
+#include "api/tidemark.h"
+
 namespace {
 
 constexpr std::size_t kMegabyte = std::size_t{1} << 20U;
@@ -38,7 +40,7 @@ struct Options {
   int dataloaders = 2;
   double dataloader_mb = 4;
   double grow_mb_per_s = 0;
-  double steps_per_s = 0;  // above 0: prints "Step N" lines
+  double steps_per_s = 0;  // above 0: prints and marks its steps
   double seconds = 60;     // 0: until it is told to stop
   std::string wrapper = "none";
   std::string torch = "2.14";  // generation of the compile workers: 2.3 (forked), 2.6, 2.14
@@ -337,6 +339,7 @@ void train(const Options& options) {
     for (; static_cast<double>(steps) < t_s * options.steps_per_s; ++steps) {
       std::printf("Step %ld loss=%.4f\n", steps, 1.0 / static_cast<double>(steps + 1));
       std::fflush(stdout);
+      tidemark_step(steps);
     }
     const double due_mb = t_s * options.grow_mb_per_s;
     if (due_mb - grown_mb >= 0.25) {
