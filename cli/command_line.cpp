@@ -178,6 +178,8 @@ Command usage_error(std::string_view what, std::string_view command) {
 
 }  // namespace
 
+std::string_view version() { return TIDEMARK_VERSION; }
+
 Command parse_command_line(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   const bool has_dashes = std::find(arguments.begin(), arguments.end(), "--") != arguments.end();
@@ -188,7 +190,7 @@ Command parse_command_line(int argc, char** argv) {
 
   CLI::App app("Tells whether a training job's memory warms up, spikes or leaks, and where.",
                "tidemark");
-  app.set_version_flag("--version", std::string("tidemark ") + std::string(kVersion));
+  app.set_version_flag("--version", std::string("tidemark ") + std::string(version()));
   app.require_subcommand(1);
   CLI::App* find = add_find(app, find_options);
   CLI::App* monitor = add_monitor(app, monitor_options);

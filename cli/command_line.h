@@ -10,7 +10,8 @@
 
 namespace tidemark::cli {
 
-inline constexpr std::string_view kVersion = TIDEMARK_VERSION;
+// Of the tool, "0.1.0".
+std::string_view version();
 
 // What the user asked for: one subcommand with its options, or nothing to run any more (help was
 // printed, or the usage was wrong) and the exit code.

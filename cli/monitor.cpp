@@ -196,7 +196,7 @@ Status MonitorRun::start_session(monitor::TreeRoots roots) {
 
 RunInfo MonitorRun::describe() const {
   RunInfo info = session_->describe();
-  info.tool_version = kVersion;
+  info.tool_version = version();
   const auto& command = options_.target.command;
   info.command =
       options_.redact ? monitor::redact_argv(command) : fmt::format("{}", fmt::join(command, " "));

@@ -58,6 +58,8 @@ function(tidemark_add_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock_main tidemark_warnings
                                         tidemark_sanitizers)
+  # The code under test keeps its optimisation; the tests themselves are compiled twice as fast.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0 -g1>)
   target_compile_definitions(${name} PRIVATE
     TIDEMARK_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TIDEMARK_BINARY_DIR="${PROJECT_BINARY_DIR}")
   if(ARG_NEEDS)

@@ -116,7 +116,7 @@ TEST_F(RealTree, FourWorkersForkedFromALargeParentAndKilledLeaveTheFootprintWher
   ASSERT_TRUE(parent.wait_ready());
   watch(parent.pid());
   const auto expect_400 = [&](const Tick& tick) {
-    EXPECT_NEAR(static_cast<double>(tick.tree.footprint_bytes) / kMiB, 400.0, 20.0)
+    EXPECT_NEAR(static_cast<double>(*tick.tree.footprint_bytes) / kMiB, 400.0, 20.0)
         << tick.tree.processes << " processes, held: " << tick.tree.footprint_held;
   };
   expect_400(sample());
@@ -166,7 +166,7 @@ TEST_F(RealTree, CopyOnWriteGrowthShowsInTheFootprintWhileRssIsFlat) {
   ASSERT_TRUE(parent.wait_ready());
   watch(parent.pid(), PssMode::kAlways);
   const Tick before = sample();
-  ASSERT_NEAR(static_cast<double>(before.tree.footprint_bytes) / kMiB, 200.0, 10.0);
+  ASSERT_NEAR(static_cast<double>(*before.tree.footprint_bytes) / kMiB, 200.0, 10.0);
 
   parent.give_order();
 
@@ -235,7 +235,7 @@ TEST_F(RealTree, AForkStormNeverDentsTheSum) {
     births += static_cast<std::uint64_t>(
         std::count_if(tick.events.begin(), tick.events.end(),
                       [](const EventRecord& event) { return event.kind == EventKind::kSpawn; }));
-    ASSERT_NEAR(static_cast<double>(tick.tree.footprint_bytes) / kMiB, 100.0, 10.0)
+    ASSERT_NEAR(static_cast<double>(*tick.tree.footprint_bytes) / kMiB, 100.0, 10.0)
         << "tick " << i << " with " << tick.tree.processes << " processes";
   }
   EXPECT_GT(births, 5U) << "or there was no storm";
