@@ -453,6 +453,11 @@ void Sampler::sum_up(Tick& tick) const {
   tick.tree.footprint_held = footprints.tree.held;
 }
 
+bool Sampler::finished() const {
+  return std::none_of(watched_.begin(), watched_.end(),
+                      [](const auto& item) { return item.second.has_memory; });
+}
+
 std::vector<ProcessRecord> Sampler::take_ended() { return std::exchange(ended_, {}); }
 
 const ProcessRecord* Sampler::find(const ProcessKey& key) const {

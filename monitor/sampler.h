@@ -41,8 +41,8 @@ class Sampler {
 
   // Processes that have ended since the last call, with the time of their end.
   std::vector<ProcessRecord> take_ended();
-  // Nobody is left to watch.
-  bool finished() const { return watched_.empty(); }
+  // Nobody is left to watch; zombies that wait for their parents do not count.
+  bool finished() const;
   const ProcessRecord* find(const ProcessKey& key) const;
   // The process to name in one-line output: the trainer, or else the first rank, or the root.
   const ProcessRecord* trainer() const;

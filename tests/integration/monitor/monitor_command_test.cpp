@@ -15,8 +15,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/paths.h"
-#include "tests/support/subprocess.h"
+#include "tests/integration/monitor/command_output.h"
 #include "tests/support/temp_tree.h"
 
 namespace tidemark {
@@ -25,30 +24,13 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
+using tests::json_lines;
+using tests::of_kind;
+using tests::Output;
+using tests::run_tool;
 using tests::Subprocess;
 using tests::tool_path;
-using tests::victim_path;
-
-std::vector<json> json_lines(const std::string& text) {
-  std::vector<json> lines;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(json::parse(text.substr(at, end - at)));
-    at = end + 1;
-  }
-  return lines;
-}
-
-std::vector<json> of_kind(const std::vector<json>& lines, const std::string& kind) {
-  std::vector<json> result;
-  for (const json& line : lines) {
-    if (line.at("kind") == kind) {
-      result.push_back(line);
-    }
-  }
-  return result;
-}
+using tests::TrainingTree;
 
 std::uint64_t rss_bytes_from_proc(pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
@@ -60,65 +42,6 @@ std::uint64_t rss_bytes_from_proc(pid_t pid) {
     }
   }
   return 0;
-}
-
-// A wrapper, a trainer, 20 compile workers and 4 DataLoader workers, ready.
-class TrainingTree {
- public:
-  explicit TrainingTree(std::vector<std::string> options = {})
-      : process_(command(std::move(options))) {
-    truth_ = json::parse(process_.read_until("\n"));
-  }
-  pid_t root() const { return process_.pid(); }
-  const json& truth() const { return truth_; }
-  std::set<pid_t> pids() const {
-    std::set<pid_t> pids{truth_.at("trainer").get<pid_t>()};
-    if (truth_.at("wrapper").is_number()) {
-      pids.insert(truth_.at("wrapper").get<pid_t>());
-    }
-    for (const char* role : {"compile_worker", "dataloader_worker"}) {
-      for (const json& pid : truth_.at(role)) {
-        pids.insert(pid.get<pid_t>());
-      }
-    }
-    return pids;
-  }
-
- private:
-  static std::vector<std::string> command(std::vector<std::string> options) {
-    std::vector<std::string> argv{victim_path("training_tree"),
-                                  "--wrapper",
-                                  "uv",
-                                  "--workers",
-                                  "19",
-                                  "--dataloaders",
-                                  "4",
-                                  "--worker-mb",
-                                  "2",
-                                  "--trainer-mb",
-                                  "60",
-                                  "--seconds",
-                                  "60"};
-    argv.insert(argv.end(), options.begin(), options.end());
-    return argv;
-  }
-
-  Subprocess process_;
-  json truth_;
-};
-
-struct Output {
-  int exit_code;
-  std::string out;
-  std::string err;
-};
-
-Output run_tool(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), tool_path());
-  Subprocess tool(arguments);
-  tool.close_input();
-  const int exit_code = tool.wait();
-  return {exit_code, tool.output(), tool.errors()};
 }
 
 TEST(MonitorCommand, AgreesWithProcAndListsEveryWorkerWithItsRole) {
@@ -176,17 +99,6 @@ TEST(MonitorCommand, PlainLinesNameTheTrainerWithItsPidAndEndWithASummary) {
   EXPECT_THAT(output.out, HasSubstr("dataloader_worker x4"));
   EXPECT_THAT(output.out, HasSubstr("summary:"));
   EXPECT_THAT(output.out, Not(HasSubstr("\x1b"))) << "no colours in a pipe";
-}
-
-TEST(MonitorCommand, FindsTheTrainingJobByItself) {
-  const TrainingTree tree;
-
-  const Output output = run_tool({"monitor", "--find-training", "--json", "--duration", "200ms"});
-
-  ASSERT_EQ(output.exit_code, 0) << output.err;
-  const auto ticks = of_kind(json_lines(output.out), "tick");
-  ASSERT_FALSE(ticks.empty());
-  EXPECT_EQ(ticks.back().at("roles").at("trainer").at("count"), 1);
 }
 
 TEST(MonitorCommand, EndsWithTheTarget) {

@@ -214,7 +214,21 @@ TEST_F(SamplerTest, AZombieIsShownAndHoldsNothing) {
   ASSERT_EQ(tick.processes.size(), 2U);
   EXPECT_EQ(tick.processes[1].state, 'Z');
   EXPECT_EQ(tick.processes[1].rss_bytes, std::nullopt);
+  EXPECT_FALSE(sampler->finished());
   EXPECT_EQ(tick.tree.footprint_bytes, 400 * kMiB);
+}
+
+TEST_F(SamplerTest, ATreeOfZombiesIsFinished) {
+  proc.put(trainer());
+  start();
+  sample();
+
+  FakeProcess zombie = trainer();
+  zombie.state = 'Z';
+  proc.put(zombie);
+  sample();
+
+  EXPECT_TRUE(sampler->finished());
 }
 
 TEST_F(SamplerTest, AnOrphanStaysAndItsNewParentIsAnEvent) {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding the training job of the whole machine: these tests run alone, as another tree would be
+// another candidate.
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/monitor/command_output.h"
+
+namespace tidemark {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using tests::json_lines;
+using tests::of_kind;
+using tests::Output;
+using tests::run_tool;
+using tests::TrainingTree;
+
+TEST(FindCommand, NamesThePythonProcessNotTheWrapperWithReasons) {
+  const TrainingTree tree;
+  const auto trainer = tree.truth().at("trainer").get<pid_t>();
+
+  const Output text = run_tool({"find"});
+  const Output as_json = run_tool({"find", "--json"});
+
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("pid " + std::to_string(trainer)));
+  EXPECT_THAT(text.out, HasSubstr("20 compile workers"));
+  const json best = json::parse(as_json.out).at("candidates").at(0);
+  EXPECT_EQ(best.at("pid"), trainer);
+  EXPECT_EQ(best.at("role"), "trainer");
+  EXPECT_FALSE(best.at("reasons").empty());
+  EXPECT_THAT(best.at("below").get<std::vector<pid_t>>(), testing::Contains(tree.root()));
+}
+
+TEST(FindCommand, TwoJobsThatAreEquallyGoodAreNotGuessed) {
+  const TrainingTree one;
+  const TrainingTree two;
+
+  const Output output = run_tool({"find"});
+
+  EXPECT_EQ(output.exit_code, 3);
+  EXPECT_THAT(output.err,
+              HasSubstr("--pid " + std::to_string(one.truth().at("trainer").get<pid_t>())));
+  EXPECT_THAT(output.err,
+              HasSubstr("--pid " + std::to_string(two.truth().at("trainer").get<pid_t>())));
+}
+
+TEST(FindCommand, TheMonitorFindsTheTrainingJobByItself) {
+  const TrainingTree tree;
+
+  const Output output = run_tool({"monitor", "--find-training", "--json", "--duration", "200ms"});
+
+  ASSERT_EQ(output.exit_code, 0) << output.err;
+  const auto ticks = of_kind(json_lines(output.out), "tick");
+  ASSERT_FALSE(ticks.empty());
+  EXPECT_EQ(ticks.back().at("roles").at("trainer").at("count"), 1);
+}
+
+}  // namespace
+}  // namespace tidemark
