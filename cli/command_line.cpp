@@ -32,11 +32,27 @@ std::function<void(const std::string&)> parsed(Result<T> (*parse)(std::string_vi
   };
 }
 
+Result<monitor::PssMode> parse_pss_mode(std::string_view text) {
+  if (text == "off") {
+    return monitor::PssMode::kOff;
+  }
+  if (text == "auto") {
+    return monitor::PssMode::kAuto;
+  }
+  if (text == "always") {
+    return monitor::PssMode::kAlways;
+  }
+  return Error{Errc::kUsage, "--pss is off, auto or always, not '" + std::string(text) + "'"};
+}
+
 void add_target(CLI::App& app, TargetOptions& target) {
   app.add_option("-p,--pid", target.pids,
                  "Watch this process with all its descendants (repeatable)")
       ->type_name("PID")
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& text) {
+        const auto pid = parse_number<pid_t>(text);
+        return pid && *pid > 0 ? std::string() : "'" + text + "' is not a process id";
+      });
   app.add_flag("--find-training", target.find_training,
                "Find the training job on this machine and watch it");
   app.add_flag("--system", target.system, "Watch every process of the machine");
@@ -94,14 +110,12 @@ CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
   CLI::Option* json =
       monitor->add_flag("--json", options.json, "Print one JSON object per sample and event");
   monitor->add_flag("--plain", options.plain, "Print lines (the default)")->excludes(json);
-  const std::vector<std::pair<std::string, monitor::PssMode>> modes{
-      {"off", monitor::PssMode::kOff},
-      {"auto", monitor::PssMode::kAuto},
-      {"always", monitor::PssMode::kAlways}};
   monitor
-      ->add_option("--pss", options.pss,
-                   "Read how pages are shared: off, auto (at most 1 % of the time), always")
-      ->transform(CLI::CheckedTransformer(modes))
+      ->add_option_function<std::string>(
+          "--pss",
+          parsed<monitor::PssMode>(parse_pss_mode,
+                                   [&](monitor::PssMode mode) { options.pss = mode; }),
+          "Read how pages are shared: off, auto (at most 1 % of the time), always")
       ->type_name("off|auto|always");
   monitor
       ->add_option_function<std::string>(
@@ -124,7 +138,8 @@ CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
       ->add_option("--log-file", options.log_file,
                    "With --step-regex: read steps from this log instead")
       ->type_name("FILE");
-  monitor->add_flag("--no-redact{false}", options.redact, "Keep secrets in command lines");
+  monitor->add_flag_callback(
+      "--no-redact", [&] { options.redact = false; }, "Keep secrets in command lines");
   monitor->footer(
       "Everything after -- is a command to start and watch; its exit status is passed on.\n\n"
       "Examples:\n"
@@ -137,10 +152,11 @@ CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
 CLI::App* add_export(CLI::App& app, ExportOptions& options) {
   CLI::App* command = app.add_subcommand(
       "export", "Convert a recording (run file, CSV, mprof, psrecord, JSON series)");
+  command->get_formatter()->label("REQUIRED", "");
   command->add_option("FILE", options.input, "The recording; - reads text formats from stdin")
       ->required();
   command->add_option("-f,--format", options.format, "csv, jsonl or tidemark (default csv)")
-      ->check(CLI::IsMember({"csv", "jsonl", "tidemark"}));
+      ->check(CLI::IsMember({"csv", "jsonl", "tidemark"}).description(""));
   command->add_option("-o,--output", options.output, "Write here instead of stdout")
       ->type_name("FILE");
   command->add_flag("--force", options.force, "Replace an existing file");

@@ -6,10 +6,10 @@
 namespace tidemark::cli {
 
 struct ExportOptions {
-  std::string input;   // any recording that we read; "-": the standard input
-  std::string format;  // "csv", "jsonl" or "tidemark"
-  std::string output;  // empty or "-": the standard output (not for "tidemark")
-  bool force = false;  // replace an existing file
+  std::string input;           // any recording that we read; "-": the standard input
+  std::string format = "csv";  // or "jsonl", "tidemark"
+  std::string output;          // empty or "-": the standard output (not for "tidemark")
+  bool force = false;          // replace an existing file
 };
 
 // `tidemark export`: converts a recording. The output file appears when it is complete, and never
