@@ -38,14 +38,14 @@ Status ExportOutput::write_if_full() { return buffer_.size() < kPieceBytes ? ok(
 
 Status ExportOutput::write() {
   const recording::FileSizeSignalBlock no_signal;
-  const Status status = write_all(file_ ? fd_.get() : STDOUT_FILENO, buffer_);
+  Status status = write_all(file_ ? fd_.get() : STDOUT_FILENO, buffer_);
   buffer_.clear();
   return status ? status
                 : recording::named(file_ ? file_->path() : "standard output", status.error());
 }
 
 Status ExportOutput::finish() {
-  if (const Status status = write(); !status) {
+  if (Status status = write(); !status) {
     return status;
   }
   fd_.reset();

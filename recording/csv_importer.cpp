@@ -113,7 +113,7 @@ class CsvImporter final : public RecordingReader {
   }
 
   Status take_group(const CsvRow& row, ImportFeed& feed) {
-    if (const Status status = start_tick_for(row, feed, /*is_repeated=*/false); !status) {
+    if (Status status = start_tick_for(row, feed, /*is_repeated=*/false); !status) {
       return status;
     }
     if (row.scope == CsvScope::kTree) {
@@ -135,7 +135,7 @@ class CsvImporter final : public RecordingReader {
     Known& known = entry->second;
     // A process cannot be seen twice at once: its second row begins another tick of the same time.
     const bool is_repeated = !is_new && known.tick == tick_;
-    if (const Status status = start_tick_for(row, feed, is_repeated); !status) {
+    if (Status status = start_tick_for(row, feed, is_repeated); !status) {
       return status;
     }
     known.tick = tick_;
@@ -153,7 +153,7 @@ class CsvImporter final : public RecordingReader {
     if (!feed.has_tick() || row.t_s > feed.t_s() || is_repeated) {
       ++tick_;
       info_.start_wall_ns = rows_.start_wall_ns();
-      if (const Status status = feed.start_tick(row.t_s, info_); !status) {
+      if (Status status = feed.start_tick(row.t_s, info_); !status) {
         return status;
       }
     }

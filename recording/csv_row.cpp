@@ -196,7 +196,7 @@ const char* CsvRowParser::parse_sizes(CsvRow& row) {
     if (bytes > kMaxBytes) {
       return "a memory field is impossibly large";
     }
-    row.sizes[i] = static_cast<std::uint64_t>(bytes + 0.5);
+    row.sizes[i] = static_cast<std::uint64_t>(std::llround(bytes));
   }
   return nullptr;
 }

@@ -56,7 +56,7 @@ void clear(Tick& tick) {
 }  // namespace
 
 Status ImportFeed::start_tick(double t_s, const RunInfo& info) {
-  const Status status = has_tick_ ? deliver() : sink_.begin(info);
+  Status status = has_tick_ ? deliver() : sink_.begin(info);
   has_tick_ = true;
   tick_.t_s = t_s;
   return status;
@@ -115,7 +115,7 @@ Status ImportFeed::finish(const std::string& name) {
     return Error{Errc::kMalformed, fmt::format("{} holds no samples", name)};
   }
   const double end_s = tick_.t_s;
-  if (const Status status = deliver(); !status) {
+  if (Status status = deliver(); !status) {
     return status;
   }
   return sink_.end(end_s);

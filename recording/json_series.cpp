@@ -94,7 +94,7 @@ class JsonSeriesReader final : public RecordingReader {
           continue;
         }
         last_x = x;
-        points.push_back({x, s, static_cast<std::uint64_t>(bytes + 0.5)});
+        points.push_back({x, s, static_cast<std::uint64_t>(std::llround(bytes))});
       }
     }
     return points;
@@ -107,7 +107,7 @@ class JsonSeriesReader final : public RecordingReader {
       const bool is_repeated = tick > 0 && last_tick[point.series] == tick;
       if (!feed.has_tick() || point.x > feed.t_s() || is_repeated) {
         ++tick;
-        if (const Status status = feed.start_tick(point.x, info_); !status) {
+        if (Status status = feed.start_tick(point.x, info_); !status) {
           return status;
         }
         mark(point.x, feed);

@@ -39,10 +39,8 @@ Format format_of(std::string_view head) {
   if (head.starts_with(kSqliteStart)) {
     return Format::kSqlite;
   }
-  for (const std::string_view magic : {"\x1F\x8B", "BZh",
-                                       "\xFD"
-                                       "7zXZ",
-                                       "\x28\xB5\x2F\xFD", "PK\x03\x04"}) {
+  for (const std::string_view magic :
+       {"\x1F\x8B", "BZh", "\xFD\x37zXZ", "\x28\xB5\x2F\xFD", "PK\x03\x04"}) {
     if (head.starts_with(magic)) {
       return Format::kCompressed;
     }
@@ -153,7 +151,7 @@ Result<std::unique_ptr<RecordingReader>> open_text(Format format, TextInput inpu
 
 Result<std::unique_ptr<RecordingReader>> open_recording(const std::string& path) {
   if (path == "-") {
-    TextInput input(Fd(::dup(STDIN_FILENO)), "standard input");
+    TextInput input(Fd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)), "standard input");
     const Format format = format_of(input.peek());
     return format == Format::kSqlite ? open_run_stream(std::move(input))
                                      : open_text(format, std::move(input), {});

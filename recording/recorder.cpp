@@ -30,7 +30,7 @@ Recorder::Recorder(std::unique_ptr<RunWriter> writer, RecorderOptions options)
 Recorder::~Recorder() { finish(std::nullopt); }
 
 Status Recorder::begin(const RunInfo& info) {
-  if (const Status status = writer_->begin(info); !status) {
+  if (Status status = writer_->begin(info); !status) {
     return status;
   }
   thread_ = start_quiet_thread([this] { run(); });
@@ -169,7 +169,7 @@ Status Recorder::write(const Item& item) {
 
 Status Recorder::write_ended(const std::vector<ProcessRecord>& ended) {
   for (const ProcessRecord& process : ended) {
-    if (const Status status = writer_->process_ended(process); !status) {
+    if (Status status = writer_->process_ended(process); !status) {
       return status;
     }
   }

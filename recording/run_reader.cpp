@@ -79,7 +79,7 @@ Status check_file(const std::string& path, const std::string& name) {
     return named(name, n.error());
   }
   const std::string_view head(buffer.data(), *n);
-  if (const Status kind = describe_kind(classify_header(head), name); !kind) {
+  if (Status kind = describe_kind(classify_header(head), name); !kind) {
     return kind;
   }
   struct stat info {};
@@ -222,10 +222,10 @@ class Delivery {
       if (!*more) {
         return ends_before(std::numeric_limits<double>::infinity());
       }
-      if (const Status status = ends_before(tick.t_s); !status) {
+      if (Status status = ends_before(tick.t_s); !status) {
         return status;
       }
-      if (const Status status = sink_.add(tick); !status) {
+      if (Status status = sink_.add(tick); !status) {
         return status;
       }
       ++summary_.ticks;
@@ -246,7 +246,7 @@ class Delivery {
       if (!process->has_value()) {
         return ok();
       }
-      if (const Status status = sink_.process_ended(**process); !status) {
+      if (Status status = sink_.process_ended(**process); !status) {
         return status;
       }
     }

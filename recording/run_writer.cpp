@@ -65,16 +65,16 @@ Status RunWriter::begin(const RunInfo& info) {
     return *failure_;
   }
   TIDEMARK_CHECK(pending_.has_value(), "begin() is called once");
-  const Status status = publish(info);
+  Status status = publish(info);
   return status ? status : fail(status.error());
 }
 
 Status RunWriter::publish(const RunInfo& info) {
-  if (const Status status = insert_run(*database_, info); !status) {
+  if (Status status = insert_run(*database_, info); !status) {
     return status;
   }
   database_.reset();  // SQLite must not have the file open while it moves
-  if (const Status status = pending_->publish(); !status) {
+  if (Status status = pending_->publish(); !status) {
     return status;
   }
   pending_.reset();
@@ -98,7 +98,7 @@ Status RunWriter::open_published() {
                              "local disk",
                              path_)};
   }
-  if (const Status status = database_->execute("PRAGMA synchronous=NORMAL"); !status) {
+  if (Status status = database_->execute("PRAGMA synchronous=NORMAL"); !status) {
     return status;
   }
   // The first look at the log takes the lock that tells others that the file is in use.
@@ -125,7 +125,7 @@ Status RunWriter::add(const Tick& tick) {
   if (const Status there = check_still_there(); !there) {
     return fail(there.error());
   }
-  const Status status = in_transaction([&] { return ticks_->write(tick); });
+  Status status = in_transaction([&] { return ticks_->write(tick); });
   if (!status) {
     return fail(status.error());
   }
@@ -190,12 +190,12 @@ Status RunWriter::in_transaction(Work work) {
 
 Status RunWriter::write_pending_facts() {
   if (write_late_s_) {
-    if (const Status status = ticks_->write_lateness(*write_late_s_); !status) {
+    if (Status status = ticks_->write_lateness(*write_late_s_); !status) {
       return status;
     }
   }
   for (const ProcessRecord& process : ended_) {
-    if (const Status status = ticks_->write_end(process); !status) {
+    if (Status status = ticks_->write_end(process); !status) {
       return status;
     }
   }

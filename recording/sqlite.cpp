@@ -175,13 +175,13 @@ std::string_view Statement::bytes(int column) const {
 
 void Database::Close::operator()(sqlite3* db) const { sqlite3_close_v2(db); }
 
-Result<Database> Database::open(const std::string& path, Mode mode, std::string shown_as) {
+Result<Database> Database::open(const std::string& path, Mode mode, const std::string& shown_as) {
   const int access = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   sqlite3* raw = nullptr;
   forget_errno();
   const int code = sqlite3_open_v2(plain_path(path).c_str(), &raw, access | SQLITE_OPEN_NOMUTEX,
                                    /*zVfs=*/nullptr);
-  Database database(raw, shown_as.empty() ? path : std::move(shown_as));
+  Database database(raw, shown_as.empty() ? path : shown_as);
   if (raw == nullptr) {
     return Error{Errc::kIo, fmt::format("{}: out of memory", database.path()), ENOMEM};
   }

@@ -64,7 +64,8 @@ class Database {
     kReadWrite,  // the file exists already
   };
   // `shown_as` is the name that errors give it, when that is not `path`.
-  static Result<Database> open(const std::string& path, Mode mode, std::string shown_as = {});
+  static Result<Database> open(const std::string& path, Mode mode,
+                               const std::string& shown_as = {});
 
   Result<Statement> prepare(std::string_view sql);
   // One or more statements whose rows do not matter.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/text_fields.h"
 
+#include <cmath>
+
 #include "common/text.h"
 
 namespace tidemark::recording {
@@ -12,7 +14,7 @@ std::optional<std::uint64_t> bytes_of_mib(std::string_view text) {
   if (!value || !(*value >= 0.0) || !(*value <= kMaxMib)) {
     return std::nullopt;
   }
-  return static_cast<std::uint64_t>(*value * kMib + 0.5);
+  return static_cast<std::uint64_t>(std::llround(*value * kMib));
 }
 
 }  // namespace tidemark::recording

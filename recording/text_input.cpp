@@ -120,7 +120,7 @@ Status TextInput::drain(std::uint64_t limit_bytes, Take take) {
     if (total > limit_bytes) {
       return Error{Errc::kMalformed, fmt::format("{} is larger than {} bytes", name_, limit_bytes)};
     }
-    if (const Status status = take({buffer_.data() + begin_, end_ - begin_}); !status) {
+    if (Status status = take({buffer_.data() + begin_, end_ - begin_}); !status) {
       return status;
     }
     begin_ = end_;
@@ -149,7 +149,7 @@ Status TextInput::spool_to(const std::string& path, std::uint64_t limit_bytes) {
     return file.error();
   }
   return drain(limit_bytes, [&](std::string_view piece) -> Status {
-    const Status status = write_all(file->get(), piece);
+    Status status = write_all(file->get(), piece);
     return status ? status : named(path, status.error());
   });
 }

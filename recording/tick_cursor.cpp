@@ -198,10 +198,10 @@ void TickCursor::note_unknown(std::string_view name) {
 template <typename Load>
 Status TickCursor::take_rows(TableCursor& table, std::int64_t tick, Load load) {
   while (!table.at_end() && table.tick() <= tick) {
-    if (const Status status = load(table.row()); !status) {
+    if (Status status = load(table.row()); !status) {
       return status;
     }
-    if (const Status status = table.advance(); !status) {
+    if (Status status = table.advance(); !status) {
       return status;
     }
   }
@@ -247,7 +247,7 @@ Status TickCursor::take_samples(std::int64_t tick, std::vector<ProcessSample>& s
 }
 
 Status TickCursor::take_groups(std::int64_t tick, Tick& into) {
-  const Status status = take_rows(tables_.group_samples, tick, [&](const Statement& row) -> Status {
+  Status status = take_rows(tables_.group_samples, tick, [&](const Statement& row) -> Status {
     const std::string_view who = row.bytes(2);
     if (who == "tree") {
       return load(tables_.group_samples, 3, into.tree);
@@ -275,7 +275,7 @@ Status TickCursor::take_system(std::int64_t tick, std::optional<SystemSample>& s
 }
 
 Status TickCursor::take_gpus(std::int64_t tick, std::vector<GpuSample>& gpus) {
-  const Status status = take_rows(tables_.gpu_samples, tick, [&](const Statement& row) {
+  Status status = take_rows(tables_.gpu_samples, tick, [&](const Statement& row) {
     GpuSample& gpu = gpus.emplace_back();
     const auto name = gpu_names_.find(row.integer(2));
     gpu.name = name == gpu_names_.end() ? std::string() : name->second;

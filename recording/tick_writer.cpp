@@ -46,7 +46,7 @@ Status insert(Statement& statement, const Record& record, Keys... keys) {
 template <typename Records, typename Write>
 Status for_each(const Records& records, Write write) {
   for (const auto& record : records) {
-    if (const Status status = write(record); !status) {
+    if (Status status = write(record); !status) {
       return status;
     }
   }
@@ -162,12 +162,12 @@ Status TickWriter::write_gpu(const GpuSample& gpu) {
     RowBinder bind(statements_.gpu);
     bind(gpu.index);
     bind(gpu.name);
-    if (const Status status = statements_.gpu.run(); !status) {
+    if (Status status = statements_.gpu.run(); !status) {
       return status;
     }
     gpu_names_[gpu.index] = gpu.name;
   }
-  if (const Status status = insert(statements_.gpu_sample, gpu, tick_); !status) {
+  if (Status status = insert(statements_.gpu_sample, gpu, tick_); !status) {
     return status;
   }
   return for_each(gpu.processes, [&](const auto& use) {

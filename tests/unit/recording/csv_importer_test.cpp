@@ -105,8 +105,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(UnitCase{"rss_bytes", 3}, UnitCase{"rss_kb", 3072}, UnitCase{"rss_kib", 3072},
                     UnitCase{"rss_mb", 3 * kMib}, UnitCase{"rss_mib", 3 * kMib},
                     UnitCase{"RSS (MB)", 3 * kMib}, UnitCase{"Memory [MiB]", 3 * kMib},
-                    UnitCase{"mem_mb", 3 * kMib}, UnitCase{"memory_gb", 3 * 1024 * kMib},
-                    UnitCase{"rss_gb", 3 * 1024 * kMib}, UnitCase{"mem_real", 3 * kMib},
+                    UnitCase{"mem_mb", 3 * kMib}, UnitCase{"memory_gb", 3072 * kMib},
+                    UnitCase{"rss_gb", 3072 * kMib}, UnitCase{"mem_real", 3 * kMib},
                     UnitCase{"\"rss_kb\"", 3072}));
 
 TEST(CsvImporter, TakesAnUnnamedUnitFromTheFirstValueAndSaysSo) {

@@ -226,7 +226,7 @@ TEST(OpenRecording, TakesASelectorForJsonOnly) {
 // Replaces the standard input by a pipe for the life of one of these.
 class StandardInput {
  public:
-  explicit StandardInput(std::string content) : saved_(::dup(STDIN_FILENO)) {
+  explicit StandardInput(std::string content) : saved_(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     const Fd read_end(ends[0]);

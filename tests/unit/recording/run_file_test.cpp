@@ -2,10 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -13,6 +11,7 @@
 #include "common/io.h"
 #include "recording/run_reader.h"
 #include "recording/run_writer.h"
+#include "tests/support/child_process.h"
 #include "tests/support/memory_sink.h"
 #include "tests/support/record_text.h"
 #include "tests/support/sample_run.h"
@@ -275,27 +274,19 @@ TEST(RunWriter, NeverReplacesWhatIsNotARegularFile) {
 
 TEST(RunWriter, NeverReplacesAFileThatAnotherProcessRecordsTo) {
   const TempTree dir;
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const auto recorder = make_writer(dir.path("run"));
-    const bool began = recorder->begin(full_run_info()).has_value();
-    [[maybe_unused]] const auto n = ::write(ready[1], began ? "y" : "n", 1);
-    ::pause();
-  }
-  char answer = 0;
-  ASSERT_EQ(::read(ready[0], &answer, 1), 1);
-  ASSERT_EQ(answer, 'y');
+  tests::ChildProcess other([&](const tests::ChildProcess::Link& link) {
+    auto recorder = RunWriter::create(dir.path("run"));
+    if (recorder && (*recorder)->begin(full_run_info())) {
+      link.signal_ready();
+    }
+    link.wait_for_order();
+  });
+  ASSERT_TRUE(other.wait_ready());
 
   const auto writer = RunWriter::create(dir.path("run"), {.replace = true});
 
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  ::close(ready[0]);
-  ::close(ready[1]);
   ASSERT_FALSE(writer);
-  EXPECT_THAT(writer.error().what, HasSubstr("in use by process " + std::to_string(child)));
+  EXPECT_THAT(writer.error().what, HasSubstr("in use by process " + std::to_string(other.pid())));
 }
 
 TEST(RunWriter, NamesThePathWhenTheFolderIsMissing) {
