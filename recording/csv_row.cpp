@@ -56,6 +56,10 @@ Parsed parse(std::string_view text, char separator, double& value) {
 
 // Whole numbers, also as "12.0": pandas writes a column of integers with gaps that way.
 Parsed parse_integer(std::string_view text, char separator, std::optional<std::int64_t>& result) {
+  if (const auto plain = parse_number<std::int64_t>(text)) {
+    result = plain;
+    return Parsed::kNumber;
+  }
   double value = 0.0;
   const Parsed parsed = parse(text, separator, value);
   if (parsed != Parsed::kNumber) {
@@ -152,10 +156,11 @@ const char* CsvRowParser::parse_integers(CsvRow& row) const {
       {CsvField::kProcesses, row.processes, 0, INT32_MAX},
   };
   for (const auto& [field, result, min, max] : integers) {
-    if (!header_[field]) {
+    const auto& column = header_[field];
+    if (!column) {
       continue;
     }
-    const Parsed parsed = parse_integer(text(field), header_.separator, result);
+    const Parsed parsed = parse_integer(fields_[column->index], header_.separator, result);
     if (parsed == Parsed::kBad || (result && (*result < min || *result > max))) {
       return "a field that should be a whole number is not, or is out of range";
     }

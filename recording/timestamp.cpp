@@ -137,7 +137,6 @@ double TimeAxis::to_seconds(double value) const {
 }
 
 std::optional<double> TimeAxis::seconds(std::string_view text) {
-  text = trim(text);
   if (kind_ != Kind::kIso) {
     if (const auto value = number(text)) {
       if (kind_ == Kind::kUndecided) {
