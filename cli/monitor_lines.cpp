@@ -81,11 +81,16 @@ std::string rate_text(const monitor::Course& course) {
   return text;
 }
 
-std::string course_text(const monitor::Course& course) {
-  return fmt::format("{} -> {}, peak {} at {}, growth {}{}", format_bytes(course.first_bytes),
-                     format_bytes(course.last_bytes), format_bytes(course.peak_bytes),
-                     format_clock(course.peak_s), format_bytes_delta(course.growth_bytes()),
-                     rate_text(course));
+std::string course_text(const monitor::Course& course, bool with_rate = true) {
+  const std::string peak =
+      fmt::format("peak {} at {}", format_bytes(course.peak_bytes), format_clock(course.peak_s));
+  if (course.ended) {
+    return fmt::format("{} -> gone since {}, {}", format_bytes(course.first_bytes),
+                       format_clock(course.last_s), peak);
+  }
+  return fmt::format("{} -> {}, {}, growth {}{}", format_bytes(course.first_bytes),
+                     format_bytes(course.last_bytes), peak,
+                     format_bytes_delta(course.growth_bytes()), with_rate ? rate_text(course) : "");
 }
 
 }  // namespace
@@ -106,9 +111,12 @@ std::string TickLines::line(const Tick& tick, const ProcessKey& trainer) {
                      format_bytes_delta(difference(bytes, previous_bytes_)));
   out += fmt::format("  rss {}", format_bytes(tick.tree.rss_bytes));
   const ProcessSample* sample = find_sample(tick, trainer);
+  const bool has_trainer =
+      std::any_of(tick.roles.begin(), tick.roles.end(),
+                  [](const RoleSample& role) { return role.role == Role::kTrainer; });
   if (sample != nullptr) {
-    out +=
-        fmt::format("  trainer[{}] {}", trainer.pid, bytes_or_unknown(sample->footprint_bytes()));
+    out += fmt::format("  {}[{}] {}", has_trainer ? "trainer" : "rank", trainer.pid,
+                       bytes_or_unknown(sample->footprint_bytes()));
   }
   for (const RoleSample& role : tick.roles) {
     const bool is_the_trainer = role.role == Role::kTrainer && role.sum.processes == 1;
@@ -170,11 +178,11 @@ std::string summary_text(const monitor::RunSummary& summary) {
     if (role.memory.seen) {
       out += fmt::format("  {:<22} {}\n",
                          fmt::format("{} x{}", role_name(role.role), role.most_processes),
-                         course_text(role.memory));
+                         course_text(role.memory, role.steady));
     }
   }
   if (summary.oom_kills() > 0) {
-    out += fmt::format("  the kernel killed {} times for want of memory\n", summary.oom_kills());
+    out += fmt::format("  the kernel's OOM killer ended {} processes\n", summary.oom_kills());
   }
   for (const LossRecord& loss : summary.losses()) {
     out += fmt::format("  not seen: {} x{}\n", escape_text(loss.what), loss.count);

@@ -140,6 +140,7 @@ struct EventRecord {
   EventKind kind = EventKind::kSpawn;
   ProcessKey key;  // pid 0: of the run as a whole
   std::string detail;
+  std::uint64_t count = 1;  // how many of these in one: kOomKill
 };
 
 // Something that we did not see, or saw and could not keep.

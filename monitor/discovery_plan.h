@@ -16,13 +16,15 @@ enum class Look {
 };
 
 // Decides between them. A process table costs a scan of /proc, so it is read at most every 2 s and
-// for at most 1 % of the time; the kernel's last pid (/proc/loadavg) says when there is nothing to
-// look for. Pure.
+// for at most 1 % of the time; asking for children costs a file per thread, so it is done for at
+// most 1 % of the time, but every 2 s in any case. The kernel's last pid (/proc/loadavg) says when
+// there is nothing to look for. Pure.
 class DiscoveryPlan {
  public:
   // `last_pid` is nullopt when it cannot be read: then there may always be something new.
   Look next(std::int64_t now_ns, std::optional<std::uint64_t> last_pid);
   void table_read(std::int64_t now_ns, std::int64_t cost_ns);
+  void children_read(std::int64_t now_ns, std::int64_t cost_ns);
   // The kernel lists no children (CONFIG_PROC_CHILDREN is off): tables only.
   void children_unsupported() { children_supported_ = false; }
 
@@ -31,7 +33,9 @@ class DiscoveryPlan {
  private:
   bool children_supported_ = true;
   std::int64_t next_table_ns_ = 0;
+  std::int64_t next_children_ns_ = 0;
   bool table_is_due_ = true;  // pids were handed out since the last table
+  bool children_are_due_ = true;
   std::optional<std::uint64_t> last_pid_;
 };
 

@@ -11,6 +11,9 @@ constexpr double kStretchesPerWindow = 256.0;
 GrowthWarning::GrowthWarning(Rate rate) : rate_(rate) {}
 
 std::optional<GrowthWarning::Warning> GrowthWarning::add(double at, std::uint64_t bytes) {
+  if (!lows_.empty() && at < lows_.back().from) {
+    lows_.clear();  // time went backwards: another clock, another window
+  }
   while (!lows_.empty() && lows_.front().at < at - rate_.per) {
     lows_.pop_front();
   }

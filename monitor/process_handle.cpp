@@ -15,6 +15,7 @@
 
 #include "common/io.h"
 #include "monitor/children.h"
+#include "monitor/directory_stream.h"
 #include "monitor/kernel_text.h"
 #include "monitor/proc_stat.h"
 
@@ -150,6 +151,25 @@ Result<Fd> ProcessHandle::open_in(const Directory& directory, const std::string&
   return fd;
 }
 
+// The main thread has ended, others live on: the memory is theirs, and only their files tell.
+StatusFields ProcessHandle::status_of_another_thread(const StatusFields& leader) const {
+  auto dir = directory();
+  auto tasks = dir ? DirectoryStream::open_at(dir->fd, "task") : dir.error();
+  if (!tasks) {
+    return leader;
+  }
+  while (const dirent* entry = tasks->next()) {
+    const auto text = read_file_at(tasks->fd(), std::string(entry->d_name) + "/status");
+    const auto fields = text ? parse_status(*text) : text.error();
+    if (fields && fields->rss_bytes) {
+      StatusFields living = *fields;
+      living.comm = leader.comm;
+      return living;
+    }
+  }
+  return leader;
+}
+
 Result<StatusFields> ProcessHandle::status() const {
   int fd = status_.get();
   Fd own;
@@ -172,7 +192,8 @@ Result<StatusFields> ProcessHandle::status() const {
   }
   auto fields = parse_status({buffer.data(), *size});
   if (*size < buffer.size() && fields) {
-    return fields;
+    const bool leader_has_ended = fields->state == 'Z' && fields->threads.value_or(0) > 1;
+    return leader_has_ended ? status_of_another_thread(*fields) : fields;
   }
   if (*size == buffer.size()) {  // a process in thousands of groups
     auto whole = read_start("status", kEnvironmentLimitBytes);

@@ -62,6 +62,7 @@ class ProcessHandle {
 
   ProcessHandle(ProcessKey key, std::string path, Fd directory, Fd status);
   Result<Directory> directory() const;
+  StatusFields status_of_another_thread(const StatusFields& leader) const;
   Result<Fd> open_in(const Directory& directory, const std::string& name) const;
   Result<PssFields> pss_from_rollup(const Directory& directory) const;
   Result<PssFields> pss_from_smaps(const Directory& directory) const;

@@ -24,6 +24,9 @@ bool PssBudget::may_read(std::int64_t now_ns) {
     credit_ns_ = std::min(kMaxCreditNs, credit_ns_ + static_cast<std::int64_t>(earned));
   }
   last_ns_ = now_ns;
+  if (first_pass_ && credit_ns_ <= -kFirstPassNs) {
+    first_pass_done();
+  }
   return first_pass_ || credit_ns_ > 0;
 }
 

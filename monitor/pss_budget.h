@@ -14,7 +14,8 @@ enum class PssMode {
 // How much time may go into reading smaps_rollup, which holds the target's mmap lock for about
 // 13 ms per GiB. Readings are paid afterwards, as nobody knows their price before: a reading is
 // allowed while the credit is positive, and an expensive one is worked off before the next. The
-// first pass over the tree is free, up to a debt of kStartDebtNs.
+// first pass over the tree runs ahead of its credit, for kFirstPassNs at the most; of that a debt
+// of kStartDebtNs has to be worked off.
 class PssBudget {
  public:
   PssBudget(PssMode mode, double share_of_wall_time);
@@ -28,6 +29,7 @@ class PssBudget {
   bool too_large(std::uint64_t rss_bytes) const;
   PssMode mode() const { return mode_; }
 
+  static constexpr std::int64_t kFirstPassNs = 250'000'000;
   static constexpr std::int64_t kStartDebtNs = 100'000'000;
 
  private:

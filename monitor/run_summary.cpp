@@ -55,7 +55,7 @@ void RunSummary::add(const Tick& tick) {
   for (const EventRecord& event : tick.events) {
     births_ += event.kind == EventKind::kSpawn && ticks_ > 1 ? 1 : 0;  // not those found at first
     deaths_ += event.kind == EventKind::kExit ? 1 : 0;
-    oom_kills_ += event.kind == EventKind::kOomKill ? 1 : 0;
+    oom_kills_ += event.kind == EventKind::kOomKill ? event.count : 0;
   }
   for (const LossRecord& loss : tick.losses) {
     const auto same = [&](const LossRecord& known) { return known.what == loss.what; };
@@ -68,17 +68,27 @@ void RunSummary::add(const Tick& tick) {
   if (tick.tree.processes == 0) {
     return;  // everybody has left: that is the end, not a fall to zero
   }
+  const std::optional<std::int64_t> step =
+      tick.step ? std::optional(steps_.add(*tick.step)) : std::nullopt;
   if (tick.tree.footprint_bytes) {
-    footprint_.add(tick.t_s, *tick.tree.footprint_bytes, tick.step);
+    footprint_.add(tick.t_s, *tick.tree.footprint_bytes, step);
   }
-  rss_.add(tick.t_s, tick.tree.rss_bytes, tick.step);
+  rss_.add(tick.t_s, tick.tree.rss_bytes, step);
+  for (RoleCourse& course : roles_) {
+    course.memory.ended = course.memory.seen;
+  }
   for (const RoleSample& sample : tick.roles) {
     RoleCourse& course = roles_[static_cast<std::size_t>(sample.role)];
     course.role = sample.role;
+    course.memory.ended = false;
+    if (!course.memory.seen && sample.sum.footprint_held) {
+      continue;  // newborns count nothing until their first reading: that is no start
+    }
+    course.steady =
+        course.steady && (!course.memory.seen || course.most_processes == sample.sum.processes);
     course.most_processes = std::max(course.most_processes, sample.sum.processes);
     // An imported run may have nothing but RSS.
-    course.memory.add(tick.t_s, sample.sum.footprint_bytes.value_or(sample.sum.rss_bytes),
-                      tick.step);
+    course.memory.add(tick.t_s, sample.sum.footprint_bytes.value_or(sample.sum.rss_bytes), step);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/records.h"
+#include "monitor/step_count.h"
 
 namespace tidemark::monitor {
 
@@ -18,12 +19,14 @@ struct Course {
   std::uint64_t first_bytes = 0;
   std::uint64_t last_bytes = 0;
   std::uint64_t peak_bytes = 0;
-  // Growth between the first and the last marked step, for the rate per step.
+  // Growth between the first and the last marked step, for the rate per step. Counted through
+  // restarts of the job's own numbering.
   std::optional<std::int64_t> first_step;
   std::optional<std::int64_t> last_step;
   std::uint64_t first_step_bytes = 0;
   std::uint64_t last_step_bytes = 0;
   bool seen = false;
+  bool ended = false;  // a role that has no process any more
 
   void add(double t_s, std::uint64_t bytes, std::optional<std::int64_t> step);
   std::int64_t growth_bytes() const;
@@ -39,7 +42,8 @@ class RunSummary {
   struct RoleCourse {
     Role role = Role::kOther;
     std::uint32_t most_processes = 0;
-    Course memory;  // footprint, or rss where the run has no footprint
+    bool steady = true;  // the number of its processes did not change: a rate means something
+    Course memory;       // footprint, or rss where the run has no footprint
   };
 
   std::uint64_t ticks() const { return ticks_; }
@@ -64,6 +68,7 @@ class RunSummary {
   std::uint64_t births_ = 0;
   std::uint64_t deaths_ = 0;
   std::uint64_t oom_kills_ = 0;
+  StepCount steps_;
   std::vector<LossRecord> losses_;
 };
 

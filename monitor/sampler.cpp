@@ -25,6 +25,7 @@ constexpr std::int64_t kImageEveryNs = 5 * kNsPerSecond;
 constexpr std::int64_t kRolesEveryNs = 5 * kNsPerSecond;
 // A share that nothing calls into question is read again when it is this old.
 constexpr std::int64_t kShareAgeNs = 5 * kNsPerSecond;
+constexpr std::int64_t kRetryShareNs = 60 * kNsPerSecond;
 
 // The pid that the kernel handed out last, or nullopt. When it stands still, nobody was born.
 std::optional<std::uint64_t> last_pid(const std::string& proc_root) {
@@ -109,6 +110,7 @@ void Sampler::discover(Tick& tick) {
       break;
     case Look::kChildren:
       ask_for_children(tick);
+      plan_.children_read(now, clock_.monotonic_ns() - now);
       break;
     case Look::kTable:
       read_table(tick);
@@ -242,6 +244,10 @@ void Sampler::read_status(Tick& tick) {
       check_image(watched, tick);
     }
     const bool has_memory = watched.status.rss_bytes.has_value();
+    if (has_memory && !watched.status.rss_anon_bytes && !watched.split_unknown) {
+      watched.split_unknown = true;
+      add_loss(tick, "split_unknown");
+    }
     if (watched.has_memory && !has_memory) {
       ledger_.remove(key);  // a zombie holds nothing; what it shared is its family's
       watched.pss.reset();
@@ -316,6 +322,7 @@ void Sampler::read_shares(Tick& tick) {
     ledger_.commit();  // nobody waits for a reading
     return;
   }
+  offer_again();
   bool whole_pass = true;
   std::vector<ProcessKey> read;
   for (const ProcessKey& key : ledger_.reading_order()) {
@@ -346,8 +353,10 @@ void Sampler::discard_if_disturbed(const std::vector<ProcessKey>& read, Tick& ti
   if (read.empty()) {
     return;
   }
-  if (plan_.next(clock_.monotonic_ns(), last_pid(options_.proc_root)) != Look::kNothing) {
+  const std::int64_t now = clock_.monotonic_ns();
+  if (plan_.next(now, last_pid(options_.proc_root)) != Look::kNothing) {
     ask_for_children(tick);
+    plan_.children_read(now, clock_.monotonic_ns() - now);
   }
   for (const ProcessKey& key : read) {
     const auto status = watched_.at(key).handle.status();
@@ -360,11 +369,23 @@ void Sampler::discard_if_disturbed(const std::vector<ProcessKey>& read, Tick& ti
   }
 }
 
+// What could not be read a while ago may be readable now: it has shrunk, or descriptors are free.
+void Sampler::offer_again() {
+  const std::int64_t now = clock_.monotonic_ns();
+  for (auto& [key, watched] : watched_) {
+    if (watched.retry_share_ns && now >= *watched.retry_share_ns) {
+      watched.retry_share_ns.reset();
+      ledger_.try_again(key);
+    }
+  }
+}
+
 bool Sampler::read_share(WatchedProcess& watched, Tick& tick) {
   const ProcessKey& key = watched.record.key;
   if (budget_.too_large(watched.status.rss_bytes.value_or(0))) {
     add_loss(tick, "pss_too_large");
     ledger_.give_up_share(key);
+    watched.retry_share_ns = clock_.monotonic_ns() + kRetryShareNs;
     return false;
   }
   const std::int64_t before = clock_.monotonic_ns();
@@ -372,9 +393,12 @@ bool Sampler::read_share(WatchedProcess& watched, Tick& tick) {
   const std::int64_t after = clock_.monotonic_ns();
   budget_.charge(after - before);
   if (!pss) {
-    if (pss.error().code != Errc::kGone && !watched.pss_refused) {
+    if (pss.error().code == Errc::kPermission) {
       watched.pss_refused = true;
       add_loss(tick, "pss_denied");
+    } else if (pss.error().code != Errc::kGone) {
+      add_loss(tick, "pss_unreadable");
+      watched.retry_share_ns = after + kRetryShareNs;
     }
     ledger_.give_up_share(key);
     return false;
@@ -473,7 +497,7 @@ const ProcessRecord* Sampler::trainer() const {
       }
     }
   }
-  return order_.empty() ? nullptr : &watched_.at(order_.front()).record;
+  return nullptr;
 }
 
 std::vector<ProcessKey> Sampler::members() const { return order_; }

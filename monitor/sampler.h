@@ -44,7 +44,7 @@ class Sampler {
   // Nobody is left to watch; zombies that wait for their parents do not count.
   bool finished() const;
   const ProcessRecord* find(const ProcessKey& key) const;
-  // The process to name in one-line output: the trainer, or else the first rank, or the root.
+  // The process to name in one-line output: the trainer, or else the first rank; nullptr: neither.
   const ProcessRecord* trainer() const;
   std::vector<ProcessKey> members() const;
 
@@ -61,6 +61,7 @@ class Sampler {
   void check_image(WatchedProcess& watched, Tick& tick);
   void assign_roles();
   void read_shares(Tick& tick);
+  void offer_again();
   bool read_share(WatchedProcess& watched, Tick& tick);
   void discard_if_disturbed(const std::vector<ProcessKey>& read, Tick& tick);
   void describe_newcomers(Tick& tick);

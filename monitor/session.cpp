@@ -17,6 +17,12 @@ constexpr std::int64_t kGapIntervals = 3;
 // Batch systems change limits under a running job; looking costs a quarter of a millisecond.
 constexpr double kLimitEveryS = 30.0;
 
+void add_loss(Tick& tick, const char* what, std::uint64_t count) {
+  if (count > 0) {
+    tick.losses.push_back({tick.t_s, what, count});
+  }
+}
+
 pid_t limits_of(const TreeRoots& roots) {
   return roots.keys.empty() ? ::getpid() : roots.keys.front().pid;
 }
@@ -56,10 +62,37 @@ Result<std::unique_ptr<Session>> Session::start(SessionOptions options, ProcessS
   if (!sampler) {
     return sampler.error();
   }
-  // No GPU that we can ask is a fact about the machine, not a failure.
+  // No GPU is a fact about the machine; a driver that does not answer is worth a note.
   auto gpu = open_gpu_source();
-  return std::unique_ptr<Session>(new Session(std::move(options), clock, *std::move(sampler),
-                                              gpu ? *std::move(gpu) : nullptr, pid));
+  std::unique_ptr<Session> session(new Session(std::move(options), clock, *std::move(sampler),
+                                               gpu ? *std::move(gpu) : nullptr, pid));
+  if (!gpu && gpu.error().code != Errc::kUnsupported) {
+    session->notes_.push_back("GPU memory is unknown: " + gpu.error().what);
+  }
+  session->look_for_the_first_time();
+  return session;
+}
+
+// The limit of the process that will meet it: a wrapper may have set one for its child.
+void Session::refresh_limit() {
+  const ProcessRecord* trainer = sampler_->trainer();
+  const auto& roots = options_.sampler.roots.keys;
+  system_.refresh_limit(trainer != nullptr ? trainer->key.pid
+                                           : (roots.empty() ? ::getpid() : roots.front().pid));
+  if (options_.warn && !options_.warn_growth && limit().bytes) {
+    const Rate rate = default_growth_rate(*limit().bytes);
+    if (!warning_ || warning_->rate().bytes != rate.bytes) {
+      warning_.emplace(rate);
+    }
+  }
+}
+
+// Ranks mark the same steps a moment apart: one of them counts, until it has gone.
+bool Session::comes_from_the_step_source(const ProcessKey& key) {
+  if (!step_source_ || (step_source_->pid != 0 && sampler_->find(*step_source_) == nullptr)) {
+    step_source_ = key;
+  }
+  return *step_source_ == key;
 }
 
 Session::~Session() {
@@ -67,9 +100,21 @@ Session::~Session() {
   markers_.finish(clock_.monotonic_ns(), too_late);
 }
 
+// Before anything is told of the run: only the sample says who the trainer is.
+void Session::look_for_the_first_time() {
+  first_ = sampler_->sample(to_seconds(clock_.monotonic_ns() - options_.start_ns));
+  refresh_limit();
+  next_limit_s_ = first_->t_s + kLimitEveryS;
+  physical_bytes_ = system_.sample().total_bytes;
+  if (!limit().note.empty()) {
+    notes_.push_back(limit().note);
+  }
+}
+
 Tick Session::look(std::int64_t due_ns, std::vector<MarkerRecord> from_log) {
   const std::int64_t now = clock_.monotonic_ns();
-  Tick tick = sampler_->sample(to_seconds(now - options_.start_ns));
+  Tick tick = first_ ? *std::exchange(first_, std::nullopt)
+                     : sampler_->sample(to_seconds(now - options_.start_ns));
   tick.late_s = to_seconds(std::max<std::int64_t>(0, now - due_ns));
   add_gap(tick);
   add_system(tick);
@@ -91,7 +136,7 @@ void Session::add_gap(Tick& tick) {
 
 void Session::add_system(Tick& tick) {
   if (tick.t_s >= next_limit_s_) {
-    system_.refresh_limit();
+    refresh_limit();
     next_limit_s_ = tick.t_s + kLimitEveryS;
   }
   tick.system = system_.sample();
@@ -101,7 +146,9 @@ void Session::add_system(Tick& tick) {
     tick.events.push_back({tick.t_s,
                            EventKind::kOomKill,
                            {},
-                           fmt::format("the kernel killed {} of them {}", kills.count, where)});
+                           fmt::format("the kernel's OOM killer ended {} {} {}", kills.count,
+                                       kills.count == 1 ? "process" : "processes", where),
+                           kills.count});
   }
 }
 
@@ -118,9 +165,9 @@ void Session::add_gpus(Tick& tick) {
   } else {
     tick.losses.push_back({tick.t_s, "gpu_unreadable", 1});
   }
-  if (const GpuLosses& losses = gpu_->losses(); losses.unmapped_processes > 0) {
-    tick.losses.push_back({tick.t_s, "gpu_processes_unmapped", losses.unmapped_processes});
-  }
+  const GpuLosses& losses = gpu_->losses();
+  add_loss(tick, "gpu_processes_unmapped", losses.unmapped_processes);
+  add_loss(tick, "gpu_queries_failed", losses.failed_queries);
 }
 
 void Session::add_markers(Tick& tick, std::vector<MarkerRecord> from_log) {
@@ -129,15 +176,16 @@ void Session::add_markers(Tick& tick, std::vector<MarkerRecord> from_log) {
   std::stable_sort(tick.markers.begin(), tick.markers.end(),
                    [](const MarkerRecord& a, const MarkerRecord& b) { return a.t_s < b.t_s; });
   for (const MarkerRecord& marker : tick.markers) {
-    if (marker.kind == MarkerKind::kStep) {
+    if (marker.kind == MarkerKind::kStep && comes_from_the_step_source(marker.key)) {
       step_ = marker.value;
     } else if (marker.kind == MarkerKind::kEpoch) {
       epoch_ = marker.value;
     }
   }
-  if (const std::uint64_t lost = markers_.take_lost(); lost > 0) {
-    tick.losses.push_back({tick.t_s, "markers_lost", lost});
-  }
+  add_loss(tick, "markers_lost", markers_.take_lost());
+  const std::uint64_t unreadable = markers_.unreadable_files();
+  add_loss(tick, "marker_files_unreadable", unreadable - std::min(unreadable, unreadable_markers_));
+  unreadable_markers_ = unreadable;
   tick.step = step_;
   tick.epoch = epoch_;
 }
@@ -150,7 +198,7 @@ void Session::add_warning(Tick& tick) {
   if (per_step && !tick.step) {
     return;
   }
-  const double at = per_step ? static_cast<double>(*tick.step) : tick.t_s;
+  const double at = per_step ? static_cast<double>(steps_.add(*tick.step)) : tick.t_s;
   if (const auto warning = warning_->add(at, *tick.tree.footprint_bytes)) {
     const std::string over =
         per_step ? fmt::format("{:.0f} steps", warning->over) : format_duration(warning->over);
@@ -171,6 +219,7 @@ RunInfo Session::describe() const {
   }
   info.format = "tidemark";
   info.start_wall_ns = start_wall_ns_;
+  info.physical_bytes = physical_bytes_;
   info.limit_bytes = limit().bytes;
   info.limit_source = limit().source;
   info.interval_s = to_seconds(options_.interval_ns);

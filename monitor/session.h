@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "common/clock.h"
@@ -16,6 +17,7 @@
 #include "monitor/run_summary.h"
 #include "monitor/sampler.h"
 #include "monitor/shm_watch.h"
+#include "monitor/step_count.h"
 #include "monitor/system_sample.h"
 
 namespace tidemark::monitor {
@@ -49,6 +51,8 @@ class Session {
   std::vector<ProcessRecord> take_ended() { return sampler_->take_ended(); }
   const RunSummary& summary() const { return summary_; }
   const EffectiveLimit& limit() const { return system_.limit(); }
+  // What people should know before the first tick: a limit or a GPU that cannot be seen.
+  const std::vector<std::string>& notes() const { return notes_; }
   const std::optional<ShmReport>& shm_report() const { return shm_.report(); }
   // Host, kernel, limits, interval; the caller adds version and command.
   RunInfo describe() const;
@@ -57,6 +61,9 @@ class Session {
   Session(SessionOptions options, const Clock& clock, std::unique_ptr<Sampler> sampler,
           std::unique_ptr<GpuSource> gpu, pid_t limits_of);
 
+  void look_for_the_first_time();
+  void refresh_limit();
+  bool comes_from_the_step_source(const ProcessKey& key);
   void add_system(Tick& tick);
   void add_gpus(Tick& tick);
   void add_markers(Tick& tick, std::vector<MarkerRecord> from_log);
@@ -75,6 +82,12 @@ class Session {
   RunSummary summary_;
   std::optional<double> last_look_s_;
   double next_limit_s_ = 0.0;
+  std::optional<Tick> first_;  // taken at the start, given out by the first look()
+  std::vector<std::string> notes_;
+  std::optional<std::uint64_t> physical_bytes_;
+  std::uint64_t unreadable_markers_ = 0;
+  StepCount steps_;
+  std::optional<ProcessKey> step_source_;  // pid 0: a log
   std::optional<std::int64_t> step_;
   std::optional<std::int64_t> epoch_;
 };

@@ -45,7 +45,8 @@ void SystemReader::open_cgroup_files() {
                            limit_.cgroup_v2 ? "memory.events" : "memory.oom_control");
 }
 
-void SystemReader::refresh_limit() {
+void SystemReader::refresh_limit(pid_t pid) {
+  pid_ = pid;
   EffectiveLimit now = effective_limit(root_, pid_);
   if (now.process_cgroup_directory.empty() && !limit_.process_cgroup_directory.empty()) {
     return;

@@ -32,9 +32,9 @@ class SystemReader {
   SystemSample sample();
 
   const EffectiveLimit& limit() const { return limit_; }
-  // Looks the limit up again: administrators and batch systems change it, or move the process.
-  // What has been learned stays when the process is gone.
-  void refresh_limit();
+  // Looks the limit of `pid`, a living process, up again: administrators and batch systems change
+  // it, or move the process. What has been learned stays when the process is gone.
+  void refresh_limit(pid_t pid);
 
   // Since the last call; the first call counts from construction.
   OomKills new_oom_kills();

@@ -62,6 +62,9 @@ bool WatchedProcess::shares_image_with(const WatchedProcess& parent) const {
 }
 
 CheapMemory WatchedProcess::cheap() const {
+  if (!status.rss_anon_bytes) {  // before Linux 4.5: rather too much than nothing
+    return {status.rss_bytes.value_or(0), 0, status.swap_bytes.value_or(0)};
+  }
   return {status.rss_anon_bytes.value_or(0), status.rss_shmem_bytes.value_or(0),
           status.swap_bytes.value_or(0)};
 }

@@ -44,6 +44,8 @@ struct WatchedProcess {
   std::int64_t image_checked_ns = 0;
   bool has_memory = true;  // false: a zombie or exiting, its pages are gone already
   bool pss_refused = false;
+  bool split_unknown = false;  // an old kernel: only the sum is known
+  std::optional<std::int64_t> retry_share_ns;
 };
 
 }  // namespace tidemark::monitor

@@ -227,14 +227,22 @@ TEST(Footprint, ANeverReadAncestorLeavesItsPagesToItsChildren) {
   EXPECT_FALSE(ledger.totals().tree.held) << "without readings nothing is waited for";
 }
 
-TEST(Footprint, ASharedSegmentGrowsOnceNotPerProcess) {
+// Four processes that are no family and map one segment of 100 MiB, all read.
+FootprintLedger ledger_with_segment() {
   FootprintLedger ledger;
   for (int i = 0; i < 4; ++i) {
     ledger.add(worker(i), Role::kDataloaderWorker, std::nullopt);
     ledger.set_cheap(worker(i), {0, 100 * kMiB, 0});
-    ledger.set_share(worker(i), share(0, 0, 25), 1);
-    ledger.commit();
   }
+  for (int i = 0; i < 4; ++i) {
+    ledger.set_share(worker(i), share(0, 0, 25), 1);
+  }
+  ledger.commit();
+  return ledger;
+}
+
+TEST(Footprint, ASharedSegmentGrowsOnceNotPerProcess) {
+  auto ledger = ledger_with_segment();
   ASSERT_EQ(tree_mib(ledger), 100U);
 
   for (int i = 0; i < 4; ++i) {
@@ -242,6 +250,37 @@ TEST(Footprint, ASharedSegmentGrowsOnceNotPerProcess) {
   }
 
   EXPECT_EQ(tree_mib(ledger), 140U);
+}
+
+TEST(Footprint, WhoMapsASegmentLaterAddsNothing) {
+  auto ledger = ledger_with_segment();
+
+  ledger.add(kParent, Role::kTrainer, std::nullopt);
+  ledger.set_cheap(kParent, {5 * kMiB, 100 * kMiB, 0});
+
+  EXPECT_EQ(tree_mib(ledger), 105U);
+  EXPECT_TRUE(ledger.totals().tree.held);
+}
+
+TEST(Footprint, WhoFaultsInASegmentPageByPageAddsNothing) {
+  auto ledger = ledger_with_segment();
+  ledger.add(kParent, Role::kTrainer, std::nullopt);
+
+  for (std::uint64_t mib = 10; mib <= 100; mib += 10) {
+    ledger.set_cheap(kParent, {0, mib * kMiB, 0});
+    EXPECT_EQ(tree_mib(ledger), 100U);
+  }
+}
+
+TEST(Footprint, ASegmentStaysWithThoseWhoStillMapIt) {
+  auto ledger = ledger_with_segment();
+
+  for (int i = 0; i < 3; ++i) {
+    ledger.remove(worker(i));
+    EXPECT_EQ(tree_mib(ledger), 100U) << "after the end of worker " << i;
+  }
+  ledger.remove(worker(3));
+  EXPECT_EQ(tree_mib(ledger), 0U);
 }
 
 TEST(Footprint, AWorkerThatFreesInheritedPagesDoesNotSubtractThem) {

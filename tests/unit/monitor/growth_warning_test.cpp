@@ -52,6 +52,13 @@ TEST(GrowthWarning, SaysNothingAboutFlatOrFallingMemory) {
   EXPECT_FALSE(warning.add(2, 10));
 }
 
+TEST(GrowthWarning, ForgetsItsWindowWhenTimeGoesBackwards) {
+  GrowthWarning warning(rate(100, 10));
+  EXPECT_FALSE(warning.add(6, 1000));
+  EXPECT_FALSE(warning.add(1, 1200)) << "another epoch's first step";
+  EXPECT_TRUE(warning.add(3, 1300));
+}
+
 TEST(GrowthWarning, DefaultIsFivePercentOfTheLimitPerMinute) {
   const Rate fallback = default_growth_rate(32'000'000'000);
   EXPECT_DOUBLE_EQ(fallback.bytes, 1.6e9);

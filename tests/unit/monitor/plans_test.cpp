@@ -29,7 +29,8 @@ TEST(DiscoveryPlan, AsksForChildrenBetweenTables) {
   plan.table_read(kNsPerSecond, kMs);
 
   EXPECT_EQ(plan.next(kNsPerSecond + 500 * kMs, 101), Look::kChildren);
-  EXPECT_EQ(plan.next(kNsPerSecond + 600 * kMs, 101), Look::kNothing);
+  plan.children_read(kNsPerSecond + 500 * kMs, kMs);
+  EXPECT_EQ(plan.next(kNsPerSecond + 700 * kMs, 101), Look::kNothing);
   EXPECT_EQ(plan.next(3 * kNsPerSecond, 101), Look::kTable)
       << "what was born since the last table may have been orphaned";
 }
@@ -41,6 +42,17 @@ TEST(DiscoveryPlan, AnExpensiveTableIsReadLessOften) {
 
   EXPECT_EQ(plan.next(10 * kNsPerSecond, 101), Look::kChildren);
   EXPECT_EQ(plan.next(11 * kNsPerSecond, 102), Look::kTable) << "100 times its cost later";
+}
+
+TEST(DiscoveryPlan, AskingManyThreadsForChildrenIsDoneLessOften) {
+  DiscoveryPlan plan;
+  plan.next(kNsPerSecond, 100);
+  plan.table_read(kNsPerSecond, 100 * kMs);
+  ASSERT_EQ(plan.next(kNsPerSecond + 100 * kMs, 101), Look::kChildren);
+  plan.children_read(kNsPerSecond + 100 * kMs, 15 * kMs);
+
+  EXPECT_EQ(plan.next(2 * kNsPerSecond, 102), Look::kNothing) << "1.5 s have to pass";
+  EXPECT_EQ(plan.next(2700 * kMs, 102), Look::kChildren) << "and what came meanwhile is not lost";
 }
 
 TEST(DiscoveryPlan, WithoutTheLastPidThereMayAlwaysBeSomethingNew) {
@@ -73,9 +85,10 @@ TEST(PssBudget, OffNeverAndAlwaysAlways) {
 TEST(PssBudget, TheFirstPassIsFreeUpToACap) {
   PssBudget budget(PssMode::kAuto, 0.01);
   ASSERT_TRUE(budget.may_read(kNsPerSecond));
-  budget.charge(5 * kNsPerSecond);
+  budget.charge(200 * kMs);
   ASSERT_TRUE(budget.may_read(kNsPerSecond)) << "still the first pass";
-  budget.first_pass_done();
+  budget.charge(60 * kMs);
+  ASSERT_FALSE(budget.may_read(kNsPerSecond)) << "it has lasted long enough";
 
   EXPECT_FALSE(budget.may_read(2 * kNsPerSecond));
   EXPECT_TRUE(budget.may_read(12 * kNsPerSecond)) << "0.1 s of debt at 1 % is paid in 10 s";

@@ -45,6 +45,32 @@ TEST(RunSummary, GivesGrowthPerStepBetweenTheFirstAndTheLastStep) {
       << "loading before step 10 and idling after step 14 do not count";
 }
 
+TEST(RunSummary, CountsStepsThroughTheRestartOfTheirNumbers) {
+  RunSummary summary;
+  double t_s = 0;
+  std::uint64_t bytes = 1000;
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    for (std::int64_t step = 1; step <= 6; ++step) {
+      summary.add(tick(t_s, bytes, step));
+      t_s += 1.0;
+      bytes += 10;
+    }
+  }
+
+  EXPECT_DOUBLE_EQ(*summary.footprint().growth_bytes_per_step(), 10.0);
+}
+
+TEST(RunSummary, ARoleThatHasEndedIsGoneAndHasNoGrowth) {
+  RunSummary summary;
+  Tick with_worker = tick(0, 100);
+  with_worker.roles.push_back({Role::kDataloaderWorker, with_worker.tree});
+  summary.add(with_worker);
+  summary.add(tick(1, 100));
+
+  EXPECT_TRUE(summary.roles()[static_cast<std::size_t>(Role::kDataloaderWorker)].memory.ended);
+  EXPECT_FALSE(summary.roles()[static_cast<std::size_t>(Role::kTrainer)].memory.ended);
+}
+
 TEST(RunSummary, HasNoRateOfOneSample) {
   RunSummary summary;
   summary.add(tick(0, 100, 1));

@@ -154,7 +154,7 @@ TEST_F(SystemReaderTest, FollowsAChangedLimitAndGroup) {
   root_.write("sys/fs/cgroup/other/memory.events", "oom_kill 9\n");
   root_.write("proc/42/cgroup", "0::/other\n");
 
-  reader.refresh_limit();
+  reader.refresh_limit(kPid);
 
   EXPECT_EQ(reader.limit().bytes, 2 * kMib);
   EXPECT_EQ(reader.sample().cgroup_used_bytes, 11U);
@@ -166,7 +166,7 @@ TEST_F(SystemReaderTest, KeepsTheLimitOfAProcessThatHasEnded) {
   SystemReader reader(root_.path(), kPid);
   root_.remove("proc/42");
 
-  reader.refresh_limit();
+  reader.refresh_limit(kPid);
 
   EXPECT_EQ(reader.limit().bytes, kMib);
 }
