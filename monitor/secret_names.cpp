@@ -13,15 +13,23 @@ namespace {
 template <std::size_t N>
 using Words = std::array<std::string_view, N>;
 
-// A name that ends so is followed by a secret.
-constexpr Words<7> kSecretEndings = {"token",  "password", "passwd",   "passphrase",
-                                     "secret", "apikey",   "accesskey"};
-// "pass" is a secret after one of these; --two-pass is not.
-constexpr Words<12> kPasswordOwners = {"db",    "user", "mysql", "redis", "postgres", "pg",
-                                       "admin", "root", "smtp",  "ftp",   "proxy",    "ssh"};
-// "key" is a secret after one of these.
-constexpr Words<9> kSecretKeys = {"api",     "access",     "secret",  "private", "auth",
-                                  "signing", "encryption", "account", "master"};
+// A name that ends so is followed by a secret. HFTOKEN, SSHPASS and dbpassword are one word.
+constexpr Words<13> kSecretEndings = {"token",  "password",   "passwd",     "passphrase", "secret",
+                                      "apikey", "accesskey",  "passcode",   "pass",       "pw",
+                                      "pat",    "credential", "credentials"};
+// These end so and are not.
+constexpr Words<13> kPlainEndings = {"bypass",    "compass", "encompass", "surpass",  "overpass",
+                                     "underpass", "lowpass", "highpass",  "bandpass", "allpass",
+                                     "multipass", "compat",  "expat"};
+// "pass" is a run over something after one of these.
+constexpr Words<18> kPasses = {"one",  "two",  "three",   "single",   "multi", "first",
+                               "last", "next", "second",  "final",    "low",   "high",
+                               "band", "all",  "forward", "backward", "by",    "per"};
+// "key" is a secret after one of these; so are "keys" and "tokens", where --max-tokens is a count.
+constexpr Words<17> kKeyOwners = {"api",     "access",     "secret",  "private",     "auth",
+                                  "signing", "encryption", "account", "master",      "wandb",
+                                  "hf",      "comet",      "neptune", "huggingface", "github",
+                                  "gitlab",  "gh"};
 // "token" is a word of the model's vocabulary after one of these.
 constexpr Words<29> kVocabulary = {
     "eos",   "bos",         "pad",         "unk",      "mask",  "image", "special", "stop",
@@ -77,19 +85,18 @@ bool names_secret(const std::vector<std::string>& words) {
   const std::string_view last = words.back();
   const std::string_view before =
       words.size() > 1 ? std::string_view(words[words.size() - 2]) : std::string_view();
-  if (last == "key") {
-    return contains(kSecretKeys, before);
+  if (last == "key" || last == "keys" || last == "tokens") {
+    return contains(kKeyOwners, before);
   }
   if (last == "token" && contains(kVocabulary, before)) {
     return false;
   }
-  if (last == "pass") {
-    return contains(kPasswordOwners, before);
-  }
-  if (last == "pwd" || last == "pat") {
+  if (last == "pwd") {
     return !before.empty();  // PWD alone is the working directory
   }
-  // HFTOKEN and dbpassword are one word.
+  if (contains(kPlainEndings, last) || (last == "pass" && contains(kPasses, before))) {
+    return false;
+  }
   return std::any_of(kSecretEndings.begin(), kSecretEndings.end(),
                      [&](std::string_view ending) { return last.ends_with(ending); });
 }
@@ -155,6 +162,9 @@ Secrecy secrecy_of(std::string_view name) {
   if (names_secret(words)) {
     return Secrecy::kAlways;
   }
+  if (words.back() == "auth") {
+    return Secrecy::kAuth;
+  }
   const bool telling = std::any_of(words.begin(), words.end(), [](const std::string& word) {
     return contains(kTellingWords, word);
   });
@@ -169,6 +179,14 @@ bool is_service_key(std::string_view word) {
     }
   }
   return is_json_web_token(word);
+}
+
+bool is_hex_key(std::string_view word) {
+  constexpr std::string_view kOwnServer = "local-";  // begins the keys of a private wandb server
+  constexpr std::size_t kShortest = 32;
+  word.remove_prefix(word.starts_with(kOwnServer) ? kOwnServer.size() : 0);
+  return word.size() >= kShortest &&
+         word.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
 }
 
 bool looks_random(std::string_view value) {

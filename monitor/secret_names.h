@@ -12,15 +12,20 @@ enum class Secrecy {
   kIfRandom,      // some key or signature: secret only if its value looks like one
   kHeader,        // the rest of an HTTP header
   kUserPassword,  // user:password
+  kAuth,          // user:password, or a key that looks generated
 };
 
 // `name` as written, with its leading dashes: "--hf-token", "HF_TOKEN", "apiKey". Not
 // case-sensitive. Names of flags that merely contain a telling word (--tokenizer, --max-tokens,
-// --eos-token, --torch-key) are kNone.
+// --eos-token, --torch-key, --bypass, --two-pass) are kNone.
 Secrecy secrecy_of(std::string_view name);
 
 // A key of a known service by its shape: hf_..., sk-..., ghp_..., AKIA..., a JWT.
 bool is_service_key(std::string_view word);
+
+// What a person types after `wandb login`: hex digits only, so nothing but its place tells that it
+// is no hash.
+bool is_hex_key(std::string_view word);
 
 // Long, of mixed letters and digits, and no path: generated rather than written by a person.
 bool looks_random(std::string_view value);

@@ -16,6 +16,7 @@ using Argv = std::vector<std::string>;
 const std::string kRandom = "aB3dE6gH9jK2mN5pQ8sT1vW4";
 const std::string kHuggingFace = "hf_" + kRandom;
 const std::string kGitHub = "ghp_" + kRandom;
+const std::string kHex = "3f786850e387550fdab836ed7e6dc881de23001b";
 
 struct Case {
   Argv argv;
@@ -44,6 +45,32 @@ TEST(Redact, MasksTheValueOfATellingFlag) {
       {{"t.py", "--client-secret", "abc"}, "t.py --client-secret ***"},
       {{"t.py", "+wandb.api_key=abc"}, "t.py +wandb.api_key=***"},
       {{"t.py", "--authorization", "Bearer abc"}, "t.py --authorization ***"},
+      {{"t.py", "--pass", "zz"}, "t.py --pass ***"},
+      {{"t.py", "--pw", "zz"}, "t.py --pw ***"},
+      {{"t.py", "--passcode", "zz"}, "t.py --passcode ***"},
+      {{"t.py", "--pat", "zz"}, "t.py --pat ***"},
+      {{"t.py", "--github-pat=zz"}, "t.py --github-pat=***"},
+      {{"t.py", "--credentials", "foo"}, "t.py --credentials ***"},
+      {{"t.py", "--hf-tokens", "a,b", "--lr", "1"}, "t.py --hf-tokens *** --lr 1"},
+      {{"t.py", "--api-keys=a,b"}, "t.py --api-keys=***"},
+      {{"t.py", "--auth", "user:pw"}, "t.py --auth user:***"},
+      {{"t.py", "--auth=user:p/w"}, "t.py --auth=user:***"},
+      {{"t.py", "--auth", kRandom}, "t.py --auth ***"},
+      {{"t.py", "--wandb-key", "zz"}, "t.py --wandb-key ***"},
+      {{"huggingface-cli", "login", "--token", "zz"}, "huggingface-cli login --token ***"},
+  });
+}
+
+TEST(Redact, MasksASecretThatBeginsWithADash) {
+  expect_all({
+      {{"t.py", "--token", "-abc123secret"}, "t.py --token ***"},
+      {{"t.py", "--password", "-x9!", "--lr", "1"}, "t.py --password *** --lr 1"},
+      {{"sh", "-c", "t.py --token -abc123secret --lr 1"}, "sh -c t.py --token *** --lr 1"},
+      // The first flag may have no value, and the second one is a flag.
+      {{"t.py", "--use-auth-token", "-api_key", "abc"}, "t.py --use-auth-token *** ***"},
+      {{"sh", "-c", "t.py --use-auth-token -api_key abc x"},
+       "sh -c t.py --use-auth-token *** *** x"},
+      {{"t.py", "--token", "-u", "me:abc"}, "t.py --token -u me:***"},
   });
 }
 
@@ -54,6 +81,10 @@ TEST(Redact, MasksEnvironmentLikeArguments) {
       {{"env", "AWS_SECRET_ACCESS_KEY=a/b+c", "t.py"}, "env AWS_SECRET_ACCESS_KEY=*** t.py"},
       {{"env", "WANDB_API_KEY=a b", "t.py"}, "env WANDB_API_KEY=*** t.py"},
       {{"docker", "run", "-e", "DB_PWD=abc", "img"}, "docker run -e DB_PWD=*** img"},
+      {{"env", "SSHPASS=zz", "sshpass", "-e", "ssh", "h"}, "env SSHPASS=*** sshpass -e ssh h"},
+      {{"env", "MYPASS=zz", "t.py"}, "env MYPASS=*** t.py"},
+      {{"env", "WANDB_KEY=zz", "HF_KEY=zz", "t.py"}, "env WANDB_KEY=*** HF_KEY=*** t.py"},
+      {{"env", "COMET_KEY=zz", "NEPTUNE_KEY=z", "t.py"}, "env COMET_KEY=*** NEPTUNE_KEY=*** t.py"},
   });
 }
 
@@ -71,6 +102,28 @@ TEST(Redact, MasksInsideShellCodeAndKeepsTheRest) {
       {{"python3", "-c", "import os; os.environ['HF_TOKEN'] = 'abc'; run()"},
        "python3 -c import os; os.environ['HF_TOKEN'] = '***'; run()"},
       {{"python3", "-c", "login(token=\"abc\")"}, "python3 -c login(token=\"***\")"},
+      {{"sh", "-c", "HF_TOKENS=a,b t.py --hf-tokens c,d --lr 1"},
+       "sh -c HF_TOKENS=*** t.py --hf-tokens *** --lr 1"},
+      {{"python3", "-c", "f({token: abc, lr: 1})"}, "python3 -c f({token: ***, lr: 1})"},
+      {{"sh", "-c", "sig=" + kRandom + ",x t.py"}, "sh -c sig=*** t.py"},
+  });
+}
+
+TEST(Redact, MasksWhatAKnownCommandTakesForASecret) {
+  expect_all({
+      {{"sshpass", "-p", "zz", "ssh", "-p", "22", "h"}, "sshpass -p *** ssh -p 22 h"},
+      {{"sshpass", "-pzz", "ssh", "-p22", "h"}, "sshpass -p*** ssh -p22 h"},
+      {{"/usr/bin/sshpass", "-v", "-P", "word", "-p", "-zz!", "ssh"},
+       "/usr/bin/sshpass -v -P word -p *** ssh"},
+      {{"sh", "-c", "sshpass -p 'z z' ssh -p 22 h"}, "sh -c sshpass -p '***' ssh -p 22 h"},
+      {{"sh", "-c", "sshpass -pz@z ssh -p 22 h"}, "sh -c sshpass -p*** ssh -p 22 h"},
+      {{"mysql", "-u", "root", "-ppassw0rd", "db"}, "mysql -u root -p*** db"},
+      {{"mysql", "-e", "select 1;", "-p@!x"}, "mysql -e select 1; -p***"},
+      {{"sh", "-c", "mysql -p'a b' db"}, "sh -c mysql -p'***' db"},
+      {{"wandb", "login", kHex}, "wandb login ***"},
+      {{"wandb", "login", "--relogin", "local-" + kHex}, "wandb login --relogin ***"},
+      {{"sh", "-c", "wandb login '" + kHex + "' && t.py --commit " + kHex},
+       "sh -c wandb login '***' && t.py --commit " + kHex},
   });
 }
 
@@ -96,6 +149,11 @@ TEST(Redact, MasksThePasswordOfAUrl) {
       {{"git", "clone", "https://" + kRandom + "@host/x"}, "git clone https://***@host/x"},
       {{"t.py", "--db=postgresql://me:abc@host:5432/db"},
        "t.py --db=postgresql://me:***@host:5432/db"},
+      {{"t.py", "postgres://u:p/w@h/db"}, "t.py postgres://u:***@h/db"},
+      {{"t.py", "postgres://u:p/w?x#y@z@h/db"}, "t.py postgres://u:***@h/db"},
+      {{"t.py", "redis://:/pw@h:6379/0"}, "t.py redis://:***@h:6379/0"},
+      {{"sh", "-c", "psql 'postgres://u:p/w@h/db' a@b"}, "sh -c psql 'postgres://u:***@h/db' a@b"},
+      {{"t.py", "https://me:abc@host/pkg@v1"}, "t.py https://me:***@host/pkg@v1"},
       {{"t.py", "https://host/x?token=abc&page=2"}, "t.py https://host/x?token=***&page=2"},
       {{"t.py", "s3://b/x?X-Amz-Signature=" + kRandom}, "t.py s3://b/x?X-Amz-Signature=***"},
   });
@@ -143,6 +201,17 @@ TEST(Redact, KeepsWhatOnlySoundsLikeASecret) {
       {"t.py", "--sort-key=step"},
       {"t.py", "--key-path=/checkpoints/run12/model_final_step1000"},
       {"t.py", "--two-pass", "5"},
+      {"t.py", "--path", "x", "--pattern", "x", "--patience", "5", "--compat", "x"},
+      {"t.py", "--bypass", "x", "--compass", "x", "--num-passes", "3", "--pass-through", "x"},
+      {"t.py", "--auth-type", "basic", "--auth", "basic", "--auth", "https://host/x"},
+      {"t.py", "--key-frames", "12", "--new-tokens", "12", "--sort-keys", "a,b"},
+      {"t.py", "--token", "-v", "--token", "-j16", "--token", "-"},
+      {"python3", "-u", "-Wignore::DeprecationWarning", "t.py"},
+      {"ssh", "-p", "22", "-pfoo", "h"},
+      {"mysql", "-p", "db", "-P", "3306"},
+      {"sshpass", "-f", "file", "ssh", "-p", "22", "h"},
+      {"t.py", "--user", "/data:/mnt"},
+      {"docker", "login", "-u", "me", "ghcr.io"},
       {"t.py", "-p", "8080"},
       {"t.py", "--output", "runs/2024-05-01/sk-learn-baseline-v2"},
       {"t.py", "--model", "hf_internal_testing_tiny_random"},
@@ -151,7 +220,10 @@ TEST(Redact, KeepsWhatOnlySoundsLikeASecret) {
       {"git", "clone", "ssh://git@host/x.git"},
       {"git", "clone", "https://me@host/x.git"},
       {"t.py", "--url", "http://localhost:8080/a:b@c"},
-      {"t.py", "--commit", "3f786850e387550fdab836ed7e6dc881de23001b"},
+      {"t.py", "https://host/path@v1", "https://host:8080/x@v1", "http://[::1]:80/x@v1"},
+      {"t.py", "kafka://h1:9092,h2:9092/a@b", "k8s://https://host:443/a@b", "s3://b/a:b@c"},
+      {"t.py", "--commit", kHex},
+      {"git", "checkout", kHex, "login"},
       {"sh", "-c", "if [ $token == x ]; then echo key; fi"},
       {"/usr/bin/python3",
        "/usr/lib/python3/dist-packages/torch/_inductor/compile_worker/__main__.py",
@@ -184,7 +256,8 @@ TEST(Redact, SurvivesTextThatEndsAnywhere) {
 TEST(Redact, TakesLinearTimeOnHostileInput) {
   // Looking at the rest of the text from each of its names would take minutes.
   for (const std::string unit :
-       {"--token ", "token=", "://", "a:", "'", "-", "eyJ.", "\"key\":", "cookie=$ ", "key="}) {
+       {"--token ", "token=", "://", "a:", "'", "-", "eyJ.", "\"key\":", "cookie=$ ",
+        "key=", "://a:/", "://a:b/@", "--token -token ", "sshpass -p$ ", "login ", "-p"}) {
     std::string text;
     while (text.size() < 64 * 1024) {
       text += unit;
