@@ -84,11 +84,14 @@ struct tidemark_ring {
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -214,7 +217,12 @@ TIDEMARK_SLOW_ struct tidemark_ring* tidemark_make_ring_(int directory, const ch
                                                          uint64_t start_ticks) {
   char draft[128];
   struct tidemark_ring* ring = NULL;
+  struct rlimit file_size;
   int fd;
+  // Beyond the limit on file sizes the kernel sends SIGXFSZ, which kills.
+  if (getrlimit(RLIMIT_FSIZE, &file_size) != 0 || file_size.rlim_cur < sizeof *ring) {
+    return NULL;
+  }
   // The address keeps two translation units of one process apart.
   snprintf(draft, sizeof draft, "%s.%llx.new", name,
            (unsigned long long)(uintptr_t)(void*)&tidemark_state_);

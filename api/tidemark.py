@@ -20,6 +20,7 @@ made, or TIDEMARK_MARKERS=off is set, they do nothing. A forked child gets a fil
 """
 
 import atexit
+import errno
 import mmap
 import os
 import stat
@@ -73,6 +74,15 @@ def _open_directory():
     return fd, path
 
 
+def _check_file_size_limit():
+    """Beyond the limit the kernel sends SIGXFSZ, which kills unless Python's own main ignores it."""
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if limit != resource.RLIM_INFINITY and limit < _FILE_BYTES:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+
+
 class _Ring:
     """The ring file of this process. Python has no atomic addition on shared memory, so it shares
     its file with no other writer: every copy of this module makes one under a tag of its own."""
@@ -91,6 +101,7 @@ class _Ring:
         self._lock = threading.RLock()
 
     def _make(self, directory, prefix, start):
+        _check_file_size_limit()
         draft = "%s.py.%x.new" % (prefix, id(self))
         fd = os.open(
             draft,

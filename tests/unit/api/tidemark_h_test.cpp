@@ -9,10 +9,12 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
@@ -260,6 +262,18 @@ TEST(TidemarkHeader, DoesNothingWhenSwitchedOff) {
   });
 
   EXPECT_EQ(files, "0");
+}
+
+TEST(TidemarkHeader, DoesNothingUnderAFileSizeLimitThatIsTooSmall) {
+  const std::string result = in_child([] {
+    ::signal(SIGXFSZ, SIG_DFL);
+    const rlimit small{64U << 10U, 64U << 10U};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    tidemark_step(1);
+    return fmt::format("alive, {} files", marker_files(::getpid()).size());
+  });
+
+  EXPECT_EQ(result, "alive, 0 files");
 }
 
 // Runs `body` where /dev/shm is a small tmpfs that nobody else sees.

@@ -167,6 +167,17 @@ class Marking(unittest.TestCase):
         self.assertEqual(
             run("import tidemark; tidemark.step(1); print(files())", TIDEMARK_MARKERS="off"), "[]")
 
+    def test_does_nothing_under_a_file_size_limit_that_is_too_small(self):
+        self.assertEqual(
+            run("""
+                import resource, signal, tidemark
+                signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+                tidemark.step(1)
+                print("alive", files())
+            """),
+            "alive []")
+
     def test_loses_no_record_of_many_threads(self):
         self.assertEqual(
             run("""
