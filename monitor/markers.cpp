@@ -20,6 +20,7 @@ namespace {
 
 // Bounds on what a target can make us do.
 constexpr std::size_t kMaxRingsPerProcess = 16;
+constexpr std::size_t kMaxMarkersPerPoll = 65'536;  // of all processes together
 constexpr std::size_t kMaxNamesPerScan = 20'000;
 constexpr std::size_t kMaxOpenPhases = 32;
 
@@ -147,10 +148,15 @@ void MarkerReader::finish(std::int64_t now_ns, std::vector<MarkerRecord>& out) {
 
 void MarkerReader::read_all(std::int64_t now_ns, std::vector<MarkerRecord>& out) {
   const std::size_t before = out.size();
+  const std::size_t most = before + kMaxMarkersPerPoll;
   for (auto it = processes_.begin(); it != processes_.end();) {
     auto& [key, process] = *it;
     const bool ended = process.round != round_;
     read(key, process, ended ? MarkerRing::Pass::kLast : MarkerRing::Pass::kMore, now_ns, out);
+    if (out.size() > most) {
+      lost_ += out.size() - most;
+      out.erase(out.begin() + static_cast<std::ptrdiff_t>(most), out.end());
+    }
     if (ended && process.directory != nullptr) {
       process.directory->prefixes.erase(process.place.prefix);
     }

@@ -187,6 +187,23 @@ TEST_F(MarkerReaderTest, CountsLosses) {
   EXPECT_EQ(reader.take_lost() + seen.size(), 5000U);
 }
 
+TEST_F(MarkerReaderTest, CountsAsLostWhatIsTooMuchForOnePoll) {
+  constexpr std::size_t kMost = 65'536;
+  constexpr std::size_t kPerRing = 4000;
+  std::vector<ProcessKey> processes;
+  for (int n = 0; n < 17; ++n) {
+    processes.push_back({100 + n, 1});
+    RingFile ring = make_ring(processes.back());
+    for (std::size_t step = 0; step < kPerRing; ++step) {
+      ring.step(static_cast<std::int64_t>(step), at(0.5));
+    }
+  }
+  MarkerReader reader = make_reader();
+
+  EXPECT_THAT(poll(reader, processes, 1), SizeIs(kMost));
+  EXPECT_EQ(reader.take_lost(), 17 * kPerRing - kMost);
+}
+
 TEST_F(MarkerReaderTest, DoesNotBelieveInTheFuture) {
   RingFile ring = make_ring(first_);
   ring.step(1, UINT64_MAX);
