@@ -106,6 +106,7 @@ struct MarkerReader::Process {
     ino_t inode;  // a name can come back as another file: dlclose and dlopen, exec
     std::optional<MarkerRing> ring;  // nullopt: unreadable, not to be tried again
     bool fresh = true;
+    bool replaced = false;  // the name is another file now: read once more, then forgotten
   };
 
   bool located = false;
@@ -241,14 +242,18 @@ void MarkerReader::list(Directory& directory) {
 void MarkerReader::open_ring(int directory_fd, const std::string& name, Process& process,
                              const ProcessKey& key) {
   struct stat info {};
-  if (process.rings.size() >= kMaxRingsPerProcess ||
-      ::fstatat(directory_fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (::fstatat(directory_fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
     return;
   }
-  const bool known = std::any_of(process.rings.begin(), process.rings.end(), [&](const auto& ring) {
-    return ring.name == name && ring.inode == info.st_ino;
-  });
-  if (known) {
+  const auto known = std::find_if(
+      process.rings.begin(), process.rings.end(),
+      [&](const Process::OpenRing& ring) { return ring.name == name && !ring.replaced; });
+  if (known != process.rings.end()) {
+    if (known->inode == info.st_ino) {
+      return;
+    }
+    known->replaced = true;
+  } else if (process.rings.size() >= kMaxRingsPerProcess) {
     return;
   }
   process.rings.push_back({name, info.st_ino, std::nullopt});
@@ -266,12 +271,12 @@ void MarkerReader::open_ring(int directory_fd, const std::string& name, Process&
 
 void MarkerReader::read(const ProcessKey& key, Process& process, MarkerRing::Pass pass,
                         std::int64_t now_ns, std::vector<MarkerRecord>& out) {
-  for (auto& [name, inode, ring, fresh] : process.rings) {
+  for (auto& [name, inode, ring, fresh, replaced] : process.rings) {
     if (!ring) {
       continue;
     }
     std::vector<RingMarker> markers;
-    ring->read(pass, markers);
+    ring->read(replaced ? MarkerRing::Pass::kLast : pass, markers);
     if (std::exchange(fresh, false)) {
       keep_state_only(markers, static_cast<std::uint64_t>(options_.run_start_ns), *ring);
     }
@@ -284,6 +289,7 @@ void MarkerReader::read(const ProcessKey& key, Process& process, MarkerRing::Pas
                      std::move(marker.name)});
     }
   }
+  std::erase_if(process.rings, [](const Process::OpenRing& ring) { return ring.replaced; });
 }
 
 void MarkerReader::drop_unused_directories() {

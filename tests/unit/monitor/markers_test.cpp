@@ -136,6 +136,18 @@ TEST_F(MarkerReaderTest, FollowsARingThatIsReplaced) {
   EXPECT_THAT(poll(reader, {first_}, 2), ElementsAre("1 11 step 2"));
 }
 
+TEST_F(MarkerReaderTest, FollowsARingThatIsReplacedAgainAndAgain) {
+  MarkerReader reader = make_reader();
+  for (int n = 1; n <= 40; ++n) {
+    RingFile ring = make_ring(first_);
+    EXPECT_THAT(poll(reader, {first_}, 2 * n), SizeIs(n == 1 ? 0 : 1)) << n;
+    ring.step(n, at(2 * n));
+    shm_.remove(file_name(first_, "c"));
+  }
+
+  EXPECT_THAT(poll(reader, {}, 100), ElementsAre("80 11 step 40"));
+}
+
 TEST_F(MarkerReaderTest, ReadsTheLastMarkersOfAProcessThatHasEnded) {
   RingFile ring = make_ring(first_);
   MarkerReader reader = make_reader();
