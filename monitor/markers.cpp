@@ -109,11 +109,18 @@ struct MarkerReader::Process {
     bool replaced = false;  // the name is another file now: read once more, then forgotten
   };
 
-  bool located = false;
+  // A process can change its user or its mounts (an entry point that calls gosu, then exec), and
+  // with them the place: as long as it has no ring it is located again from time to time.
+  std::int64_t next_locate_ns = 0;
   Directory* directory = nullptr;  // nullptr: we may not look, or there is nowhere to look
   MarkerPlace place;
   std::vector<OpenRing> rings;
   std::uint64_t round = 0;  // the last poll that named it
+
+  bool has_ring() const {
+    return std::any_of(rings.begin(), rings.end(),
+                       [](const OpenRing& open) { return open.ring.has_value(); });
+  }
 };
 
 MarkerReader::MarkerReader(Options options) : options_(std::move(options)) {
@@ -133,17 +140,17 @@ void MarkerReader::poll(std::span<const ProcessKey> processes, std::int64_t now_
   }
   if (now_ns >= next_scan_ns_) {
     next_scan_ns_ = now_ns + options_.scan_every_ns;
-    scan();
+    scan(now_ns);
   }
   read_all(now_ns, out);
   drop_unused_directories();
 }
 
 void MarkerReader::finish(std::int64_t now_ns, std::vector<MarkerRecord>& out) {
-  scan();
+  scan(now_ns);
   ++round_;
   read_all(now_ns, out);
-  scan();  // nobody is watched any more: removes what the dead left behind
+  scan(now_ns);  // nobody is watched any more: removes what the dead left behind
   drop_unused_directories();
 }
 
@@ -169,9 +176,10 @@ void MarkerReader::read_all(std::int64_t now_ns, std::vector<MarkerRecord>& out)
 
 std::uint64_t MarkerReader::take_lost() { return std::exchange(lost_, 0); }
 
-void MarkerReader::scan() {
+void MarkerReader::scan(std::int64_t now_ns) {
   for (auto& [key, process] : processes_) {
-    if (!process.located) {
+    if (now_ns >= process.next_locate_ns && !process.has_ring()) {
+      process.next_locate_ns = now_ns + options_.locate_every_ns;
       locate(key, process);
     }
   }
@@ -181,13 +189,18 @@ void MarkerReader::scan() {
 }
 
 void MarkerReader::locate(const ProcessKey& key, Process& process) {
-  process.located = true;
   auto place = options_.locate(key);
   if (!place) {
-    return;
+    return;  // what we knew before, if anything, still holds
+  }
+  if (process.directory != nullptr) {
+    process.directory->prefixes.erase(process.place.prefix);
   }
   process.place = std::move(*place);
-  process.directory = directory_of(process.place);
+  Directory* const before = std::exchange(process.directory, directory_of(process.place));
+  if (process.directory != before) {
+    process.rings.clear();  // unusable files that merely have the same names
+  }
   if (process.directory != nullptr) {
     process.directory->prefixes[process.place.prefix] = key;
   }
