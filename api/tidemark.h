@@ -84,11 +84,14 @@ struct tidemark_ring {
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -208,13 +211,54 @@ TIDEMARK_SLOW_ struct tidemark_ring* tidemark_join_ring_(int directory, const ch
   return ring;
 }
 
+// Removes one file if it is of a process of our pid namespace that has ended.
+TIDEMARK_SLOW_ int tidemark_remove_if_dead_(int directory, const char* name,
+                                            uint64_t pid_namespace) {
+  char* end = NULL;
+  const long pid = strtol(name, &end, 10);
+  if (pid <= 0 || pid > INT32_MAX || *end != '-') {
+    return 0;
+  }
+  (void)strtoull(end + 1, &end, 10);  // the start time: a pid that is used again counts as alive
+  if (*end != '-' || strtoull(end + 1, &end, 10) != pid_namespace || *end != '.') {
+    return 0;
+  }
+  return kill((pid_t)pid, 0) != 0 && errno == ESRCH && unlinkat(directory, name, 0) == 0;
+}
+
+// Removes what processes that were killed left behind: at most 64 files, among the first thousand
+// or so, to keep the first call short. Not with opendir, which uses the heap.
+TIDEMARK_SLOW_ void tidemark_remove_dead_(int directory, uint64_t pid_namespace) {
+  uint64_t entries[512];  // struct linux_dirent64: the length is at byte 16, the name at byte 19
+  int calls, removed = 0;
+  for (calls = 0; calls < 16 && removed < 64; ++calls) {
+    const long size = syscall(SYS_getdents64, directory, entries, sizeof entries);
+    long at = 0;
+    if (size <= 0) {
+      return;
+    }
+    while (at < size && removed < 64) {
+      const char* entry = (const char*)entries + at;
+      uint16_t length;
+      memcpy(&length, entry + 16, sizeof length);
+      removed += tidemark_remove_if_dead_(directory, entry + 19, pid_namespace);
+      at += length;
+    }
+  }
+}
+
 // Makes a complete ring under a name of its own, then links it to `name`. NULL also when somebody
 // else linked one first.
 TIDEMARK_SLOW_ struct tidemark_ring* tidemark_make_ring_(int directory, const char* name,
                                                          uint64_t start_ticks) {
   char draft[128];
   struct tidemark_ring* ring = NULL;
+  struct rlimit file_size;
   int fd;
+  // Beyond the limit on file sizes the kernel sends SIGXFSZ, which kills.
+  if (getrlimit(RLIMIT_FSIZE, &file_size) != 0 || file_size.rlim_cur < sizeof *ring) {
+    return NULL;
+  }
   // The address keeps two translation units of one process apart.
   snprintf(draft, sizeof draft, "%s.%llx.new", name,
            (unsigned long long)(uintptr_t)(void*)&tidemark_state_);
@@ -266,6 +310,7 @@ TIDEMARK_SLOW_ struct tidemark_ring* tidemark_open_ring_(char* path, size_t size
   for (attempt = 0; attempt < 2 && ring == NULL; ++attempt) {
     ring = tidemark_join_ring_(directory, name, start_ticks);
     if (ring == NULL) {
+      tidemark_remove_dead_(directory, (uint64_t)pid_namespace.st_ino);
       ring = tidemark_make_ring_(directory, name, start_ticks);
     }
   }
@@ -325,8 +370,8 @@ TIDEMARK_SLOW_ struct tidemark_ring* tidemark_open_(void) {
 }
 
 // At exit, and when the shared object that holds this translation unit is closed by dlclose: the
-// last part of the process that used the ring removes it. After a crash, _exit or exec the reader
-// removes it instead.
+// last part of the process that used the ring removes it. After a crash, _exit or exec the reader,
+// or the next process that makes a ring, removes it instead.
 __attribute__((destructor, unused)) static void tidemark_close_(void) {
   const int saved_errno = errno;
   struct tidemark_state_* state = __atomic_load_n(&tidemark_state_, __ATOMIC_ACQUIRE);

@@ -20,6 +20,8 @@ made, or TIDEMARK_MARKERS=off is set, they do nothing. A forked child gets a fil
 """
 
 import atexit
+import errno
+import itertools
 import mmap
 import os
 import stat
@@ -73,6 +75,40 @@ def _open_directory():
     return fd, path
 
 
+def _check_file_size_limit():
+    """Beyond the limit the kernel sends SIGXFSZ, which kills unless Python's own main ignores it."""
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if limit != resource.RLIM_INFINITY and limit < _FILE_BYTES:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+
+
+def _is_left_behind(name, pid_namespace):
+    """Whether this is a file of a process of our pid namespace that has ended."""
+    try:
+        pid, _, rest = name.split("-")
+        if int(rest.partition(".")[0]) == pid_namespace and int(pid) > 0:
+            os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError, ValueError):
+        pass
+    return False
+
+
+def _remove_left_behind(directory, pid_namespace):
+    """Removes what processes that were killed could not: at most 64 files, to be quick."""
+    with os.scandir(directory) as entries:
+        names = [entry.name for entry in itertools.islice(entries, 1024)]
+    dead = (name for name in names if _is_left_behind(name, pid_namespace))
+    for name in itertools.islice(dead, 64):
+        try:
+            os.unlink(name, dir_fd=directory)
+        except OSError:
+            pass  # somebody else was faster
+
+
 class _Ring:
     """The ring file of this process. Python has no atomic addition on shared memory, so it shares
     its file with no other writer: every copy of this module makes one under a tag of its own."""
@@ -80,9 +116,11 @@ class _Ring:
     def __init__(self):
         self.pid = os.getpid()
         start = _start_ticks()
-        prefix = "%d-%d-%d" % (self.pid, start, os.stat("/proc/self/ns/pid").st_ino)
+        pid_namespace = os.stat("/proc/self/ns/pid").st_ino
+        prefix = "%d-%d-%d" % (self.pid, start, pid_namespace)
         directory, self._directory = _open_directory()
         try:
+            _remove_left_behind(directory, pid_namespace)
             self._make(directory, prefix, start)
         finally:
             os.close(directory)
@@ -91,6 +129,7 @@ class _Ring:
         self._lock = threading.RLock()
 
     def _make(self, directory, prefix, start):
+        _check_file_size_limit()
         draft = "%s.py.%x.new" % (prefix, id(self))
         fd = os.open(
             draft,
@@ -156,6 +195,7 @@ def _open():
             _ring = False  # what a signal handler that comes meanwhile sees
             if os.environ.get("TIDEMARK_MARKERS") != "off":
                 _ring = _Ring()
+                _finalize_with_multiprocessing()
         return _ring
 
 
@@ -194,6 +234,14 @@ def _at_exit():
             ring.remove()
     except Exception:
         pass
+
+
+def _finalize_with_multiprocessing():
+    """A child that multiprocessing has forked ends with os._exit: its own finalizers run, atexit
+    does not. Negative: after those that join its children."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        util.Finalize(None, _at_exit, exitpriority=-100)
 
 
 if hasattr(os, "register_at_fork"):

@@ -73,6 +73,12 @@ void stop_ourselves() {
   ::pthread_sigmask(SIG_BLOCK, &only, nullptr);
 }
 
+// The terminal is gone. Unlike what is typed, which goes to the foreground group, the kernel tells
+// this to the leader of the session alone: that is us under `ssh -t` or `docker run -t`.
+bool is_hang_up(const ReceivedSignal& signal) {
+  return signal.number == SIGHUP && signal.from_kernel && ::getsid(0) == ::getpid();
+}
+
 }  // namespace
 
 Result<LaunchedCommand> LaunchedCommand::start(const LaunchOptions& options,
@@ -118,7 +124,7 @@ void LaunchedCommand::handle(const ReceivedSignal& signal) {
   // A window size is copied to the command's own terminal first, if it has one; and these two can
   // come twice without harm.
   const bool repeatable = signal.number == SIGWINCH || signal.number == SIGCONT;
-  if (running() && (!signal.from_kernel || repeatable)) {
+  if (running() && (!signal.from_kernel || repeatable || is_hang_up(signal))) {
     ::kill(key_.pid, signal.number);
   }
   if (signal.number == SIGTSTP) {

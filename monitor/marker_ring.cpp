@@ -26,7 +26,8 @@ static_assert(sizeof(Header) == 128 && sizeof(Record) == 64);
 static_assert(offsetof(Header, next) == 64 && offsetof(Record, name) == 32);
 static_assert(std::is_trivially_copyable_v<Header> && std::is_trivially_copyable_v<Record>);
 
-constexpr std::uint32_t kMaxCapacity = 1U << 16U;
+// What all writers use; bounds what a target can make us read at once.
+constexpr std::uint32_t kMaxCapacity = TIDEMARK_RING_CAPACITY;
 constexpr std::size_t kChunk = 128;  // records: 8 KiB of stack, twice
 
 template <typename T>

@@ -20,6 +20,7 @@ namespace {
 
 // Bounds on what a target can make us do.
 constexpr std::size_t kMaxRingsPerProcess = 16;
+constexpr std::size_t kMaxMarkersPerPoll = 65'536;  // of all processes together
 constexpr std::size_t kMaxNamesPerScan = 20'000;
 constexpr std::size_t kMaxOpenPhases = 32;
 
@@ -105,13 +106,21 @@ struct MarkerReader::Process {
     ino_t inode;  // a name can come back as another file: dlclose and dlopen, exec
     std::optional<MarkerRing> ring;  // nullopt: unreadable, not to be tried again
     bool fresh = true;
+    bool replaced = false;  // the name is another file now: read once more, then forgotten
   };
 
-  bool located = false;
+  // A process can change its user or its mounts (an entry point that calls gosu, then exec), and
+  // with them the place: as long as it has no ring it is located again from time to time.
+  std::int64_t next_locate_ns = 0;
   Directory* directory = nullptr;  // nullptr: we may not look, or there is nowhere to look
   MarkerPlace place;
   std::vector<OpenRing> rings;
   std::uint64_t round = 0;  // the last poll that named it
+
+  bool has_ring() const {
+    return std::any_of(rings.begin(), rings.end(),
+                       [](const OpenRing& open) { return open.ring.has_value(); });
+  }
 };
 
 MarkerReader::MarkerReader(Options options) : options_(std::move(options)) {
@@ -131,26 +140,31 @@ void MarkerReader::poll(std::span<const ProcessKey> processes, std::int64_t now_
   }
   if (now_ns >= next_scan_ns_) {
     next_scan_ns_ = now_ns + options_.scan_every_ns;
-    scan();
+    scan(now_ns);
   }
   read_all(now_ns, out);
   drop_unused_directories();
 }
 
 void MarkerReader::finish(std::int64_t now_ns, std::vector<MarkerRecord>& out) {
-  scan();
+  scan(now_ns);
   ++round_;
   read_all(now_ns, out);
-  scan();  // nobody is watched any more: removes what the dead left behind
+  scan(now_ns);  // nobody is watched any more: removes what the dead left behind
   drop_unused_directories();
 }
 
 void MarkerReader::read_all(std::int64_t now_ns, std::vector<MarkerRecord>& out) {
   const std::size_t before = out.size();
+  const std::size_t most = before + kMaxMarkersPerPoll;
   for (auto it = processes_.begin(); it != processes_.end();) {
     auto& [key, process] = *it;
     const bool ended = process.round != round_;
     read(key, process, ended ? MarkerRing::Pass::kLast : MarkerRing::Pass::kMore, now_ns, out);
+    if (out.size() > most) {
+      lost_ += out.size() - most;
+      out.erase(out.begin() + static_cast<std::ptrdiff_t>(most), out.end());
+    }
     if (ended && process.directory != nullptr) {
       process.directory->prefixes.erase(process.place.prefix);
     }
@@ -162,9 +176,10 @@ void MarkerReader::read_all(std::int64_t now_ns, std::vector<MarkerRecord>& out)
 
 std::uint64_t MarkerReader::take_lost() { return std::exchange(lost_, 0); }
 
-void MarkerReader::scan() {
+void MarkerReader::scan(std::int64_t now_ns) {
   for (auto& [key, process] : processes_) {
-    if (!process.located) {
+    if (now_ns >= process.next_locate_ns && !process.has_ring()) {
+      process.next_locate_ns = now_ns + options_.locate_every_ns;
       locate(key, process);
     }
   }
@@ -174,13 +189,18 @@ void MarkerReader::scan() {
 }
 
 void MarkerReader::locate(const ProcessKey& key, Process& process) {
-  process.located = true;
   auto place = options_.locate(key);
   if (!place) {
-    return;
+    return;  // what we knew before, if anything, still holds
+  }
+  if (process.directory != nullptr) {
+    process.directory->prefixes.erase(process.place.prefix);
   }
   process.place = std::move(*place);
-  process.directory = directory_of(process.place);
+  Directory* const before = std::exchange(process.directory, directory_of(process.place));
+  if (process.directory != before) {
+    process.rings.clear();  // unusable files that merely have the same names
+  }
   if (process.directory != nullptr) {
     process.directory->prefixes[process.place.prefix] = key;
   }
@@ -235,14 +255,18 @@ void MarkerReader::list(Directory& directory) {
 void MarkerReader::open_ring(int directory_fd, const std::string& name, Process& process,
                              const ProcessKey& key) {
   struct stat info {};
-  if (process.rings.size() >= kMaxRingsPerProcess ||
-      ::fstatat(directory_fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (::fstatat(directory_fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
     return;
   }
-  const bool known = std::any_of(process.rings.begin(), process.rings.end(), [&](const auto& ring) {
-    return ring.name == name && ring.inode == info.st_ino;
-  });
-  if (known) {
+  const auto known = std::find_if(
+      process.rings.begin(), process.rings.end(),
+      [&](const Process::OpenRing& ring) { return ring.name == name && !ring.replaced; });
+  if (known != process.rings.end()) {
+    if (known->inode == info.st_ino) {
+      return;
+    }
+    known->replaced = true;
+  } else if (process.rings.size() >= kMaxRingsPerProcess) {
     return;
   }
   process.rings.push_back({name, info.st_ino, std::nullopt});
@@ -260,12 +284,12 @@ void MarkerReader::open_ring(int directory_fd, const std::string& name, Process&
 
 void MarkerReader::read(const ProcessKey& key, Process& process, MarkerRing::Pass pass,
                         std::int64_t now_ns, std::vector<MarkerRecord>& out) {
-  for (auto& [name, inode, ring, fresh] : process.rings) {
+  for (auto& [name, inode, ring, fresh, replaced] : process.rings) {
     if (!ring) {
       continue;
     }
     std::vector<RingMarker> markers;
-    ring->read(pass, markers);
+    ring->read(replaced ? MarkerRing::Pass::kLast : pass, markers);
     if (std::exchange(fresh, false)) {
       keep_state_only(markers, static_cast<std::uint64_t>(options_.run_start_ns), *ring);
     }
@@ -278,6 +302,7 @@ void MarkerReader::read(const ProcessKey& key, Process& process, MarkerRing::Pas
                      std::move(marker.name)});
     }
   }
+  std::erase_if(process.rings, [](const Process::OpenRing& ring) { return ring.replaced; });
 }
 
 void MarkerReader::drop_unused_directories() {

@@ -29,6 +29,7 @@ class MarkerReader {
   struct Options {
     std::int64_t run_start_ns = 0;  // CLOCK_MONOTONIC at t = 0
     std::int64_t scan_every_ns = 250'000'000;
+    std::int64_t locate_every_ns = 5'000'000'000;  // a process without a ring
     std::function<Result<MarkerPlace>(const ProcessKey&)> locate = &locate_markers;
   };
 
@@ -56,7 +57,7 @@ class MarkerReader {
   struct Directory;
   struct Process;
 
-  void scan();
+  void scan(std::int64_t now_ns);
   void read_all(std::int64_t now_ns, std::vector<MarkerRecord>& out);
   void locate(const ProcessKey& key, Process& process);
   Directory* directory_of(const MarkerPlace& place);

@@ -13,8 +13,8 @@ namespace tidemark::monitor {
 
 struct ReceivedSignal {
   int number = 0;
-  // From the terminal driver: the whole foreground process group got it too. Otherwise a process
-  // sent it, and it may have meant us alone.
+  // From the terminal driver: the whole foreground process group got it too, except SIGHUP, which
+  // only the leader of a session gets. Otherwise a process sent it, and it may have meant us alone.
   bool from_kernel = false;
   pid_t sender = 0;  // 0 when from_kernel
 

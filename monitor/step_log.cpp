@@ -14,17 +14,21 @@
 
 namespace tidemark::monitor {
 
-void StepScanner::feed(std::string_view bytes, double t_s, std::vector<MarkerRecord>& out) {
-  while (!bytes.empty()) {
-    const std::size_t end = bytes.find_first_of("\r\n");
+std::size_t StepScanner::feed(std::string_view bytes, double t_s, std::vector<MarkerRecord>& out,
+                              std::size_t max_steps) {
+  const std::size_t before = out.size();
+  std::size_t taken = 0;
+  while (taken < bytes.size() && out.size() - before < max_steps) {
+    const std::size_t end = bytes.find_first_of("\r\n", taken);
     if (end == std::string_view::npos) {
-      add_to_line(bytes);
-      return;
+      add_to_line(bytes.substr(taken));
+      return bytes.size();
     }
-    add_to_line(bytes.substr(0, end));
+    add_to_line(bytes.substr(taken, end - taken));
     finish_line(t_s, out);
-    bytes.remove_prefix(end + 1);
+    taken = end + 1;
   }
+  return taken;
 }
 
 void StepScanner::end(double t_s, std::vector<MarkerRecord>& out) { finish_line(t_s, out); }
@@ -69,8 +73,8 @@ Result<LogFollower> LogFollower::open(std::string path, StepPattern pattern) {
 }
 
 void LogFollower::poll(double t_s, std::vector<MarkerRecord>& out) {
-  if (file_) {
-    read_more(t_s, out);
+  if (file_ && !read_more(t_s, out)) {
+    return;
   }
   struct stat now {};
   const bool same =
@@ -96,21 +100,23 @@ bool LogFollower::reopen() {
   return true;
 }
 
-void LogFollower::read_more(double t_s, std::vector<MarkerRecord>& out) {
+bool LogFollower::read_more(double t_s, std::vector<MarkerRecord>& out) {
   struct stat info {};
   if (::fstat(file_.get(), &info) == 0 && info.st_size < offset_) {
     offset_ = 0;  // truncated: what is there now is new
     scanner_.drop_partial_line();
   }
-  for (std::size_t done = 0; done < kMaxBytesPerPoll;) {
+  const off_t stop_bytes = offset_ + static_cast<off_t>(kMaxBytesPerPoll);
+  const std::size_t stop_steps = out.size() + kMaxStepsPerPoll;
+  while (offset_ < stop_bytes && out.size() < stop_steps) {
     const auto n = pread_full(file_.get(), buffer_, offset_);
     if (!n || *n == 0) {
-      return;
+      return true;
     }
-    scanner_.feed({buffer_.data(), *n}, t_s, out);
-    offset_ += static_cast<off_t>(*n);
-    done += *n;
+    const std::string_view text(buffer_.data(), *n);
+    offset_ += static_cast<off_t>(scanner_.feed(text, t_s, out, stop_steps - out.size()));
   }
+  return false;
 }
 
 }  // namespace tidemark::monitor

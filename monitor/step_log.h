@@ -27,8 +27,9 @@ class StepScanner {
   explicit StepScanner(StepPattern pattern) : pattern_(std::move(pattern)) {}
 
   // Appends a marker (pid 0, time `t_s`) for each line of `bytes` that names another step than the
-  // one before.
-  void feed(std::string_view bytes, double t_s, std::vector<MarkerRecord>& out);
+  // one before. Stops behind the line with the last of `max_steps`; returns how much it has taken.
+  std::size_t feed(std::string_view bytes, double t_s, std::vector<MarkerRecord>& out,
+                   std::size_t max_steps = static_cast<std::size_t>(-1));
   // The stream has ended: its last line may have no end.
   void end(double t_s, std::vector<MarkerRecord>& out);
   // Forgets a line of which the rest will never come.
@@ -51,16 +52,19 @@ class LogFollower {
   // An error when the path exists and is not a file that we can read.
   static Result<LogFollower> open(std::string path, StepPattern pattern);
 
-  // Appends the steps in what was written since the last call (at most kMaxBytesPerPoll of it).
+  // Appends the steps in what was written since the last call. Of one log it takes no more at once
+  // than the limits below; the next call goes on there.
   void poll(double t_s, std::vector<MarkerRecord>& out);
 
-  static constexpr std::size_t kMaxBytesPerPoll = 32U << 20U;
+  static constexpr std::size_t kMaxBytesPerPoll = 4U << 20U;
+  static constexpr std::size_t kMaxStepsPerPoll = 16'384;
 
  private:
   LogFollower(std::string path, StepPattern pattern);
 
   bool reopen();
-  void read_more(double t_s, std::vector<MarkerRecord>& out);
+  // False when it stopped at a limit, before the end of the log.
+  bool read_more(double t_s, std::vector<MarkerRecord>& out);
 
   std::string path_;
   StepScanner scanner_;

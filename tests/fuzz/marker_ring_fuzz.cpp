@@ -34,7 +34,7 @@ void put(int fd, const void* data, std::size_t size, std::size_t offset) {
 void read_all(MarkerRing& ring, MarkerRing::Pass pass) {
   std::vector<RingMarker> markers;
   ring.read(pass, markers);
-  TIDEMARK_CHECK(markers.size() <= 65'536, "more records than a ring can hold");
+  TIDEMARK_CHECK(markers.size() <= TIDEMARK_RING_CAPACITY, "more records than a ring can hold");
   for (const RingMarker& marker : markers) {
     TIDEMARK_CHECK(marker.name.size() <= TIDEMARK_RING_NAME_BYTES, "a name out of bounds");
   }

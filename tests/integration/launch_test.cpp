@@ -165,6 +165,16 @@ TEST_F(LaunchTest, DoesNotRepeatTheCtrlCOfTheTerminal) {
   EXPECT_EQ(process.wait(), 7);
 }
 
+TEST_F(LaunchTest, PassesOnTheHangUpOfTheTerminalThatOnlyTheSessionLeaderGets) {
+  Subprocess process(probe({"sh", "-c", "echo ready; exec sleep 20"}), Terminal::kControlling);
+  process.read_until("ready");
+
+  process.close_input();
+  process.close_output();
+
+  EXPECT_EQ(process.wait(), 128 + SIGHUP);
+}
+
 TEST_F(LaunchTest, GoesOnWhenTheCommandIsStoppedAndContinued) {
   Subprocess process(probe(counter_));
   process.read_until("ready");

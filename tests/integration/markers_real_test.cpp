@@ -2,6 +2,7 @@
 // MarkerReader on real processes that mark through api/tidemark.h and api/tidemark.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -122,8 +123,10 @@ TEST_F(RealMarkers, OfACrashedProcessAreReadAndTheirFileRemoved) {
   MarkerReader reader = make_reader();
   poll(reader, {key_of(pid), key_of(::getpid())});
   process.send("\n");
+  siginfo_t how{};
+  ::waitid(P_PID, static_cast<id_t>(pid), &how, WEXITED | WNOWAIT);
+  EXPECT_THAT(marker_files(pid), SizeIs(1)) << "nobody removes that of a zombie";
   EXPECT_EQ(process.wait(), 128 + SIGABRT);
-  EXPECT_THAT(marker_files(pid), SizeIs(1));
 
   std::vector<MarkerRecord> last;
   reader.finish(clock_.monotonic_ns(), last);

@@ -9,12 +9,15 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iterator>
 #include <string>
@@ -262,6 +265,18 @@ TEST(TidemarkHeader, DoesNothingWhenSwitchedOff) {
   EXPECT_EQ(files, "0");
 }
 
+TEST(TidemarkHeader, DoesNothingUnderAFileSizeLimitThatIsTooSmall) {
+  const std::string result = in_child([] {
+    ::signal(SIGXFSZ, SIG_DFL);
+    const rlimit small{64U << 10U, 64U << 10U};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    tidemark_step(1);
+    return fmt::format("alive, {} files", marker_files(::getpid()).size());
+  });
+
+  EXPECT_EQ(result, "alive, 0 files");
+}
+
 // Runs `body` where /dev/shm is a small tmpfs that nobody else sees.
 std::string with_own_shm(const char* options, const std::function<std::string()>& body) {
   return in_child([&]() -> std::string {
@@ -288,6 +303,64 @@ TEST(TidemarkHeader, DoesNothingOnAFullFileSystem) {
   }
 
   EXPECT_EQ(result, "alive, 0 files");
+}
+
+pid_t pid_of_a_dead_process() {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::_exit(0);
+  }
+  ::waitpid(pid, nullptr, 0);
+  return pid;
+}
+
+TEST(TidemarkHeader, RemovesWhatTheDeadLeftBehindAndNothingElse) {
+  const std::string result = with_own_shm("size=4m", [] {
+    struct stat own {};
+    ::stat("/proc/self/ns/pid", &own);
+    const pid_t dead = pid_of_a_dead_process();
+    const std::vector<std::string> names = {
+        fmt::format("{}-1-{}.c.markers", dead, own.st_ino),
+        fmt::format("{}-1-{}.py.7f00.new", dead, own.st_ino),
+        fmt::format("{}-1-{}.other_namespace.markers", dead, own.st_ino + 1),
+        fmt::format("{}-1-{}.living.markers", ::getppid(), own.st_ino),
+        fmt::format("{}-notes", dead),
+    };
+    ::mkdir(marker_directory().c_str(), 0700);
+    for (const std::string& name : names) {
+      std::ofstream(marker_directory() + "/" + name) << "x";
+    }
+    tidemark_step(1);
+    std::string left = std::to_string(marker_files(::getpid()).size());
+    for (const std::string& name : names) {
+      left += std::filesystem::exists(marker_directory() + "/" + name) ? " kept" : " gone";
+    }
+    return left;
+  });
+  if (result == "no mount") {
+    GTEST_SKIP() << "may not mount a tmpfs";
+  }
+
+  EXPECT_EQ(result, "1 gone gone kept kept kept");
+}
+
+TEST(TidemarkHeader, RemovesABoundedNumberOfFilesOfTheDead) {
+  const std::string result = with_own_shm("size=4m", [] {
+    struct stat own {};
+    ::stat("/proc/self/ns/pid", &own);
+    const pid_t dead = pid_of_a_dead_process();
+    ::mkdir(marker_directory().c_str(), 0700);
+    for (int n = 0; n < 100; ++n) {
+      std::ofstream(fmt::format("{}/{}-{}-{}.c.markers", marker_directory(), dead, n, own.st_ino));
+    }
+    tidemark_step(1);
+    return std::to_string(marker_files(dead).size());
+  });
+  if (result == "no mount") {
+    GTEST_SKIP() << "may not mount a tmpfs";
+  }
+
+  EXPECT_EQ(result, "36");
 }
 
 TEST(TidemarkHeader, RefusesADirectoryThatOthersCanUse) {

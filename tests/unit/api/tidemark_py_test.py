@@ -167,6 +167,17 @@ class Marking(unittest.TestCase):
         self.assertEqual(
             run("import tidemark; tidemark.step(1); print(files())", TIDEMARK_MARKERS="off"), "[]")
 
+    def test_does_nothing_under_a_file_size_limit_that_is_too_small(self):
+        self.assertEqual(
+            run("""
+                import resource, signal, tidemark
+                signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+                tidemark.step(1)
+                print("alive", files())
+            """),
+            "alive []")
+
     def test_loses_no_record_of_many_threads(self):
         self.assertEqual(
             run("""
@@ -226,6 +237,45 @@ class Life(unittest.TestCase):
         """)
         left = [name for name in os.listdir(DIRECTORY) if name.startswith(pid + "-")]
         self.assertEqual(left, [])
+
+    def test_the_file_of_a_multiprocessing_child_is_removed(self):
+        self.assertEqual(
+            run("""
+                import multiprocessing, tidemark
+                def child(pipe):
+                    tidemark.step(1)
+                    pipe.send(len(files()))
+                context = multiprocessing.get_context("fork")
+                ours, theirs = context.Pipe()
+                process = context.Process(target=child, args=(theirs,))
+                process.start()
+                process.join()
+                print(ours.recv(), files(process.pid))
+            """),
+            "1 []")
+
+    def test_files_of_the_dead_are_removed_and_no_others(self):
+        self.assertEqual(
+            run("""
+                import tidemark
+                dead = os.fork()
+                if dead == 0:
+                    tidemark.step(1)
+                    os._exit(0)
+                os.waitid(os.P_PID, dead, os.WEXITED | os.WNOWAIT)
+                names = files(dead)  # while it is a zombie, nobody else removes them
+                namespace = os.stat("/proc/self/ns/pid").st_ino
+                kept = ["%d-1-%d.x.markers" % (dead, namespace + 1),
+                        "%d-1-%d.x.markers" % (os.getppid(), namespace)]
+                for name in kept:
+                    open(os.path.join(DIRECTORY, name), "w").close()
+                os.waitpid(dead, 0)
+                tidemark.step(1)
+                print(len(names), [name in os.listdir(DIRECTORY) for name in names + kept])
+                for name in kept:
+                    os.remove(os.path.join(DIRECTORY, name))
+            """),
+            "1 [False, True, True]")
 
     def test_a_second_copy_of_the_module_gets_its_own_file(self):
         self.assertEqual(

@@ -199,7 +199,7 @@ TEST_F(MarkerRingTest, RefusesTheRingOfAnotherProcess) {
 }
 
 TEST_F(MarkerRingTest, RefusesSizesThatMakeNoSense) {
-  for (const std::uint32_t capacity : {0U, 3U, 1U << 17U, UINT32_MAX}) {
+  for (const std::uint32_t capacity : {0U, 3U, 2 * TIDEMARK_RING_CAPACITY, UINT32_MAX}) {
     file_.header.capacity = capacity;
     file_.put();
     EXPECT_EQ(refusal(), Errc::kMalformed) << capacity;

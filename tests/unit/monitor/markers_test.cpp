@@ -53,7 +53,10 @@ class MarkerReaderTest : public testing::Test {
     options.scan_every_ns = kSecond;
     options.locate = [this](const ProcessKey& key) -> Result<MarkerPlace> {
       ++locate_calls_;
-      return MarkerPlace{shm_.path(), directory_, ::geteuid(), key.pid,
+      if (located_directory_.empty()) {
+        return Error{Errc::kGone, "gone"};
+      }
+      return MarkerPlace{shm_.path(), located_directory_, ::geteuid(), key.pid,
                          fmt::format("{}-{}-{}.", key.pid, key.start_ticks, kForeignNamespace)};
     };
     return MarkerReader(options);
@@ -84,6 +87,7 @@ class MarkerReaderTest : public testing::Test {
   const ProcessKey second_{12, 1200};
   const std::string directory_ = fmt::format("tidemark-{}", ::geteuid());
   tests::TempTree shm_;
+  std::string located_directory_ = directory_;
   int locate_calls_ = 0;
 };
 
@@ -112,6 +116,33 @@ TEST_F(MarkerReaderTest, FindsARingThatAppearsLater) {
   EXPECT_EQ(locate_calls_, 1);
 }
 
+TEST_F(MarkerReaderTest, FindsTheRingOfAProcessThatChangedItsUserOrMounts) {
+  MarkerReader reader = make_reader();
+  located_directory_ = "tidemark-before";
+  EXPECT_THAT(poll(reader, {first_}, 0), IsEmpty());
+
+  located_directory_ = directory_;
+  RingFile ring = make_ring(first_);
+  ring.step(1, at(1));
+
+  EXPECT_THAT(poll(reader, {first_}, 4), IsEmpty()) << "does not look every time";
+  EXPECT_THAT(poll(reader, {first_}, 5), ElementsAre("1 11 step 1"));
+  poll(reader, {first_}, 20);
+  EXPECT_EQ(locate_calls_, 2) << "has a ring, needs no second place";
+}
+
+TEST_F(MarkerReaderTest, KeepsThePlaceOfAProcessThatCannotBeLocatedAgain) {
+  MarkerReader reader = make_reader();
+  poll(reader, {first_}, 0);
+  located_directory_.clear();
+  poll(reader, {first_}, 6);
+
+  RingFile ring = make_ring(first_);
+  ring.step(1, at(7));
+
+  EXPECT_THAT(poll(reader, {first_}, 8), ElementsAre("7 11 step 1"));
+}
+
 TEST_F(MarkerReaderTest, ReadsSeveralRingsOfOneProcess) {
   RingFile native = make_ring(first_, "c");
   RingFile python = make_ring(first_, "py");
@@ -134,6 +165,18 @@ TEST_F(MarkerReaderTest, FollowsARingThatIsReplaced) {
   ring.step(2, at(1));
 
   EXPECT_THAT(poll(reader, {first_}, 2), ElementsAre("1 11 step 2"));
+}
+
+TEST_F(MarkerReaderTest, FollowsARingThatIsReplacedAgainAndAgain) {
+  MarkerReader reader = make_reader();
+  for (int n = 1; n <= 40; ++n) {
+    RingFile ring = make_ring(first_);
+    EXPECT_THAT(poll(reader, {first_}, 2 * n), SizeIs(n == 1 ? 0 : 1)) << n;
+    ring.step(n, at(2 * n));
+    shm_.remove(file_name(first_, "c"));
+  }
+
+  EXPECT_THAT(poll(reader, {}, 100), ElementsAre("80 11 step 40"));
 }
 
 TEST_F(MarkerReaderTest, ReadsTheLastMarkersOfAProcessThatHasEnded) {
@@ -185,6 +228,25 @@ TEST_F(MarkerReaderTest, CountsLosses) {
   const auto seen = poll(reader, {first_}, 1);
 
   EXPECT_EQ(reader.take_lost() + seen.size(), 5000U);
+}
+
+TEST_F(MarkerReaderTest, CountsAsLostWhatIsTooMuchForOnePoll) {
+  constexpr std::size_t kMost = 65'536;
+  constexpr int kPerRing = 4000;
+  for (const ProcessKey& key : {first_, second_}) {
+    RingFile ring = make_ring(key);
+    for (int step = 0; step < kPerRing; ++step) {
+      ring.step(step, at(0.5));
+    }
+    for (int n = 1; n < 9; ++n) {  // one ring under nine names serves as nine
+      std::filesystem::create_hard_link(shm_.path(file_name(key, "c")),
+                                        shm_.path(file_name(key, fmt::format("c{}", n))));
+    }
+  }
+  MarkerReader reader = make_reader();
+
+  EXPECT_THAT(poll(reader, {first_, second_}, 1), SizeIs(kMost));
+  EXPECT_EQ(reader.take_lost(), 2 * 9 * kPerRing - kMost);
 }
 
 TEST_F(MarkerReaderTest, DoesNotBelieveInTheFuture) {

@@ -20,6 +20,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 StepPattern step_pattern() {
   auto pattern = StepPattern::compile(R"(step (\d+))");
@@ -166,6 +167,46 @@ TEST_F(LogFollowerTest, StaysWithARotatedLogUntilItsSuccessorAppears) {
   append("step 3\n");
 
   EXPECT_THAT(poll(follower), ElementsAre(3));
+}
+
+// "step 1\nstep 2\n..." of `count` steps.
+std::string log_of(std::size_t count) {
+  std::string text;
+  for (std::size_t n = 1; n <= count; ++n) {
+    text += "step " + std::to_string(n) + "\n";
+  }
+  return text;
+}
+
+TEST_F(LogFollowerTest, TakesABoundedNumberOfStepsAtOnceAndGoesOnThere) {
+  constexpr std::size_t kMost = LogFollower::kMaxStepsPerPoll;
+  LogFollower follower = follow();
+  append(log_of(kMost + 2));
+
+  EXPECT_THAT(poll(follower), SizeIs(kMost));
+  EXPECT_THAT(poll(follower), ElementsAre(kMost + 1, kMost + 2));
+  EXPECT_THAT(poll(follower), IsEmpty());
+}
+
+TEST_F(LogFollowerTest, TakesABoundedNumberOfBytesAtOnceAndGoesOnThere) {
+  LogFollower follower = follow();
+  append("step 1\n" + std::string(LogFollower::kMaxBytesPerPoll, '\n') + "step 2\n");
+
+  EXPECT_THAT(poll(follower), ElementsAre(1));
+  EXPECT_THAT(poll(follower), ElementsAre(2));
+}
+
+TEST_F(LogFollowerTest, ReadsARotatedLogToItsEndBeforeTheNext) {
+  constexpr std::size_t kMost = LogFollower::kMaxStepsPerPoll;
+  LogFollower follower = follow();
+  append(log_of(1));
+  poll(follower);
+  append(log_of(kMost + 2));
+  std::filesystem::rename(path_, path_ + ".1");
+  append("step 7\n");
+
+  EXPECT_THAT(poll(follower), SizeIs(kMost));
+  EXPECT_THAT(poll(follower), ElementsAre(kMost + 2, 7));
 }
 
 TEST_F(LogFollowerTest, RefusesWhatIsNoFile) {
