@@ -156,6 +156,8 @@ Status RunWriter::end(double t_s) {
   }
   ticks_.reset();
   database_->set_busy_timeout(kCloseTimeoutMs);
+  // As much as others let us goes into the file in any case, so that a copy of it alone is of use.
+  static_cast<void>(database_->execute("PRAGMA wal_checkpoint(TRUNCATE)"));
   const auto mode = database_->query_text("PRAGMA journal_mode=DELETE");
   is_one_file_ = mode && *mode == "delete";
   database_.reset();

@@ -174,6 +174,26 @@ TEST(RunFile, CanBeReadWhileItIsBeingRecorded) {
   EXPECT_TRUE(writer->is_one_file());
 }
 
+TEST(RunFile, IsCompleteWithoutItsLogEvenWhenAnotherProgramHasItOpen) {
+  const TempTree dir;
+  const auto writer = make_writer(dir.path("run"));
+  ASSERT_TRUE(writer->begin(full_run_info()));
+  ASSERT_TRUE(writer->add(plain_tick(0)));
+  auto other = Database::open(dir.path("run"), Database::Mode::kReadOnly);
+  ASSERT_TRUE(other && other->query_integer("SELECT count(*) FROM ticks"));
+  ASSERT_TRUE(writer->add(plain_tick(1)));
+
+  ASSERT_TRUE(writer->end(1.0));
+
+  EXPECT_FALSE(writer->is_one_file());
+  dir.write("copy", content_of(dir.path("run")));
+  MemorySink sink;
+  const ReadSummary summary = read_all(dir.path("copy"), sink);
+  EXPECT_EQ(sink.ticks.size(), 2U);
+  EXPECT_TRUE(sink.info.ended_cleanly);
+  EXPECT_TRUE(summary.notes.empty());
+}
+
 TEST(RunFile, SaysThatARecordingWithoutEndDidNotEndCleanly) {
   const TempTree dir;
   {
