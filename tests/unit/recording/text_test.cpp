@@ -128,6 +128,20 @@ TEST(TimeAxis, RecognisesDatesInEveryUnit) {
   }
 }
 
+TEST(TimeAxis, RefusesTimesThatNoRunLasts) {
+  TimeAxis hours(3600.0);
+  TimeAxis unnamed(std::nullopt);
+  TimeAxis steps = TimeAxis::of_steps();
+
+  EXPECT_EQ(hours.seconds("1e308"), std::nullopt);
+  EXPECT_EQ(hours.seconds("-1e308"), std::nullopt);
+  EXPECT_EQ(hours.seconds("2"), 7200.0);  // the bad one has decided nothing
+  EXPECT_EQ(unnamed.seconds("1e308"), std::nullopt);
+  EXPECT_EQ(unnamed.seconds("3"), 3.0);
+  EXPECT_EQ(steps.seconds("9007199254740994"), std::nullopt);
+  EXPECT_EQ(steps.seconds("9007199254740992"), 0x1p53);
+}
+
 TEST(TimeAxis, NeverTakesStepsForDates) {
   TimeAxis axis = TimeAxis::of_steps();
 
