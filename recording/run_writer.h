@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,7 +61,8 @@ class RunWriter final : public RecordingSink {
   Status open_published();
   template <typename Work>
   Status in_transaction(Work work);
-  Status write_pending_facts();
+  Status write_tick(const Tick& tick);
+  Status write_ends(std::span<const ProcessRecord> ended);
   Status write_run_end(double t_s);
   Status check_still_there() const;
   Status fail(const Error& error);
