@@ -85,6 +85,33 @@ TEST(CsvLine, WritesWhatItReads) {
   EXPECT_EQ(std::vector<std::string>(parsed.begin(), parsed.end()), fields);
 }
 
+TEST(CsvText, IsNoFormulaInASpreadsheet) {
+  const auto written = [](std::string_view text) {
+    std::string line;
+    append_csv_text(line, text);
+    return line;
+  };
+
+  EXPECT_EQ(written("=HYPERLINK(A1)"), "'=HYPERLINK(A1)");
+  EXPECT_EQ(written("+1"), "'+1");
+  EXPECT_EQ(written("-1"), "'-1");
+  EXPECT_EQ(written("@SUM(A1,A2)"), "\"'@SUM(A1,A2)\"");
+  EXPECT_EQ(written("\t=1"), "\"'\t=1\"");
+  EXPECT_EQ(written("\r=1"), "\"'\r=1\"");
+  EXPECT_EQ(written("python3"), "python3");
+  EXPECT_EQ(written("'quoted'"), "'quoted'");
+  EXPECT_EQ(written(""), "");
+}
+
+TEST(CsvText, IsReadAsItWas) {
+  for (const std::string text : {"=1", "+1", "'=1", "''=1", "'quoted'", "'", "''", "", "a=1"}) {
+    std::string line;
+    append_csv_text(line, text);
+
+    EXPECT_EQ(plain_csv_text(line), text);
+  }
+}
+
 TEST(IsoTime, ReadsDatesWithAndWithoutZone) {
   constexpr double kNoon = 1'709'294'400;  // 2024-03-01T12:00:00Z, the day after a leap day
 
