@@ -14,6 +14,7 @@
 #include "cli/tick_json.h"
 #include "common/recording_sink.h"
 #include "common/text.h"
+#include "monitor/redact.h"
 #include "monitor/run_summary.h"
 #include "recording/open.h"
 #include "recording/run_writer.h"
@@ -114,6 +115,40 @@ Result<std::unique_ptr<TextSink>> open_text_sink(const ExportOptions& options) {
   return std::unique_ptr<TextSink>(std::make_unique<JsonLinesSink>(std::move(*output)));
 }
 
+// Masks the secrets of command lines that other tools logged as they were.
+class RedactingSink final : public RecordingSink {
+ public:
+  explicit RedactingSink(RecordingSink& next) : next_(next) {}
+
+  Status begin(const RunInfo& info) override {
+    RunInfo redacted_info = info;
+    redacted_info.command = monitor::redact_text(info.command);
+    return next_.begin(redacted_info);
+  }
+  Status add(const Tick& tick) override {
+    if (tick.new_processes.empty()) {
+      return next_.add(tick);
+    }
+    Tick redacted_tick = tick;
+    for (ProcessRecord& process : redacted_tick.new_processes) {
+      process = redacted(process);
+    }
+    return next_.add(redacted_tick);
+  }
+  Status process_ended(const ProcessRecord& process) override {
+    return next_.process_ended(redacted(process));
+  }
+  Status end(double t_s) override { return next_.end(t_s); }
+
+ private:
+  static ProcessRecord redacted(ProcessRecord process) {
+    process.argv = monitor::redact_text(process.argv);
+    return process;
+  }
+
+  RecordingSink& next_;
+};
+
 Status check_usage(const ExportOptions& options) {
   if (options.format != "csv" && options.format != "jsonl" && options.format != "tidemark") {
     return Error{Errc::kUsage, fmt::format("'{}' is not a format; choose csv, jsonl or tidemark",
@@ -161,7 +196,15 @@ int export_run_file(recording::RecordingReader& reader, const ExportOptions& opt
   if (!writer) {
     return fail(writer.error());
   }
-  return finish_export(reader.read(**writer));
+  RedactingSink sink(**writer);
+  const auto summary = reader.read(sink);
+  if (summary && !(*writer)->is_one_file()) {
+    print_note(
+        fmt::format("note: {0} is in use by another program, so its log stays beside it: "
+                    "move or copy {0} together with {0}-wal",
+                    (*writer)->path()));
+  }
+  return finish_export(summary);
 }
 
 }  // namespace

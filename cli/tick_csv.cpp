@@ -29,7 +29,7 @@ class Row {
   }
   Row& add(std::string_view text) {
     separate();
-    recording::append_csv_field(out_, text);
+    recording::append_csv_text(out_, text);
     return *this;
   }
   template <typename T>

@@ -26,6 +26,13 @@ bool take_quoted(std::string_view& line, std::string& scratch, std::string_view&
   }
 }
 
+// A formula, with or without apostrophes in front: counting those in keeps the mark reversible.
+bool looks_like_formula(std::string_view text) {
+  const std::size_t start = text.find_first_not_of('\'');
+  return start != std::string_view::npos &&
+         std::string_view("=+-@\t\r").find(text[start]) != std::string_view::npos;
+}
+
 }  // namespace
 
 bool split_csv_line(std::string_view line, char separator, std::vector<std::string_view>& fields,
@@ -67,6 +74,19 @@ void append_csv_field(std::string& line, std::string_view field) {
     }
   }
   line += '"';
+}
+
+void append_csv_text(std::string& line, std::string_view text) {
+  if (looks_like_formula(text)) {
+    append_csv_field(line, std::string("'").append(text));
+  } else {
+    append_csv_field(line, text);
+  }
+}
+
+std::string_view plain_csv_text(std::string_view field) {
+  const bool is_marked = field.starts_with('\'') && looks_like_formula(field);
+  return is_marked ? field.substr(1) : field;
 }
 
 }  // namespace tidemark::recording

@@ -117,9 +117,9 @@ const char* CsvRowParser::parse(std::string_view line, CsvRow& row) {
     return "its scope is none of process, role and tree";
   }
   row.scope = *scope;
-  row.name = text(CsvField::kName);
-  row.role = text(CsvField::kRole);
-  row.state = text(CsvField::kState);
+  row.name = plain_csv_text(text(CsvField::kName));
+  row.role = plain_csv_text(text(CsvField::kRole));
+  row.state = plain_csv_text(text(CsvField::kState));
   if (const char* problem = parse_integers(row)) {
     return problem;
   }

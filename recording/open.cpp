@@ -147,14 +147,25 @@ Result<std::unique_ptr<RecordingReader>> open_text(Format format, TextInput inpu
   return open_csv(std::move(input));
 }
 
+Result<std::unique_ptr<RecordingReader>> open_standard_input() {
+  Fd fd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
+  if (!fd) {
+    return system_error("cannot read the standard input", errno);
+  }
+  TextInput input(std::move(fd), "standard input");
+  const Format format = format_of(input.peek());
+  if (input.error()) {
+    return *input.error();
+  }
+  return format == Format::kSqlite ? open_run_stream(std::move(input))
+                                   : open_text(format, std::move(input), {});
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RecordingReader>> open_recording(const std::string& path) {
   if (path == "-") {
-    TextInput input(Fd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)), "standard input");
-    const Format format = format_of(input.peek());
-    return format == Format::kSqlite ? open_run_stream(std::move(input))
-                                     : open_text(format, std::move(input), {});
+    return open_standard_input();
   }
   const Target target = parse_target(path);
   if (const Status kind = check_kind_of_file(target.file); !kind) {

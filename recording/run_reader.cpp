@@ -16,6 +16,7 @@
 #include "recording/columns.h"
 #include "recording/files.h"
 #include "recording/pending_file.h"
+#include "recording/run_copy.h"
 #include "recording/schema.h"
 #include "recording/tick_cursor.h"
 
@@ -87,11 +88,13 @@ Status check_file(const std::string& path, const std::string& name) {
   return file_exists(path + "-wal") ? ok() : check_complete(head, info.st_size, name);
 }
 
-// A log cannot be read in place where SQLite may not make its index (read-only folder, full disk);
-// a journal left by a kill in the moment of closing wants to be rolled back.
+// A log cannot be read in place where SQLite may not make its index (read-only folder, full disk),
+// nor can a file that was copied without its log; a journal left by a kill in the moment of closing
+// wants to be rolled back.
 bool may_help_to_copy(const std::string& path, const Error& error) {
-  return error.code != Errc::kMalformed &&
-         (file_exists(path + "-wal") || file_exists(path + "-journal"));
+  return error.code == Errc::kPermission ||
+         (error.code != Errc::kMalformed &&
+          (file_exists(path + "-wal") || file_exists(path + "-journal")));
 }
 
 }  // namespace
@@ -108,7 +111,7 @@ Result<std::unique_ptr<RecordingReader>> RunReader::open(const std::string& path
   const auto recording_pid = process_that_has_open(path);
   auto reader = open_database(std::nullopt, path, name, Database::Mode::kReadOnly);
   if (!reader && may_help_to_copy(path, reader.error())) {
-    reader = open_copy(path, name);
+    reader = open_copy(path, name, reader.error());
   }
   if (!reader) {
     return reader.error();
@@ -134,23 +137,17 @@ Result<std::unique_ptr<RecordingReader>> RunReader::open_spooled(PrivateDir dire
 }
 
 Result<std::unique_ptr<RunReader>> RunReader::open_copy(const std::string& path,
-                                                        const std::string& shown_as) {
-  auto directory = PrivateDir::create();
+                                                        const std::string& shown_as,
+                                                        const Error& why) {
+  auto directory = copy_run(path);
   if (!directory) {
     return directory.error();
   }
   const std::string copy = directory->file("run");
-  for (const std::string suffix : {"", "-wal", "-journal"}) {
-    if (!suffix.empty() && !file_exists(path + suffix)) {
-      continue;
-    }
-    if (const Status status = copy_file(path + suffix, copy + suffix); !status) {
-      return status.error();
-    }
-  }
   auto reader = open_database(std::move(*directory), copy, shown_as, Database::Mode::kReadWrite);
   if (reader) {
-    (*reader)->notes_.emplace_back("read from a private copy, because its folder is not writable");
+    (*reader)->notes_.push_back(
+        fmt::format("read from a private copy, because it cannot be read in place ({})", why.what));
   }
   return reader;
 }

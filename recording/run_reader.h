@@ -35,8 +35,10 @@ class RunReader final : public RecordingReader {
                                                           const std::string& path,
                                                           const std::string& shown_as,
                                                           Database::Mode mode);
+  // `why` is what happened when the file was opened in place.
   static Result<std::unique_ptr<RunReader>> open_copy(const std::string& path,
-                                                      const std::string& shown_as);
+                                                      const std::string& shown_as,
+                                                      const Error& why);
   Status load_info();
 
   std::optional<PrivateDir> directory_;  // destroyed after the database

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/run_writer.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -125,7 +127,7 @@ Status RunWriter::add(const Tick& tick) {
   if (const Status there = check_still_there(); !there) {
     return fail(there.error());
   }
-  Status status = in_transaction([&] { return ticks_->write(tick); });
+  Status status = in_transaction([&] { return write_tick(tick); });
   if (!status) {
     return fail(status.error());
   }
@@ -156,6 +158,8 @@ Status RunWriter::end(double t_s) {
   }
   ticks_.reset();
   database_->set_busy_timeout(kCloseTimeoutMs);
+  // As much as others let us goes into the file in any case, so that a copy of it alone is of use.
+  static_cast<void>(database_->execute("PRAGMA wal_checkpoint(TRUNCATE)"));
   const auto mode = database_->query_text("PRAGMA journal_mode=DELETE");
   is_one_file_ = mode && *mode == "delete";
   database_.reset();
@@ -164,14 +168,15 @@ Status RunWriter::end(double t_s) {
   return ok();
 }
 
-// What is known since the last transaction goes first, so that a file holds it in order.
 template <typename Work>
 Status RunWriter::in_transaction(Work work) {
   Status status = database_->execute("BEGIN IMMEDIATE");
   if (!status) {
     return status;
   }
-  status = write_pending_facts();
+  if (write_late_s_) {
+    status = ticks_->write_lateness(*write_late_s_);
+  }
   if (status) {
     status = work();
   }
@@ -188,13 +193,25 @@ Status RunWriter::in_transaction(Work work) {
   return status;
 }
 
-Status RunWriter::write_pending_facts() {
-  if (write_late_s_) {
-    if (Status status = ticks_->write_lateness(*write_late_s_); !status) {
-      return status;
-    }
+// Ends go first, so that a file holds them in order; but a process that came and went while ticks
+// were dropped is introduced by this tick, and cannot end before.
+Status RunWriter::write_tick(const Tick& tick) {
+  std::unordered_set<ProcessKey> introduced;
+  for (const ProcessRecord& process : tick.new_processes) {
+    introduced.insert(process.key);
   }
-  for (const ProcessRecord& process : ended_) {
+  const auto first_after = std::stable_partition(
+      ended_.begin(), ended_.end(),
+      [&](const ProcessRecord& process) { return !introduced.contains(process.key); });
+  Status status = write_ends({ended_.begin(), first_after});
+  if (status) {
+    status = ticks_->write(tick);
+  }
+  return status ? write_ends({first_after, ended_.end()}) : status;
+}
+
+Status RunWriter::write_ends(std::span<const ProcessRecord> ended) {
+  for (const ProcessRecord& process : ended) {
     if (Status status = ticks_->write_end(process); !status) {
       return status;
     }
@@ -203,6 +220,9 @@ Status RunWriter::write_pending_facts() {
 }
 
 Status RunWriter::write_run_end(double t_s) {
+  if (Status status = write_ends(ended_); !status) {
+    return status;
+  }
   auto statement = database_->prepare("UPDATE run SET end_s = ?1");
   if (!statement) {
     return statement.error();

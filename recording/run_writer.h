@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,12 +39,14 @@ class RunWriter final : public RecordingSink {
   Status begin(const RunInfo& info) override;
   Status add(const Tick& tick) override;
   Status process_ended(const ProcessRecord& process) override;
-  // Closes the run as one file, without a log beside it. While another program reads the file that
-  // is not possible: the log then stays beside it, and is_one_file() says so.
+  // Closes the run as one file, without a log beside it. While another program has the file open
+  // that is not possible: the log then stays beside it, and is_one_file() says so. Only what that
+  // program is reading at this moment keeps the end of the run in the log.
   Status end(double t_s) override;
 
   // How long the last tick took from the sampler into the file; stored with the next one.
   void set_write_late_s(double seconds) { write_late_s_ = seconds; }
+  // After end(). False: FILE-wal belongs to the run as well, move or copy both.
   bool is_one_file() const { return is_one_file_; }
   const std::string& path() const { return path_; }
 
@@ -58,7 +61,8 @@ class RunWriter final : public RecordingSink {
   Status open_published();
   template <typename Work>
   Status in_transaction(Work work);
-  Status write_pending_facts();
+  Status write_tick(const Tick& tick);
+  Status write_ends(std::span<const ProcessRecord> ended);
   Status write_run_end(double t_s);
   Status check_still_there() const;
   Status fail(const Error& error);

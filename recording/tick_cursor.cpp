@@ -2,6 +2,7 @@
 #include "recording/tick_cursor.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -118,10 +119,12 @@ Result<TickCursor> TickCursor::open(Database& database) {
 
 Result<bool> TickCursor::next(Tick& tick) {
   if (tables_.ticks.at_end()) {
+    tick_ = std::numeric_limits<std::int64_t>::max();
     return false;
   }
   tick = Tick{};
   const std::int64_t number = tables_.ticks.tick();
+  tick_ = number;
   Status status = load(tables_.ticks, 2, tick);
   if (status && last_t_s_ && tick.t_s < *last_t_s_) {
     status = malformed("its ticks are not in the order of time");
@@ -150,8 +153,12 @@ Result<bool> TickCursor::next(Tick& tick) {
 
 Result<std::optional<ProcessRecord>> TickCursor::next_ended(double before_s) {
   TableCursor& table = tables_.ended;
-  // One that was never introduced cannot end: its tick is still to come.
-  if (table.at_end() || !keys_.contains(table.row().integer(0))) {
+  if (table.at_end()) {
+    return std::optional<ProcessRecord>();
+  }
+  // One that was not introduced by an earlier tick cannot end yet.
+  const Statement& row = table.row();
+  if (!keys_.contains(row.integer(1)) || row.integer(2) >= tick_) {
     return std::optional<ProcessRecord>();
   }
   ProcessRecord process;

@@ -43,7 +43,8 @@ class TickCursor {
 
   // Fills `tick` with the next one; false at the end. After an error `tick` is not to be used.
   Result<bool> next(Tick& tick);
-  // The next process that had ended before `t_s`, in the order of ends; nullopt: none (yet).
+  // The next process that had ended before `before_s`, in the order of ends; nullopt: none (yet).
+  // One that the tick of the last next() introduces comes after that tick.
   Result<std::optional<ProcessRecord>> next_ended(double before_s);
 
   // Role and event names of a newer version that this one does not know.
@@ -88,6 +89,7 @@ class TickCursor {
   std::unordered_map<std::int64_t, ProcessKey> keys_;  // by process number
   std::set<std::string> unknown_names_;
   std::optional<double> last_t_s_;
+  std::int64_t tick_ = 0;  // number of the last tick; beyond all of them at the end
 };
 
 }  // namespace tidemark::recording

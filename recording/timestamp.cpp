@@ -72,14 +72,21 @@ std::optional<int> take_zone(std::string_view& text) {
 // run lasts three years.
 constexpr double kSmallestDateSeconds = 1e8;
 
-// How many units of `value` make a second: 1, or 1e3, 1e6, ... for what can only be a date.
+// How many units of `value` make a second: 1, or 1e3, 1e6, 1e9 for what can only be a date.
 double units_per_second(double value) {
   constexpr double kStep = 1e3;
+  constexpr double kNanoseconds = 1e9;
   double units = 1.0;
-  while (value / units >= kSmallestDateSeconds * kStep) {
+  while (units < kNanoseconds && value / units >= kSmallestDateSeconds * kStep) {
     units *= kStep;
   }
   return units;
+}
+
+// Beyond this neither seconds nor steps can be told apart; nor is it a time of anything.
+bool is_possible(double seconds) {
+  constexpr double kMaxSeconds = 0x1p53;
+  return std::fabs(seconds) <= kMaxSeconds;
 }
 
 }  // namespace
@@ -132,22 +139,27 @@ std::optional<double> TimeAxis::number(std::string_view text) const {
   return value;
 }
 
-double TimeAxis::to_seconds(double value) const {
-  return value * unit_s_.value_or(1.0) / units_per_second_;
+std::optional<double> TimeAxis::seconds_of(double value) {
+  const bool is_first = kind_ == Kind::kUndecided;
+  const double units = is_first && !unit_s_ ? units_per_second(value) : units_per_second_;
+  const double time_s = value * unit_s_.value_or(1.0) / units;
+  if (!is_possible(time_s)) {
+    return std::nullopt;
+  }
+  if (is_first) {
+    kind_ = Kind::kNumber;
+    units_per_second_ = units;
+    if (may_be_date_ && time_s >= kSmallestDateSeconds) {
+      start_s_ = time_s;
+    }
+  }
+  return time_s - start_s_.value_or(0.0);
 }
 
 std::optional<double> TimeAxis::seconds(std::string_view text) {
   if (kind_ != Kind::kIso) {
     if (const auto value = number(text)) {
-      if (kind_ == Kind::kUndecided) {
-        kind_ = Kind::kNumber;
-        units_per_second_ = unit_s_ ? 1.0 : units_per_second(*value);
-        const double first_s = to_seconds(*value);
-        if (may_be_date_ && first_s >= kSmallestDateSeconds) {
-          start_s_ = first_s;
-        }
-      }
-      return to_seconds(*value) - start_s_.value_or(0.0);
+      return seconds_of(*value);
     }
   }
   if (kind_ == Kind::kNumber || !may_be_date_) {

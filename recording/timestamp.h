@@ -22,14 +22,15 @@ class TimeAxis {
   // Steps are never dates, however many there are.
   static TimeAxis of_steps();
 
-  // nullopt: not a time. The first time that is one decides how all are read.
+  // nullopt: not a time, or an impossible one (beyond 2^53). The first time that is one decides how
+  // all are read.
   std::optional<double> seconds(std::string_view text);
   // When t = 0 was, if the times are dates.
   std::optional<std::int64_t> start_wall_ns() const;
 
  private:
   std::optional<double> number(std::string_view text) const;
-  double to_seconds(double value) const;
+  std::optional<double> seconds_of(double value);
 
   enum class Kind { kUndecided, kNumber, kIso };
   std::optional<double> unit_s_;

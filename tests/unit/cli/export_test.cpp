@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/export.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "cli/exit_code.h"
+#include "common/fd.h"
 #include "common/io.h"
 #include "common/text.h"
 #include "recording/open.h"
@@ -151,6 +157,89 @@ TEST(Export, ConvertsAnyRecordingIntoARunFile) {
   EXPECT_EQ(run.info.format, "csv");
   ASSERT_EQ(run.ticks.size(), 2U);
   EXPECT_EQ(run.ticks[1].processes.at(0).rss_bytes, 2U << 20U);
+}
+
+TEST(Export, WritesNoNameThatASpreadsheetWouldRun) {
+  const TempTree dir;
+  dir.write("log.csv", "t_s,pid,comm,rss_mb\n0,5,\"=HYPERLINK(\"\"http://x\"\")\",1\n0,6,'@x,1\n");
+
+  run({dir.path("log.csv"), "csv", dir.path("out.csv"), false}, kExitOk);
+  const MemorySink run = read_back(dir.path("out.csv"));
+
+  EXPECT_THAT(lines_of(dir.path("out.csv")).at(1), HasSubstr(",\"'=HYPERLINK("));
+  EXPECT_THAT(lines_of(dir.path("out.csv")).at(2), HasSubstr(",'@x,"));
+  ASSERT_EQ(run.ticks.at(0).new_processes.size(), 2U);
+  EXPECT_EQ(run.ticks[0].new_processes[0].comm, "=HYPERLINK(\"http://x\")");
+  EXPECT_EQ(run.ticks[0].new_processes[1].comm, "@x");
+}
+
+TEST(Export, MasksTheSecretsOfACommandThatAnotherToolLogged) {
+  const TempTree dir;
+  dir.write("log.dat", "CMDLINE python train.py --token abc123\nMEM 1.0 1700000000.0\n");
+
+  run({dir.path("log.dat"), "tidemark", dir.path("run"), false}, kExitOk);
+  const MemorySink run = read_back(dir.path("run"));
+
+  EXPECT_EQ(run.info.command, "python train.py --token ***");
+  EXPECT_EQ(run.ticks.at(0).new_processes.at(0).argv, "python train.py --token ***");
+  EXPECT_THAT(*read_file(dir.path("run")), testing::Not(HasSubstr("abc123")));
+}
+
+// Feeds a log to the standard input and, before it ends, opens the run file that is made of it.
+class OtherProgram {
+ public:
+  explicit OtherProgram(const std::string& run_file)
+      : saved_(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const Fd read_end(ends[0]);
+    ::dup2(read_end.get(), STDIN_FILENO);
+    thread_ = std::thread([this, run_file, pipe = Fd(ends[1])] {
+      std::string log = "t_s,rss_mb\n";
+      for (int t = 0; t < 2'000; ++t) {  // more than the importer waits for to tell the format
+        log += std::to_string(t) + ",1\n";
+      }
+      EXPECT_TRUE(write_all(pipe.get(), log));
+      while (!has_opened(run_file)) {
+        std::this_thread::yield();
+      }
+    });
+  }
+  ~OtherProgram() {
+    thread_.join();
+    ::dup2(saved_.get(), STDIN_FILENO);
+  }
+  OtherProgram(const OtherProgram&) = delete;
+  OtherProgram& operator=(const OtherProgram&) = delete;
+
+ private:
+  bool has_opened(const std::string& run_file) {
+    auto database = recording::Database::open(run_file, recording::Database::Mode::kReadOnly);
+    if (!database) {
+      return false;
+    }
+    const auto mode = database->query_text("PRAGMA journal_mode");
+    if (!mode || *mode != "wal" || !database->query_integer("SELECT count(*) FROM ticks")) {
+      return false;
+    }
+    database_ = std::move(*database);
+    return true;
+  }
+
+  Fd saved_;
+  std::optional<recording::Database> database_;
+  std::thread thread_;
+};
+
+TEST(Export, SaysWhenTheLogStaysBesideTheRunFile) {
+  const TempTree dir;
+  const std::string path = dir.path("run");
+  const OtherProgram other(path);
+
+  EXPECT_EQ(run({"-", "tidemark", path, false}, kExitOk),
+            "tidemark: note: " + path +
+                " is in use by another program, so its log stays beside it: move or copy " + path +
+                " together with " + path + "-wal\n");
 }
 
 TEST(Export, NeverCallsRssAFootprint) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -246,6 +247,34 @@ class StandardInput {
   Fd saved_;
   std::thread feeder_;
 };
+
+// The standard input as `< path`, or closed, for the life of one of these.
+class RedirectedInput {
+ public:
+  explicit RedirectedInput(const std::optional<std::string>& path)
+      : saved_(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) {
+    ::close(STDIN_FILENO);
+    if (path) {
+      EXPECT_EQ(::open(path->c_str(), O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+    }
+  }
+  ~RedirectedInput() { ::dup2(saved_.get(), STDIN_FILENO); }
+  RedirectedInput(const RedirectedInput&) = delete;
+  RedirectedInput& operator=(const RedirectedInput&) = delete;
+
+ private:
+  Fd saved_;
+};
+
+TEST(OpenRecording, SaysWhyTheStandardInputCannotBeRead) {
+  const TempTree dir;
+  {
+    const RedirectedInput input(dir.path());
+    EXPECT_EQ(import_file("-").error, "standard input: cannot read: Is a directory");
+  }
+  const RedirectedInput closed(std::nullopt);
+  EXPECT_EQ(import_file("-").error, "cannot read the standard input: Bad file descriptor");
+}
 
 TEST(OpenRecording, ReadsTextFromTheStandardInput) {
   const StandardInput input("t_s,rss_mb\n0,1\n1,2\n");

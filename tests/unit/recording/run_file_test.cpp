@@ -105,6 +105,30 @@ TEST(RunFile, DeliversTheEndOfAProcessWhenItsTimeComes) {
   EXPECT_EQ(text_of(sink.ended[0]), text_of(dead));
 }
 
+TEST(RunFile, KeepsAProcessThatCameAndWentBetweenTwoTicksAsOne) {
+  const TempTree dir;
+  const auto writer = make_writer(dir.path("run"));
+  ASSERT_TRUE(writer->begin(full_run_info()));
+  ASSERT_TRUE(writer->add(plain_tick(0)));
+  ProcessRecord dead = tests::worker_record();
+  dead.died_s = 1.75;
+  ASSERT_TRUE(writer->process_ended(dead));
+  Tick late = empty_tick(3.0);
+  late.new_processes = {tests::worker_record()};  // of a tick that was dropped
+  ASSERT_TRUE(writer->add(late));
+  ASSERT_TRUE(writer->add(empty_tick(4.0)));
+  ASSERT_TRUE(writer->end(4.0));
+
+  MemorySink sink;
+  read_all(dir.path("run"), sink);
+
+  EXPECT_EQ(sink.calls, "bttpte");
+  ASSERT_EQ(sink.ticks.size(), 3U);
+  EXPECT_EQ(text_of(sink.ticks[1]), text_of(late));
+  ASSERT_EQ(sink.ended.size(), 1U);
+  EXPECT_EQ(text_of(sink.ended[0]), text_of(dead));
+}
+
 TEST(RunFile, KeepsBothLivesOfAProcessThatExecs) {
   const TempTree dir;
   const auto writer = make_writer(dir.path("run"));
@@ -172,6 +196,26 @@ TEST(RunFile, CanBeReadWhileItIsBeingRecorded) {
   ASSERT_TRUE(writer->add(plain_tick(2)));
   ASSERT_TRUE(writer->end(2.0));
   EXPECT_TRUE(writer->is_one_file());
+}
+
+TEST(RunFile, IsCompleteWithoutItsLogEvenWhenAnotherProgramHasItOpen) {
+  const TempTree dir;
+  const auto writer = make_writer(dir.path("run"));
+  ASSERT_TRUE(writer->begin(full_run_info()));
+  ASSERT_TRUE(writer->add(plain_tick(0)));
+  auto other = Database::open(dir.path("run"), Database::Mode::kReadOnly);
+  ASSERT_TRUE(other && other->query_integer("SELECT count(*) FROM ticks"));
+  ASSERT_TRUE(writer->add(plain_tick(1)));
+
+  ASSERT_TRUE(writer->end(1.0));
+
+  EXPECT_FALSE(writer->is_one_file());
+  dir.write("copy", content_of(dir.path("run")));
+  MemorySink sink;
+  const ReadSummary summary = read_all(dir.path("copy"), sink);
+  EXPECT_EQ(sink.ticks.size(), 2U);
+  EXPECT_TRUE(sink.info.ended_cleanly);
+  EXPECT_TRUE(summary.notes.empty());
 }
 
 TEST(RunFile, SaysThatARecordingWithoutEndDidNotEndCleanly) {

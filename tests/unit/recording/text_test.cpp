@@ -85,6 +85,33 @@ TEST(CsvLine, WritesWhatItReads) {
   EXPECT_EQ(std::vector<std::string>(parsed.begin(), parsed.end()), fields);
 }
 
+TEST(CsvText, IsNoFormulaInASpreadsheet) {
+  const auto written = [](std::string_view text) {
+    std::string line;
+    append_csv_text(line, text);
+    return line;
+  };
+
+  EXPECT_EQ(written("=HYPERLINK(A1)"), "'=HYPERLINK(A1)");
+  EXPECT_EQ(written("+1"), "'+1");
+  EXPECT_EQ(written("-1"), "'-1");
+  EXPECT_EQ(written("@SUM(A1,A2)"), "\"'@SUM(A1,A2)\"");
+  EXPECT_EQ(written("\t=1"), "\"'\t=1\"");
+  EXPECT_EQ(written("\r=1"), "\"'\r=1\"");
+  EXPECT_EQ(written("python3"), "python3");
+  EXPECT_EQ(written("'quoted'"), "'quoted'");
+  EXPECT_EQ(written(""), "");
+}
+
+TEST(CsvText, IsReadAsItWas) {
+  for (const std::string text : {"=1", "+1", "'=1", "''=1", "'quoted'", "'", "''", "", "a=1"}) {
+    std::string line;
+    append_csv_text(line, text);
+
+    EXPECT_EQ(plain_csv_text(line), text);
+  }
+}
+
 TEST(IsoTime, ReadsDatesWithAndWithoutZone) {
   constexpr double kNoon = 1'709'294'400;  // 2024-03-01T12:00:00Z, the day after a leap day
 
@@ -126,6 +153,20 @@ TEST(TimeAxis, RecognisesDatesInEveryUnit) {
     EXPECT_EQ(axis.seconds(first), 0.0) << first;
     EXPECT_EQ(axis.start_wall_ns(), 1'700'000'000'000'000'000) << first;
   }
+}
+
+TEST(TimeAxis, RefusesTimesThatNoRunLasts) {
+  TimeAxis hours(3600.0);
+  TimeAxis unnamed(std::nullopt);
+  TimeAxis steps = TimeAxis::of_steps();
+
+  EXPECT_EQ(hours.seconds("1e308"), std::nullopt);
+  EXPECT_EQ(hours.seconds("-1e308"), std::nullopt);
+  EXPECT_EQ(hours.seconds("2"), 7200.0);  // the bad one has decided nothing
+  EXPECT_EQ(unnamed.seconds("1e308"), std::nullopt);
+  EXPECT_EQ(unnamed.seconds("3"), 3.0);
+  EXPECT_EQ(steps.seconds("9007199254740994"), std::nullopt);
+  EXPECT_EQ(steps.seconds("9007199254740992"), 0x1p53);
 }
 
 TEST(TimeAxis, NeverTakesStepsForDates) {
