@@ -2,13 +2,18 @@
 #include "cli/monitor.h"
 
 #include <poll.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -17,9 +22,13 @@
 
 #include "cli/command_line.h"
 #include "cli/exit_code.h"
+#include "cli/find.h"
 #include "cli/messages.h"
+#include "cli/monitor_output.h"
 #include "cli/monitor_view.h"
 #include "cli/target.h"
+#include "common/check.h"
+#include "common/io.h"
 #include "monitor/launch.h"
 #include "monitor/output_relay.h"
 #include "monitor/procps_source.h"
@@ -32,6 +41,11 @@
 namespace tidemark::cli {
 namespace {
 
+constexpr std::string_view kIncomplete =
+    "the recording is incomplete; what was written before is readable";
+// For the output of a command that has just ended to come to its end by itself.
+constexpr std::int64_t kSettleNs = kNsPerSecond / 5;
+
 // Two descriptors per watched process: a tree of 1000 needs more than the usual 1024.
 void raise_descriptor_limit() {
   rlimit limit{};
@@ -39,6 +53,18 @@ void raise_descriptor_limit() {
     limit.rlim_cur = limit.rlim_max;
     (void)::setrlimit(RLIMIT_NOFILE, &limit);  // refused: handles open per read instead
   }
+}
+
+// ", killed by SIGKILL"; empty for a process that ended well.
+std::string ending_text(int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    const int number = WTERMSIG(wait_status);
+    const char* name = ::sigabbrev_np(number);
+    return name != nullptr ? fmt::format(", killed by SIG{}", name)
+                           : fmt::format(", killed by signal {}", number);
+  }
+  const int status = WEXITSTATUS(wait_status);
+  return status == 0 ? "" : fmt::format(", exit status {}", status);
 }
 
 // One run of `tidemark monitor`, from the target to the summary.
@@ -62,16 +88,30 @@ class MonitorRun {
   bool look(std::int64_t due_ns);
   std::vector<MarkerRecord> steps_from_log();
   void keep(const Tick& tick, std::vector<ProcessRecord> ended);
+
+  enum class Wake { kDue, kSignal, kEvent };
+  // Sleeps until `due_ns`, a signal, or until one of two descriptors (-1: none) is readable.
+  Wake sleep_until(std::int64_t due_ns, int event_fd = -1, int other_event_fd = -1) const;
   // Sleeps until `due_ns`; false when watching is over.
   bool wait_until(std::int64_t due_ns);
-  bool handle_signals();
+  void handle_signals();
+  bool is_worth_watching() const;
+  bool command_runs() const { return command_ && command_->running(); }
+  // The command has ended, and others still have its output open or it is not all written.
+  bool output_lingers() const { return relay_ && !command_runs() && !relay_->at_end(); }
+  void tell_who_lingers();
+  void settle_output();
   void wait_for_command();
   void finish();
+
+  void check_lines();
+  int leave(int exit_code);
 
   const MonitorOptions& options_;
   const SystemClock clock_;
   const std::int64_t start_ns_;
   std::optional<monitor::SignalInbox> inbox_;
+  std::optional<MonitorOutput> output_;
   std::optional<monitor::OutputRelay> relay_;
   std::optional<monitor::LogFollower> log_;
   std::optional<monitor::LaunchedCommand> command_;
@@ -79,7 +119,11 @@ class MonitorRun {
   std::unique_ptr<monitor::Session> session_;
   std::unique_ptr<recording::Recorder> recorder_;
   std::unique_ptr<MonitorView> view_;             // nullptr once nobody reads it any more
-  std::unordered_map<pid_t, int> wait_statuses_;  // of our own children
+  std::unordered_map<pid_t, int> wait_statuses_;  // of our own children, since the last look
+  std::optional<monitor::NoPick> no_pick_;        // why --find-training found nobody
+  bool told_to_stop_ = false;
+  bool told_who_lingers_ = false;
+  bool has_failed_ = false;  // something that the user asked for is missing or incomplete
 };
 
 Status MonitorRun::prepare() {
@@ -89,6 +133,14 @@ Status MonitorRun::prepare() {
     return inbox.error();
   }
   inbox_.emplace(*std::move(inbox));
+  // Around a command stdout is the command's, or pure JSON.
+  auto output =
+      MonitorOutput::open(wraps_command() && !options_.json ? MonitorOutput::Lines::kStderr
+                                                            : MonitorOutput::Lines::kStdout);
+  if (!output) {
+    return output.error();
+  }
+  output_.emplace(*std::move(output));
   auto source = monitor::make_procps_source();
   if (!source) {
     return source.error();
@@ -102,8 +154,12 @@ Status MonitorRun::prepare() {
       return resolved.error();
     }
     target = *std::move(resolved);
+    if (target.no_pick) {
+      no_pick_ = std::move(target.no_pick);
+      return Error{Errc::kNotFound, no_pick_->what};
+    }
     if (!target.note.empty()) {
-      print_note(target.note);
+      output_->note(target.note);
     }
   }
   if (auto status = open_step_source(); !status) {
@@ -189,8 +245,7 @@ Status MonitorRun::start_session(monitor::TreeRoots roots) {
     return session.error();
   }
   session_ = *std::move(session);
-  const int lines_fd = wraps_command() ? STDERR_FILENO : STDOUT_FILENO;
-  view_ = options_.json ? make_json_view(STDOUT_FILENO) : make_plain_view(lines_fd);
+  view_ = options_.json ? make_json_view(output_->lines()) : make_plain_view(output_->lines());
   return ok();
 }
 
@@ -205,14 +260,13 @@ RunInfo MonitorRun::describe() const {
 
 void MonitorRun::start_recording() {
   const RunInfo info = describe();
-  if (!view_->begin(info)) {
-    view_.reset();
-  }
+  view_->begin(info);
   if (recorder_ == nullptr) {
     return;
   }
   if (const Status begun = recorder_->begin(info); !begun) {
-    print_error(begun.error(), "watching goes on without recording");
+    output_->error(begun.error().what, "watching goes on without recording");
+    has_failed_ = true;
     recorder_.reset();
   }
 }
@@ -234,12 +288,22 @@ bool MonitorRun::look(std::int64_t due_ns) {
   if (const std::uint64_t lost = relay_ ? relay_->take_lost() : 0; lost > 0) {
     tick.losses.push_back({tick.t_s, "steps_lost", lost});
   }
+  if (const std::uint64_t dropped = output_->take_dropped(); dropped > 0) {
+    tick.losses.push_back({tick.t_s, "lines_dropped", dropped});
+  }
+  for (EventRecord& event : tick.events) {
+    const auto it = wait_statuses_.find(event.key.pid);
+    if (event.kind == EventKind::kExit && it != wait_statuses_.end()) {
+      event.detail += ending_text(it->second);
+    }
+  }
   std::vector<ProcessRecord> ended = session_->take_ended();
   for (ProcessRecord& process : ended) {
     if (const auto it = wait_statuses_.find(process.key.pid); it != wait_statuses_.end()) {
       process.exit_status = it->second;
     }
   }
+  wait_statuses_.clear();
   const ProcessLookup lookup = [&](const ProcessKey& key) -> const ProcessRecord* {
     const auto it = std::find_if(ended.begin(), ended.end(),
                                  [&](const ProcessRecord& record) { return record.key == key; });
@@ -247,8 +311,9 @@ bool MonitorRun::look(std::int64_t due_ns) {
   };
   const ProcessRecord* trainer = session_->sampler().trainer();
   const ProcessKey trainer_key = trainer == nullptr ? ProcessKey{} : trainer->key;
-  if (view_ != nullptr && !view_->tick(tick, trainer_key, lookup)) {
-    view_.reset();
+  check_lines();
+  if (view_ != nullptr) {
+    view_->tick(tick, trainer_key, lookup);
   }
   keep(tick, std::move(ended));
   return !session_->sampler().finished();
@@ -264,15 +329,38 @@ void MonitorRun::keep(const Tick& tick, std::vector<ProcessRecord> ended) {
     (void)recorder_->process_ended(process);
   }
   if (const auto error = recorder_->take_error()) {
-    print_error(*error, "watching goes on without recording; what was written is readable");
+    output_->error(error->what, kIncomplete);
+    has_failed_ = true;
+    recorder_.reset();
   }
 }
 
-// Takes in what has come; false when we are told to stop.
-bool MonitorRun::handle_signals() {
+MonitorRun::Wake MonitorRun::sleep_until(std::int64_t due_ns, int event_fd,
+                                         int other_event_fd) const {
+  while (true) {
+    const std::int64_t left = std::max<std::int64_t>(0, due_ns - clock_.monotonic_ns());
+    const timespec timeout{left / kNsPerSecond, left % kNsPerSecond};
+    std::array<pollfd, 3> waiting = {
+        {{inbox_->fd(), POLLIN, 0}, {event_fd, POLLIN, 0}, {other_event_fd, POLLIN, 0}}};
+    const int ready = ::ppoll(waiting.data(), waiting.size(), &timeout, nullptr);
+    TIDEMARK_CHECK(ready >= 0 || errno == EINTR, "poll takes three descriptors");
+    if (ready > 0) {
+      return waiting[0].revents != 0 ? Wake::kSignal : Wake::kEvent;
+    }
+    if (ready == 0) {
+      return Wake::kDue;
+    }
+  }
+}
+
+// Takes in what has come.
+void MonitorRun::handle_signals() {
   while (const auto signal = inbox_->next()) {
+    if (!command_runs() && signal->asks_to_stop()) {
+      told_to_stop_ = true;
+    }
     if (!command_) {
-      return false;
+      continue;
     }
     if (signal->number == SIGWINCH && relay_) {
       relay_->copy_window_size();
@@ -282,22 +370,29 @@ bool MonitorRun::handle_signals() {
       wait_statuses_[child.pid] = child.wait_status;
     }
   }
-  return !command_ || command_->running();
+}
+
+bool MonitorRun::is_worth_watching() const {
+  if (told_to_stop_) {
+    return false;
+  }
+  return command_ ? command_runs() || output_lingers() : view_ != nullptr || recorder_ != nullptr;
 }
 
 bool MonitorRun::wait_until(std::int64_t due_ns) {
   while (true) {
-    const std::int64_t left = due_ns - clock_.monotonic_ns();
-    if (left <= 0) {
-      return true;
+    switch (sleep_until(due_ns, output_->lines_ended_fd(),
+                        output_lingers() ? relay_->ended_fd() : -1)) {
+      case Wake::kDue:
+        return true;
+      case Wake::kSignal:
+        handle_signals();
+        break;
+      case Wake::kEvent:
+        check_lines();
+        break;
     }
-    timespec timeout{left / kNsPerSecond, left % kNsPerSecond};
-    pollfd waiting{inbox_->fd(), POLLIN, 0};
-    const int ready = ::ppoll(&waiting, 1, &timeout, nullptr);
-    if (ready > 0 && !handle_signals()) {
-      return false;
-    }
-    if (ready < 0 && errno != EINTR) {
+    if (!is_worth_watching()) {
       return false;
     }
   }
@@ -308,9 +403,10 @@ void MonitorRun::watch() {
   std::int64_t due = clock_.monotonic_ns();
   while (true) {
     const bool somebody_left = look(due);
-    if (!somebody_left || due >= end_ns || (view_ == nullptr && !wraps_command() && !recorder_)) {
+    if (!somebody_left || due >= end_ns || !is_worth_watching()) {
       return;
     }
+    tell_who_lingers();
     // The next wake-up is on the grid of the interval; those that are missed already are skipped.
     const std::int64_t late = std::max<std::int64_t>(0, clock_.monotonic_ns() - due);
     due += (late / options_.interval_ns + 1) * options_.interval_ns;
@@ -322,50 +418,114 @@ void MonitorRun::watch() {
   }
 }
 
+void MonitorRun::tell_who_lingers() {
+  const std::size_t processes = session_ ? session_->sampler().members().size() : 0;
+  if (output_lingers() && processes > 0 && !std::exchange(told_who_lingers_, true)) {
+    output_->note(fmt::format(
+        "the command has ended; {} of its processes still {} its output open; Ctrl-C leaves them",
+        processes, processes == 1 ? "has" : "have"));
+  }
+}
+
+// The output of a command that has ended is passed on to its end, unless we are told to stop.
+void MonitorRun::settle_output() {
+  if (!relay_ || command_runs()) {
+    return;
+  }
+  if (sleep_until(clock_.monotonic_ns() + kSettleNs, relay_->ended_fd()) != Wake::kEvent) {
+    tell_who_lingers();
+  }
+  while (output_lingers() && !told_to_stop_) {
+    if (sleep_until(INT64_MAX, relay_->ended_fd()) == Wake::kSignal) {
+      handle_signals();
+    }
+  }
+  relay_->leave();
+  if (const auto error = relay_->take_error()) {
+    output_->error(fmt::format("the command's output is incomplete: {}", error->what));
+  }
+  relay_.reset();
+}
+
 void MonitorRun::finish() {
-  if (relay_ && !(command_ && command_->running())) {
-    relay_->finish();
-  }
   if (view_ != nullptr) {
-    (void)view_->end(session_->summary());
+    view_->end(session_->summary());
+    view_.reset();
   }
+  output_->tell_dropped();
   if (recorder_ == nullptr) {
     return;
   }
   const Status ended = recorder_->end(to_seconds(clock_.monotonic_ns() - start_ns_));
   if (!ended) {
-    print_error(ended.error(), "what was written before is readable");
+    output_->error(ended.error().what, kIncomplete);
+    has_failed_ = true;
     return;
   }
   const auto stats = recorder_->stats();
-  print_note(fmt::format("recorded {} samples in {}", stats.ticks_written, options_.output));
+  output_->note(fmt::format("recorded {} samples in {}", stats.ticks_written, options_.output));
 }
 
 // Watching is over, the command is not: it must not notice.
 void MonitorRun::wait_for_command() {
-  if (command_ && command_->running()) {
-    print_note("watching has ended; waiting for the command");
-    while (wait_until(clock_.monotonic_ns() + 3600 * kNsPerSecond)) {
-    }
-    if (relay_) {
-      relay_->finish();
+  if (command_runs()) {
+    output_->note("watching has ended; waiting for the command");
+  }
+  while (command_runs()) {
+    if (sleep_until(INT64_MAX) == Wake::kSignal) {
+      handle_signals();
+      wait_statuses_.clear();
     }
   }
+  settle_output();
+}
+
+// What nobody can read need not be made.
+void MonitorRun::check_lines() {
+  if (!output_->check_lines()) {
+    view_.reset();
+  }
+}
+
+int MonitorRun::leave(int exit_code) {
+  told_to_stop_ = false;  // from here on it means: do not wait for a reader that stalls
+  output_->flush([this](int fd) {
+    Wake wake = Wake::kDue;
+    while (wake != Wake::kEvent && !told_to_stop_) {
+      wake = sleep_until(INT64_MAX, fd);
+      if (wake == Wake::kSignal) {
+        handle_signals();
+      }
+    }
+    return wake == Wake::kEvent;
+  });
+  if (command_) {
+    return command_->exit_code().value_or(kExitTarget);
+  }
+  const bool failed = has_failed_ || output_->is_incomplete();
+  return exit_code == kExitOk && failed ? kExitTarget : exit_code;
 }
 
 int MonitorRun::run() {
   if (const Status prepared = prepare(); !prepared) {
     const bool usage = prepared.error().code == Errc::kUsage;
-    print_error(prepared.error(), usage ? "see tidemark monitor --help" : "");
+    const std::string text =
+        no_pick_ ? no_pick_text(*no_pick_)
+                 : error_text(prepared.error().what, usage ? "see tidemark monitor --help" : "");
+    if (!output_) {
+      (void)write_all(STDERR_FILENO, text);  // a closed stderr leaves nobody to tell
+      return kExitTarget;
+    }
+    output_->say(text);
     wait_for_command();  // it may have started; whatever we cannot do, it runs on
-    return command_ ? command_->exit_code().value_or(kExitTarget)
-                    : (usage ? kExitUsage : kExitTarget);
+    return leave(usage ? kExitUsage : kExitTarget);
   }
   start_recording();
   watch();
+  settle_output();
   finish();
   wait_for_command();
-  return command_ ? command_->exit_code().value_or(kExitTarget) : kExitOk;
+  return leave(kExitOk);
 }
 
 }  // namespace
