@@ -25,34 +25,41 @@ int report_error(const Error& error) {
   return kExitTarget;
 }
 
-void report_no_pick(const monitor::NoPick& no_pick) {
+}  // namespace
+
+Result<monitor::FindResult> look_for_training(monitor::ProcessSource& source) {
+  auto gpu = monitor::open_gpu_source();  // no GPU is no error here
+  monitor::EvidenceOptions looked_at;
+  looked_at.uid = ::geteuid();
+  looked_at.self = ::getpid();
+  looked_at.gpu = gpu ? gpu->get() : nullptr;
+  const auto evidence = monitor::collect_evidence(source, looked_at);
+  if (!evidence) {
+    return evidence.error();
+  }
+  return monitor::rank_candidates(*evidence);
+}
+
+std::string no_pick_text(const monitor::NoPick& no_pick) {
   std::string text = "tidemark: error: " + no_pick.what;
   for (const std::string& detail : no_pick.details) {
     text += "\n  " + detail;
   }
-  put(STDERR_FILENO, text + "\nhint: " + no_pick.hint + "\n");
+  return text + "\nhint: " + no_pick.hint + "\n";
 }
-
-}  // namespace
 
 int run_find(const FindOptions& options) {
   const auto source = monitor::make_procps_source();
   if (!source) {
     return report_error(source.error());
   }
-  auto gpu = monitor::open_gpu_source();  // no GPU is no error here
-  monitor::EvidenceOptions looked_at;
-  looked_at.uid = ::geteuid();
-  looked_at.self = ::getpid();
-  looked_at.gpu = gpu ? gpu->get() : nullptr;
-  const auto evidence = monitor::collect_evidence(**source, looked_at);
-  if (!evidence) {
-    return report_error(evidence.error());
+  const auto result = look_for_training(**source);
+  if (!result) {
+    return report_error(result.error());
   }
-  const monitor::FindResult result = monitor::rank_candidates(*evidence);
-  put(STDOUT_FILENO, options.json ? find_json(result, options) : find_text(result, options));
-  if (!result.picked) {
-    report_no_pick(monitor::explain_no_pick(result));
+  put(STDOUT_FILENO, options.json ? find_json(*result, options) : find_text(*result, options));
+  if (!result->picked) {
+    put(STDERR_FILENO, no_pick_text(monitor::explain_no_pick(*result)));
     return kExitTarget;
   }
   return kExitOk;

@@ -11,22 +11,23 @@
 namespace tidemark::cli {
 namespace {
 
-void put_line(std::string_view prefix, std::string_view text) {
-  const std::string line = std::string(prefix) + escape_text(text) + "\n";
+void put(const std::string& text) {
   // A closed stderr leaves nobody to tell.
-  (void)write_all(STDERR_FILENO, line);
+  (void)write_all(STDERR_FILENO, text);
 }
 
 }  // namespace
 
-void print_note(std::string_view text) { put_line("tidemark: ", text); }
+std::string note_text(std::string_view text) { return "tidemark: " + escape_text(text) + "\n"; }
 
-void print_error(std::string_view what, std::string_view hint) {
-  put_line("tidemark: error: ", what);
-  if (!hint.empty()) {
-    put_line("hint: ", hint);
-  }
+std::string error_text(std::string_view what, std::string_view hint) {
+  const std::string text = "tidemark: error: " + escape_text(what) + "\n";
+  return hint.empty() ? text : text + "hint: " + escape_text(hint) + "\n";
 }
+
+void print_note(std::string_view text) { put(note_text(text)); }
+
+void print_error(std::string_view what, std::string_view hint) { put(error_text(what, hint)); }
 
 void print_error(const Error& error, std::string_view hint) { print_error(error.what, hint); }
 

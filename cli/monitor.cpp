@@ -1,33 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/monitor.h"
 
-#include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <memory>
-#include <optional>
-#include <unordered_map>
+#include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "cli/command_line.h"
 #include "cli/exit_code.h"
+#include "cli/find.h"
 #include "cli/messages.h"
-#include "cli/monitor_view.h"
+#include "cli/monitor_run.h"
 #include "cli/target.h"
-#include "monitor/launch.h"
-#include "monitor/output_relay.h"
+#include "common/io.h"
 #include "monitor/procps_source.h"
 #include "monitor/redact.h"
-#include "monitor/session.h"
-#include "monitor/signal_inbox.h"
-#include "monitor/step_log.h"
-#include "recording/recorder.h"
 
 namespace tidemark::cli {
 namespace {
@@ -41,46 +31,7 @@ void raise_descriptor_limit() {
   }
 }
 
-// One run of `tidemark monitor`, from the target to the summary.
-class MonitorRun {
- public:
-  explicit MonitorRun(const MonitorOptions& options)
-      : options_(options), start_ns_(clock_.monotonic_ns()) {}
-
-  int run();
-
- private:
-  bool wraps_command() const { return !options_.target.command.empty(); }
-  Status prepare();
-  Status open_step_source();
-  Status launch();
-  Status start_session(monitor::TreeRoots roots);
-  void start_recording();
-  RunInfo describe() const;
-
-  void watch();
-  bool look(std::int64_t due_ns);
-  std::vector<MarkerRecord> steps_from_log();
-  void keep(const Tick& tick, std::vector<ProcessRecord> ended);
-  // Sleeps until `due_ns`; false when watching is over.
-  bool wait_until(std::int64_t due_ns);
-  bool handle_signals();
-  void wait_for_command();
-  void finish();
-
-  const MonitorOptions& options_;
-  const SystemClock clock_;
-  const std::int64_t start_ns_;
-  std::optional<monitor::SignalInbox> inbox_;
-  std::optional<monitor::OutputRelay> relay_;
-  std::optional<monitor::LogFollower> log_;
-  std::optional<monitor::LaunchedCommand> command_;
-  std::unique_ptr<monitor::ProcessSource> source_;
-  std::unique_ptr<monitor::Session> session_;
-  std::unique_ptr<recording::Recorder> recorder_;
-  std::unique_ptr<MonitorView> view_;             // nullptr once nobody reads it any more
-  std::unordered_map<pid_t, int> wait_statuses_;  // of our own children
-};
+}  // namespace
 
 Status MonitorRun::prepare() {
   auto inbox = monitor::SignalInbox::open(wraps_command() ? monitor::SignalInbox::For::kCommand
@@ -89,6 +40,14 @@ Status MonitorRun::prepare() {
     return inbox.error();
   }
   inbox_.emplace(*std::move(inbox));
+  // Around a command stdout is the command's, or pure JSON.
+  auto output =
+      MonitorOutput::open(wraps_command() && !options_.json ? MonitorOutput::Lines::kStderr
+                                                            : MonitorOutput::Lines::kStdout);
+  if (!output) {
+    return output.error();
+  }
+  output_.emplace(*std::move(output));
   auto source = monitor::make_procps_source();
   if (!source) {
     return source.error();
@@ -102,8 +61,12 @@ Status MonitorRun::prepare() {
       return resolved.error();
     }
     target = *std::move(resolved);
+    if (target.no_pick) {
+      no_pick_ = std::move(target.no_pick);
+      return Error{Errc::kNotFound, no_pick_->what};
+    }
     if (!target.note.empty()) {
-      print_note(target.note);
+      output_->note(target.note);
     }
   }
   if (auto status = open_step_source(); !status) {
@@ -189,8 +152,7 @@ Status MonitorRun::start_session(monitor::TreeRoots roots) {
     return session.error();
   }
   session_ = *std::move(session);
-  const int lines_fd = wraps_command() ? STDERR_FILENO : STDOUT_FILENO;
-  view_ = options_.json ? make_json_view(STDOUT_FILENO) : make_plain_view(lines_fd);
+  view_ = options_.json ? make_json_view(output_->lines()) : make_plain_view(output_->lines());
   return ok();
 }
 
@@ -205,170 +167,79 @@ RunInfo MonitorRun::describe() const {
 
 void MonitorRun::start_recording() {
   const RunInfo info = describe();
-  if (!view_->begin(info)) {
-    view_.reset();
-  }
+  view_->begin(info);
   if (recorder_ == nullptr) {
     return;
   }
   if (const Status begun = recorder_->begin(info); !begun) {
-    print_error(begun.error(), "watching goes on without recording");
+    output_->error(begun.error().what, "watching goes on without recording");
+    has_failed_ = true;
     recorder_.reset();
   }
 }
 
-std::vector<MarkerRecord> MonitorRun::steps_from_log() {
-  std::vector<MarkerRecord> steps;
-  if (relay_) {
-    relay_->take(steps);
-  }
-  if (log_) {
-    log_->poll(to_seconds(clock_.monotonic_ns() - start_ns_), steps);
-  }
-  return steps;
-}
-
-// One tick; false when nobody is left to watch.
-bool MonitorRun::look(std::int64_t due_ns) {
-  Tick tick = session_->look(due_ns, steps_from_log());
-  if (const std::uint64_t lost = relay_ ? relay_->take_lost() : 0; lost > 0) {
-    tick.losses.push_back({tick.t_s, "steps_lost", lost});
-  }
-  std::vector<ProcessRecord> ended = session_->take_ended();
-  for (ProcessRecord& process : ended) {
-    if (const auto it = wait_statuses_.find(process.key.pid); it != wait_statuses_.end()) {
-      process.exit_status = it->second;
-    }
-  }
-  const ProcessLookup lookup = [&](const ProcessKey& key) -> const ProcessRecord* {
-    const auto it = std::find_if(ended.begin(), ended.end(),
-                                 [&](const ProcessRecord& record) { return record.key == key; });
-    return it != ended.end() ? &*it : session_->sampler().find(key);
-  };
-  const ProcessRecord* trainer = session_->sampler().trainer();
-  const ProcessKey trainer_key = trainer == nullptr ? ProcessKey{} : trainer->key;
-  if (view_ != nullptr && !view_->tick(tick, trainer_key, lookup)) {
+void MonitorRun::finish() {
+  if (view_ != nullptr) {
+    view_->end(session_->summary());
     view_.reset();
   }
-  keep(tick, std::move(ended));
-  return !session_->sampler().finished();
-}
-
-void MonitorRun::keep(const Tick& tick, std::vector<ProcessRecord> ended) {
-  if (recorder_ == nullptr) {
-    return;
-  }
-  // Neither waits for the disk; what went wrong there is told below, once.
-  (void)recorder_->add(tick);
-  for (const ProcessRecord& process : ended) {
-    (void)recorder_->process_ended(process);
-  }
-  if (const auto error = recorder_->take_error()) {
-    print_error(*error, "watching goes on without recording; what was written is readable");
-  }
-}
-
-// Takes in what has come; false when we are told to stop.
-bool MonitorRun::handle_signals() {
-  while (const auto signal = inbox_->next()) {
-    if (!command_) {
-      return false;
-    }
-    if (signal->number == SIGWINCH && relay_) {
-      relay_->copy_window_size();
-    }
-    command_->handle(*signal);
-    for (const monitor::ReapedChild& child : command_->take_reaped()) {
-      wait_statuses_[child.pid] = child.wait_status;
-    }
-  }
-  return !command_ || command_->running();
-}
-
-bool MonitorRun::wait_until(std::int64_t due_ns) {
-  while (true) {
-    const std::int64_t left = due_ns - clock_.monotonic_ns();
-    if (left <= 0) {
-      return true;
-    }
-    timespec timeout{left / kNsPerSecond, left % kNsPerSecond};
-    pollfd waiting{inbox_->fd(), POLLIN, 0};
-    const int ready = ::ppoll(&waiting, 1, &timeout, nullptr);
-    if (ready > 0 && !handle_signals()) {
-      return false;
-    }
-    if (ready < 0 && errno != EINTR) {
-      return false;
-    }
-  }
-}
-
-void MonitorRun::watch() {
-  const std::int64_t end_ns = options_.duration_ns ? start_ns_ + *options_.duration_ns : INT64_MAX;
-  std::int64_t due = clock_.monotonic_ns();
-  while (true) {
-    const bool somebody_left = look(due);
-    if (!somebody_left || due >= end_ns || (view_ == nullptr && !wraps_command() && !recorder_)) {
-      return;
-    }
-    // The next wake-up is on the grid of the interval; those that are missed already are skipped.
-    const std::int64_t late = std::max<std::int64_t>(0, clock_.monotonic_ns() - due);
-    due += (late / options_.interval_ns + 1) * options_.interval_ns;
-    due = std::min(due, end_ns);
-    if (!wait_until(due)) {
-      look(clock_.monotonic_ns());  // the state at the end
-      return;
-    }
-  }
-}
-
-void MonitorRun::finish() {
-  if (relay_ && !(command_ && command_->running())) {
-    relay_->finish();
-  }
-  if (view_ != nullptr) {
-    (void)view_->end(session_->summary());
-  }
+  output_->tell_dropped();
   if (recorder_ == nullptr) {
     return;
   }
   const Status ended = recorder_->end(to_seconds(clock_.monotonic_ns() - start_ns_));
   if (!ended) {
-    print_error(ended.error(), "what was written before is readable");
+    output_->error(ended.error().what, kIncomplete);
+    has_failed_ = true;
     return;
   }
   const auto stats = recorder_->stats();
-  print_note(fmt::format("recorded {} samples in {}", stats.ticks_written, options_.output));
+  output_->note(fmt::format("recorded {} samples in {}", stats.ticks_written, options_.output));
 }
 
-// Watching is over, the command is not: it must not notice.
-void MonitorRun::wait_for_command() {
-  if (command_ && command_->running()) {
-    print_note("watching has ended; waiting for the command");
-    while (wait_until(clock_.monotonic_ns() + 3600 * kNsPerSecond)) {
+int MonitorRun::leave(int exit_code) {
+  told_to_stop_ = false;  // from here on it means: do not wait for a reader that stalls
+  output_->flush([this](int fd) {
+    Wake wake = Wake::kDue;
+    while (wake != Wake::kEvent && !told_to_stop_) {
+      wake = sleep_until(INT64_MAX, fd);
+      if (wake == Wake::kSignal) {
+        handle_signals();
+      }
     }
-    if (relay_) {
-      relay_->finish();
-    }
+    return wake == Wake::kEvent;
+  });
+  if (command_) {
+    return command_->exit_code().value_or(kExitTarget);
   }
+  const bool failed = has_failed_ || output_->is_incomplete();
+  return exit_code == kExitOk && failed ? kExitTarget : exit_code;
 }
 
 int MonitorRun::run() {
   if (const Status prepared = prepare(); !prepared) {
     const bool usage = prepared.error().code == Errc::kUsage;
-    print_error(prepared.error(), usage ? "see tidemark monitor --help" : "");
+    const std::string text =
+        no_pick_ ? no_pick_text(*no_pick_)
+                 : error_text(prepared.error().what, usage ? "see tidemark monitor --help" : "");
+    if (!output_) {
+      (void)write_all(STDERR_FILENO, text);  // a closed stderr leaves nobody to tell
+      return kExitTarget;
+    }
+    output_->say(text);
     wait_for_command();  // it may have started; whatever we cannot do, it runs on
-    return command_ ? command_->exit_code().value_or(kExitTarget)
-                    : (usage ? kExitUsage : kExitTarget);
+    return leave(usage ? kExitUsage : kExitTarget);
   }
   start_recording();
   watch();
+  settle_output();
+  if (!late_steps_.empty()) {
+    look(clock_.monotonic_ns());
+  }
   finish();
   wait_for_command();
-  return command_ ? command_->exit_code().value_or(kExitTarget) : kExitOk;
+  return leave(kExitOk);
 }
-
-}  // namespace
 
 int run_monitor(const MonitorOptions& options) { return MonitorRun(options).run(); }
 

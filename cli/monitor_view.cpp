@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/monitor_view.h"
 
+#include <string>
+#include <utility>
+
 #include <fmt/format.h>
 
+#include "cli/monitor_lines.h"
 #include "cli/tick_json.h"
 #include "cli/tree_text.h"
-#include "common/io.h"
 #include "common/text.h"
 #include "common/units.h"
 
@@ -14,17 +17,16 @@ namespace {
 
 class PlainView final : public MonitorView {
  public:
-  explicit PlainView(int fd) : fd_(fd) {}
+  explicit PlainView(LineWriter& writer) : writer_(writer) {}
 
-  Status begin(const RunInfo& info) override {
-    if (!info.limit_bytes) {
-      return ok();
+  void begin(const RunInfo& info) override {
+    if (info.limit_bytes) {
+      writer_.submit(fmt::format("limit {} ({})\n", format_bytes(*info.limit_bytes),
+                                 escape_text(info.limit_source)));
     }
-    return write_all(fd_, fmt::format("limit {} ({})\n", format_bytes(*info.limit_bytes),
-                                      escape_text(info.limit_source)));
   }
 
-  Status tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& lookup) override {
+  void tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& lookup) override {
     std::string text;
     if (first_) {
       first_ = false;
@@ -35,46 +37,49 @@ class PlainView final : public MonitorView {
       }
     }
     text += lines_.line(tick, trainer) + '\n';
-    return write_all(fd_, text);
+    writer_.submit(std::move(text));
   }
 
-  Status end(const monitor::RunSummary& summary) override {
-    return write_all(fd_, summary_text(summary));
+  void end(const monitor::RunSummary& summary) override {
+    writer_.submit_always(summary_text(summary));
   }
 
  private:
-  int fd_;
+  LineWriter& writer_;
   bool first_ = true;
   TickLines lines_;
 };
 
 class JsonView final : public MonitorView {
  public:
-  explicit JsonView(int fd) : fd_(fd) {}
+  explicit JsonView(LineWriter& writer) : writer_(writer) {}
 
-  Status begin(const RunInfo& /*info*/) override { return ok(); }
+  void begin(const RunInfo& /*info*/) override {}
 
-  Status tick(const Tick& tick, const ProcessKey& /*trainer*/,
-              const ProcessLookup& lookup) override {
+  void tick(const Tick& tick, const ProcessKey& /*trainer*/, const ProcessLookup& lookup) override {
     std::string text;
     for (const EventRecord& event : tick.events) {
       text += event_json(event, lookup) + '\n';
     }
     text += tick_json(tick, lookup) + '\n';
-    return write_all(fd_, text);
+    writer_.submit(std::move(text));
   }
 
-  Status end(const monitor::RunSummary& summary) override {
-    return write_all(fd_, summary_json(summary) + '\n');
+  void end(const monitor::RunSummary& summary) override {
+    writer_.submit_always(summary_json(summary) + '\n');
   }
 
  private:
-  int fd_;
+  LineWriter& writer_;
 };
 
 }  // namespace
 
-std::unique_ptr<MonitorView> make_plain_view(int fd) { return std::make_unique<PlainView>(fd); }
-std::unique_ptr<MonitorView> make_json_view(int fd) { return std::make_unique<JsonView>(fd); }
+std::unique_ptr<MonitorView> make_plain_view(LineWriter& lines) {
+  return std::make_unique<PlainView>(lines);
+}
+std::unique_ptr<MonitorView> make_json_view(LineWriter& lines) {
+  return std::make_unique<JsonView>(lines);
+}
 
 }  // namespace tidemark::cli

@@ -2,28 +2,26 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
-#include "cli/monitor_lines.h"
+#include "cli/line_writer.h"
+#include "cli/process_lookup.h"
 #include "common/records.h"
-#include "common/result.h"
-#include "monitor/limits.h"
 #include "monitor/run_summary.h"
 
 namespace tidemark::cli {
 
-// What `monitor` shows: lines for people, or JSON. An error means that nobody reads any more.
+// What `monitor` shows: lines for people, or JSON.
 class MonitorView {
  public:
   virtual ~MonitorView() = default;
   // Before the first tick.
-  virtual Status begin(const RunInfo& info) = 0;
-  virtual Status tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& lookup) = 0;
-  virtual Status end(const monitor::RunSummary& summary) = 0;
+  virtual void begin(const RunInfo& info) = 0;
+  virtual void tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& lookup) = 0;
+  virtual void end(const monitor::RunSummary& summary) = 0;
 };
 
-// Lines go to `fd`: stdout, or stderr beside a command that keeps stdout.
-std::unique_ptr<MonitorView> make_plain_view(int fd);
-std::unique_ptr<MonitorView> make_json_view(int fd);
+// `lines` must outlive the view.
+std::unique_ptr<MonitorView> make_plain_view(LineWriter& lines);
+std::unique_ptr<MonitorView> make_json_view(LineWriter& lines);
 
 }  // namespace tidemark::cli

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/target.h"
 
-#include <unistd.h>
-
 #include <fmt/format.h>
 
-#include "monitor/finder.h"
+#include "cli/find.h"
 #include "monitor/process_handle.h"
 
 namespace tidemark::cli {
@@ -32,17 +30,22 @@ Result<ResolvedTarget> resolve_target(const TargetOptions& target, monitor::Proc
     }
   }
   if (target.find_training) {
-    const auto found = monitor::find_training(source, {.uid = ::geteuid(), .self = ::getpid()});
+    const auto found = look_for_training(source);
     if (!found) {
       return found.error();
     }
-    for (const pid_t pid : found->watch) {
+    if (!found->picked) {
+      resolved.no_pick = monitor::explain_no_pick(*found);
+      return resolved;
+    }
+    const monitor::Candidate& job = found->candidates[*found->picked];
+    for (const pid_t pid : job.watch) {
       if (auto added = add_root(resolved.roots, pid); !added) {
         return added.error();
       }
     }
     resolved.note =
-        fmt::format("found the training job: pid {} (tidemark find says why)", found->pid);
+        fmt::format("found the training job: pid {} (tidemark find says why)", job.key.pid);
   }
   return resolved;
 }

@@ -6,6 +6,7 @@
 
 #include "cli/monitor.h"
 #include "common/result.h"
+#include "monitor/finder.h"
 #include "monitor/process_source.h"
 #include "monitor/process_tree.h"
 
@@ -14,7 +15,8 @@ namespace tidemark::cli {
 // --pid, --find-training or --system, looked up: who is to be watched, and what to tell about it.
 struct ResolvedTarget {
   monitor::TreeRoots roots;
-  std::string note;  // "found the trainer: pid 1240 (python3 train.py)"
+  std::optional<monitor::NoPick> no_pick;  // of --find-training: why nobody is watched
+  std::string note;                        // "found the trainer: pid 1240 (python3 train.py)"
 };
 
 // The error says what to try next.

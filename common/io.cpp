@@ -2,6 +2,7 @@
 #include "common/io.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -171,6 +172,11 @@ Status write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = g_syscalls.write(fd, text.data(), text.size());
     if (n < 0 && errno == EINTR) {
+      continue;
+    }
+    if (n < 0 && errno == EAGAIN) {  // somebody we share it with has made it non-blocking
+      pollfd writable{fd, POLLOUT, 0};
+      ::poll(&writable, 1, -1);
       continue;
     }
     if (n < 0) {

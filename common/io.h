@@ -48,7 +48,8 @@ Result<std::size_t> read_some(int fd, std::span<char> buffer);
 // Where a symbolic link points to.
 Result<std::string> read_link_at(int dir, const std::string& path);
 
-// Writes everything or says why not; loops on EINTR and short counts.
+// Writes everything or says why not; loops on EINTR and short counts, and waits where a descriptor
+// in non-blocking mode would not.
 Status write_all(int fd, std::string_view text);
 
 }  // namespace tidemark

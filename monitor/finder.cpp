@@ -233,17 +233,4 @@ FindResult rank_candidates(const Evidence& evidence) {
   return result;
 }
 
-Result<TrainingPick> find_training(ProcessSource& source, const EvidenceOptions& options) {
-  const auto evidence = collect_evidence(source, options);
-  if (!evidence) {
-    return evidence.error();
-  }
-  const FindResult result = rank_candidates(*evidence);
-  if (!result.picked) {
-    return Error{Errc::kNotFound, explain_no_pick(result).one_line()};
-  }
-  const Candidate& candidate = result.candidates[*result.picked];
-  return TrainingPick{candidate.key.pid, candidate.watch};
-}
-
 }  // namespace tidemark::monitor

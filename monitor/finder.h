@@ -67,12 +67,4 @@ struct NoPick {
 // Only for a result in which nothing was picked.
 NoPick explain_no_pick(const FindResult& result);
 
-// The target of `--find-training`: what to watch, or why that is not clear.
-struct TrainingPick {
-  pid_t pid = 0;             // the trainer, of several ranks the lowest
-  std::vector<pid_t> watch;  // roots of the trees that make up the job
-};
-// The error is explain_no_pick() in one line.
-Result<TrainingPick> find_training(ProcessSource& source, const EvidenceOptions& options);
-
 }  // namespace tidemark::monitor

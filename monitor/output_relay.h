@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "common/clock.h"
@@ -18,10 +20,11 @@ namespace tidemark::monitor {
 // would end at the same place they share one channel, so that their order stays. Each channel has a
 // thread: the command never waits for our sampling, and when the reader of our output is slow the
 // command waits as it would without us. When that reader is gone, so is the command's: it
-// gets SIGPIPE as it would without us.
+// gets SIGPIPE as it would without us. Any other failure to write (a full disk) is told by
+// take_error(), and the command goes on.
 //
 // Order of use: open, start the command with child_stdout() and child_stderr(), begin, take now and
-// then, and finish once the command has ended.
+// then, and finish once the command has ended, or leave when there is no time to wait.
 class OutputRelay {
  public:
   struct Options {
@@ -34,7 +37,7 @@ class OutputRelay {
   static Result<OutputRelay> open(const Options& options, const Clock& clock);
   ~OutputRelay();
   OutputRelay(OutputRelay&&) noexcept;
-  OutputRelay& operator=(OutputRelay&&) noexcept;
+  OutputRelay& operator=(OutputRelay&&) = delete;
 
   // Descriptors for the command; close-on-exec, valid until begin().
   int child_stdout() const;
@@ -51,15 +54,26 @@ class OutputRelay {
   // Steps that were dropped because nobody took them, since the last call.
   std::uint64_t take_lost();
 
-  // Passes on what is still in the channels and stops. Processes that outlive the command can no
-  // longer write to it afterwards. Steps can be taken as before.
+  // The first failure to write the command's output, given out once.
+  std::optional<Error> take_error();
+
+  // True when nobody has the command's output open any more, or nobody reads it, and all is
+  // written. The descriptor becomes readable then.
+  bool at_end() const;
+  int ended_fd() const;
+
+  // Passes on what is still in the channels, however slow its reader is, and stops. Processes that
+  // outlive the command can no longer write to it afterwards. Steps can be taken as before.
   void finish();
+  // The same, but does not wait for a reader that stalls: what it has not read is given up.
+  void leave();
 
  private:
   struct State;
-  explicit OutputRelay(std::unique_ptr<State> state);
+  explicit OutputRelay(std::shared_ptr<State> state);
 
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace tidemark::monitor

@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/recorder.h"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <csignal>
 #include <utility>
 
+#include "common/quiet_thread.h"
+
 namespace tidemark::recording {
-namespace {
-
-// Starts a thread that no signal of the process is delivered to: they are the main thread's.
-template <typename Work>
-std::thread start_quiet_thread(Work work) {
-  sigset_t all;
-  sigset_t previous;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &previous);
-  std::thread thread(std::move(work));
-  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
-  return thread;
-}
-
-}  // namespace
 
 Recorder::Recorder(std::unique_ptr<RunWriter> writer, RecorderOptions options)
     : writer_(std::move(writer)), options_(options), waiting_(options.max_bytes / 4) {}
@@ -64,8 +48,8 @@ Status Recorder::process_ended(const ProcessRecord& process) {
 
 Status Recorder::end(double t_s) {
   finish(t_s);
-  const auto error = take_error();
-  return error ? Status(*error) : ok();
+  const std::lock_guard lock(mutex_);
+  return failure_ ? Status(*failure_) : ok();
 }
 
 std::optional<Error> Recorder::take_error() {

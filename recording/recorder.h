@@ -46,7 +46,7 @@ class Recorder final : public RecordingSink {
   // Always ok: the watched job and its monitor go on without the file; see take_error().
   Status add(const Tick& tick) override;
   Status process_ended(const ProcessRecord& process) override;
-  // Waits until the queue is written. The error of the writer, unless take_error() had it.
+  // Waits until the queue is written. The error that stopped the writing, whoever had it before.
   Status end(double t_s) override;
 
   // The error that stopped the writing, given out once; nullopt as long as all is well.

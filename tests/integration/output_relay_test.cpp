@@ -145,6 +145,15 @@ TEST_F(OutputRelayTest, TheCommandGetsSigpipeWhenNobodyReads) {
   EXPECT_EQ(process.wait(), 128 + SIGPIPE);
 }
 
+TEST_F(OutputRelayTest, AFullDiskDoesNotEndTheCommand) {
+  auto argv = relayed("for n in 1 2 3; do echo step $n; sleep 0.05; done; exit 4");
+  argv.insert(argv.begin(), {"sh", "-c", "exec \"$@\" > /dev/full", "sh"});
+  Subprocess process(argv);
+
+  EXPECT_EQ(process.wait(), 4);
+  EXPECT_THAT(report(), EndsWith("step 1\nstep 2\nstep 3\n"));
+}
+
 TEST_F(OutputRelayTest, ASlowReaderSlowsTheCommandDown) {
   const std::string done = directory_.path("done");
   Subprocess process(relayed("yes | head -c 10000000; : > " + done));

@@ -47,6 +47,9 @@ TEST(FindCommand, TwoJobsThatAreEquallyGoodAreNotGuessed) {
               HasSubstr("--pid " + std::to_string(one.truth().at("trainer").get<pid_t>())));
   EXPECT_THAT(output.err,
               HasSubstr("--pid " + std::to_string(two.truth().at("trainer").get<pid_t>())));
+  const Output monitored = run_tool({"monitor", "--find-training"});
+  EXPECT_EQ(monitored.exit_code, 3);
+  EXPECT_EQ(monitored.err, output.err) << "both go by the same evidence, and say it the same way";
 }
 
 TEST(FindCommand, TheMonitorFindsTheTrainingJobByItself) {

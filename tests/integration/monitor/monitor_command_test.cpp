@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -22,6 +23,7 @@ namespace tidemark {
 namespace {
 
 using nlohmann::json;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using tests::json_lines;
@@ -202,6 +204,132 @@ TEST(MonitorCommand, AHostileNameIsHarmlessInEveryOutput) {
   EXPECT_THAT(plain.out, Not(HasSubstr("\x1b")));
   EXPECT_THAT(plain.out, HasSubstr("evil\\x1b[2J"));
   EXPECT_FALSE(json_lines(as_json.out).empty()) << "valid JSON and UTF-8";
+}
+
+// A tool whose stdout or stderr is full from the start: head fills the pipe, nobody reads it.
+std::vector<std::string> with_full_pipe(const std::string& redirection,
+                                        const std::vector<std::string>& arguments) {
+  std::vector<std::string> argv = {"/bin/sh", "-c",
+                                   "head -c 65536 /dev/zero " + redirection + "; exec \"$@\"", "sh",
+                                   tool_path()};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return argv;
+}
+
+template <typename Condition>
+bool comes_true(Condition&& condition) {
+  for (int n = 0; n < 500; ++n) {
+    if (condition()) {
+      return true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return false;
+}
+
+bool is_zombie(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(stat, text);
+  return text.find(") Z ") != std::string::npos;
+}
+
+TEST(MonitorCommand, PassesSignalsOnWhileNobodyReadsItsLines) {
+  const tests::TempTree folder;
+  const std::string ready = folder.path("ready");
+  const std::string stopped = folder.path("stopped");
+  Subprocess tool(with_full_pipe(">&2", {"monitor", "--interval", "50ms", "--", "/bin/sh", "-c",
+                                         "trap ': > " + stopped + "; exit 5' TERM; : > " + ready +
+                                             "; while :; do sleep 0.05; done"}));
+  ASSERT_TRUE(comes_true([&] { return std::filesystem::exists(ready); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // lines that do not go anywhere
+
+  tool.signal(SIGTERM);
+
+  EXPECT_TRUE(comes_true([&] { return std::filesystem::exists(stopped); }));
+  EXPECT_EQ(tool.wait(), 5);
+  EXPECT_THAT(tool.errors(), HasSubstr("summary:")) << "the reader came back";
+}
+
+TEST(MonitorCommand, ASignalEndsTheWaitForAReaderThatStalls) {
+  const Subprocess target({"/bin/sleep", "30"});
+  Subprocess tool(
+      with_full_pipe("", {"monitor", "--pid", std::to_string(target.pid()), "--interval", "50ms"}));
+  const pid_t pid = tool.pid();
+
+  const bool ended = comes_true([&] {
+    tool.signal(SIGTERM);  // one ends the run, another the wait
+    return is_zombie(pid);
+  });
+
+  EXPECT_TRUE(ended);
+}
+
+TEST(MonitorCommand, OutputThatCannotBeWrittenIsExitThree) {
+  const Subprocess target({"/bin/sleep", "30"});
+  Subprocess tool({"/bin/sh", "-c", "exec \"$@\" > /dev/full", "sh", tool_path(), "monitor",
+                   "--pid", std::to_string(target.pid())});
+
+  EXPECT_EQ(tool.wait(), 3) << "and it does not go on for nobody";
+  EXPECT_THAT(tool.errors(), HasSubstr("No space left on device"));
+}
+
+TEST(MonitorCommand, ARecordingThatFailsIsToldOnceAndExitThree) {
+  const tests::TempTree folder;
+  const Subprocess target({"/bin/sleep", "30"});
+  Subprocess tool({tool_path(), "monitor", "--pid", std::to_string(target.pid()), "--interval",
+                   "50ms", "--duration", "1500ms", "-o", folder.path("run")});
+  tool.read_until("since last");
+
+  folder.remove("run");
+
+  EXPECT_EQ(tool.wait(), 3);
+  const std::string& errors = tool.errors();
+  const std::size_t first = errors.find("the recording is incomplete");
+  ASSERT_NE(first, std::string::npos) << errors;
+  EXPECT_EQ(errors.find("the recording is incomplete", first + 1), std::string::npos) << errors;
+  EXPECT_THAT(errors, Not(HasSubstr("recorded")));
+}
+
+TEST(MonitorCommand, RelaysAndWatchesProcessesThatOutliveTheCommand) {
+  const Output output =
+      run_tool({"monitor", "--interval", "50ms", "--step-regex", "Step (\\d+)", "--", "/bin/sh",
+                "-c", "(sleep 1; echo Step 9) & echo Step 1; exit 6"});
+
+  EXPECT_EQ(output.exit_code, 6);
+  EXPECT_EQ(output.out, "Step 1\nStep 9\n");
+  EXPECT_THAT(output.err, HasSubstr("the command has ended; "));
+  EXPECT_THAT(output.err, HasSubstr("step 9"));
+}
+
+TEST(MonitorCommand, CtrlCLeavesProcessesThatOutliveTheCommand) {
+  Subprocess tool({tool_path(), "monitor", "--interval", "50ms", "--step-regex", "Step (\\d+)",
+                   "--", "/bin/sh", "-c", "sleep 3 & echo Step 1; exit 6"});
+  tool.read_until("Step 1");
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // until the command has ended
+
+  tool.signal(SIGTERM);
+
+  EXPECT_EQ(tool.wait(), 6);
+  EXPECT_THAT(tool.errors(), HasSubstr("summary: 0.")) << "well before the three seconds";
+}
+
+TEST(MonitorCommand, SaysHowTheCommandEnded) {
+  const auto last_exit = [](const std::string& script) {
+    const Output output =
+        run_tool({"monitor", "--json", "--interval", "50ms", "--", "/bin/sh", "-c", script});
+    std::string detail;
+    for (const json& event : of_kind(json_lines(output.out), "event")) {
+      if (event.at("event") == "exit" && event.at("comm") == "sh") {
+        detail = event.at("detail");
+      }
+    }
+    return detail;
+  };
+
+  EXPECT_THAT(last_exit("sleep 0.3; kill -9 $$"), EndsWith(", killed by SIGKILL"));
+  EXPECT_THAT(last_exit("sleep 0.3; exit 7"), EndsWith(", exit status 7"));
+  EXPECT_THAT(last_exit("sleep 0.3; exit 0"), EndsWith("sh"));
 }
 
 TEST(MonitorCommand, ProblemsWithTheTargetAreExitThree) {

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <thread>
 
 namespace tidemark {
 namespace {
@@ -165,6 +167,35 @@ TEST_F(FlakySystem, OpenNamesThePathAndTheReason) {
   ASSERT_FALSE(fd);
   EXPECT_EQ(fd.error().code, Errc::kPermission);
   EXPECT_EQ(fd.error().what, "cannot open /some/file: Permission denied");
+}
+
+TEST(Io, WriteAllWaitsWhereANonBlockingDescriptorIsFull) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  Fd reader(ends[0]);
+  const Fd writer(ends[1]);
+  const std::string text(1U << 20U, 'x');  // more than a pipe takes
+  std::size_t arrived = 0;
+  std::thread reading([&] {
+    std::array<char, 4096> buffer;
+    while (arrived < text.size()) {
+      const ssize_t n = ::read(reader.get(), buffer.data(), buffer.size());
+      arrived += n > 0 ? static_cast<std::size_t>(n) : 0U;
+      if (n == 0) {
+        return;
+      }
+    }
+  });
+
+  const Status status = write_all(writer.get(), text);
+
+  EXPECT_TRUE(status);
+  if (!status) {
+    ::fcntl(writer.get(), F_SETFL, 0);
+    EXPECT_TRUE(write_all(writer.get(), text));  // so that the thread ends
+  }
+  reading.join();
+  EXPECT_EQ(arrived, text.size());
 }
 
 TEST(Io, ReadsAProcFileWhoseSizeIsZero) {

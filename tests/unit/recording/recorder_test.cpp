@@ -158,8 +158,22 @@ TEST(Recorder, ReportsTheErrorOfTheWriterOnceAndGoesOn) {
   EXPECT_EQ(error->code, Errc::kGone);
   EXPECT_EQ(recorder.take_error(), std::nullopt);
   EXPECT_TRUE(recorder.add(plain_tick(added++)));
-  EXPECT_TRUE(recorder.end(1.0));
   EXPECT_EQ(recorder.stats().ticks_dropped, added);
+}
+
+TEST(Recorder, EndSaysThatTheRunIsIncompleteEvenIfTheErrorWasTaken) {
+  const TempTree dir;
+  Recorder recorder(make_writer(dir.path("run")));
+  ASSERT_TRUE(recorder.begin(tests::full_run_info()));
+  dir.remove("run");
+  for (std::uint64_t n = 0; !recorder.take_error(); ++n) {
+    ASSERT_TRUE(recorder.add(plain_tick(n)));
+  }
+
+  const Status ended = recorder.end(1.0);
+
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, Errc::kGone);
 }
 
 TEST(Recorder, GivesTheErrorAtTheEndWhenNobodyAskedBefore) {
