@@ -33,7 +33,7 @@ class TextSink : public RecordingSink {
   explicit TextSink(ExportOutput output) : output_(std::move(output)) {}
 
   Status begin(const RunInfo& info) override {
-    start(output_.buffer(), info.time_is_steps);
+    start(output_.buffer(), info);
     return ok();
   }
   Status add(const Tick& tick) override {
@@ -54,7 +54,7 @@ class TextSink : public RecordingSink {
   bool keep_what_came() { return has_ticks_ && output_.finish().has_value(); }
 
  protected:
-  virtual void start(std::string& out, bool time_is_steps) = 0;
+  virtual void start(std::string& out, const RunInfo& info) = 0;
   virtual void append(std::string& out, const Tick& tick, const ProcessLookup& lookup) = 0;
   virtual void finish(std::string& out) = 0;
 
@@ -69,9 +69,9 @@ class CsvSink final : public TextSink {
   using TextSink::TextSink;
 
  protected:
-  void start(std::string& out, bool time_is_steps) override {
-    time_is_steps_ = time_is_steps;
-    out += csv_header(time_is_steps);
+  void start(std::string& out, const RunInfo& info) override {
+    time_is_steps_ = info.time_is_steps;
+    out += csv_header(time_is_steps_);
   }
   void append(std::string& out, const Tick& tick, const ProcessLookup& lookup) override {
     append_tick_csv(out, tick, lookup, time_is_steps_);
@@ -87,7 +87,10 @@ class JsonLinesSink final : public TextSink {
   using TextSink::TextSink;
 
  protected:
-  void start(std::string&, bool time_is_steps) override { time_is_steps_ = time_is_steps; }
+  void start(std::string& out, const RunInfo& info) override {
+    time_is_steps_ = info.time_is_steps;
+    out += run_json(info) + '\n';
+  }
   void append(std::string& out, const Tick& tick, const ProcessLookup& lookup) override {
     for (const EventRecord& event : tick.events) {
       out += event_json(event, lookup, time_is_steps_) + '\n';

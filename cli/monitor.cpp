@@ -168,6 +168,9 @@ RunInfo MonitorRun::describe() const {
 void MonitorRun::start_recording() {
   const RunInfo info = describe();
   view_->begin(info);
+  for (const std::string& note : session_->notes()) {
+    output_->note("note: " + note);
+  }
   if (recorder_ == nullptr) {
     return;
   }
@@ -178,11 +181,28 @@ void MonitorRun::start_recording() {
   }
 }
 
+// Segments of shared memory that nobody holds: they outlive the job.
+void MonitorRun::tell_unheld_segments() {
+  const auto& report = session_->shm_report();
+  if (!report) {
+    return;
+  }
+  for (const monitor::ShmSegment& segment : report->largest_unheld) {
+    const std::string owner = segment.owner_pid
+                                  ? fmt::format(", made by pid {}{}", *segment.owner_pid,
+                                                segment.owner_alive.value_or(true) ? "" : " (dead)")
+                                  : "";
+    output_->note(fmt::format("note: /dev/shm/{} holds {} and no process has it open{}",
+                              segment.path, format_bytes(segment.allocated_bytes), owner));
+  }
+}
+
 void MonitorRun::finish() {
   if (view_ != nullptr) {
     view_->end(session_->summary());
     view_.reset();
   }
+  tell_unheld_segments();
   output_->tell_dropped();
   if (recorder_ == nullptr) {
     return;
@@ -195,6 +215,14 @@ void MonitorRun::finish() {
   }
   const auto stats = recorder_->stats();
   output_->note(fmt::format("recorded {} samples in {}", stats.ticks_written, options_.output));
+  if (stats.ticks_dropped > 0) {
+    output_->note(fmt::format("note: {} samples are missing in it: the disk was too slow",
+                              stats.ticks_dropped));
+  }
+  if (!recorder_->is_one_file()) {
+    output_->note(
+        fmt::format("note: another program reads {0}: keep {0}-wal beside it", options_.output));
+  }
 }
 
 int MonitorRun::leave(int exit_code) {

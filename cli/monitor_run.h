@@ -64,6 +64,7 @@ class MonitorRun {
   void tell_who_lingers();
   void settle_output();
   void wait_for_command();
+  void tell_unheld_segments();
   void finish();
 
   void check_lines();

@@ -54,7 +54,7 @@ class JsonView final : public MonitorView {
  public:
   explicit JsonView(LineWriter& writer) : writer_(writer) {}
 
-  void begin(const RunInfo& /*info*/) override {}
+  void begin(const RunInfo& info) override { writer_.submit(run_json(info) + '\n'); }
 
   void tick(const Tick& tick, const ProcessKey& /*trainer*/, const ProcessLookup& lookup) override {
     std::string text;

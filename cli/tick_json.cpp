@@ -146,6 +146,21 @@ void add_course_or_null(JsonWriter& json, std::string_view name, const monitor::
 
 }  // namespace
 
+std::string run_json(const RunInfo& info) {
+  JsonWriter json;
+  begin_line(json, "run", seconds(0.0, info.time_is_steps));
+  json.field("tool_version", info.tool_version)
+      .field("host", info.host)
+      .field("kernel", info.kernel)
+      .field("command", info.command)
+      .field("start_wall_ns", info.start_wall_ns)
+      .field("physical_bytes", info.physical_bytes)
+      .field("limit_bytes", info.limit_bytes)
+      .field("limit_source", info.limit_source)
+      .field("interval_s", info.interval_s);
+  return json.end_object().take();
+}
+
 std::string tick_json(const Tick& tick, const ProcessLookup& lookup, bool time_is_steps) {
   JsonWriter json;
   begin_line(json, "tick", seconds(tick.t_s, time_is_steps));

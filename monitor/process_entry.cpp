@@ -3,11 +3,13 @@
 
 #include <unistd.h>
 
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/io.h"
+#include "common/text.h"
 #include "monitor/proc_stat.h"
 #include "monitor/proc_status.h"
 
@@ -41,6 +43,17 @@ Result<ProcessEntry> read_process_entry(const std::string& proc_root, pid_t pid)
   }
   entry.uid = status->uid;
   return entry;
+}
+
+std::optional<std::uint64_t> last_pid(const std::string& proc_root) {
+  const auto text = read_file(proc_root + "/loadavg", 4096);
+  if (!text) {
+    return std::nullopt;
+  }
+  const std::string_view line = trim(*text);
+  const std::size_t blank = line.rfind(' ');
+  return blank == std::string_view::npos ? std::nullopt
+                                         : parse_number<std::uint64_t>(line.substr(blank + 1));
 }
 
 }  // namespace tidemark::monitor

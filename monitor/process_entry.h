@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "common/result.h"
@@ -12,5 +14,8 @@ namespace tidemark::monitor {
 
 // The line of the process table of one pid, without a scan of the whole table.
 Result<ProcessEntry> read_process_entry(const std::string& proc_root, pid_t pid);
+
+// The pid that the kernel handed out last, or nullopt. When it stands still, nobody was born.
+std::optional<std::uint64_t> last_pid(const std::string& proc_root);
 
 }  // namespace tidemark::monitor

@@ -9,8 +9,6 @@
 
 #include <fmt/format.h>
 
-#include "common/io.h"
-#include "common/text.h"
 #include "monitor/process_entry.h"
 #include "monitor/roles.h"
 
@@ -26,18 +24,6 @@ constexpr std::int64_t kRolesEveryNs = 5 * kNsPerSecond;
 // A share that nothing calls into question is read again when it is this old.
 constexpr std::int64_t kShareAgeNs = 5 * kNsPerSecond;
 constexpr std::int64_t kRetryShareNs = 60 * kNsPerSecond;
-
-// The pid that the kernel handed out last, or nullopt. When it stands still, nobody was born.
-std::optional<std::uint64_t> last_pid(const std::string& proc_root) {
-  const auto text = read_file(proc_root + "/loadavg", 4096);
-  if (!text) {
-    return std::nullopt;
-  }
-  const std::string_view line = trim(*text);
-  const std::size_t blank = line.rfind(' ');
-  return blank == std::string_view::npos ? std::nullopt
-                                         : parse_number<std::uint64_t>(line.substr(blank + 1));
-}
 
 bool is_gone(const Error& error) {
   return error.code == Errc::kGone || error.code == Errc::kNotFound;

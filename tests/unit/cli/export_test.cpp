@@ -116,7 +116,8 @@ TEST(Export, WritesOneJsonLineForEachTickEventAndTheSummary) {
   run({dir.path("run"), "jsonl", dir.path("run.jsonl"), false}, kExitOk);
 
   EXPECT_THAT(lines_of(dir.path("run.jsonl")),
-              ElementsAre(StartsWith(R"({"schema":1,"kind":"event","t_s":1.5,"event":"spawn",)"),
+              ElementsAre(StartsWith(R"({"schema":1,"kind":"run","t_s":0,)"),
+                          StartsWith(R"({"schema":1,"kind":"event","t_s":1.5,"event":"spawn",)"),
                           StartsWith(R"({"schema":1,"kind":"tick","t_s":1.5,)"),
                           StartsWith(R"({"schema":1,"kind":"tick","t_s":2.5,)"),
                           StartsWith(R"({"schema":1,"kind":"summary","t_s":2.5,)")));
@@ -127,7 +128,7 @@ TEST(Export, PutsEveryFieldOfATickIntoItsJson) {
   record(dir.path("run"));
 
   run({dir.path("run"), "jsonl", dir.path("run.jsonl"), false}, kExitOk);
-  const std::string tick = lines_of(dir.path("run.jsonl")).at(1);
+  const std::string tick = lines_of(dir.path("run.jsonl")).at(2);
 
   EXPECT_THAT(tick, HasSubstr(R"("step":7,"epoch":1,"tree":{"processes":2,"rss_bytes":3000000,)"
                               R"("footprint_bytes":2500000,"footprint_held":true,)"
@@ -249,9 +250,9 @@ TEST(Export, NeverCallsRssAFootprint) {
   run({dir.path("log.csv"), "jsonl", dir.path("out"), false}, kExitOk);
   const auto lines = lines_of(dir.path("out"));
 
-  EXPECT_THAT(lines.at(0), HasSubstr(R"("tree":{"processes":1,"rss_bytes":1000,)"
+  EXPECT_THAT(lines.at(1), HasSubstr(R"("tree":{"processes":1,"rss_bytes":1000,)"
                                      R"("footprint_bytes":null,)"));
-  EXPECT_THAT(lines.at(2),
+  EXPECT_THAT(lines.at(3),
               HasSubstr(R"("footprint":null,"rss":{"start_bytes":1000,"end_bytes":3000,)"
                         R"("peak_bytes":3000,"peak_s":60,"growth_bytes":2000,)"));
 }
@@ -265,8 +266,8 @@ TEST(Export, DoesNotTakeStepsForSeconds) {
   const auto json = lines_of(dir.path("out.jsonl"));
 
   EXPECT_TRUE(read_back(dir.path("out.csv")).info.time_is_steps);
-  EXPECT_THAT(json.at(0), HasSubstr(R"("t_s":null,"late_s":0,"step":10,)"));
-  EXPECT_THAT(json.at(2), HasSubstr(R"("growth_bytes_per_s":null,"growth_bytes_per_step":200)"));
+  EXPECT_THAT(json.at(1), HasSubstr(R"("t_s":null,"late_s":0,"step":10,)"));
+  EXPECT_THAT(json.at(3), HasSubstr(R"("growth_bytes_per_s":null,"growth_bytes_per_step":200)"));
 }
 
 TEST(Export, SaysWhichLinesItLeftOutAndWhatItAssumed) {
