@@ -72,7 +72,8 @@ function(tidemark_add_test name)
   if(ARG_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
+  # Parameters are named by their number: their bytes would be different in every build.
+  gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
 endfunction()
 
 # tidemark_add_victim(NAME SOURCE ...): a small program that tests watch or run.
