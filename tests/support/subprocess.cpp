@@ -43,6 +43,11 @@ struct Pipe {
 
 }  // namespace
 
+bool can_open_terminals() {
+  const Fd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  return static_cast<bool>(terminal);
+}
+
 Subprocess::Subprocess(const std::vector<std::string>& argv, Terminal terminal) {
   if (terminal == Terminal::kControlling) {
     const winsize size{24, 80, 0, 0};

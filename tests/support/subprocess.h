@@ -11,6 +11,9 @@
 
 namespace tidemark::tests {
 
+// Whether Terminal::kControlling works here: a bare chroot has no /dev/pts.
+bool can_open_terminals();
+
 // A program that a test runs and talks to. Killed at the end of the test if it still runs.
 class Subprocess {
  public:
