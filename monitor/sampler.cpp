@@ -18,11 +18,11 @@ namespace {
 // argv and exe are compared again for this long after birth, when exec is most likely, and
 // afterwards at this cadence: an exec that keeps the name (python -> python) shows only there.
 constexpr std::int64_t kYoungNs = 2 * kNsPerSecond;
-constexpr std::int64_t kImageEveryNs = 5 * kNsPerSecond;
+constexpr std::int64_t kImageEveryNs = 30 * kNsPerSecond;
 // The trainer may outgrow its wrapper only minutes after its birth: roles are looked at again.
 constexpr std::int64_t kRolesEveryNs = 5 * kNsPerSecond;
 // A share that nothing calls into question is read again when it is this old.
-constexpr std::int64_t kShareAgeNs = 5 * kNsPerSecond;
+constexpr std::int64_t kShareAgeNs = 10 * kNsPerSecond;
 constexpr std::int64_t kRetryShareNs = 60 * kNsPerSecond;
 
 bool is_gone(const Error& error) {
