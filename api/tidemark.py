@@ -186,16 +186,24 @@ class _Ring:
 
 _ring = None  # a _Ring; False when markers are off
 _open_lock = threading.RLock()
+_opening = False
 
 
 def _open():
-    global _ring
+    global _ring, _opening
     with _open_lock:
+        if _opening:  # a signal handler that came while this thread was at it
+            return False
         if _ring is None or (_ring and _ring.pid != os.getpid()):
-            _ring = False  # what a signal handler that comes meanwhile sees
-            if os.environ.get("TIDEMARK_MARKERS") != "off":
-                _ring = _Ring()
-                _finalize_with_multiprocessing()
+            _opening = True
+            ring = False
+            try:
+                if os.environ.get("TIDEMARK_MARKERS") != "off":
+                    ring = _Ring()
+                    _finalize_with_multiprocessing()
+            finally:
+                _ring = ring  # not before: other threads wait for it, they lose nothing
+                _opening = False
         return _ring
 
 
@@ -220,8 +228,9 @@ def _name_bytes(name):
 
 def _after_fork_in_child():
     """The parent's ring is not ours, and its locks may be held by threads that do not exist here."""
-    global _ring, _open_lock
+    global _ring, _open_lock, _opening
     _open_lock = threading.RLock()
+    _opening = False
     if _ring:
         _ring = None
 
