@@ -29,7 +29,7 @@ class MarkerReader {
   struct Options {
     std::int64_t run_start_ns = 0;  // CLOCK_MONOTONIC at t = 0
     std::int64_t scan_every_ns = 250'000'000;
-    std::int64_t locate_every_ns = 5'000'000'000;  // a process without a ring
+    std::int64_t locate_every_ns = 5'000'000'000;  // a process without a ring, at first
     std::function<Result<MarkerPlace>(const ProcessKey&)> locate = &locate_markers;
   };
 

@@ -22,7 +22,7 @@ constexpr std::int64_t kImageEveryNs = 30 * kNsPerSecond;
 // The trainer may outgrow its wrapper only minutes after its birth: roles are looked at again.
 constexpr std::int64_t kRolesEveryNs = 5 * kNsPerSecond;
 // A share that nothing calls into question is read again when it is this old.
-constexpr std::int64_t kShareAgeNs = 10 * kNsPerSecond;
+constexpr std::int64_t kShareAgeNs = 15 * kNsPerSecond;
 constexpr std::int64_t kRetryShareNs = 60 * kNsPerSecond;
 
 bool is_gone(const Error& error) {
