@@ -64,10 +64,12 @@ Result<std::unique_ptr<Session>> Session::start(SessionOptions options, ProcessS
   }
   // No GPU is a fact about the machine; a driver that does not answer is worth a note.
   auto gpu = open_gpu_source();
+  const bool gpu_fails = !gpu && gpu.error().code != Errc::kUnsupported;
+  const std::string gpu_note = gpu_fails ? "GPU memory is unknown: " + gpu.error().what : "";
   std::unique_ptr<Session> session(new Session(std::move(options), clock, *std::move(sampler),
                                                gpu ? *std::move(gpu) : nullptr, pid));
-  if (!gpu && gpu.error().code != Errc::kUnsupported) {
-    session->notes_.push_back("GPU memory is unknown: " + gpu.error().what);
+  if (gpu_fails) {
+    session->notes_.push_back(gpu_note);
   }
   session->look_for_the_first_time();
   return session;
