@@ -80,66 +80,66 @@ CLI::App* add_find(CLI::App& app, FindOptions& options) {
   return find;
 }
 
+// What all commands that watch a target take.
+void add_watch(CLI::App& app, WatchOptions& options) {
+  add_target(app, options.target);
+  app.add_option_function<std::string>(
+         "-i,--interval",
+         parsed<std::int64_t>(parse_duration_ns,
+                              [&](std::int64_t ns) {
+                                if (ns < kShortestIntervalNs) {
+                                  throw CLI::ValidationError("--interval: the shortest is 50ms",
+                                                             kExitUsage);
+                                }
+                                options.interval_ns = ns;
+                              }),
+         "Time between two samples, 50ms or more (default 1s)")
+      ->type_name("TIME");
+  app.add_option_function<std::string>(
+         "-d,--duration",
+         parsed<std::int64_t>(parse_duration_ns,
+                              [&](std::int64_t ns) { options.duration_ns = ns; }),
+         "Stop watching after this time (default: when the target ends)")
+      ->type_name("TIME");
+  app.add_option("-o,--output", options.output, "Record into this run file (*.tidemark)")
+      ->type_name("FILE");
+  app.add_flag("--force", options.force, "Replace an existing run file");
+  app.add_option_function<std::string>(
+         "--pss",
+         parsed<monitor::PssMode>(parse_pss_mode,
+                                  [&](monitor::PssMode mode) { options.pss = mode; }),
+         "Read how pages are shared: off, auto (at most 1 % of the time), always")
+      ->type_name("off|auto|always");
+  app.add_option("--step-regex", options.step_regex,
+                 "Read step numbers from the output of the command, for example 'Step +(\\d+)'")
+      ->type_name("REGEX");
+  app.add_option("--log-file", options.log_file,
+                 "With --step-regex: read steps from this log instead")
+      ->type_name("FILE");
+  app.add_flag_callback(
+      "--no-redact", [&] { options.redact = false; }, "Keep secrets in command lines");
+}
+
 CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
   CLI::App* monitor =
       app.add_subcommand("monitor", "Watch a process tree: memory by process, role and in total");
-  add_target(*monitor, options.target);
-  monitor
-      ->add_option_function<std::string>(
-          "-i,--interval",
-          parsed<std::int64_t>(parse_duration_ns,
-                               [&](std::int64_t ns) {
-                                 if (ns < kShortestIntervalNs) {
-                                   throw CLI::ValidationError("--interval: the shortest is 50ms",
-                                                              kExitUsage);
-                                 }
-                                 options.interval_ns = ns;
-                               }),
-          "Time between two samples, 50ms or more (default 1s)")
-      ->type_name("TIME");
-  monitor
-      ->add_option_function<std::string>(
-          "-d,--duration",
-          parsed<std::int64_t>(parse_duration_ns,
-                               [&](std::int64_t ns) { options.duration_ns = ns; }),
-          "Stop watching after this time (default: when the target ends)")
-      ->type_name("TIME");
-  monitor->add_option("-o,--output", options.output, "Record into this run file (*.tidemark)")
-      ->type_name("FILE");
-  monitor->add_flag("--force", options.force, "Replace an existing run file");
+  add_watch(*monitor, options.watch);
   CLI::Option* json =
-      monitor->add_flag("--json", options.json, "Print one JSON object per sample and event");
+      monitor->add_flag("--json", options.watch.json, "Print one JSON object per sample and event");
   monitor->add_flag("--plain", options.plain, "Print lines (the default)")->excludes(json);
-  monitor
-      ->add_option_function<std::string>(
-          "--pss",
-          parsed<monitor::PssMode>(parse_pss_mode,
-                                   [&](monitor::PssMode mode) { options.pss = mode; }),
-          "Read how pages are shared: off, auto (at most 1 % of the time), always")
-      ->type_name("off|auto|always");
   monitor
       ->add_option_function<std::string>(
           "--warn-growth",
           [&](const std::string& text) {
             if (text == "off") {
-              options.warn = false;
+              options.watch.warn = false;
               return;
             }
-            parsed<Rate>(parse_rate, [&](Rate rate) { options.warn_growth = rate; })(text);
+            parsed<Rate>(parse_rate, [&](Rate rate) { options.watch.warn_growth = rate; })(text);
           },
           "Warn when the tree grows faster, for example 200MB/10s or 1MiB/step "
           "(default: 5 % of the limit per minute; off)")
       ->type_name("RATE");
-  monitor
-      ->add_option("--step-regex", options.step_regex,
-                   "Read step numbers from the output of the command, for example 'Step +(\\d+)'")
-      ->type_name("REGEX");
-  monitor
-      ->add_option("--log-file", options.log_file,
-                   "With --step-regex: read steps from this log instead")
-      ->type_name("FILE");
-  monitor->add_flag_callback(
-      "--no-redact", [&] { options.redact = false; }, "Keep secrets in command lines");
   monitor->footer(
       "Everything after -- is a command to start and watch; its exit status is passed on.\n\n"
       "Examples:\n"
@@ -147,6 +147,54 @@ CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
       "  tidemark monitor --pid 1234 --duration 5min\n"
       "  tidemark monitor --step-regex 'Step +(\\d+)' -- python train.py");
   return monitor;
+}
+
+// How a run is judged: `track` and `diff` take the same options.
+template <typename Options>
+void add_judging(CLI::App& app, Options& options) {
+  app.add_option_function<std::string>(
+         "--warmup",
+         parsed<tracker::Warmup>(parse_warmup,
+                                 [&](tracker::Warmup warmup) { options.warmup = warmup; }),
+         "For how long growth is to be expected: 10min, 200steps or auto "
+         "(default auto, see docs/verdicts.md)")
+      ->type_name("TIME|STEPS");
+  app.add_option_function<std::string>(
+         "--metric",
+         parsed<tracker::Metric>(parse_metric,
+                                 [&](tracker::Metric metric) { options.metric = metric; }),
+         "Judge footprint, rss, pss, uss or gpu (default: footprint where it is known)")
+      ->type_name("METRIC");
+  app.add_option_function<std::string>(
+         "--min-leak", parsed<Rate>(parse_rate, [&](Rate rate) { options.min_leak = rate; }),
+         "Slower growth is no leak, for example 1MB/min or 10KiB/step "
+         "(default: 0.5 % per hour, or per 1000 steps)")
+      ->type_name("RATE");
+}
+
+CLI::App* add_track(CLI::App& app, TrackOptions& options) {
+  CLI::App* track =
+      app.add_subcommand("track", "Warm-up, spikes or leak? Of a recording or of what runs");
+  track->add_option("FILE", options.input,
+                    "A recording (run file, CSV, mprof, psrecord, JSON series); - reads stdin");
+  add_watch(*track, options.watch);
+  track->add_flag("--json", options.watch.json, "Print one JSON object at the end");
+  add_judging(*track, options);
+  track
+      ->add_option_function<std::string>(
+          "--limit",
+          parsed<std::uint64_t>(parse_limit,
+                                [&](std::uint64_t bytes) { options.limit_bytes = bytes; }),
+          "Memory that there is, for the forecast (default: cgroup, rlimit or machine)")
+      ->type_name("SIZE");
+  track->footer(
+      "Everything after -- is a command to start and watch. Exit codes: 0 no leak, 1 leak,\n"
+      "3 the target failed or could not be read, 4 cannot tell yet.\n\n"
+      "Examples:\n"
+      "  tidemark track run.tidemark\n"
+      "  tidemark track --find-training --duration 30min -o run.tidemark\n"
+      "  tidemark track --warmup 200steps --step-regex 'Step +(\\d+)' -- python train.py");
+  return track;
 }
 
 CLI::App* add_export(CLI::App& app, ExportOptions& options) {
@@ -164,10 +212,46 @@ CLI::App* add_export(CLI::App& app, ExportOptions& options) {
   return command;
 }
 
+CLI::App* add_diff(CLI::App& app, DiffOptions& options) {
+  CLI::App* diff =
+      app.add_subcommand("diff", "Two recordings side by side: which got better, which got worse");
+  diff->get_formatter()->label("REQUIRED", "");
+  diff->add_option("A", options.a, "A recording (run file, CSV, mprof, psrecord, JSON series)")
+      ->type_name("FILE")
+      ->required();
+  diff->add_option("B", options.b, "Another, after a change")->type_name("FILE")->required();
+  diff->add_flag("--json", options.json, "Print one JSON object");
+  add_judging(*diff, options);
+  diff->footer("Example:\n  tidemark diff before.tidemark after.tidemark");
+  return diff;
+}
+
+CLI::App* add_demo(CLI::App& app, DemoOptions& options) {
+  CLI::App* demo = app.add_subcommand(
+      "demo", "Training jobs that know their truth, watched: is every verdict right?");
+  demo->add_option("SCENARIO", options.scenarios, "Only these, for example warmup wrapper")
+      ->type_name("");
+  demo->add_option("--keep", options.keep, "Keep recordings, truths and logs in this folder")
+      ->type_name("DIR");
+  demo->add_option("--harness", options.harness,
+                   "The trainer to run (default: tidemark-harness beside this program)")
+      ->type_name("FILE");
+  demo->footer(
+      "Exit codes: 0 all verdicts are right, 1 one is wrong, 3 a job could not be run.\n\n"
+      "Examples:\n"
+      "  tidemark demo\n"
+      "  tidemark demo leak-collator --keep runs");
+  return demo;
+}
+
+int targets_given(const TargetOptions& target, bool has_dashes) {
+  return (target.pids.empty() ? 0 : 1) + (target.find_training ? 1 : 0) + (target.system ? 1 : 0) +
+         (has_dashes ? 1 : 0);
+}
+
 // Empty when the target is fine, else what is wrong with it.
 std::string problem_with(const TargetOptions& target, bool has_dashes) {
-  const int given = (target.pids.empty() ? 0 : 1) + (target.find_training ? 1 : 0) +
-                    (target.system ? 1 : 0) + (has_dashes ? 1 : 0);
+  const int given = targets_given(target, has_dashes);
   if (has_dashes && target.command.empty()) {
     return "nothing stands after --";
   }
@@ -177,7 +261,7 @@ std::string problem_with(const TargetOptions& target, bool has_dashes) {
   return given > 1 ? "--pid, --find-training, --system and -- COMMAND exclude each other" : "";
 }
 
-std::string problem_with(const MonitorOptions& options) {
+std::string problem_with(const WatchOptions& options) {
   if (!options.log_file.empty() && options.step_regex.empty()) {
     return "--log-file needs --step-regex to know what a step looks like";
   }
@@ -185,6 +269,26 @@ std::string problem_with(const MonitorOptions& options) {
     return "--step-regex reads the output of -- COMMAND; of a running process give its --log-file";
   }
   return "";
+}
+
+std::string problem_with(const TrackOptions& options, bool has_dashes) {
+  const WatchOptions& watch = options.watch;
+  const int targets = targets_given(watch.target, has_dashes);
+  if (options.input.empty()) {
+    if (targets == 0) {
+      return "say what to judge: a recording, --pid PID, --find-training, --system or -- COMMAND";
+    }
+    const std::string problem = problem_with(watch.target, has_dashes);
+    return problem.empty() ? problem_with(watch) : problem;
+  }
+  if (targets > 0) {
+    return "a recording and something to watch exclude each other";
+  }
+  const bool is_watching = watch.duration_ns || !watch.output.empty() ||
+                           !watch.step_regex.empty() || !watch.log_file.empty();
+  return is_watching ? "--duration, --output, --step-regex and --log-file are for watching, "
+                       "not for a recording"
+                     : "";
 }
 
 Command usage_error(std::string_view what, std::string_view command) {
@@ -201,8 +305,12 @@ Command parse_command_line(int argc, char** argv) {
   const bool has_dashes = std::find(arguments.begin(), arguments.end(), "--") != arguments.end();
   FindOptions find_options;
   MonitorOptions monitor_options;
+  TrackOptions track_options;
   ExportOptions export_options;
-  monitor_options.target.command = cut_command(arguments);
+  DiffOptions diff_options;
+  DemoOptions demo_options;
+  monitor_options.watch.target.command = cut_command(arguments);
+  track_options.watch.target.command = monitor_options.watch.target.command;
 
   CLI::App app("Tells whether a training job's memory warms up, spikes or leaks, and where.",
                "tidemark");
@@ -210,7 +318,10 @@ Command parse_command_line(int argc, char** argv) {
   app.require_subcommand(1);
   CLI::App* find = add_find(app, find_options);
   CLI::App* monitor = add_monitor(app, monitor_options);
+  CLI::App* track = add_track(app, track_options);
   add_export(app, export_options);
+  CLI::App* diff = add_diff(app, diff_options);
+  CLI::App* demo = add_demo(app, demo_options);
 
   try {
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
@@ -224,12 +335,22 @@ Command parse_command_line(int argc, char** argv) {
   }
 
   if (app.got_subcommand(monitor)) {
-    std::string problem = problem_with(monitor_options.target, has_dashes);
-    problem = problem.empty() ? problem_with(monitor_options) : problem;
+    std::string problem = problem_with(monitor_options.watch.target, has_dashes);
+    problem = problem.empty() ? problem_with(monitor_options.watch) : problem;
     return problem.empty() ? Command(std::move(monitor_options)) : usage_error(problem, "monitor");
+  }
+  if (app.got_subcommand(track)) {
+    const std::string problem = problem_with(track_options, has_dashes);
+    return problem.empty() ? Command(std::move(track_options)) : usage_error(problem, "track");
   }
   if (has_dashes) {
     return usage_error("this command takes nothing after --", "");
+  }
+  if (app.got_subcommand(diff)) {
+    return diff_options;
+  }
+  if (app.got_subcommand(demo)) {
+    return demo_options;
   }
   return app.got_subcommand(find) ? Command(find_options) : Command(std::move(export_options));
 }

@@ -4,9 +4,12 @@
 #include <string_view>
 #include <variant>
 
+#include "cli/demo.h"
+#include "cli/diff.h"
 #include "cli/export.h"
 #include "cli/find.h"
 #include "cli/monitor.h"
+#include "cli/track.h"
 
 namespace tidemark::cli {
 
@@ -15,7 +18,8 @@ std::string_view version();
 
 // What the user asked for: one subcommand with its options, or nothing to run any more (help was
 // printed, or the usage was wrong) and the exit code.
-using Command = std::variant<int, FindOptions, MonitorOptions, ExportOptions>;
+using Command = std::variant<int, FindOptions, MonitorOptions, TrackOptions, ExportOptions,
+                             DiffOptions, DemoOptions>;
 
 Command parse_command_line(int argc, char** argv);
 

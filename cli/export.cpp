@@ -10,6 +10,7 @@
 #include "cli/export_output.h"
 #include "cli/messages.h"
 #include "cli/process_table.h"
+#include "cli/read_notes.h"
 #include "cli/tick_csv.h"
 #include "cli/tick_json.h"
 #include "common/recording_sink.h"
@@ -163,22 +164,11 @@ Status check_usage(const ExportOptions& options) {
   return ok();
 }
 
-void say_notes(const recording::ReadSummary& summary) {
-  if (summary.bad_lines > 0) {
-    print_note(fmt::format("note: {} of {} lines could not be used; the first is line {}: {}",
-                           summary.bad_lines, summary.lines, summary.first_bad_line,
-                           summary.first_bad_reason));
-  }
-  for (const std::string& note : summary.notes) {
-    print_note("note: " + note);
-  }
-}
-
 int finish_export(const Result<recording::ReadSummary>& summary) {
   if (!summary) {
     return fail(summary.error());
   }
-  say_notes(*summary);
+  print_read_notes(*summary);
   return kExitOk;
 }
 

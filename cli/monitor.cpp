@@ -1,274 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/monitor.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
+#include <memory>
+#include <string_view>
 
-#include <string>
-#include <utility>
-
-#include <fmt/format.h>
-
-#include "cli/command_line.h"
-#include "cli/exit_code.h"
-#include "cli/find.h"
-#include "cli/messages.h"
-#include "cli/monitor_run.h"
-#include "cli/target.h"
-#include "common/io.h"
-#include "monitor/procps_source.h"
-#include "monitor/redact.h"
+#include "cli/monitor_view.h"
+#include "cli/watch.h"
 
 namespace tidemark::cli {
 namespace {
 
-// Two descriptors per watched process: a tree of 1000 needs more than the usual 1024.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;
-    (void)::setrlimit(RLIMIT_NOFILE, &limit);  // refused: handles open per read instead
+class Monitor final : public WatchUser {
+ public:
+  explicit Monitor(bool json) : json_(json) {}
+
+  std::string_view name() const override { return "monitor"; }
+  std::unique_ptr<WatchView> make_view(LineWriter& lines) override {
+    return json_ ? make_json_view(lines) : make_plain_view(lines);
   }
-}
+  // Transparent around a command.
+  int exit_code(const WatchEnding& ending) override {
+    return ending.command_status.value_or(ending.own_code);
+  }
+
+ private:
+  bool json_;
+};
 
 }  // namespace
 
-Status MonitorRun::prepare() {
-  auto inbox = monitor::SignalInbox::open(wraps_command() ? monitor::SignalInbox::For::kCommand
-                                                          : monitor::SignalInbox::For::kStop);
-  if (!inbox) {
-    return inbox.error();
-  }
-  inbox_.emplace(*std::move(inbox));
-  // Around a command stdout is the command's, or pure JSON.
-  auto output =
-      MonitorOutput::open(wraps_command() && !options_.json ? MonitorOutput::Lines::kStderr
-                                                            : MonitorOutput::Lines::kStdout);
-  if (!output) {
-    return output.error();
-  }
-  output_.emplace(*std::move(output));
-  auto source = monitor::make_procps_source();
-  if (!source) {
-    return source.error();
-  }
-  source_ = *std::move(source);
-
-  ResolvedTarget target;
-  if (!wraps_command()) {
-    auto resolved = resolve_target(options_.target, *source_);
-    if (!resolved) {
-      return resolved.error();
-    }
-    target = *std::move(resolved);
-    if (target.no_pick) {
-      no_pick_ = std::move(target.no_pick);
-      return Error{Errc::kNotFound, no_pick_->what};
-    }
-    if (!target.note.empty()) {
-      output_->note(target.note);
-    }
-  }
-  if (auto status = open_step_source(); !status) {
-    return status;
-  }
-  // The run file first: a command must not start only to find that nothing can be recorded.
-  if (!options_.output.empty()) {
-    auto writer = recording::RunWriter::create(options_.output, {.replace = options_.force});
-    if (!writer) {
-      return writer.error();
-    }
-    recorder_ = std::make_unique<recording::Recorder>(*std::move(writer));
-  }
-  if (wraps_command()) {
-    if (auto status = launch(); !status) {
-      return status;
-    }
-    target.roots.children_of = ::getpid();
-  }
-  raise_descriptor_limit();  // after the launch: the command keeps the limit that it was given
-  return start_session(std::move(target.roots));
+int run_monitor(const MonitorOptions& options) {
+  Monitor monitor(options.watch.json);
+  return Watch(options.watch, monitor).run();
 }
-
-Status MonitorRun::open_step_source() {
-  if (options_.step_regex.empty()) {
-    return ok();
-  }
-  auto pattern = monitor::StepPattern::compile(options_.step_regex);
-  if (!pattern) {
-    return pattern.error();
-  }
-  if (!options_.log_file.empty()) {
-    auto log = monitor::LogFollower::open(options_.log_file, *std::move(pattern));
-    if (!log) {
-      return log.error();
-    }
-    log_.emplace(*std::move(log));
-    return ok();
-  }
-  auto relay =
-      monitor::OutputRelay::open({.pattern = *std::move(pattern),
-                                  .stdout_sink = options_.json ? STDERR_FILENO : STDOUT_FILENO,
-                                  .run_start_ns = start_ns_},
-                                 clock_);
-  if (!relay) {
-    return relay.error();
-  }
-  relay_.emplace(*std::move(relay));
-  return ok();
-}
-
-Status MonitorRun::launch() {
-  monitor::LaunchOptions options;
-  options.argv = options_.target.command;
-  if (relay_) {
-    options.stdout_fd = relay_->child_stdout();
-    options.stderr_fd = relay_->child_stderr();
-  } else if (options_.json) {
-    options.stdout_fd = STDERR_FILENO;  // stdout is pure JSON
-  }
-  auto command = monitor::LaunchedCommand::start(options, *inbox_);
-  if (!command) {
-    return command.error();
-  }
-  command_.emplace(*std::move(command));
-  if (relay_) {
-    relay_->begin();
-  }
-  return ok();
-}
-
-Status MonitorRun::start_session(monitor::TreeRoots roots) {
-  monitor::SessionOptions options;
-  options.sampler.roots = std::move(roots);
-  options.sampler.pss = options_.pss;
-  options.sampler.redact = options_.redact;
-  options.start_ns = start_ns_;
-  options.interval_ns = options_.interval_ns;
-  options.warn = options_.warn;
-  options.warn_growth = options_.warn_growth;
-  auto session = monitor::Session::start(std::move(options), *source_, clock_);
-  if (!session) {
-    return session.error();
-  }
-  session_ = *std::move(session);
-  view_ = options_.json ? make_json_view(output_->lines()) : make_plain_view(output_->lines());
-  return ok();
-}
-
-RunInfo MonitorRun::describe() const {
-  RunInfo info = session_->describe();
-  info.tool_version = version();
-  const auto& command = options_.target.command;
-  info.command =
-      options_.redact ? monitor::redact_argv(command) : fmt::format("{}", fmt::join(command, " "));
-  return info;
-}
-
-void MonitorRun::start_recording() {
-  const RunInfo info = describe();
-  view_->begin(info);
-  for (const std::string& note : session_->notes()) {
-    output_->note("note: " + note);
-  }
-  if (recorder_ == nullptr) {
-    return;
-  }
-  if (const Status begun = recorder_->begin(info); !begun) {
-    output_->error(begun.error().what, "watching goes on without recording");
-    has_failed_ = true;
-    recorder_.reset();
-  }
-}
-
-// Segments of shared memory that nobody holds: they outlive the job.
-void MonitorRun::tell_unheld_segments() {
-  const auto& report = session_->shm_report();
-  if (!report) {
-    return;
-  }
-  for (const monitor::ShmSegment& segment : report->largest_unheld) {
-    const std::string owner = segment.owner_pid
-                                  ? fmt::format(", made by pid {}{}", *segment.owner_pid,
-                                                segment.owner_alive.value_or(true) ? "" : " (dead)")
-                                  : "";
-    output_->note(fmt::format("note: /dev/shm/{} holds {} and no process has it open{}",
-                              segment.path, format_bytes(segment.allocated_bytes), owner));
-  }
-}
-
-void MonitorRun::finish() {
-  if (view_ != nullptr) {
-    view_->end(session_->summary());
-    view_.reset();
-  }
-  tell_unheld_segments();
-  output_->tell_dropped();
-  if (recorder_ == nullptr) {
-    return;
-  }
-  const Status ended = recorder_->end(to_seconds(clock_.monotonic_ns() - start_ns_));
-  if (!ended) {
-    output_->error(ended.error().what, kIncomplete);
-    has_failed_ = true;
-    return;
-  }
-  const auto stats = recorder_->stats();
-  output_->note(fmt::format("recorded {} samples in {}", stats.ticks_written, options_.output));
-  if (stats.ticks_dropped > 0) {
-    output_->note(fmt::format("note: {} samples are missing in it: the disk was too slow",
-                              stats.ticks_dropped));
-  }
-  if (!recorder_->is_one_file()) {
-    output_->note(
-        fmt::format("note: another program reads {0}: keep {0}-wal beside it", options_.output));
-  }
-}
-
-int MonitorRun::leave(int exit_code) {
-  told_to_stop_ = false;  // from here on it means: do not wait for a reader that stalls
-  output_->flush([this](int fd) {
-    Wake wake = Wake::kDue;
-    while (wake != Wake::kEvent && !told_to_stop_) {
-      wake = sleep_until(INT64_MAX, fd);
-      if (wake == Wake::kSignal) {
-        handle_signals();
-      }
-    }
-    return wake == Wake::kEvent;
-  });
-  if (command_) {
-    return command_->exit_code().value_or(kExitTarget);
-  }
-  const bool failed = has_failed_ || output_->is_incomplete();
-  return exit_code == kExitOk && failed ? kExitTarget : exit_code;
-}
-
-int MonitorRun::run() {
-  if (const Status prepared = prepare(); !prepared) {
-    const bool usage = prepared.error().code == Errc::kUsage;
-    const std::string text =
-        no_pick_ ? no_pick_text(*no_pick_)
-                 : error_text(prepared.error().what, usage ? "see tidemark monitor --help" : "");
-    if (!output_) {
-      (void)write_all(STDERR_FILENO, text);  // a closed stderr leaves nobody to tell
-      return kExitTarget;
-    }
-    output_->say(text);
-    wait_for_command();  // it may have started; whatever we cannot do, it runs on
-    return leave(usage ? kExitUsage : kExitTarget);
-  }
-  start_recording();
-  watch();
-  settle_output();
-  if (!late_steps_.empty()) {
-    look(clock_.monotonic_ns());
-  }
-  finish();
-  wait_for_command();
-  return leave(kExitOk);
-}
-
-int run_monitor(const MonitorOptions& options) { return MonitorRun(options).run(); }
 
 }  // namespace tidemark::cli

@@ -93,6 +93,10 @@ std::string course_text(const monitor::Course& course, bool with_rate = true) {
                      format_bytes_delta(course.growth_bytes()), with_rate ? rate_text(course) : "");
 }
 
+std::string loss_text(const LossRecord& loss) {
+  return fmt::format("not seen: {} x{}", escape_text(loss.what), loss.count);
+}
+
 }  // namespace
 
 std::string TickLines::line(const Tick& tick, const ProcessKey& trainer) {
@@ -165,6 +169,16 @@ std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& look
   return lines;
 }
 
+std::vector<std::string> LossLines::lines(const Tick& tick) {
+  std::vector<std::string> lines;
+  for (const LossRecord& loss : tick.losses) {
+    if (told_.insert(loss.what).second) {
+      lines.push_back(fmt::format("{}  {}", format_clock(tick.t_s), loss_text(loss)));
+    }
+  }
+  return lines;
+}
+
 std::string summary_text(const monitor::RunSummary& summary) {
   if (!summary.footprint().seen) {
     return "summary: nothing was seen\n";
@@ -185,7 +199,7 @@ std::string summary_text(const monitor::RunSummary& summary) {
     out += fmt::format("  the kernel's OOM killer ended {} processes\n", summary.oom_kills());
   }
   for (const LossRecord& loss : summary.losses()) {
-    out += fmt::format("  not seen: {} x{}\n", escape_text(loss.what), loss.count);
+    out += fmt::format("  {}\n", loss_text(loss));
   }
   return out;
 }

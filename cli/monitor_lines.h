@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,15 @@ class TickLines {
 
 // The events of a tick, a line each; many alike (20 workers born) become one line.
 std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& lookup);
+
+// A line for each kind of loss when it first appears; the summary has the sums.
+class LossLines {
+ public:
+  std::vector<std::string> lines(const Tick& tick);
+
+ private:
+  std::set<std::string> told_;
+};
 
 // The last lines: start, end, peak, growth and rates, of the tree and per role; what was lost.
 std::string summary_text(const monitor::RunSummary& summary);

@@ -15,7 +15,7 @@
 namespace tidemark::cli {
 namespace {
 
-class PlainView final : public MonitorView {
+class PlainView final : public WatchView {
  public:
   explicit PlainView(LineWriter& writer) : writer_(writer) {}
 
@@ -36,6 +36,9 @@ class PlainView final : public MonitorView {
         text += line + '\n';
       }
     }
+    for (const std::string& line : losses_.lines(tick)) {
+      text += line + '\n';
+    }
     text += lines_.line(tick, trainer) + '\n';
     writer_.submit(std::move(text));
   }
@@ -48,9 +51,10 @@ class PlainView final : public MonitorView {
   LineWriter& writer_;
   bool first_ = true;
   TickLines lines_;
+  LossLines losses_;
 };
 
-class JsonView final : public MonitorView {
+class JsonView final : public WatchView {
  public:
   explicit JsonView(LineWriter& writer) : writer_(writer) {}
 
@@ -75,10 +79,10 @@ class JsonView final : public MonitorView {
 
 }  // namespace
 
-std::unique_ptr<MonitorView> make_plain_view(LineWriter& lines) {
+std::unique_ptr<WatchView> make_plain_view(LineWriter& lines) {
   return std::make_unique<PlainView>(lines);
 }
-std::unique_ptr<MonitorView> make_json_view(LineWriter& lines) {
+std::unique_ptr<WatchView> make_json_view(LineWriter& lines) {
   return std::make_unique<JsonView>(lines);
 }
 

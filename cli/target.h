@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/monitor.h"
+#include "cli/watch_options.h"
 #include "common/result.h"
 #include "monitor/finder.h"
 #include "monitor/process_source.h"

@@ -199,7 +199,11 @@ std::string event_json(const EventRecord& event, const ProcessLookup& lookup, bo
   if (event.key.pid > 0) {
     add_identity(json, event.key, lookup);
   }
-  return json.field("detail", event.detail).end_object().take();
+  json.field("detail", event.detail);
+  if (event.kind == EventKind::kOomKill) {
+    json.field("count", event.count);
+  }
+  return json.end_object().take();
 }
 
 std::string summary_json(const monitor::RunSummary& summary, bool time_is_steps) {

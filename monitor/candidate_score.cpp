@@ -32,8 +32,8 @@ std::string counted(std::size_t count, std::string_view what) {
 }
 
 double cpu_seconds(const ProcessFacts& facts) {
-  static const long ticks_per_s = ::sysconf(_SC_CLK_TCK);
-  return static_cast<double>(facts.cpu_ticks) / static_cast<double>(ticks_per_s);
+  static const long kTicksPerSecond = ::sysconf(_SC_CLK_TCK);
+  return static_cast<double>(facts.cpu_ticks) / static_cast<double>(kTicksPerSecond);
 }
 
 void add_workers(Assessment& assessment, const WorkerCounts& workers, bool framework) {

@@ -19,7 +19,7 @@ Look DiscoveryPlan::next(std::int64_t now_ns, std::optional<std::uint64_t> last_
 
 void DiscoveryPlan::children_read(std::int64_t now_ns, std::int64_t cost_ns) {
   children_are_due_ = false;
-  next_children_ns_ = now_ns + std::min(kTableEveryNs, 100 * cost_ns);
+  next_children_ns_ = now_ns + std::min(kTableEveryNs, 200 * cost_ns);
 }
 
 void DiscoveryPlan::table_read(std::int64_t now_ns, std::int64_t cost_ns) {

@@ -59,6 +59,8 @@ class FootprintLedger {
   // read, then by change since the last reading, then by age. Those given up are left out.
   std::vector<ProcessKey> reading_order() const;
   bool wants_reading_now(const ProcessKey& key) const;  // stale or never read
+  // Its coming and going changes what others hold.
+  bool shares(const ProcessKey& key) const { return anonymous_.shares(key) || shmem_.shares(key); }
 
  private:
   struct Member {

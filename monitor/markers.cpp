@@ -18,7 +18,7 @@
 namespace tidemark::monitor {
 namespace {
 
-// Locating costs about 20 us and a tree may have thousands of processes that never mark.
+// Locating costs about 40 us and a tree may have thousands of processes that never mark.
 constexpr std::int64_t kLocateAtLeastNs = 120'000'000'000;
 
 // Bounds on what a target can make us do.
@@ -115,7 +115,7 @@ struct MarkerReader::Process {
   // A process can change its user or its mounts (an entry point that calls gosu, then exec), and
   // with them the place: as long as it has no ring it is located again from time to time.
   std::int64_t next_locate_ns = 0;
-  std::int64_t locate_again_ns = 0;  // doubles each time: most processes never mark
+  std::int64_t locate_again_ns = 0;  // grows fourfold: most processes never mark
   Directory* directory = nullptr;    // nullptr: we may not look, or there is nowhere to look
   MarkerPlace place;
   std::vector<OpenRing> rings;
@@ -184,7 +184,7 @@ void MarkerReader::scan(std::int64_t now_ns) {
   for (auto& [key, process] : processes_) {
     if (now_ns >= process.next_locate_ns && !process.has_ring()) {
       process.locate_again_ns =
-          std::clamp(2 * process.locate_again_ns, options_.locate_every_ns, kLocateAtLeastNs);
+          std::clamp(4 * process.locate_again_ns, options_.locate_every_ns, kLocateAtLeastNs);
       process.next_locate_ns = now_ns + process.locate_again_ns;
       locate(key, process);
     }

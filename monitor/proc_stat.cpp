@@ -51,7 +51,7 @@ Result<StatFields> parse_stat(std::string_view text) {
       !read_field(words, 5, fields.process_group) || !read_field(words, 6, fields.session) ||
       !read_field(words, 14, user_ticks) || !read_field(words, 15, system_ticks) ||
       !read_field(words, 20, fields.threads) || !read_field(words, 22, fields.start_ticks) ||
-      !read_field(words, 24, fields.rss_pages) || !read_field(words, 28, fields.stack_start)) {
+      !read_field(words, 28, fields.stack_start)) {
     return malformed();
   }
   fields.pid = *pid;

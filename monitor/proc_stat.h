@@ -22,7 +22,6 @@ struct StatFields {
   std::uint64_t cpu_ticks = 0;  // user + system
   std::uint32_t threads = 0;
   std::uint64_t start_ticks = 0;  // since boot
-  std::uint64_t rss_pages = 0;
   // Address of the bottom of its stack: random at every exec, kept by fork. 0 without the right to
   // trace the process.
   std::uint64_t stack_start = 0;

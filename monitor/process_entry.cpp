@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/process_entry.h"
 
-#include <unistd.h>
-
 #include <string_view>
 #include <utility>
 
@@ -31,7 +29,6 @@ Result<ProcessEntry> read_process_entry(const std::string& proc_root, pid_t pid)
   entry.state = stat->state;
   entry.threads = stat->threads;
   entry.cpu_ticks = stat->cpu_ticks;
-  entry.rss_bytes = stat->rss_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   entry.comm = std::move(stat->comm);
   const auto status_text = read_file(fmt::format("{}/{}/status", proc_root, pid));
   if (!status_text) {

@@ -27,12 +27,12 @@ constexpr std::size_t kMapsLimitBytes = 32U << 20U;  // torch has 2000 lines, 0.
 constexpr std::size_t kDescriptorLimit = 4096;
 
 const std::vector<std::string>& wanted_variables() {
-  static const std::vector<std::string> names = [] {
+  static const std::vector<std::string> kNames = [] {
     std::vector<std::string> all = rank_variables();
     all.insert(all.end(), {"WORLD_SIZE", "TORCHELASTIC_RUN_ID", "MASTER_ADDR"});
     return all;
   }();
-  return names;
+  return kNames;
 }
 
 // Workers and helpers prove something of their owner, not of themselves; shells and editors prove

@@ -28,6 +28,7 @@ constexpr std::size_t kStatusBytes = 8U << 10U;  // about 1.5 KiB, more with man
 constexpr std::size_t kRollupBytes = 4U << 10U;
 constexpr std::size_t kSmapsPieceBytes = 32U << 10U;
 constexpr std::size_t kStatBytes = 1U << 10U;
+constexpr std::size_t kStatmBytes = 256;
 
 // Descriptors that stay free for everybody else in the tool: the run file, markers, single reads.
 constexpr rlim_t kReservedDescriptors = 64;
@@ -204,6 +205,34 @@ Result<StatusFields> ProcessHandle::status() const {
   }
   if (!fields) {
     return Error{fields.error().code, fmt::format("{}/status: {}", path_, fields.error().what)};
+  }
+  return fields;
+}
+
+Result<StatmFields> ProcessHandle::statm() {
+  int fd = statm_.get();
+  Fd own;
+  if (!statm_) {
+    const auto dir = directory();
+    if (!dir) {
+      return dir.error();
+    }
+    auto opened = open_in(*dir, "statm");
+    if (!opened) {
+      return opened.error();
+    }
+    fd = opened->get();
+    Fd& keeper = directory_ && worth_keeping(*opened) ? statm_ : own;
+    keeper = std::move(*opened);
+  }
+  std::array<char, kStatmBytes> buffer;
+  const auto size = pread_once(fd, buffer);
+  if (!size) {
+    return size.error().code == Errc::kGone ? gone(path_) : size.error();
+  }
+  auto fields = parse_statm({buffer.data(), *size});
+  if (!fields) {
+    return Error{fields.error().code, fmt::format("{}/statm: {}", path_, fields.error().what)};
   }
   return fields;
 }

@@ -12,6 +12,7 @@
 #include "common/process_key.h"
 #include "common/result.h"
 #include "monitor/proc_smaps.h"
+#include "monitor/proc_statm.h"
 #include "monitor/proc_status.h"
 
 namespace tidemark::monitor {
@@ -22,11 +23,11 @@ struct IoFields {
   std::uint64_t write_bytes = 0;
 };
 
-// The open /proc files of one watched process: two descriptors. It holds the directory /proc/PID,
-// so that a reused pid can never be mistaken for it: every read of a dead process fails with kGone.
-// The status file stays open as well (a pread is half the price of open, read, close). When the
-// tool is about to run out of descriptors, the handle keeps none and opens for each read, checking
-// the start time each time. Not thread-safe.
+// The open /proc files of one watched process: two descriptors, three once statm was read. It holds
+// the directory /proc/PID, so that a reused pid can never be mistaken for it: every read of a dead
+// process fails with kGone. The status file stays open as well (a pread is half the price of open,
+// read, close). When the tool is about to run out of descriptors, the handle keeps none and opens
+// for each read, checking the start time each time. Not thread-safe.
 class ProcessHandle {
  public:
   // `proc_root` is "/proc" but for tests. kGone when the pid is dead or belongs to another process.
@@ -36,6 +37,7 @@ class ProcessHandle {
   bool keeps_descriptors() const { return static_cast<bool>(directory_); }
 
   Result<StatusFields> status() const;
+  Result<StatmFields> statm();
   // smaps_rollup, or smaps where the kernel has no rollup, refuses it for this process or does not
   // split it. kGone also for what has no memory: zombies, exiting processes, kernel threads.
   Result<PssFields> pss();
@@ -74,6 +76,7 @@ class ProcessHandle {
   std::string path_;  // "/proc/PID"
   Fd directory_;
   Fd status_;
+  Fd statm_;
   bool rollup_lacks_split_ = false;
 };
 

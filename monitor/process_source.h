@@ -21,8 +21,7 @@ struct ProcessEntry {
   char state = '?';
   std::uint32_t threads = 0;
   std::uint64_t cpu_ticks = 0;  // user + system since its start
-  std::uint64_t rss_bytes = 0;
-  std::string comm;  // raw bytes
+  std::string comm;             // raw bytes
 };
 
 // The whole process table: libproc2 in the tool, scripted rows in tests. Costs a scan of /proc,

@@ -13,10 +13,10 @@ namespace {
 
 // What we ask libproc2 for, and below it the column of each. libproc2 wants it mutable.
 // NOLINTNEXTLINE(readability-identifier-naming)
-std::array<pids_item, 10> kItems{PIDS_ID_PID,     PIDS_ID_PPID, PIDS_ID_PGRP,  PIDS_ID_EUID,
-                                 PIDS_STATE,      PIDS_NLWP,    PIDS_TICS_ALL, PIDS_MEM_RES,
-                                 PIDS_TICS_BEGAN, PIDS_CMD};
-enum Column { kPid, kPpid, kGroup, kUid, kState, kThreads, kCpu, kRssKib, kStart, kComm };
+std::array<pids_item, 9> kItems{PIDS_ID_PID,   PIDS_ID_PPID,    PIDS_ID_PGRP,
+                                PIDS_ID_EUID,  PIDS_STATE,      PIDS_NLWP,
+                                PIDS_TICS_ALL, PIDS_TICS_BEGAN, PIDS_CMD};
+enum Column { kPid, kPpid, kGroup, kUid, kState, kThreads, kCpu, kStart, kComm };
 
 // procps-ng 4.0.3 dropped the fourth argument of PIDS_VAL.
 #ifdef TIDEMARK_PIDS_VAL_HAS_THREE_ARGUMENTS
@@ -56,8 +56,6 @@ Result<std::vector<ProcessEntry>> ProcpsSource::snapshot() {
     entry.state = TIDEMARK_PIDS_VAL(kState, s_ch, row, info_);
     entry.threads = static_cast<std::uint32_t>(TIDEMARK_PIDS_VAL(kThreads, s_int, row, info_));
     entry.cpu_ticks = TIDEMARK_PIDS_VAL(kCpu, ull_int, row, info_);
-    entry.rss_bytes =
-        static_cast<std::uint64_t>(TIDEMARK_PIDS_VAL(kRssKib, ul_int, row, info_)) * 1024;
     if (const char* comm = TIDEMARK_PIDS_VAL(kComm, str, row, info_); comm != nullptr) {
       entry.comm = comm;
     }

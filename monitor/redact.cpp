@@ -113,7 +113,9 @@ class Scanner {
       } else if (is_name_character(text_[at_])) {
         copy_name();
       } else {
-        login_ = login_ && !is_one_of(text_[at_], kCommandEnds);
+        if (is_one_of(text_[at_], kCommandEnds)) {
+          login_ = registry_ = false;
+        }
         out_ += text_[at_++];
       }
     }
@@ -166,14 +168,15 @@ class Scanner {
   // -p of the commands that take a password with it: mysql only in the same word.
   bool is_password_flag() const {
     return text_.substr(at_).starts_with("-p") && starts_word(at_) &&
-           (sshpass_ || (mysql_ && !at_blank_or_end(at_ + 2)));
+           (sshpass_ || (registry_ && login_) || (mysql_ && !at_blank_or_end(at_ + 2)));
   }
 
   // Remembers, for the words to come, the commands whose arguments are secrets.
   void note_command(std::string_view name) {
     if (at_blank_or_end(at_)) {
       sshpass_ = sshpass_ || name == "sshpass";
-      mysql_ = mysql_ || name == "mysql";
+      mysql_ = mysql_ || is_mysql_client(name);
+      registry_ = registry_ || is_registry_client(name);
       login_ = login_ || name == "login";
     }
     // Each of these says where the password is; a later -p is one of the command that sshpass runs.
@@ -321,6 +324,7 @@ class Scanner {
   std::size_t last_sign_ = 0;  // the last '@' before url_end_; 0 if there is none
   bool sshpass_ = false;       // the command was seen, and its -p was not
   bool mysql_ = false;
+  bool registry_ = false;
   bool login_ = false;
 };
 

@@ -62,9 +62,9 @@ std::vector<std::vector<std::size_t>> job_trees(std::span<const ProcessFacts> ta
 
 const std::vector<std::string>& rank_variables() {
   // The best first: a global rank tells processes of several nodes apart.
-  static const std::vector<std::string> names = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-                                                 "SLURM_PROCID", "LOCAL_RANK"};
-  return names;
+  static const std::vector<std::string> kNames = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                                  "SLURM_PROCID", "LOCAL_RANK"};
+  return kNames;
 }
 
 std::optional<int> rank_from_environment(std::span<const std::string> environment) {

@@ -48,6 +48,15 @@ std::optional<double> Course::growth_bytes_per_step() const {
          static_cast<double>(*last_step - *first_step);
 }
 
+void RunSummary::lose(const LossRecord& loss) {
+  const auto same = [&](const LossRecord& known) { return known.what == loss.what; };
+  if (const auto it = std::find_if(losses_.begin(), losses_.end(), same); it != losses_.end()) {
+    it->count += loss.count;
+  } else {
+    losses_.push_back(loss);
+  }
+}
+
 void RunSummary::add(const Tick& tick) {
   ++ticks_;
   last_s_ = tick.t_s;
@@ -58,12 +67,7 @@ void RunSummary::add(const Tick& tick) {
     oom_kills_ += event.kind == EventKind::kOomKill ? event.count : 0;
   }
   for (const LossRecord& loss : tick.losses) {
-    const auto same = [&](const LossRecord& known) { return known.what == loss.what; };
-    if (const auto it = std::find_if(losses_.begin(), losses_.end(), same); it != losses_.end()) {
-      it->count += loss.count;
-    } else {
-      losses_.push_back(loss);
-    }
+    lose(loss);
   }
   if (tick.tree.processes == 0) {
     return;  // everybody has left: that is the end, not a fall to zero

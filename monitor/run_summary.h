@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/records.h"
-#include "monitor/step_count.h"
+#include "common/step_count.h"
 
 namespace tidemark::monitor {
 
@@ -38,6 +38,7 @@ struct Course {
 class RunSummary {
  public:
   void add(const Tick& tick);
+  void lose(const LossRecord& loss);
 
   struct RoleCourse {
     Role role = Role::kOther;

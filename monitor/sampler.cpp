@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "monitor/group_sums.h"
 #include "monitor/process_entry.h"
 #include "monitor/roles.h"
 
@@ -19,6 +19,8 @@ namespace {
 // afterwards at this cadence: an exec that keeps the name (python -> python) shows only there.
 constexpr std::int64_t kYoungNs = 2 * kNsPerSecond;
 constexpr std::int64_t kImageEveryNs = 30 * kNsPerSecond;
+// Whoever has no arguments for so long has none.
+constexpr std::int64_t kExecTakesNs = kNsPerSecond;
 // The trainer may outgrow its wrapper only minutes after its birth: roles are looked at again.
 constexpr std::int64_t kRolesEveryNs = 5 * kNsPerSecond;
 // A share that nothing calls into question is read again when it is this old.
@@ -46,6 +48,7 @@ Sampler::Sampler(SamplerOptions options, ProcessSource& source, const Clock& clo
       source_(source),
       clock_(clock),
       tree_(options_.roots, ::getpid()),
+      status_plan_(options_.statuses_per_tick),
       budget_(options_.pss, options_.pss_share_of_wall_time) {
   if (options_.roots.children_of) {
     if (auto key = process_key_of(options_.proc_root, *options_.roots.children_of); key) {
@@ -150,9 +153,8 @@ void Sampler::ask_for_children(Tick& tick) {
     ask(*self_, 0);
   }
   for (std::size_t i = 0; i < order_.size(); ++i) {
-    const auto it = watched_.find(order_[i]);
-    if (it != watched_.end() && it->second.has_memory) {
-      ask(it->second.handle, it->second.status.threads.value_or(0));
+    if (order_[i]->has_memory) {
+      ask(order_[i]->handle, order_[i]->status.threads.value_or(0));
     }
   }
 }
@@ -178,12 +180,11 @@ void Sampler::adopt(const ProcessEntry& entry, Tick& tick) {
   if (options_.pss == PssMode::kOff) {
     ledger_.give_up_share(entry.key);
   }
-  if (auto status = watched.handle.status(); status && status->rss_bytes) {
-    watched.status = *std::move(status);
+  if (watched.read_status(StatusRead::kAlways) && watched.status.rss_bytes) {
     ledger_.set_cheap(entry.key, watched.cheap());
   }
-  watched_.insert_or_assign(entry.key, std::move(watched));
-  order_.push_back(entry.key);
+  const auto added = watched_.insert_or_assign(entry.key, std::move(watched)).first;
+  order_.push_back(&added->second);
   newcomers_.push_back(entry.key);
   roles_outdated_ = true;
 }
@@ -200,47 +201,22 @@ void Sampler::forget(const ProcessKey& key, Tick& tick) {
   ended_.push_back(std::move(record));
   ledger_.remove(key);
   tree_.remove(key);
+  const auto place = std::find(order_.begin(), order_.end(), &it->second);
+  status_plan_.removed(static_cast<std::size_t>(place - order_.begin()));
+  order_.erase(place);
   watched_.erase(it);
-  std::erase(order_, key);
   roles_outdated_ = true;
 }
 
 void Sampler::read_status(Tick& tick) {
   std::vector<ProcessKey> gone;
-  for (const ProcessKey& key : order_) {
-    WatchedProcess& watched = watched_.at(key);
-    auto status = watched.handle.status();
-    if (!status) {
-      if (is_gone(status.error())) {
-        gone.push_back(key);
-      } else {
-        add_loss(tick, "status_unreadable");  // the last values stand
-      }
-      continue;
-    }
-    note_reparenting(watched, status->ppid, tick);
-    const bool renamed = status->comm != watched.record.comm;
-    watched.status = *std::move(status);
-    watched.record.comm = watched.status.comm;
-    roles_outdated_ = roles_outdated_ || renamed;
-
-    const std::int64_t since = clock_.monotonic_ns() - watched.image_checked_ns;
-    const bool young = tick.t_s - watched.record.born_s < to_seconds(kYoungNs);
-    if (renamed || since >= kImageEveryNs || (young && since > 0)) {
-      check_image(watched, tick);
-    }
-    const bool has_memory = watched.status.rss_bytes.has_value();
-    if (has_memory && !watched.status.rss_anon_bytes && !watched.split_unknown) {
-      watched.split_unknown = true;
-      add_loss(tick, "split_unknown");
-    }
-    if (watched.has_memory && !has_memory) {
-      ledger_.remove(key);  // a zombie holds nothing; what it shared is its family's
-      watched.pss.reset();
-    }
-    watched.has_memory = has_memory;
-    if (has_memory) {
-      ledger_.set_cheap(key, watched.cheap());
+  status_plan_.begin_tick(order_.size());
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    WatchedProcess& watched = *order_[i];
+    if (look_at(watched, status_plan_.of(i), tick)) {
+      check_identity(watched, tick);
+    } else {
+      gone.push_back(watched.record.key);
     }
   }
   for (const ProcessKey& key : gone) {
@@ -248,18 +224,66 @@ void Sampler::read_status(Tick& tick) {
   }
 }
 
-void Sampler::note_reparenting(WatchedProcess& watched, pid_t ppid, Tick& tick) {
-  if (ppid != watched.record.ppid) {
-    tick.events.push_back({tick.t_s, EventKind::kReparent, watched.record.key,
-                           fmt::format("parent was {}, is {}", watched.record.ppid, ppid)});
-    watched.record.ppid = ppid;
+// What it holds. False: it has gone.
+bool Sampler::look_at(WatchedProcess& watched, StatusRead when, Tick& tick) {
+  const ProcessKey& key = watched.record.key;
+  const auto is_new = watched.read_status(when);
+  if (!is_new) {
+    if (is_gone(is_new.error())) {
+      return false;
+    }
+    add_loss(tick, "status_unreadable");  // the last values stand
+    return true;
+  }
+  if (!*is_new) {
+    return true;
+  }
+  const bool has_memory = watched.status.rss_bytes.has_value();
+  if (has_memory && !watched.status.rss_anon_bytes && !watched.split_unknown) {
+    watched.split_unknown = true;
+    add_loss(tick, "split_unknown");
+  }
+  if (watched.has_memory && !has_memory) {
+    ledger_.remove(key);  // a zombie holds nothing; what it shared is its family's
+    watched.pss.reset();
+  }
+  watched.has_memory = has_memory;
+  if (has_memory) {
+    ledger_.set_cheap(key, watched.cheap());
+  }
+  return true;
+}
+
+// Who its parent is, what it is called, and whether that means a new program.
+void Sampler::check_identity(WatchedProcess& watched, Tick& tick) {
+  ProcessRecord& record = watched.record;
+  if (watched.status.ppid != record.ppid) {
+    tick.events.push_back({tick.t_s, EventKind::kReparent, record.key,
+                           fmt::format("parent was {}, is {}", record.ppid, watched.status.ppid)});
+    record.ppid = watched.status.ppid;
     roles_outdated_ = true;
+  }
+  const bool renamed = watched.status.comm != record.comm;
+  if (renamed) {
+    record.comm = watched.status.comm;
+    roles_outdated_ = true;
+  }
+  const std::int64_t since = clock_.monotonic_ns() - watched.image_checked_ns;
+  const bool young = tick.t_s - record.born_s < to_seconds(kYoungNs);
+  if (renamed || watched.exec_seen_ns || since >= kImageEveryNs || (young && since > 0)) {
+    check_image(watched, tick);
   }
 }
 
 void Sampler::check_image(WatchedProcess& watched, Tick& tick) {
-  watched.image_checked_ns = clock_.monotonic_ns();
+  const std::int64_t now = clock_.monotonic_ns();
+  watched.image_checked_ns = now;
   const ImageChange change = watched.image_change();
+  if (change == ImageChange::kUnderWay && now - watched.exec_seen_ns.value_or(now) < kExecTakesNs) {
+    watched.exec_seen_ns = watched.exec_seen_ns.value_or(now);
+    return;  // looked at again at the next tick
+  }
+  watched.exec_seen_ns.reset();
   if (change == ImageChange::kNone) {
     return;
   }
@@ -283,15 +307,15 @@ void Sampler::check_image(WatchedProcess& watched, Tick& tick) {
 void Sampler::assign_roles() {
   std::vector<ProcessFacts> facts;
   facts.reserve(order_.size());
-  for (const ProcessKey& key : order_) {
-    const WatchedProcess& watched = watched_.at(key);
-    facts.push_back({key, watched.record.ppid, watched.record.comm, watched.argv,
-                     watched.status.threads.value_or(0), watched.cheap().total(), watched.cpu_ticks,
-                     watched.rank});
+  for (const WatchedProcess* watched : order_) {
+    const ProcessRecord& record = watched->record;
+    facts.push_back({record.key, record.ppid, record.comm, watched->argv,
+                     watched->status.threads.value_or(0), watched->cheap().total(),
+                     watched->cpu_ticks, watched->rank});
   }
   const std::vector<RoleAssignment> roles = monitor::assign_roles(facts);
   for (std::size_t i = 0; i < order_.size(); ++i) {
-    ProcessRecord& record = watched_.at(order_[i]).record;
+    ProcessRecord& record = order_[i]->record;
     if (record.role != roles[i].role || record.rank != roles[i].rank) {
       record.role = roles[i].role;
       record.rank = roles[i].rank;
@@ -310,7 +334,7 @@ void Sampler::read_shares(Tick& tick) {
   }
   offer_again();
   bool whole_pass = true;
-  std::vector<ProcessKey> read;
+  std::vector<WatchedProcess*> read;
   for (const ProcessKey& key : ledger_.reading_order()) {
     const std::int64_t now = clock_.monotonic_ns();
     if (!budget_.may_read(now)) {
@@ -323,7 +347,7 @@ void Sampler::read_shares(Tick& tick) {
       continue;
     }
     if (read_share(watched, tick)) {
-      read.push_back(key);
+      read.push_back(&watched);
     }
   }
   if (whole_pass) {
@@ -335,7 +359,7 @@ void Sampler::read_shares(Tick& tick) {
 
 // Shares add up only if nobody was born or died while they were read: newborns and the dead make
 // their families stale, and that drops the readings.
-void Sampler::discard_if_disturbed(const std::vector<ProcessKey>& read, Tick& tick) {
+void Sampler::discard_if_disturbed(const std::vector<WatchedProcess*>& read, Tick& tick) {
   if (read.empty()) {
     return;
   }
@@ -344,9 +368,9 @@ void Sampler::discard_if_disturbed(const std::vector<ProcessKey>& read, Tick& ti
     ask_for_children(tick);
     plan_.children_read(now, clock_.monotonic_ns() - now);
   }
-  for (const ProcessKey& key : read) {
-    const auto status = watched_.at(key).handle.status();
-    if (!status && is_gone(status.error())) {
+  for (WatchedProcess* watched : read) {
+    const ProcessKey key = watched->record.key;
+    if (ledger_.shares(key) && !look_at(*watched, status_plan_.again(), tick)) {
       forget(key, tick);
     }
   }
@@ -358,10 +382,10 @@ void Sampler::discard_if_disturbed(const std::vector<ProcessKey>& read, Tick& ti
 // What could not be read a while ago may be readable now: it has shrunk, or descriptors are free.
 void Sampler::offer_again() {
   const std::int64_t now = clock_.monotonic_ns();
-  for (auto& [key, watched] : watched_) {
-    if (watched.retry_share_ns && now >= *watched.retry_share_ns) {
-      watched.retry_share_ns.reset();
-      ledger_.try_again(key);
+  for (WatchedProcess* watched : order_) {
+    if (watched->retry_share_ns && now >= *watched->retry_share_ns) {
+      watched->retry_share_ns.reset();
+      ledger_.try_again(watched->record.key);
     }
   }
 }
@@ -390,13 +414,11 @@ bool Sampler::read_share(WatchedProcess& watched, Tick& tick) {
     return false;
   }
   // The cheap numbers must be of the same moment as the share that they will carry forward.
-  if (auto status = watched.handle.status(); status && status->rss_bytes) {
-    watched.status = *std::move(status);
-    ledger_.set_cheap(key, watched.cheap());
+  if (look_at(watched, status_plan_.again(), tick) && watched.has_memory) {
+    ledger_.set_share(key, *pss, after);
+    watched.pss = *pss;
+    watched.pss_taken_ns = after;
   }
-  ledger_.set_share(key, *pss, after);
-  watched.pss = *pss;
-  watched.pss_taken_ns = after;
   return true;
 }
 
@@ -418,54 +440,19 @@ void Sampler::describe_newcomers(Tick& tick) {
 }
 
 void Sampler::sum_up(Tick& tick) const {
-  std::array<GroupSample, kRoleCount> roles{};
-  std::array<std::uint32_t, kRoleCount> without_pss{};
-  const FootprintLedger::Totals footprints = ledger_.totals();
+  GroupSums sums;
   const std::int64_t now = clock_.monotonic_ns();
   tick.processes.reserve(order_.size());
-  for (const ProcessKey& key : order_) {
-    const WatchedProcess& watched = watched_.at(key);
-    tick.processes.push_back(watched.sample(now));
-    const ProcessSample& sample = tick.processes.back();
-    const auto role = static_cast<std::size_t>(watched.record.role);
-    GroupSample& group = roles[role];
-    ++group.processes;
-    group.rss_bytes += sample.rss_bytes.value_or(0);
-    group.swap_bytes += sample.swap_bytes.value_or(0);
-    group.pss_bytes = group.pss_bytes.value_or(0) + sample.pss_bytes.value_or(0);
-    without_pss[role] += watched.has_memory && !sample.pss_bytes ? 1U : 0U;
-    group.unreadable += watched.pss_refused ? 1U : 0U;
+  for (const WatchedProcess* watched : order_) {
+    tick.processes.push_back(watched->sample(now));
+    sums.add(*watched, tick.processes.back());
   }
-
-  tick.tree.pss_bytes = 0;
-  for (std::size_t i = 0; i < roles.size(); ++i) {
-    GroupSample& group = roles[i];
-    if (group.processes == 0) {
-      continue;
-    }
-    if (without_pss[i] > 0) {
-      group.pss_bytes.reset();
-    }
-    group.footprint_bytes = footprints.roles[i].bytes;
-    group.footprint_held = footprints.roles[i].held;
-    tick.tree.processes += group.processes;
-    tick.tree.rss_bytes += group.rss_bytes;
-    tick.tree.swap_bytes += group.swap_bytes;
-    tick.tree.unreadable += group.unreadable;
-    if (tick.tree.pss_bytes && group.pss_bytes) {
-      *tick.tree.pss_bytes += *group.pss_bytes;
-    } else {
-      tick.tree.pss_bytes.reset();
-    }
-    tick.roles.push_back({static_cast<Role>(i), group});
-  }
-  tick.tree.footprint_bytes = footprints.tree.bytes;
-  tick.tree.footprint_held = footprints.tree.held;
+  sums.finish(ledger_.totals(), tick);
 }
 
 bool Sampler::finished() const {
-  return std::none_of(watched_.begin(), watched_.end(),
-                      [](const auto& item) { return item.second.has_memory; });
+  return std::none_of(order_.begin(), order_.end(),
+                      [](const WatchedProcess* watched) { return watched->has_memory; });
 }
 
 std::vector<ProcessRecord> Sampler::take_ended() { return std::exchange(ended_, {}); }
@@ -477,15 +464,22 @@ const ProcessRecord* Sampler::find(const ProcessKey& key) const {
 
 const ProcessRecord* Sampler::trainer() const {
   for (const Role role : {Role::kTrainer, Role::kRank}) {
-    for (const ProcessKey& key : order_) {
-      if (watched_.at(key).record.role == role) {
-        return &watched_.at(key).record;
+    for (const WatchedProcess* watched : order_) {
+      if (watched->record.role == role) {
+        return &watched->record;
       }
     }
   }
   return nullptr;
 }
 
-std::vector<ProcessKey> Sampler::members() const { return order_; }
+std::vector<ProcessKey> Sampler::members() const {
+  std::vector<ProcessKey> keys;
+  keys.reserve(order_.size());
+  for (const WatchedProcess* watched : order_) {
+    keys.push_back(watched->record.key);
+  }
+  return keys;
+}
 
 }  // namespace tidemark::monitor

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "monitor/process_source.h"
 #include "monitor/process_tree.h"
 #include "monitor/pss_budget.h"
+#include "monitor/status_plan.h"
 #include "monitor/watched_process.h"
 
 namespace tidemark::monitor {
@@ -24,6 +26,7 @@ struct SamplerOptions {
   TreeRoots roots;
   PssMode pss = PssMode::kAuto;
   double pss_share_of_wall_time = 0.01;
+  std::size_t statuses_per_tick = 100;  // the others only when they have changed: StatusPlan
   bool redact = true;
   std::string proc_root = "/proc";  // tests give a folder
 };
@@ -57,13 +60,14 @@ class Sampler {
   void adopt(const ProcessEntry& entry, Tick& tick);
   void forget(const ProcessKey& key, Tick& tick);
   void read_status(Tick& tick);
-  void note_reparenting(WatchedProcess& watched, pid_t ppid, Tick& tick);
+  bool look_at(WatchedProcess& watched, StatusRead when, Tick& tick);
+  void check_identity(WatchedProcess& watched, Tick& tick);
   void check_image(WatchedProcess& watched, Tick& tick);
   void assign_roles();
   void read_shares(Tick& tick);
   void offer_again();
   bool read_share(WatchedProcess& watched, Tick& tick);
-  void discard_if_disturbed(const std::vector<ProcessKey>& read, Tick& tick);
+  void discard_if_disturbed(const std::vector<WatchedProcess*>& read, Tick& tick);
   void describe_newcomers(Tick& tick);
   void sum_up(Tick& tick) const;
 
@@ -72,12 +76,13 @@ class Sampler {
   const Clock& clock_;
   ProcessTree tree_;
   DiscoveryPlan plan_;
+  StatusPlan status_plan_;
   FootprintLedger ledger_;
   PssBudget budget_;
   std::unordered_map<ProcessKey, WatchedProcess> watched_;
-  std::vector<ProcessKey> order_;      // by birth: the order of output
-  std::optional<ProcessHandle> self_;  // to list the children that a launched command orphaned
-  std::vector<ProcessKey> newcomers_;  // born or changed by exec in this tick
+  std::vector<WatchedProcess*> order_;  // into `watched_`, by birth: the order of output
+  std::optional<ProcessHandle> self_;   // to list the children that a launched command orphaned
+  std::vector<ProcessKey> newcomers_;   // born or changed by exec in this tick
   std::vector<ProcessRecord> ended_;
   bool roles_outdated_ = false;
   std::int64_t next_roles_ns_ = 0;

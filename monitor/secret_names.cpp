@@ -43,6 +43,11 @@ constexpr Words<9> kTellingWords = {"key",         "secret",    "token", "auth",
 constexpr Words<1> kHarmless = {"torch key"};
 constexpr Words<4> kHeaders = {"authorization", "proxy authorization", "cookie", "set cookie"};
 
+// Each of these is `mysqlX` and `mariadb-X`.
+constexpr Words<6> kMysqlTools = {"dump", "admin", "import", "check", "show", "slap"};
+constexpr Words<9> kRegistryClients = {"docker", "podman", "nerdctl", "buildah", "skopeo",
+                                       "helm",   "crane",  "oc",      "az"};
+
 template <std::size_t N>
 bool contains(const Words<N>& list, std::string_view word) {
   return std::find(list.begin(), list.end(), word) != list.end();
@@ -188,6 +193,17 @@ bool is_hex_key(std::string_view word) {
   return word.size() >= kShortest &&
          word.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
 }
+
+bool is_mysql_client(std::string_view command) {
+  for (const std::string_view family : {"mysql", "mariadb-"}) {
+    if (command.starts_with(family) && contains(kMysqlTools, command.substr(family.size()))) {
+      return true;
+    }
+  }
+  return command == "mysql" || command == "mariadb";
+}
+
+bool is_registry_client(std::string_view command) { return contains(kRegistryClients, command); }
 
 bool looks_random(std::string_view value) {
   constexpr std::size_t kLong = 20;

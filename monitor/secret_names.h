@@ -27,6 +27,12 @@ bool is_service_key(std::string_view word);
 // is no hash.
 bool is_hex_key(std::string_view word);
 
+// mysql and its relatives: -pX is a password, -p X is none.
+bool is_mysql_client(std::string_view command);
+
+// docker and its like: their `login` takes a password with -p.
+bool is_registry_client(std::string_view command);
+
 // Long, of mixed letters and digits, and no path: generated rather than written by a person.
 bool looks_random(std::string_view value);
 

@@ -113,7 +113,8 @@ void Session::look_for_the_first_time() {
   }
 }
 
-Tick Session::look(std::int64_t due_ns, std::vector<MarkerRecord> from_log) {
+Tick Session::look(std::int64_t due_ns, std::vector<MarkerRecord> from_log,
+                   std::vector<LossRecord> losses) {
   const std::int64_t now = clock_.monotonic_ns();
   Tick tick = first_ ? *std::exchange(first_, std::nullopt)
                      : sampler_->sample(to_seconds(now - options_.start_ns));
@@ -123,8 +124,18 @@ Tick Session::look(std::int64_t due_ns, std::vector<MarkerRecord> from_log) {
   add_gpus(tick);
   add_markers(tick, std::move(from_log));
   add_warning(tick);
+  for (LossRecord& loss : losses) {
+    loss.t_s = tick.t_s;
+    tick.losses.push_back(std::move(loss));
+  }
   summary_.add(tick);
   return tick;
+}
+
+void Session::add_losses(const std::vector<LossRecord>& losses) {
+  for (const LossRecord& loss : losses) {
+    summary_.lose(loss);
+  }
 }
 
 void Session::add_gap(Tick& tick) {

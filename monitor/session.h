@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/records.h"
 #include "common/result.h"
+#include "common/step_count.h"
 #include "monitor/gpu_source.h"
 #include "monitor/growth_warning.h"
 #include "monitor/markers.h"
@@ -17,7 +18,6 @@
 #include "monitor/run_summary.h"
 #include "monitor/sampler.h"
 #include "monitor/shm_watch.h"
-#include "monitor/step_count.h"
 #include "monitor/system_sample.h"
 
 namespace tidemark::monitor {
@@ -44,8 +44,11 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // One look, which was due at `due_ns`. `from_log`: markers that were read from the job's output,
-  // with t_s in the time of this run.
-  Tick look(std::int64_t due_ns, std::vector<MarkerRecord> from_log);
+  // with t_s in the time of this run. `losses`: what the caller has lost; they get the tick's time.
+  Tick look(std::int64_t due_ns, std::vector<MarkerRecord> from_log,
+            std::vector<LossRecord> losses = {});
+  // What the caller has lost since the last look; only the summary can still tell.
+  void add_losses(const std::vector<LossRecord>& losses);
 
   const Sampler& sampler() const { return *sampler_; }
   std::vector<ProcessRecord> take_ended() { return sampler_->take_ended(); }

@@ -34,6 +34,11 @@ void SharingLedger::add(const ProcessKey& key, std::optional<ProcessKey> with) {
   }
 }
 
+bool SharingLedger::shares(const ProcessKey& key) const {
+  const auto it = accounts_.find(key);
+  return it != accounts_.end() && groups_.at(it->second.group).members.size() > 1;
+}
+
 // How much of a leaving process's account stays, because others map the same pages.
 std::uint64_t SharingLedger::shared_with_the_others(const ProcessKey& key,
                                                     const Account& account) const {
@@ -145,6 +150,8 @@ void SharingLedger::try_again(const ProcessKey& key) {
 }
 
 void SharingLedger::commit() {
+  std::sort(to_settle_.begin(), to_settle_.end());
+  to_settle_.erase(std::unique(to_settle_.begin(), to_settle_.end()), to_settle_.end());
   for (const GroupId id : to_settle_) {
     if (const auto it = groups_.find(id); it != groups_.end()) {
       settle(it->second);

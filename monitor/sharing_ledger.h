@@ -46,6 +46,8 @@ class SharingLedger {
   void add(const ProcessKey& key, std::optional<ProcessKey> with);
   void remove(const ProcessKey& key);
   bool contains(const ProcessKey& key) const { return accounts_.contains(key); }
+  // Others are in its group.
+  bool shares(const ProcessKey& key) const;
 
   // What it maps now. The first call for a process that joined a group: all of it is the group's.
   void set_mapped(const ProcessKey& key, std::uint64_t bytes);

@@ -26,6 +26,8 @@ WatchedProcess::WatchedProcess(ProcessHandle opened, const ProcessEntry& entry, 
   record.ppid = entry.ppid;
   record.comm = entry.comm;
   record.born_s = born_s;
+  status.comm = entry.comm;  // until it is read
+  status.ppid = entry.ppid;
 }
 
 void WatchedProcess::read_identity(bool redact) {
@@ -41,10 +43,11 @@ void WatchedProcess::read_identity(bool redact) {
 }
 
 ImageChange WatchedProcess::image_change() const {
-  if (const auto now = handle.exe(); now && *now != exe) {
-    return ImageChange::kExec;
-  }
+  const auto exe_now = handle.exe();
   const auto now = handle.argv();
+  if (exe_now && *exe_now != exe) {
+    return now && now->empty() ? ImageChange::kUnderWay : ImageChange::kExec;
+  }
   const bool same_argv = !now || now->empty() || *now == argv;
   const auto stack_now = handle.stack_start();
   if (stack_now && stack_start) {
@@ -59,6 +62,31 @@ bool WatchedProcess::shares_image_with(const WatchedProcess& parent) const {
     return *stack_start == *parent.stack_start && exe == parent.exe;
   }
   return argv == parent.argv && exe == parent.exe;
+}
+
+Result<bool> WatchedProcess::read_status(StatusRead when) {
+  std::optional<StatmFields> before;
+  if (when != StatusRead::kAlways) {
+    const auto read = handle.statm();
+    if (!read && read.error().code == Errc::kGone) {
+      return read.error();
+    }
+    if (read) {
+      before = *read;
+    }
+    // Nothing in statm, and yet memory: the main thread has ended, the others are in status only.
+    const bool told = before && (before->size_pages > 0 || !has_memory);
+    if (when == StatusRead::kIfChanged && told && before == statm) {
+      return false;
+    }
+  }
+  auto read = handle.status();
+  if (!read) {
+    return read.error();
+  }
+  status = *std::move(read);
+  statm = before;
+  return true;
 }
 
 CheapMemory WatchedProcess::cheap() const {

@@ -7,16 +7,19 @@
 #include <vector>
 
 #include "common/records.h"
+#include "common/result.h"
 #include "monitor/footprint.h"
 #include "monitor/process_handle.h"
 #include "monitor/process_source.h"
+#include "monitor/status_plan.h"
 
 namespace tidemark::monitor {
 
 enum class ImageChange {
   kNone,
-  kTitle,  // wrote over its own argv (setproctitle): the same program
-  kExec,   // a new program in the same process
+  kTitle,     // wrote over its own argv (setproctitle): the same program
+  kExec,      // a new program in the same process
+  kUnderWay,  // an exec that the kernel has not finished: the program is new, no arguments yet
 };
 
 // One member of the tree: its open files and what was last read from them.
@@ -28,6 +31,8 @@ struct WatchedProcess {
   ImageChange image_change() const;
   // Forked from `parent`, and no exec since: the same program with the same arguments.
   bool shares_image_with(const WatchedProcess& parent) const;
+  // Whether `status` is new. An error when the process has gone or its files cannot be read.
+  Result<bool> read_status(StatusRead when);
   CheapMemory cheap() const;
   ProcessSample sample(std::int64_t now_ns) const;
 
@@ -37,11 +42,13 @@ struct WatchedProcess {
   std::string exe;
   std::optional<std::uint64_t> stack_start;  // differs after every exec; nullopt: may not be read
   StatusFields status;
+  std::optional<StatmFields> statm;  // read just before `status`; nullopt: not known
   std::uint64_t cpu_ticks = 0;
   std::optional<int> rank;
   std::optional<PssFields> pss;
   std::int64_t pss_taken_ns = 0;
   std::int64_t image_checked_ns = 0;
+  std::optional<std::int64_t> exec_seen_ns;  // waits for its arguments since then
   bool has_memory = true;  // false: a zombie or exiting, its pages are gone already
   bool pss_refused = false;
   bool split_unknown = false;  // an old kernel: only the sum is known

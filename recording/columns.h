@@ -82,7 +82,7 @@ void visit_columns(Visitor& visit, Row& row) {
 template <typename Visitor, RowOf<EventRecord> Row>
 void visit_columns(Visitor& visit, Row& row) {
   visit(row.t_s), visit(row.kind), visit(row.key.pid), visit(row.key.start_ticks);
-  visit(row.detail);
+  visit(row.detail), visit(row.count);
 }
 
 template <typename Visitor, RowOf<LossRecord> Row>

@@ -152,7 +152,9 @@ class CsvImporter final : public RecordingReader {
   Status start_tick_for(const CsvRow& row, ImportFeed& feed, bool is_repeated) {
     if (!feed.has_tick() || row.t_s > feed.t_s() || is_repeated) {
       ++tick_;
-      info_.start_wall_ns = rows_.start_wall_ns();
+      if (!feed.has_tick()) {
+        info_.start_wall_ns = rows_.start_wall_ns();
+      }
       if (Status status = feed.start_tick(row.t_s, info_); !status) {
         return status;
       }

@@ -33,7 +33,27 @@ bool means_unknown(std::string_view text) {
   return false;
 }
 
+// Digits only, as most sizes are: much quicker than the general way. Up to 15 are exact.
+bool parse_digits(std::string_view text, double& value) {
+  if (text.empty() || text.size() > 15) {
+    return false;
+  }
+  std::uint64_t sum = 0;
+  for (const char c : text) {
+    const auto digit = static_cast<unsigned>(c) - unsigned{'0'};
+    if (digit > 9) {
+      return false;
+    }
+    sum = sum * 10 + digit;
+  }
+  value = static_cast<double>(sum);
+  return true;
+}
+
 Parsed parse(std::string_view text, char separator, double& value) {
+  if (parse_digits(text, value)) {
+    return Parsed::kNumber;
+  }
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc{} && end == text.data() + text.size() && std::isfinite(value)) {
     return Parsed::kNumber;
@@ -92,7 +112,45 @@ TimeAxis axis_of(const CsvHeader& header) {
 CsvRowParser::CsvRowParser(CsvHeader header)
     : header_(std::move(header)),
       time_(axis_of(header_)),
-      time_is_steps_(!header_[CsvField::kTime]) {}
+      time_is_steps_(!header_[CsvField::kTime]) {
+  find_columns();
+}
+
+void CsvRowParser::find_columns() {
+  if (const auto& time = header_[time_is_steps_ ? CsvField::kStep : CsvField::kTime]) {
+    time_index_ = time->index;
+  }
+  for (const CsvField field :
+       {CsvField::kScope, CsvField::kName, CsvField::kRole, CsvField::kState}) {
+    has_texts_ = has_texts_ || header_[field];
+  }
+  struct Integer {
+    CsvField field;
+    std::optional<std::int64_t> CsvRow::*result;
+    std::int64_t min;
+    std::int64_t max;
+  };
+  const Integer integers[] = {
+      {CsvField::kStep, &CsvRow::step, INT64_MIN, INT64_MAX},
+      {CsvField::kEpoch, &CsvRow::epoch, INT64_MIN, INT64_MAX},
+      {CsvField::kStartTicks, &CsvRow::start_ticks, 0, INT64_MAX},
+      {CsvField::kPid, &CsvRow::pid, 0, INT32_MAX},
+      {CsvField::kPpid, &CsvRow::ppid, 0, INT32_MAX},
+      {CsvField::kRank, &CsvRow::rank, 0, INT32_MAX},
+      {CsvField::kThreads, &CsvRow::threads, 0, INT32_MAX},
+      {CsvField::kProcesses, &CsvRow::processes, 0, INT32_MAX},
+  };
+  for (const auto& [field, result, min, max] : integers) {
+    if (const auto& column = header_[field]) {
+      integers_.push_back({column->index, result, min, max});
+    }
+  }
+  for (std::size_t i = 0; i < kCsvFieldCount - kFirstSizeField; ++i) {
+    if (const auto& column = header_.fields[kFirstSizeField + i]) {
+      sizes_.push_back({column->index, i});
+    }
+  }
+}
 
 std::string_view CsvRowParser::text(CsvField field) const {
   const auto& column = header_[field];
@@ -112,14 +170,16 @@ const char* CsvRowParser::parse(std::string_view line, CsvRow& row) {
   if (const char* problem = parse_time(row)) {
     return problem;
   }
-  const auto scope = parse_scope(text(CsvField::kScope));
-  if (!scope) {
-    return "its scope is none of process, role and tree";
+  if (has_texts_) {
+    const auto scope = parse_scope(text(CsvField::kScope));
+    if (!scope) {
+      return "its scope is none of process, role and tree";
+    }
+    row.scope = *scope;
+    row.name = plain_csv_text(text(CsvField::kName));
+    row.role = plain_csv_text(text(CsvField::kRole));
+    row.state = plain_csv_text(text(CsvField::kState));
   }
-  row.scope = *scope;
-  row.name = plain_csv_text(text(CsvField::kName));
-  row.role = plain_csv_text(text(CsvField::kRole));
-  row.state = plain_csv_text(text(CsvField::kState));
   if (const char* problem = parse_integers(row)) {
     return problem;
   }
@@ -127,7 +187,7 @@ const char* CsvRowParser::parse(std::string_view line, CsvRow& row) {
 }
 
 const char* CsvRowParser::parse_time(CsvRow& row) {
-  const auto t_s = time_.seconds(text(time_is_steps_ ? CsvField::kStep : CsvField::kTime));
+  const auto t_s = time_.seconds(trim(fields_[time_index_]));
   if (!t_s) {
     return "its time is not a number or a date";
   }
@@ -139,28 +199,9 @@ const char* CsvRowParser::parse_time(CsvRow& row) {
 }
 
 const char* CsvRowParser::parse_integers(CsvRow& row) const {
-  struct Integer {
-    CsvField field;
-    std::optional<std::int64_t>& result;
-    std::int64_t min;
-    std::int64_t max;
-  };
-  const Integer integers[] = {
-      {CsvField::kStep, row.step, INT64_MIN, INT64_MAX},
-      {CsvField::kEpoch, row.epoch, INT64_MIN, INT64_MAX},
-      {CsvField::kStartTicks, row.start_ticks, 0, INT64_MAX},
-      {CsvField::kPid, row.pid, 0, INT32_MAX},
-      {CsvField::kPpid, row.ppid, 0, INT32_MAX},
-      {CsvField::kRank, row.rank, 0, INT32_MAX},
-      {CsvField::kThreads, row.threads, 0, INT32_MAX},
-      {CsvField::kProcesses, row.processes, 0, INT32_MAX},
-  };
-  for (const auto& [field, result, min, max] : integers) {
-    const auto& column = header_[field];
-    if (!column) {
-      continue;
-    }
-    const Parsed parsed = parse_integer(fields_[column->index], header_.separator, result);
+  for (const auto& [index, member, min, max] : integers_) {
+    std::optional<std::int64_t>& result = row.*member;
+    const Parsed parsed = parse_integer(fields_[index], header_.separator, result);
     if (parsed == Parsed::kBad || (result && (*result < min || *result > max))) {
       return "a field that should be a whole number is not, or is out of range";
     }
@@ -180,13 +221,9 @@ const char* CsvRowParser::parse_integers(CsvRow& row) const {
 }
 
 const char* CsvRowParser::parse_sizes(CsvRow& row) {
-  for (std::size_t i = 0; i < row.sizes.size(); ++i) {
-    auto& column = header_.fields[kFirstSizeField + i];
-    if (!column) {
-      continue;
-    }
+  for (const auto& [index, size] : sizes_) {
     double value = 0.0;
-    switch (tidemark::recording::parse(fields_[column->index], header_.separator, value)) {
+    switch (tidemark::recording::parse(fields_[index], header_.separator, value)) {
       case Parsed::kBad:
         return "a memory field is not a number";
       case Parsed::kUnknown:
@@ -194,28 +231,26 @@ const char* CsvRowParser::parse_sizes(CsvRow& row) {
       case Parsed::kNumber:
         break;
     }
-    const double bytes = value * unit_for(*column, value);
+    CsvColumn& column = *header_.fields[kFirstSizeField + size];
+    const double bytes = value * (column.unit ? *column.unit : decide_unit(column, value));
     if (!(bytes >= 0.0)) {
       return "a memory field is negative";
     }
     if (bytes > kMaxBytes) {
       return "a memory field is impossibly large";
     }
-    row.sizes[i] = static_cast<std::uint64_t>(std::llround(bytes));
+    row.sizes[size] = static_cast<std::uint64_t>(bytes + 0.5);
   }
   return nullptr;
 }
 
 // A name without a unit means bytes, as psutil gives them; a first value that cannot be bytes of a
 // process (a fraction, or less than 64 KiB) means MiB, as people write them down.
-double CsvRowParser::unit_for(CsvColumn& column, double value) {
-  if (!column.unit) {
-    const bool is_bytes = value == std::trunc(value) && value >= 65536.0;
-    column.unit = is_bytes ? 1.0 : kMib;
-    notes_.push_back(fmt::format("column '{}' names no unit: taken as {}",
-                                 shorten(escape_text(column.name), 40),
-                                 is_bytes ? "bytes" : "MiB"));
-  }
+double CsvRowParser::decide_unit(CsvColumn& column, double value) {
+  const bool is_bytes = value == std::trunc(value) && value >= 65536.0;
+  column.unit = is_bytes ? 1.0 : kMib;
+  notes_.push_back(fmt::format("column '{}' names no unit: taken as {}",
+                               shorten(escape_text(column.name), 40), is_bytes ? "bytes" : "MiB"));
   return *column.unit;
 }
 

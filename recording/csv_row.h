@@ -54,15 +54,32 @@ class CsvRowParser {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  // Most files have few of the columns that there could be: what each row looks for is found once.
+  struct IntegerColumn {
+    std::size_t index = 0;  // in the row
+    std::optional<std::int64_t> CsvRow::*result = nullptr;
+    std::int64_t min = 0;
+    std::int64_t max = 0;
+  };
+  struct SizeColumn {
+    std::size_t index = 0;
+    std::size_t size = 0;  // in CsvRow::sizes
+  };
+
+  void find_columns();
   std::string_view text(CsvField field) const;
   const char* parse_time(CsvRow& row);
   const char* parse_integers(CsvRow& row) const;
   const char* parse_sizes(CsvRow& row);
-  double unit_for(CsvColumn& column, double value);
+  double decide_unit(CsvColumn& column, double value);
 
   CsvHeader header_;
   TimeAxis time_;
   bool time_is_steps_;
+  std::size_t time_index_ = 0;
+  bool has_texts_ = false;
+  std::vector<IntegerColumn> integers_;
+  std::vector<SizeColumn> sizes_;
   std::vector<std::string_view> fields_;
   std::string scratch_;
   std::vector<std::string> notes_;

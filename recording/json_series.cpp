@@ -123,10 +123,6 @@ class JsonSeriesReader final : public RecordingReader {
       return;
     }
     feed.set_step(static_cast<std::int64_t>(x));
-    // Epochs belong to one job: several series have none in common.
-    if (series_.size() == 1 && series_.front().epoch_length) {
-      feed.set_epoch(static_cast<std::int64_t>(x / *series_.front().epoch_length));
-    }
   }
 
   void add(const Point& point, bool is_new, ImportFeed& feed) const {

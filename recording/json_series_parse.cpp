@@ -82,10 +82,6 @@ Result<JsonSeries> parse_one(const json& object, std::size_t number, const std::
     series.x = numbers(*x, x_factor);
     series.y_bytes = numbers(*y, candidate.factor);
     series.metric = text_at(object, "metric");
-    const auto epoch = object.find("epoch_len_steps");
-    if (epoch != object.end() && epoch->is_number() && epoch->get<double>() >= 1.0) {
-      series.epoch_length = epoch->get<double>();
-    }
     return series;
   }
   return bad_series(file, series.id, "has no list 'y_mb' (or y_bytes, y_kb, y_gb)");

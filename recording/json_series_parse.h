@@ -17,7 +17,6 @@ struct JsonSeries {
   bool is_steps = false;
   std::vector<std::optional<double>> x;        // seconds or steps
   std::vector<std::optional<double>> y_bytes;  // as many as x
-  std::optional<double> epoch_length;          // in steps
   std::string metric;                          // in words
 };
 

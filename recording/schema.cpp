@@ -54,7 +54,7 @@ constexpr std::array<Table, 12> kTables{{
     {"events",
      "CREATE TABLE events(event INTEGER PRIMARY KEY, tick INTEGER NOT NULL, t_s REAL NOT NULL,"
      " kind TEXT NOT NULL, pid INTEGER NOT NULL, start_ticks INTEGER NOT NULL,"
-     " detail TEXT NOT NULL)"},
+     " detail TEXT NOT NULL, count INTEGER NOT NULL)"},
     {"losses",
      "CREATE TABLE losses(loss INTEGER PRIMARY KEY, tick INTEGER NOT NULL, t_s REAL NOT NULL,"
      " what TEXT NOT NULL, count INTEGER NOT NULL)"},

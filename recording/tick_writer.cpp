@@ -71,7 +71,7 @@ Result<TickWriter> TickWriter::prepare(Database& database) {
   auto gpu_sample = prepare("INSERT OR REPLACE INTO gpu_samples VALUES(?,?,?,?)");
   auto gpu_process = prepare("INSERT OR REPLACE INTO gpu_process_samples VALUES(?,?,?,?)");
   auto marker = prepare("INSERT INTO markers VALUES(NULL,?,?,?,?,?,?,?)");
-  auto event = prepare("INSERT INTO events VALUES(NULL,?,?,?,?,?,?)");
+  auto event = prepare("INSERT INTO events VALUES(NULL,?,?,?,?,?,?,?)");
   auto loss = prepare("INSERT INTO losses VALUES(NULL,?,?,?,?)");
   if (prepare.error()) {
     return *prepare.error();

@@ -36,6 +36,9 @@ say "tidemark monitor --pid $job --duration 6s -o run.tidemark --step-regex 'Ste
 "$tidemark" monitor --pid "$job" --duration 6s -o "$work/run.tidemark" \
   --step-regex 'Step +(\d+)' --log-file "$work/job.log"
 
+say "tidemark track run.tidemark --warmup 8steps"
+"$tidemark" track "$work/run.tidemark" --warmup 8steps || true # its exit code is the verdict
+
 say "tidemark export run.tidemark --format csv | head -n 4"
 "$tidemark" export "$work/run.tidemark" --format csv >"$work/run.csv"
 head -n 4 "$work/run.csv"

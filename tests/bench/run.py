@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: run.py BUILD_DIR
 
-Measures the monitor against its peers, interleaved in one run, and prints ratios with their bars.
+Measures the monitor against its peers, interleaved in one run, and prints ratios with their bars;
+and the tracker against the clock.
 Exits with 1 when a bar is missed.
 """
 
@@ -123,11 +124,23 @@ def bench_long_run(build, bars):
                 result["rss_end_mib"] - result["rss_early_mib"], 0.5, " MiB")
 
 
+def bench_series(build, bars):
+    def seconds(what, samples):
+        return number_from([build / "tests/bench/series_cost", what, str(samples)])
+
+    for what, label in (("judge", "judging"), ("parse", "reading from CSV")):
+        million = statistics.median(seconds(what, 1_000_000) for _ in range(3))
+        bars.report(f"{label} 1,000,000 samples", million, 0.2, " s")
+        bars.report(f"{label} ten times as many, against ten times that",
+                    seconds(what, 10_000_000) / (10 * million), 1.3)
+
+
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     bars = Bars()
     print(f"{platform.release()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.2f}; "
           f"medians of {ROUNDS} interleaved rounds")
+    bench_series(build, bars)
     bench_sample_against_psutil(build, bars)
     bench_pss_pass(build, bars)
     bench_thousand_processes(build, bars)

@@ -8,6 +8,7 @@
 #include "monitor/drm_fdinfo.h"
 #include "monitor/proc_smaps.h"
 #include "monitor/proc_stat.h"
+#include "monitor/proc_statm.h"
 #include "monitor/proc_status.h"
 #include "monitor/shm_holders.h"
 #include "monitor/shm_names.h"
@@ -35,6 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto stat = tidemark::monitor::parse_stat(text);
   TIDEMARK_CHECK(!stat || stat->comm.size() <= size, "a name longer than the text");
 
+  static_cast<void>(tidemark::monitor::parse_statm(text));
   static_cast<void>(tidemark::monitor::parse_smaps_rollup(text));
 
   const auto whole = sum(text, size);

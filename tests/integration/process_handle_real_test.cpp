@@ -213,6 +213,8 @@ TEST(ProcessHandleOnLiveProcesses, FollowsAnExec) {
   const auto before = handle.pss();
   ASSERT_TRUE(before);
   ASSERT_GE(before->pss_anon_bytes, 64 * kMib);
+  const auto statm_before = handle.statm();
+  ASSERT_TRUE(statm_before);
 
   child.give_order();
   wait_for_exec_of_sleep(handle);
@@ -222,6 +224,9 @@ TEST(ProcessHandleOnLiveProcesses, FollowsAnExec) {
   ASSERT_TRUE(after && status);
   EXPECT_LT(after->pss_anon_bytes, 8 * kMib);
   EXPECT_EQ(status->comm, "sleep");
+  const auto statm_after = handle.statm();
+  ASSERT_TRUE(statm_after);
+  EXPECT_LT(statm_after->resident_pages, statm_before->resident_pages);
 }
 
 TEST(ProcessHandleOnLiveProcesses, AZombieHasAStateAndNoMemory) {
@@ -232,9 +237,12 @@ TEST(ProcessHandleOnLiveProcesses, AZombieHasAStateAndNoMemory) {
   child.kill();
   child.wait_until_zombie();
   const auto status = handle.status();
+  const auto statm = handle.statm();
   const auto pss = handle.pss();
   const auto argv = handle.argv();
 
+  ASSERT_TRUE(statm);
+  EXPECT_EQ(*statm, StatmFields());
   ASSERT_TRUE(status);
   EXPECT_EQ(status->state, 'Z');
   EXPECT_EQ(status->rss_bytes, std::nullopt);
@@ -248,10 +256,12 @@ TEST(ProcessHandleOnLiveProcesses, EveryReadOfAReapedProcessSaysGone) {
   ChildProcess child(hold_memory);
   ASSERT_TRUE(child.wait_ready());
   ProcessHandle handle = handle_of(child.pid());
+  ASSERT_TRUE(handle.statm()) << "its descriptor is kept from now on";
 
   child.kill();
   child.wait();
 
+  EXPECT_EQ(handle.statm().error().code, Errc::kGone);
   EXPECT_EQ(handle.status().error().code, Errc::kGone);
   EXPECT_EQ(handle.pss().error().code, Errc::kGone);
   EXPECT_EQ(handle.argv().error().code, Errc::kGone);

@@ -29,6 +29,17 @@ std::string status_text(const FakeProcess& p) {
   return text + "Threads:\t1\n";
 }
 
+std::string statm_text(const FakeProcess& p) {
+  if (p.statm_malformed) {
+    return "?\n";
+  }
+  if (p.state == 'Z' || p.main_thread_ended) {
+    return "0 0 0 0 0 0 0\n";
+  }
+  const std::uint64_t shared_kib = p.file_kib + p.shmem_kib;
+  return fmt::format("50000 {} {} 1 0 1 0\n", (p.anon_kib + shared_kib) / 4, shared_kib / 4);
+}
+
 std::string rollup_text(const FakeProcess& p) {
   return fmt::format(
       "55d0c0000000-7ffd00000000 ---p 00000000 00:00 0 [rollup]\nRss: {0} kB\nPss: {1} kB\n"
@@ -48,7 +59,9 @@ void FakeProc::set_last_pid(std::uint64_t pid) {
 
 void FakeProc::put(const FakeProcess& process) {
   const auto same = [&](const FakeProcess& other) { return other.pid == process.pid; };
-  const bool is_new = std::none_of(processes_.begin(), processes_.end(), same);
+  const auto before = std::find_if(processes_.begin(), processes_.end(), same);
+  const bool is_new = before == processes_.end();
+  const pid_t parent_before = is_new ? process.ppid : before->ppid;
   std::erase_if(processes_, same);
   processes_.push_back(process);
   std::erase_if(source_.table,
@@ -65,6 +78,7 @@ void FakeProc::put(const FakeProcess& process) {
   }
   tree_.write(folder + "stat", stat_text(process));
   tree_.write(folder + "status", status_text(process));
+  tree_.write(folder + "statm", statm_text(process));
   tree_.write(folder + "cmdline", cmdline);
   tree_.write(folder + "environ", "");
   tree_.remove(folder + "exe");
@@ -75,16 +89,24 @@ void FakeProc::put(const FakeProcess& process) {
   } else {
     tree_.write(folder + "smaps_rollup", rollup_text(process));
   }
-  for (const FakeProcess& other : processes_) {
-    std::string children;
-    for (const FakeProcess& child : processes_) {
-      children += child.ppid == other.pid ? fmt::format("{} ", child.pid) : "";
-    }
-    tree_.write(fmt::format("proc/{0}/task/{0}/children", other.pid), children);
+  for (const pid_t parent : {process.pid, process.ppid, parent_before}) {
+    write_children(parent);
   }
   if (is_new) {
     set_last_pid(last_pid_ + 1);
   }
+}
+
+void FakeProc::write_children(pid_t parent) const {
+  const auto is_parent = [&](const FakeProcess& process) { return process.pid == parent; };
+  if (std::none_of(processes_.begin(), processes_.end(), is_parent)) {
+    return;
+  }
+  std::string children;
+  for (const FakeProcess& child : processes_) {
+    children += child.ppid == parent ? fmt::format("{} ", child.pid) : "";
+  }
+  tree_.write(fmt::format("proc/{0}/task/{0}/children", parent), children);
 }
 
 void FakeProc::end(pid_t pid) {

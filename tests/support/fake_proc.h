@@ -29,6 +29,8 @@ struct FakeProcess {
   std::uint64_t private_dirty_kib = 0;
   char state = 'S';
   bool rollup_denied = false;
+  bool statm_malformed = false;
+  bool main_thread_ended = false;  // statm is empty, the other threads' status is not
 };
 
 // A folder that looks like /proc, and the process table that goes with it.
@@ -46,6 +48,8 @@ class FakeProc {
   void set_last_pid(std::uint64_t pid);
 
  private:
+  void write_children(pid_t parent) const;
+
   TempTree tree_;
   FakeProcessSource source_;
   std::vector<FakeProcess> processes_;

@@ -107,7 +107,7 @@ std::string text_of(const Tick& tick) {
   }
   for (const EventRecord& e : tick.events) {
     text += "\n event" + fields("t_s", e.t_s, "kind", std::string(event_name(e.kind)), "key", e.key,
-                                "detail", e.detail);
+                                "detail", e.detail, "count", e.count);
   }
   for (const LossRecord& loss : tick.losses) {
     text += "\n loss" + fields("t_s", loss.t_s, "what", loss.what, "count", loss.count);

@@ -78,7 +78,7 @@ inline Tick full_tick() {
   tick.gpus = {{0, "A100 \xF0\x9F\x8C\x8A", 11, 12, {{101, 13}, {102, {}}}}, {1, "B", {}, {}, {}}};
   tick.markers = {{1.25, {101, 5'000}, MarkerKind::kStep, 7, ""},
                   {1.3, {}, MarkerKind::kPhaseBegin, 0, "eval"}};
-  tick.events = {{1.5, EventKind::kSpawn, {102, 5'001}, "rank 3"}};
+  tick.events = {{1.5, EventKind::kSpawn, {102, 5'001}, "rank 3", 4}};
   tick.losses = {{1.5, "pss_denied", 2}};
   return tick;
 }

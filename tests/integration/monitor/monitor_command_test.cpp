@@ -163,6 +163,17 @@ TEST(MonitorCommand, ReadsStepsFromTheCommandsOutput) {
   EXPECT_THAT(output.err, HasSubstr("Step 3 loss=1"));
 }
 
+TEST(MonitorCommand, StepsThatWereLostAreInTheSummary) {
+  const Output output =
+      run_tool({"monitor", "--json", "--interval", "20s", "--step-regex", "Step (\\d+)", "--",
+                "/bin/sh", "-c", "sleep 0.5; seq -f 'Step %.0f' 1 100000"});
+
+  EXPECT_EQ(output.exit_code, 0);
+  const auto summaries = of_kind(json_lines(output.out), "summary");
+  ASSERT_EQ(summaries.size(), 1U);
+  EXPECT_GT(summaries[0].at("losses").value("steps_lost", 0), 0) << "65,536 wait for a look";
+}
+
 TEST(MonitorCommand, RecordsARunThatCanBeExported) {
   const tests::TempTree folder;
   const std::string file = folder.path("run.tidemark");
@@ -263,6 +274,29 @@ TEST(MonitorCommand, ASignalEndsTheWaitForAReaderThatStalls) {
   });
 
   EXPECT_TRUE(ended);
+}
+
+TEST(MonitorCommand, LinesThatNobodyReadAreInTheSummary) {
+  const tests::TempTree folder;
+  const TrainingTree tree({"--workers", "200", "--worker-mb", "0.1"});
+  Subprocess tool({tool_path(), "monitor", "--pid", std::to_string(tree.root()), "--json", "--pss",
+                   "off", "--interval", "50ms", "-o", folder.path("run")});
+  // As JSON a sample takes five times as much: more than the 1 MiB that waits for a reader.
+  ASSERT_TRUE(comes_true([&] {
+    std::error_code none_yet;
+    const auto bytes = std::filesystem::file_size(folder.path("run-wal"), none_yet);
+    return !none_yet && bytes > (1U << 20U);
+  }));
+
+  tool.signal(SIGINT);
+
+  EXPECT_EQ(tool.wait(), 0);
+  const auto lines = json_lines(tool.output());
+  EXPECT_EQ(lines.back().at("kind"), "summary");
+  const auto written = of_kind(lines, "tick").size();
+  const auto dropped = lines.back().at("losses").value("lines_dropped", std::size_t{0});
+  EXPECT_GT(dropped, 0U);
+  EXPECT_GE(written + dropped, lines.back().at("summary").at("ticks").get<std::size_t>());
 }
 
 TEST(MonitorCommand, OutputThatCannotBeWrittenIsExitThree) {

@@ -73,6 +73,16 @@ TEST(EventLines, AFewAreALineEachAndNamesAreEscaped) {
                           "00:00:03  WARNING  the tree grew by 1 GiB"));
 }
 
+TEST(LossLines, TellEachKindOnce) {
+  LossLines lines;
+  Tick tick = sample_tick(3);
+  tick.losses = {{3, "pss_denied", 2}};
+  EXPECT_THAT(lines.lines(tick), ElementsAre("00:00:03  not seen: pss_denied x2"));
+
+  tick.losses = {{4, "pss_denied", 1}, {4, "gpu_\x1b[2J", 1}};
+  EXPECT_THAT(lines.lines(tick), ElementsAre("00:00:03  not seen: gpu_\\x1b[2J x1"));
+}
+
 TEST(SummaryText, GivesGrowthRatesAndLosses) {
   monitor::RunSummary summary;
   Tick first = sample_tick(0);

@@ -55,6 +55,11 @@ TEST(EventJson, NamesTheProcessWhereThereIsOne) {
             R"({"schema":1,"kind":"event","t_s":2,"event":"gap","detail":"no sample"})");
 }
 
+TEST(EventJson, CountsTheProcessesOfAnOomKill) {
+  EXPECT_EQ(event_json({2, EventKind::kOomKill, {}, "three", 3}, sample_record),
+            R"({"schema":1,"kind":"event","t_s":2,"event":"oom_kill","detail":"three","count":3})");
+}
+
 TEST(SummaryJson, PutsTheTotalsUnderSummary) {
   monitor::RunSummary summary;
   summary.add(sample_tick(0));

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two small policies of the sampler: when to look for processes, when to read shares.
+// The small policies of the sampler: when to look for processes, whose status and whose share to
+// read.
 #include <gtest/gtest.h>
+
+#include <vector>
 
 #include "monitor/discovery_plan.h"
 #include "monitor/pss_budget.h"
+#include "monitor/status_plan.h"
 
 namespace tidemark::monitor {
 namespace {
@@ -49,7 +53,7 @@ TEST(DiscoveryPlan, AskingManyThreadsForChildrenIsDoneLessOften) {
   plan.next(kNsPerSecond, 100);
   plan.table_read(kNsPerSecond, 100 * kMs);
   ASSERT_EQ(plan.next(kNsPerSecond + 100 * kMs, 101), Look::kChildren);
-  plan.children_read(kNsPerSecond + 100 * kMs, 15 * kMs);
+  plan.children_read(kNsPerSecond + 100 * kMs, 15 * kMs / 2);
 
   EXPECT_EQ(plan.next(2 * kNsPerSecond, 102), Look::kNothing) << "1.5 s have to pass";
   EXPECT_EQ(plan.next(2700 * kMs, 102), Look::kChildren) << "and what came meanwhile is not lost";
@@ -71,6 +75,63 @@ TEST(DiscoveryPlan, WithoutChildListsOnlyTablesRemain) {
 
   EXPECT_EQ(plan.next(kNsPerSecond + kMs, 101), Look::kNothing);
   EXPECT_EQ(plan.next(3 * kNsPerSecond, 101), Look::kTable);
+}
+
+TEST(StatusPlan, ReadsEverybodyOfASmallTree) {
+  StatusPlan plan(4);
+  plan.begin_tick(4);
+
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(plan.of(i), StatusRead::kAlways);
+  }
+  EXPECT_EQ(plan.again(), StatusRead::kAlways);
+}
+
+// How often each of `count` processes has a turn within `ticks`.
+std::vector<int> turns(StatusPlan& plan, std::size_t count, int ticks) {
+  std::vector<int> turns(count);
+  for (int tick = 0; tick < ticks; ++tick) {
+    plan.begin_tick(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      turns[i] += plan.of(i) == StatusRead::kInTurn ? 1 : 0;
+    }
+  }
+  return turns;
+}
+
+TEST(StatusPlan, EverybodyOfALargeTreeHasATurnInEachRound) {
+  StatusPlan plan(4);
+
+  EXPECT_EQ(turns(plan, 40, 10), std::vector<int>(40, 1));
+  EXPECT_EQ(plan.again(), StatusRead::kIfChanged);
+}
+
+TEST(StatusPlan, ARoundThatDoesNotFitBeginsTheNext) {
+  StatusPlan plan(4);
+
+  EXPECT_EQ(turns(plan, 6, 2), (std::vector{2, 2, 1, 1, 1, 1}));
+}
+
+TEST(StatusPlan, WhoMovesUpDoesNotMissItsTurn) {
+  StatusPlan plan(4);
+  plan.begin_tick(12);  // 0 to 3
+  plan.removed(1);
+  plan.removed(9);
+
+  plan.begin_tick(10);
+
+  EXPECT_EQ(plan.of(2), StatusRead::kIfChanged);
+  EXPECT_EQ(plan.of(3), StatusRead::kInTurn) << "was the fifth";
+}
+
+TEST(StatusPlan, GoesOnInATreeThatHasShrunk) {
+  StatusPlan plan(4);
+  plan.begin_tick(12);
+  plan.begin_tick(12);
+
+  EXPECT_EQ(turns(plan, 5, 2), (std::vector{2, 2, 2, 1, 1}));
+  plan.begin_tick(3);
+  EXPECT_EQ(plan.of(2), StatusRead::kAlways);
 }
 
 TEST(PssBudget, OffNeverAndAlwaysAlways) {

@@ -25,7 +25,6 @@ TEST(ParseStat, ReadsTheFieldsOfProc5) {
   EXPECT_EQ(fields->cpu_ticks, 42U);
   EXPECT_EQ(fields->threads, 9U);
   EXPECT_EQ(fields->start_ticks, 103644U);
-  EXPECT_EQ(fields->rss_pages, 390U);
   EXPECT_EQ(fields->stack_start, 140723474731328U);
 }
 

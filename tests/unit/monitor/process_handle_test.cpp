@@ -277,19 +277,51 @@ TEST_F(ProcessHandleTest, KeepsTwoDescriptorsWhileThereAreEnough) {
   EXPECT_LE(after - before, 2);
 }
 
+TEST_F(ProcessHandleTest, ReadsStatmFromAKeptDescriptor) {
+  proc_.write("4711/statm", "9 5 2 1 0 4 0\n");
+  ProcessHandle handle = opened();
+  ASSERT_TRUE(handle.statm());
+  proc_.write("4711/statm", "9 6 2 1 0 4 0\n");
+
+  const int before = ::dup(0);
+  ::close(before);
+  const auto statm = handle.statm();
+  const int after = ::dup(0);
+  ::close(after);
+
+  ASSERT_TRUE(statm);
+  EXPECT_EQ(*statm, (StatmFields{9, 6, 2}));
+  EXPECT_EQ(after, before) << "no further descriptor";
+}
+
+TEST_F(ProcessHandleTest, NamesAMalformedStatm) {
+  proc_.write("4711/statm", "nothing\n");
+
+  const auto statm = opened().statm();
+
+  ASSERT_FALSE(statm);
+  EXPECT_EQ(statm.error().code, Errc::kMalformed);
+  EXPECT_THAT(statm.error().what, HasSubstr("4711/statm"));
+}
+
 TEST_F(ProcessHandleTest, WorksWithoutKeptDescriptorsWhenTheyRunOut) {
   const FewDescriptors few;
   proc_.write("4711/cmdline", "python3");
+  proc_.write("4711/statm", "9 5 2 1 0 4 0\n");
   ProcessHandle handle = opened();
   ASSERT_FALSE(handle.keeps_descriptors());
 
   EXPECT_TRUE(handle.status());
+  EXPECT_TRUE(handle.statm());
   EXPECT_TRUE(handle.argv());
 
   proc_.write("4711/stat", stat_line(100));  // another process gets the pid
   const auto status = handle.status();
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, Errc::kGone);
+  const auto statm = handle.statm();
+  ASSERT_FALSE(statm);
+  EXPECT_EQ(statm.error().code, Errc::kGone);
 }
 
 }  // namespace

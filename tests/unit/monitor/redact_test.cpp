@@ -120,6 +120,15 @@ TEST(Redact, MasksWhatAKnownCommandTakesForASecret) {
       {{"mysql", "-u", "root", "-ppassw0rd", "db"}, "mysql -u root -p*** db"},
       {{"mysql", "-e", "select 1;", "-p@!x"}, "mysql -e select 1; -p***"},
       {{"sh", "-c", "mysql -p'a b' db"}, "sh -c mysql -p'***' db"},
+      {{"/usr/bin/mysqldump", "-uroot", "-pzz", "db"}, "/usr/bin/mysqldump -uroot -p*** db"},
+      {{"mariadb", "-pzz"}, "mariadb -p***"},
+      {{"mariadb-dump", "-pzz", "db"}, "mariadb-dump -p*** db"},
+      {{"sh", "-c", "mysqladmin -pzz status | tee x"}, "sh -c mysqladmin -p*** status | tee x"},
+      {{"docker", "login", "-u", "me", "-p", "zz", "ghcr.io"}, "docker login -u me -p *** ghcr.io"},
+      {{"docker", "login", "-u", "me", "-pzz"}, "docker login -u me -p***"},
+      {{"docker", "login", "-p=zz", "ghcr.io"}, "docker login -p*** ghcr.io"},
+      {{"sh", "-c", "podman login -u me -p 'z z' h && podman run -p 80:80 i"},
+       "sh -c podman login -u me -p '***' h && podman run -p 80:80 i"},
       {{"wandb", "login", kHex}, "wandb login ***"},
       {{"wandb", "login", "--relogin", "local-" + kHex}, "wandb login --relogin ***"},
       {{"sh", "-c", "wandb login '" + kHex + "' && t.py --commit " + kHex},
@@ -212,6 +221,11 @@ TEST(Redact, KeepsWhatOnlySoundsLikeASecret) {
       {"sshpass", "-f", "file", "ssh", "-p", "22", "h"},
       {"t.py", "--user", "/data:/mnt"},
       {"docker", "login", "-u", "me", "ghcr.io"},
+      {"docker", "run", "-p", "8080:80", "-p9090:90", "img"},
+      {"sh", "-c", "wandb login; docker run -p 8080:80 img"},
+      {"gh", "auth", "login", "-p", "https"},
+      {"mysqldump", "-p", "db"},
+      {"mysqld", "-pfoo"},
       {"t.py", "-p", "8080"},
       {"t.py", "--output", "runs/2024-05-01/sk-learn-baseline-v2"},
       {"t.py", "--model", "hf_internal_testing_tiny_random"},
@@ -255,9 +269,9 @@ TEST(Redact, SurvivesTextThatEndsAnywhere) {
 
 TEST(Redact, TakesLinearTimeOnHostileInput) {
   // Looking at the rest of the text from each of its names would take minutes.
-  for (const std::string unit :
-       {"--token ", "token=", "://", "a:", "'", "-", "eyJ.", "\"key\":", "cookie=$ ",
-        "key=", "://a:/", "://a:b/@", "--token -token ", "sshpass -p$ ", "login ", "-p"}) {
+  for (const std::string unit : {"--token ", "token=", "://", "a:", "'", "-", "eyJ.", "\"key\":",
+                                 "cookie=$ ", "key=", "://a:/", "://a:b/@", "--token -token ",
+                                 "sshpass -p$ ", "docker login -p$ ", "login ", "-p"}) {
     std::string text;
     while (text.size() < 64 * 1024) {
       text += unit;

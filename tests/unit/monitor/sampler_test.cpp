@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/sampler.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <string_view>
+#include <utility>
 
+#include "common/io.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_proc.h"
 
@@ -133,6 +138,36 @@ TEST_F(SamplerTest, ForkedWorkersDoNotRaiseTheFootprintAndTheirDeathDoesNotLower
   EXPECT_EQ(after.tree.footprint_bytes, 400 * kMiB);
 }
 
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): the table takes no closures
+std::function<void()> g_before_a_share_is_read;
+
+int open_and_interfere(int directory, const char* path, int flags, unsigned mode) {
+  if (std::string_view(path) == "smaps_rollup" && g_before_a_share_is_read) {
+    std::exchange(g_before_a_share_is_read, nullptr)();
+  }
+  return ::openat(directory, path, flags, mode);
+}
+
+TEST_F(SamplerTest, ADeathWhileSharesAreReadDropsThem) {
+  FakeProcess sharing = trainer();
+  sharing.pss_anon_kib = 320 * kKibPerMib;
+  proc.put(sharing);
+  proc.put(worker(21));
+  start();
+  ASSERT_FALSE(sample().tree.footprint_held);
+  FakeProcess zombie = worker(21);
+  zombie.state = 'Z';
+  g_before_a_share_is_read = [&] { proc.put(zombie); };
+
+  const Syscalls before = replace_syscalls({&open_and_interfere, &::read, &::pread, &::write});
+  const Tick tick = sample();
+  replace_syscalls(before);
+
+  EXPECT_TRUE(tick.tree.footprint_held) << "they are of the time before";
+  EXPECT_EQ(tick.tree.footprint_bytes, 400 * kMiB);
+  EXPECT_FALSE(sample().tree.footprint_held);
+}
+
 TEST_F(SamplerTest, WithoutPssTheSumStillDoesNotCountForkedPagesTwice) {
   proc.put(trainer());
   start(PssMode::kOff);
@@ -181,6 +216,48 @@ TEST_F(SamplerTest, ExecOfTheSameProgramIsSeenByItsStack) {
   proc.put(other_script);
 
   EXPECT_EQ(count(sample(), EventKind::kExec), 1);
+}
+
+TEST_F(SamplerTest, AnExecThatIsNotFinishedIsToldWhenItIs) {
+  proc.put(trainer());
+  proc.put(worker(21));
+  start();
+  sample();
+  clock.advance_s(5.0);  // no longer young
+  sample();
+
+  FakeProcess compiler = worker(21);
+  compiler.comm = "g++";
+  compiler.argv = {};
+  compiler.exe = "/usr/bin/g++";
+  compiler.stack_start = 0;
+  proc.put(compiler);
+  clock.advance_s(-0.9);
+  EXPECT_EQ(count(sample(), EventKind::kExec), 0);
+
+  compiler.argv = {"/usr/bin/g++", "-O2", "kernel.cpp"};
+  compiler.stack_start = 2000;
+  proc.put(compiler);
+  clock.advance_s(-0.9);
+  EXPECT_EQ(count(sample(), EventKind::kExec), 1);
+  EXPECT_EQ(sampler->find({21, 200})->argv, "/usr/bin/g++ -O2 kernel.cpp");
+}
+
+TEST_F(SamplerTest, AProgramWithoutArgumentsIsAnExecAfterAWhile) {
+  proc.put(trainer());
+  proc.put(worker(21));
+  start();
+  sample();
+
+  FakeProcess silent = worker(21);
+  silent.argv = {};
+  silent.exe = "/usr/bin/silent";
+  silent.stack_start = 2000;
+  proc.put(silent);
+
+  EXPECT_EQ(count(sample(), EventKind::kExec), 0);
+  EXPECT_EQ(count(sample(), EventKind::kExec), 1);
+  EXPECT_EQ(count(sample(), EventKind::kExec), 0);
 }
 
 TEST_F(SamplerTest, AChangedTitleIsNoExec) {

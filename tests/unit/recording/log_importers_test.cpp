@@ -119,8 +119,8 @@ TEST(PsrecordImporter, ReadsItsCsvFlavourAsCsv) {
 }
 
 TEST(JsonSeries, ReadsOneSeriesOverSteps) {
-  const Imported imported = import_text(
-      R"({"series":[{"id":"a","unit":"steps","x":[10,20,30],"y_mb":[1,2.5,3],"epoch_len_steps":15}]})");
+  const Imported imported =
+      import_text(R"({"series":[{"id":"a","unit":"steps","x":[10,20,30],"y_mb":[1,2.5,3]}]})");
 
   EXPECT_EQ(imported.error, "");
   EXPECT_EQ(imported.run.info.format, "json-series");
@@ -128,9 +128,6 @@ TEST(JsonSeries, ReadsOneSeriesOverSteps) {
   EXPECT_THAT(times(imported.run), ElementsAre(10, 20, 30));
   EXPECT_THAT(rss_mib(imported.run), ElementsAre(1, 2.5, 3));
   EXPECT_EQ(imported.run.ticks[1].step, 20);
-  EXPECT_EQ(imported.run.ticks[0].epoch, 0);
-  EXPECT_EQ(imported.run.ticks[1].epoch, 1);
-  EXPECT_EQ(imported.run.ticks[2].epoch, 2);
   EXPECT_EQ(imported.run.ticks[0].new_processes.at(0).comm, "a");
   EXPECT_EQ(imported.run.ticks[0].new_processes.at(0).role, Role::kTrainer);
 }

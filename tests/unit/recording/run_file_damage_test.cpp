@@ -175,7 +175,7 @@ TEST_F(DamagedRunFile, WhoseTimeRunsBackwardsIsDamaged) {
 TEST_F(DamagedRunFile, WithNamesOfAFutureVersionIsReadAndNoted) {
   execute(
       "UPDATE processes SET role = 'astronaut'; INSERT INTO events VALUES(NULL, 1, 0, "
-      "'landing', 0, 0, '')");
+      "'landing', 0, 0, '', 1)");
 
   const Imported imported = import_file(path_);
 

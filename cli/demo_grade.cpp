@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/demo_grade.h"
+
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/outline.h"
+#include "cli/track_words.h"
+
+namespace tidemark::cli {
+namespace {
+
+using tracker::RunVerdict;
+using tracker::TrackKind;
+using tracker::Verdict;
+
+constexpr double kRateTolerance = 0.10;
+constexpr std::size_t kOutlineColumns = 32;
+
+// Whose growth it is: the process or segment behind the curve that gave the answer.
+const tracker::Track& culprit(const TrackResult& result) {
+  const RunVerdict& verdict = *result.verdict;
+  const tracker::TrackReading& reading =
+      verdict.carrier ? verdict.readings[*verdict.carrier] : verdict.answer();
+  return result.run.tracks[reading.track];
+}
+
+bool is_found_there(const DemoTruth& truth, const tracker::Track& found) {
+  if (truth.where == track_kind_name(TrackKind::kShm)) {
+    return found.kind == TrackKind::kShm;
+  }
+  if (truth.where == track_kind_name(TrackKind::kProcess) && truth.trainer_pid) {
+    return found.kind == TrackKind::kProcess && found.key.pid == *truth.trainer_pid;
+  }
+  return true;
+}
+
+std::string problem_with_rate(const DemoGrade& grade) {
+  if (!grade.true_bytes_per_step) {
+    return "";
+  }
+  if (!grade.measured_bytes_per_step) {
+    return "no rate per step was measured";
+  }
+  const double off = *grade.measured_bytes_per_step / *grade.true_bytes_per_step - 1.0;
+  return std::fabs(off) <= kRateTolerance
+             ? ""
+             : fmt::format("the rate is off by {:+.0f} %", 100.0 * off);
+}
+
+std::string problem_with(const DemoGrade& grade, const DemoTruth& truth,
+                         const TrackResult& result) {
+  if (!result.verdict) {
+    return "nothing could be judged";
+  }
+  if (grade.verdict != truth.verdict) {
+    return answer_text(result);
+  }
+  if (truth.verdict != Verdict::kLeak) {
+    return "";
+  }
+  if (const tracker::Track& found = culprit(result); !is_found_there(truth, found)) {
+    return fmt::format("the leak was looked for in the wrong place: {}", who_text(found));
+  }
+  return problem_with_rate(grade);
+}
+
+}  // namespace
+
+DemoGrade grade_demo(std::string scenario, const DemoTruth& truth, const TrackResult& result) {
+  DemoGrade grade;
+  grade.scenario = std::move(scenario);
+  grade.truth = truth.verdict;
+  if (truth.leak) {
+    grade.true_bytes_per_step = truth.leak->bytes_per_step;
+  }
+  grade.true_line = truth.allocating_line;
+  if (result.verdict) {
+    const tracker::TrackReading& answer = result.verdict->answer();
+    grade.verdict = result.verdict->verdict;
+    grade.outline = outline_of(result.run.tracks[answer.track].of(answer.metric), kOutlineColumns);
+    if (const auto* leak = answer.reading.find(tracker::PatternKind::kLeak)) {
+      grade.measured_bytes_per_step = leak->rate.bytes_per_step;
+    }
+  }
+  grade.problem = problem_with(grade, truth, result);
+  return grade;
+}
+
+DemoGrade failed_demo(std::string scenario, std::string problem) {
+  DemoGrade grade;
+  grade.scenario = std::move(scenario);
+  grade.problem = std::move(problem);
+  return grade;
+}
+
+}  // namespace tidemark::cli

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/track_result.h"
+
+#include <utility>
+
+#include "cli/exit_code.h"
+
+namespace tidemark::cli {
+
+TrackResult judge_tracks(tracker::RunTracks run, const TrackOptions& options) {
+  tracker::Options judging;
+  judging.warmup = options.warmup;
+  judging.min_leak = options.min_leak;
+  judging.epoch_steps = run.epoch_steps;
+  judging.epoch_seconds = run.epoch_seconds;
+  if (options.limit_bytes) {
+    run.limit_bytes = static_cast<double>(*options.limit_bytes);
+    run.limit_source = "--limit";
+  }
+  if (options.metric == tracker::Metric::kGpu && !options.limit_bytes) {
+    run.limit_bytes.reset();  // it is of the machine's memory, not of the device's
+    run.limit_source.clear();
+  }
+  judging.limit_bytes = run.limit_bytes;
+  TrackResult result{std::move(run), {}, options.metric};
+  result.verdict = tracker::judge_run(result.run, judging, options.metric);
+  return result;
+}
+
+int exit_code_of(const TrackResult& result) {
+  if (!result.verdict) {
+    return kExitUndetermined;
+  }
+  switch (result.verdict->verdict) {
+    case tracker::Verdict::kLeak:
+      return kExitLeak;
+    case tracker::Verdict::kGrowing:
+      return kExitUndetermined;
+    case tracker::Verdict::kStable:
+    case tracker::Verdict::kWarmup:
+    case tracker::Verdict::kSpikes:
+      break;
+  }
+  return result.verdict->answer().reading.undetermined ? kExitUndetermined : kExitOk;
+}
+
+}  // namespace tidemark::cli

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "cli/chart_text.h"
+#include "cli/track_result.h"
+
+namespace tidemark::cli {
+
+// The answer for people: one sentence, a chart, the numbers, what it rests on, what to do, what
+// was not seen. Lines of at most 80 columns, no colour, every name escaped.
+std::string track_text(const TrackResult& result, Glyphs glyphs);
+
+// One line of a live run: when, floor, ceiling, slope, verdict so far.
+std::string track_line(const TrackResult& result, double t_s);
+
+}  // namespace tidemark::cli

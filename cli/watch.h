@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "cli/watch_options.h"
+#include "cli/watch_output.h"
+#include "cli/watch_user.h"
+#include "common/clock.h"
+#include "common/records.h"
+#include "common/result.h"
+#include "monitor/finder.h"
+#include "monitor/launch.h"
+#include "monitor/output_relay.h"
+#include "monitor/process_source.h"
+#include "monitor/session.h"
+#include "monitor/signal_inbox.h"
+#include "monitor/step_log.h"
+#include "recording/recorder.h"
+
+namespace tidemark::cli {
+
+// Watches a target for a command, from finding it to the last line: its beginning and end are in
+// watch.cpp, what goes on between them in watch_loop.cpp.
+class Watch {
+ public:
+  // Both outlive it.
+  Watch(const WatchOptions& options, WatchUser& user)
+      : options_(options), user_(user), start_ns_(clock_.monotonic_ns()) {}
+
+  int run();
+
+ private:
+  static constexpr std::string_view kIncomplete =
+      "the recording is incomplete; what was written before is readable";
+
+  bool wraps_command() const { return !options_.target.command.empty(); }
+  Status prepare();
+  Status open_step_source();
+  Status launch();
+  Status start_session(monitor::TreeRoots roots);
+  void start_recording();
+  RunInfo describe() const;
+
+  void watch();
+  bool look(std::int64_t due_ns);
+  std::vector<MarkerRecord> steps_from_log();
+  std::vector<LossRecord> take_losses();
+  void keep(const Tick& tick, const std::vector<ProcessRecord>& ended);
+
+  enum class Wake { kDue, kSignal, kEvent };
+  // Sleeps until `due_ns`, a signal, or until one of two descriptors (-1: none) is readable.
+  Wake sleep_until(std::int64_t due_ns, int event_fd = -1, int other_event_fd = -1) const;
+  // Sleeps until `due_ns`; false when watching is over.
+  bool wait_until(std::int64_t due_ns);
+  void handle_signals();
+  bool is_worth_watching() const;
+  bool command_runs() const { return command_ && command_->running(); }
+  // The command has ended, and others still have its output open or it is not all written.
+  bool output_lingers() const { return relay_ && !command_runs() && !relay_->at_end(); }
+  void tell_who_lingers();
+  void settle_output();
+  void wait_for_command();
+  void tell_unheld_segments();
+  void finish();
+
+  void check_lines();
+  int leave(int own_code);
+
+  const WatchOptions& options_;
+  WatchUser& user_;
+  const SystemClock clock_;
+  const std::int64_t start_ns_;
+  std::optional<monitor::SignalInbox> inbox_;
+  std::optional<WatchOutput> output_;
+  std::optional<monitor::OutputRelay> relay_;
+  std::optional<monitor::LogFollower> log_;
+  std::optional<monitor::LaunchedCommand> command_;
+  std::unique_ptr<monitor::ProcessSource> source_;
+  std::unique_ptr<monitor::Session> session_;
+  std::unique_ptr<recording::Recorder> recorder_;
+  std::unique_ptr<WatchView> view_;               // nullptr once nobody reads it any more
+  std::unordered_map<pid_t, int> wait_statuses_;  // of our own children, since the last look
+  std::optional<monitor::NoPick> no_pick_;        // why --find-training found nobody
+  std::vector<MarkerRecord> late_steps_;          // found after the last look
+  std::uint64_t late_lost_steps_ = 0;
+  bool told_to_stop_ = false;
+  bool command_was_told_to_stop_ = false;
+  bool told_who_lingers_ = false;
+  bool has_failed_ = false;  // something that the user asked for is missing or incomplete
+};
+
+}  // namespace tidemark::cli

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <poll.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/watch.h"
+#include "common/check.h"
+
+namespace tidemark::cli {
+namespace {
+
+// For the output of a command that has just ended to come to its end by itself.
+constexpr std::int64_t kSettleNs = kNsPerSecond / 5;
+
+// ", killed by SIGKILL"; empty for a process that ended well.
+std::string ending_text(int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    const int number = WTERMSIG(wait_status);
+    const char* name = ::sigabbrev_np(number);
+    return name != nullptr ? fmt::format(", killed by SIG{}", name)
+                           : fmt::format(", killed by signal {}", number);
+  }
+  const int status = WEXITSTATUS(wait_status);
+  return status == 0 ? "" : fmt::format(", exit status {}", status);
+}
+
+}  // namespace
+
+std::vector<MarkerRecord> Watch::steps_from_log() {
+  std::vector<MarkerRecord> steps = std::exchange(late_steps_, {});
+  if (relay_) {
+    relay_->take(steps);
+  }
+  if (log_) {
+    log_->poll(to_seconds(clock_.monotonic_ns() - start_ns_), steps);
+  }
+  return steps;
+}
+
+// What this side of the tool has lost since the last call.
+std::vector<LossRecord> Watch::take_losses() {
+  std::vector<LossRecord> losses;
+  const std::uint64_t lost_steps =
+      std::exchange(late_lost_steps_, 0) + (relay_ ? relay_->take_lost() : 0);
+  if (lost_steps > 0) {
+    losses.push_back({0, "steps_lost", lost_steps});
+  }
+  if (const std::uint64_t dropped = output_->take_dropped(); dropped > 0) {
+    losses.push_back({0, "lines_dropped", dropped});
+  }
+  return losses;
+}
+
+// One tick; false when nobody is left to watch.
+bool Watch::look(std::int64_t due_ns) {
+  std::vector<MarkerRecord> steps = steps_from_log();
+  Tick tick = session_->look(due_ns, std::move(steps), take_losses());
+  for (EventRecord& event : tick.events) {
+    const auto it = wait_statuses_.find(event.key.pid);
+    if (event.kind == EventKind::kExit && it != wait_statuses_.end()) {
+      event.detail += ending_text(it->second);
+    }
+  }
+  std::vector<ProcessRecord> ended = session_->take_ended();
+  for (ProcessRecord& process : ended) {
+    if (const auto it = wait_statuses_.find(process.key.pid); it != wait_statuses_.end()) {
+      process.exit_status = it->second;
+    }
+  }
+  wait_statuses_.clear();
+  const ProcessLookup lookup = [&](const ProcessKey& key) -> const ProcessRecord* {
+    const auto it = std::find_if(ended.begin(), ended.end(),
+                                 [&](const ProcessRecord& record) { return record.key == key; });
+    return it != ended.end() ? &*it : session_->sampler().find(key);
+  };
+  const ProcessRecord* trainer = session_->sampler().trainer();
+  const ProcessKey trainer_key = trainer == nullptr ? ProcessKey{} : trainer->key;
+  user_.tick(tick);
+  check_lines();
+  if (view_ != nullptr) {
+    view_->tick(tick, trainer_key, lookup);
+  }
+  keep(tick, ended);
+  for (const ProcessRecord& process : ended) {
+    user_.process_ended(process);
+  }
+  return !session_->sampler().finished();
+}
+
+void Watch::keep(const Tick& tick, const std::vector<ProcessRecord>& ended) {
+  if (recorder_ == nullptr) {
+    return;
+  }
+  // Neither waits for the disk; what went wrong there is told below, once.
+  (void)recorder_->add(tick);
+  for (const ProcessRecord& process : ended) {
+    (void)recorder_->process_ended(process);
+  }
+  if (const auto error = recorder_->take_error()) {
+    output_->error(error->what, kIncomplete);
+    has_failed_ = true;
+    recorder_.reset();
+  }
+}
+
+Watch::Wake Watch::sleep_until(std::int64_t due_ns, int event_fd, int other_event_fd) const {
+  while (true) {
+    const std::int64_t left = std::max<std::int64_t>(0, due_ns - clock_.monotonic_ns());
+    const timespec timeout{left / kNsPerSecond, left % kNsPerSecond};
+    std::array<pollfd, 3> waiting = {
+        {{inbox_->fd(), POLLIN, 0}, {event_fd, POLLIN, 0}, {other_event_fd, POLLIN, 0}}};
+    const int ready = ::ppoll(waiting.data(), waiting.size(), &timeout, nullptr);
+    TIDEMARK_CHECK(ready >= 0 || errno == EINTR, "poll takes three descriptors");
+    if (ready > 0) {
+      return waiting[0].revents != 0 ? Wake::kSignal : Wake::kEvent;
+    }
+    if (ready == 0) {
+      return Wake::kDue;
+    }
+  }
+}
+
+// Takes in what has come.
+void Watch::handle_signals() {
+  while (const auto signal = inbox_->next()) {
+    if (signal->asks_to_stop()) {
+      (command_runs() ? command_was_told_to_stop_ : told_to_stop_) = true;
+    }
+    if (!command_) {
+      continue;
+    }
+    if (signal->number == SIGWINCH && relay_) {
+      relay_->copy_window_size();
+    }
+    command_->handle(*signal);
+    for (const monitor::ReapedChild& child : command_->take_reaped()) {
+      wait_statuses_[child.pid] = child.wait_status;
+    }
+  }
+}
+
+bool Watch::is_worth_watching() const {
+  if (told_to_stop_) {
+    return false;
+  }
+  return command_ ? command_runs() || output_lingers() : view_ != nullptr || recorder_ != nullptr;
+}
+
+bool Watch::wait_until(std::int64_t due_ns) {
+  while (true) {
+    switch (sleep_until(due_ns, output_->lines_ended_fd(),
+                        output_lingers() ? relay_->ended_fd() : -1)) {
+      case Wake::kDue:
+        return true;
+      case Wake::kSignal:
+        handle_signals();
+        break;
+      case Wake::kEvent:
+        check_lines();
+        break;
+    }
+    if (!is_worth_watching()) {
+      return false;
+    }
+  }
+}
+
+void Watch::watch() {
+  const std::int64_t end_ns = options_.duration_ns ? start_ns_ + *options_.duration_ns : INT64_MAX;
+  std::int64_t due = clock_.monotonic_ns();
+  while (true) {
+    const bool somebody_left = look(due);
+    if (!somebody_left) {
+      handle_signals();  // what is left are zombies: how they ended is known once they are reaped
+      if (!wait_statuses_.empty()) {
+        look(clock_.monotonic_ns());
+      }
+      return;
+    }
+    if (due >= end_ns || !is_worth_watching()) {
+      return;
+    }
+    tell_who_lingers();
+    // The next wake-up is on the grid of the interval; those that are missed already are skipped.
+    const std::int64_t late = std::max<std::int64_t>(0, clock_.monotonic_ns() - due);
+    due += (late / options_.interval_ns + 1) * options_.interval_ns;
+    due = std::min(due, end_ns);
+    if (!wait_until(due)) {
+      look(clock_.monotonic_ns());  // the state at the end
+      return;
+    }
+  }
+}
+
+void Watch::tell_who_lingers() {
+  const std::size_t processes = session_ ? session_->sampler().members().size() : 0;
+  if (output_lingers() && processes > 0 && !std::exchange(told_who_lingers_, true)) {
+    output_->note(fmt::format(
+        "the command has ended; {} of its processes still {} its output open; Ctrl-C leaves them",
+        processes, processes == 1 ? "has" : "have"));
+  }
+}
+
+// The output of a command that has ended is passed on to its end, unless we are told to stop.
+void Watch::settle_output() {
+  if (!relay_ || command_runs()) {
+    return;
+  }
+  if (sleep_until(clock_.monotonic_ns() + kSettleNs, relay_->ended_fd()) != Wake::kEvent) {
+    tell_who_lingers();
+  }
+  while (output_lingers() && !told_to_stop_) {
+    if (sleep_until(INT64_MAX, relay_->ended_fd()) == Wake::kSignal) {
+      handle_signals();
+    }
+  }
+  relay_->leave();
+  if (const auto error = relay_->take_error()) {
+    output_->error(fmt::format("the command's output is incomplete: {}", error->what));
+  }
+  relay_->take(late_steps_);
+  late_lost_steps_ += relay_->take_lost();
+  relay_.reset();
+}
+
+// Watching is over, the command is not: it must not notice.
+void Watch::wait_for_command() {
+  if (command_runs()) {
+    output_->note("watching has ended; waiting for the command");
+  }
+  while (command_runs()) {
+    if (sleep_until(INT64_MAX) == Wake::kSignal) {
+      handle_signals();
+      wait_statuses_.clear();
+    }
+  }
+  settle_output();
+}
+
+// What nobody can read need not be made.
+void Watch::check_lines() {
+  if (!output_->check_lines()) {
+    view_.reset();
+  }
+}
+
+}  // namespace tidemark::cli

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/units.h"
+#include "monitor/pss_budget.h"
+
+namespace tidemark::cli {
+
+// What a command works on; exactly one of them is given.
+struct TargetOptions {
+  std::vector<pid_t> pids;
+  bool find_training = false;
+  bool system = false;
+  std::vector<std::string> command;
+};
+
+// What all commands that watch a target have in common.
+struct WatchOptions {
+  TargetOptions target;
+  std::int64_t interval_ns = kNsPerSecond;
+  std::optional<std::int64_t> duration_ns;
+  bool json = false;
+  std::string output;  // run file; empty: none
+  bool force = false;
+  monitor::PssMode pss = monitor::PssMode::kAuto;
+  bool redact = true;
+  std::optional<Rate> warn_growth;  // nullopt: 5 % of the limit per minute
+  bool warn = true;
+  std::string step_regex;
+  std::string log_file;
+};
+
+}  // namespace tidemark::cli

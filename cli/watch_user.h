@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "cli/line_writer.h"
+#include "cli/process_lookup.h"
+#include "cli/watch_output.h"
+#include "common/records.h"
+#include "monitor/run_summary.h"
+
+namespace tidemark::cli {
+
+// What a command shows of what it watches.
+class WatchView {
+ public:
+  virtual ~WatchView() = default;
+  // Before the first tick.
+  virtual void begin(const RunInfo& info) = 0;
+  virtual void tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& lookup) = 0;
+  virtual void end(const monitor::RunSummary& summary) = 0;
+};
+
+// How watching ended.
+struct WatchEnding {
+  int own_code = 0;                   // exit code for what we ourselves did
+  std::optional<int> command_status;  // of the command that was started, as a shell reports it
+  bool was_told_to_stop = false;      // by a signal, which the command got as well
+};
+
+// A command that watches a target: what it makes of the run.
+class WatchUser {
+ public:
+  virtual ~WatchUser() = default;
+  // Of the command, for hints.
+  virtual std::string_view name() const = 0;
+  // `lines` outlives the view. The view goes when nobody reads its lines any more.
+  virtual std::unique_ptr<WatchView> make_view(LineWriter& lines) = 0;
+
+  // The run itself, whether or not there is a view.
+  virtual void begin(const RunInfo& /*info*/) {}
+  virtual void tick(const Tick& /*tick*/) {}
+  virtual void process_ended(const ProcessRecord& /*process*/) {}
+
+  // The last words, when the command has ended too.
+  virtual void conclude(const WatchEnding& /*ending*/, WatchOutput& /*output*/) {}
+  virtual int exit_code(const WatchEnding& ending) = 0;
+};
+
+}  // namespace tidemark::cli

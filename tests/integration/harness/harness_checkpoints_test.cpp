@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training is real and repeatable; a checkpoint carries it over the end of a process.
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/io.h"
+#include "common/text.h"
+#include "tests/integration/harness/harness_run.h"
+
+namespace tidemark::tests {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+const std::vector<std::string> kShort = {"steady", "--mb", "1", "--step-time", "1ms"};
+
+std::string log_of(std::vector<std::string> more) {
+  std::vector<std::string> words = kShort;
+  words.insert(words.end(), more.begin(), more.end());
+  HarnessRun run(words);
+  EXPECT_EQ(run.finish(), 0) << run.process().errors();
+  return run.process().output();
+}
+
+// The loss at a step, as it was printed.
+std::string loss_at(const std::string& log, int step) {
+  const std::string mark = "Step " + std::to_string(step) + " loss=";
+  const std::size_t at = log.find(mark);
+  return at == std::string::npos ? "" : log.substr(at + mark.size(), 6);
+}
+
+TEST(HarnessTraining, Learns) {
+  const std::string log = log_of({"--steps", "150"});
+
+  EXPECT_LT(std::stod(loss_at(log, 150)), 0.7 * std::stod(loss_at(log, 10)));
+}
+
+TEST(HarnessTraining, IsTheSameForTheSameSeedOnly) {
+  const std::string first = loss_at(log_of({"--steps", "20", "--seed", "7"}), 20);
+
+  EXPECT_EQ(loss_at(log_of({"--steps", "20", "--seed", "7"}), 20), first);
+  EXPECT_NE(loss_at(log_of({"--steps", "20", "--seed", "8"}), 20), first);
+}
+
+TEST(HarnessCheckpoint, OfARunThatWasEndedLetsTheNextOneGoOnAsIfNothingHappened) {
+  const TempTree folder;
+  const std::string file = folder.path("model.pt");
+  const std::string whole = log_of({"--steps", "60"});
+  HarnessRun run(
+      {"steady", "--mb", "1", "--steps", "60", "--step-time", "50ms", "--checkpoint", file});
+  run.process().read_until("Step 20 ");
+
+  run.process().signal(SIGTERM);
+
+  EXPECT_EQ(run.finish(), 0);
+  const int step = run.truth()["steps_done"];
+  EXPECT_GE(step, 20);
+  EXPECT_LT(step, 60);
+  const std::string rest = log_of({"--steps", "60", "--resume", file});
+  EXPECT_THAT(rest, HasSubstr("at step " + std::to_string(step) + "\n"));
+  EXPECT_EQ(loss_at(rest, 20), "");
+  EXPECT_EQ(loss_at(rest, 60), loss_at(whole, 60));
+}
+
+TEST(HarnessCheckpoint, ThatCannotBeReadIsAnError) {
+  const TempTree folder;
+  folder.write("model.pt", "no archive");
+
+  HarnessRun run({"steady", "--mb", "1", "--steps", "5", "--resume", folder.path("model.pt")});
+
+  EXPECT_EQ(run.finish(), 3);
+  EXPECT_THAT(run.process().errors(), HasSubstr("cannot read the checkpoint"));
+}
+
+TEST(HarnessProgress, IsOneLineOfJsonPerStep) {
+  const TempTree folder;
+  const std::string file = folder.path("progress");
+  Subprocess run({"sh", "-c",
+                  harness_path() +
+                      " train steady --mb 1 --steps 7 --step-time 1ms "
+                      "--progress-fd 3 3>" +
+                      file});
+
+  EXPECT_EQ(run.wait(), 0);
+
+  const std::string text = *read_file(file);
+  std::string_view rest = text;
+  int step = 0;
+  while (const auto line = next_line(rest)) {
+    const json progress = json::parse(*line);
+    if (!progress.contains("step")) {
+      continue;  // of the start, a phase or the end
+    }
+    EXPECT_EQ(progress["step"], ++step);
+    EXPECT_GT(progress["loss"], 0);
+    EXPECT_GT(progress["rss_bytes"], 1 << 20);
+  }
+  EXPECT_EQ(step, 7);
+}
+
+}  // namespace
+}  // namespace tidemark::tests

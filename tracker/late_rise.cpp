@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tracker/late_rise.h"
+
+#include <cmath>
+#include <span>
+
+#include "tracker/models.h"
+#include "tracker/settling.h"
+#include "tracker/statistics.h"
+
+namespace tidemark::tracker {
+namespace {
+
+constexpr double kLateRiseSteps = 200;
+constexpr double kLateRiseSeconds = 600;
+constexpr std::size_t kSettledBlocks = 4;
+constexpr std::size_t kLeastBesideOnset = 3;
+constexpr double kCalm = 0.3;         // of the slope that follows
+constexpr double kLowestPart = 0.15;  // of the rise
+
+// Where the rise began, as far as one bend tells: a calm start of the window is not part of it.
+std::size_t onset_after(const Floor& floor, std::size_t first) {
+  if (first >= floor.x.size()) {
+    return first;
+  }
+  const auto x = std::span(floor.x).subspan(first);
+  const auto y = std::span(floor.bytes).subspan(first);
+  const auto kink = fit_kink(x, y, kLeastBesideOnset);
+  const bool began_late = kink && kink->after > 0.0 && kink->before < kCalm * kink->after;
+  return began_late ? first + kink->index : first;
+}
+
+}  // namespace
+
+bool has_lasted(const Curve& curve, const Floor& floor, std::size_t first) {
+  const std::size_t onset = onset_after(floor, first);
+  // Steps that are too few to be the axis are too few for this as well.
+  const bool few_steps = curve.axis == Axis::kTime && !std::isnan(curve.points.back().step);
+  if (few_steps || onset >= floor.x.size() || floor.x.size() - onset < kBlocksOfLateRise) {
+    return false;
+  }
+  const double needed = curve.axis == Axis::kSteps ? kLateRiseSteps : kLateRiseSeconds;
+  // Where the rise began is known to a block or two; and since it left its lowest part it must have
+  // lasted for as long, but for that part.
+  if (curve.points.back().x - floor.starts[onset] < needed + 2.0 * floor.block_width) {
+    return false;
+  }
+  const double low = median({floor.bytes.begin() + static_cast<std::ptrdiff_t>(first),
+                             floor.bytes.begin() + static_cast<std::ptrdiff_t>(first + 3)});
+  const double high = median({floor.bytes.end() - 3, floor.bytes.end()});
+  std::size_t left = first;
+  for (std::size_t i = first; i < floor.x.size(); ++i) {
+    left = floor.bytes[i] <= low + kLowestPart * (high - low) ? i : left;
+  }
+  return curve.points.back().x - floor.starts[left] >=
+         (1.0 - kLowestPart) * needed + floor.block_width;
+}
+
+bool has_settled_before(const Floor& floor, std::size_t onset, double slope_after) {
+  if (onset < kSettledBlocks) {
+    return false;
+  }
+  const auto x = std::span(floor.x).first(onset);
+  const auto y = std::span(floor.bytes).first(onset);
+  const auto settled = still_since(x, y);
+  if (!settled || onset - *settled < kSettledBlocks) {
+    return false;
+  }
+  const Line before = fit_line(x.subspan(*settled), y.subspan(*settled));
+  return before.slope <= kCalm * slope_after;
+}
+
+}  // namespace tidemark::tracker

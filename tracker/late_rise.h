@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "tracker/curve.h"
+#include "tracker/floor.h"
+
+// What makes a rise that began in the middle of a run more than a late warm-up.
+namespace tidemark::tracker {
+
+inline constexpr std::size_t kBlocksOfLateRise = 6;
+
+// The rise that is in the blocks from `first` on is older than 200 steps, or 10 minutes where no
+// steps are known.
+bool has_lasted(const Curve& curve, const Floor& floor, std::size_t first);
+
+// The floor stood still before `onset`: really, not only slowly enough to look like it.
+bool has_settled_before(const Floor& floor, std::size_t onset, double slope_after);
+
+}  // namespace tidemark::tracker

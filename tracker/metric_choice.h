@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "tracker/run_tracks.h"
+#include "tracker/series.h"
+
+namespace tidemark::tracker {
+
+// The curve of a track that is judged, and what it counts.
+struct JudgedCurve {
+  Metric metric = Metric::kFootprint;
+  Series series;
+};
+
+// `asked`: that metric and no other. Otherwise footprint where it or its parts are known, else rss
+// for one process and pss (then rss) for roles and trees. nullopt: there is no such curve.
+std::optional<JudgedCurve> choose_curve(const Track& track, std::optional<Metric> asked);
+
+// How large a process is, by whichever curve there is; nullptr: none.
+const Series* size_curve(const Track& track);
+
+}  // namespace tidemark::tracker

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "tracker/allowance.h"
+#include "tracker/curve.h"
+#include "tracker/cycles.h"
+#include "tracker/floor.h"
+#include "tracker/reading.h"
+
+// What is found in a curve, put into the terms of a reading.
+namespace tidemark::tracker {
+
+// A slope along the judged axis, on each axis that is known.
+GrowthRate rate_on_axes(const Pace& pace, double slope, double low, double high);
+
+// Growth from the start to where the floor settled: block `plateau`.
+Pattern warmup_pattern(const Floor& floor, const Pace& pace, std::size_t plateau);
+// nullopt: there are none.
+std::optional<Pattern> spikes_pattern(const Curve& curve, const Cycles& cycles, const Pace& pace);
+
+void sort_by_place(std::vector<Pattern>& patterns, Axis axis);
+
+}  // namespace tidemark::tracker

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "common/result.h"
+#include "trainer_harness/plan.h"
+#include "trainer_harness/truth.h"
+
+namespace tidemark::harness {
+
+struct Batch;
+
+// Draws synthetic images, a pure function of seed, step and place, and makes batches of them.
+// Images of one class share a pattern, so that there is something to learn.
+class Collator {
+ public:
+  // `on_gpu`: batches are pinned, for copies that do not block.
+  Collator(const Plan& plan, std::uint64_t seed, bool on_gpu);
+  ~Collator();
+  Collator(const Collator&) = delete;
+  Collator& operator=(const Collator&) = delete;
+
+  // Micro-batch `part` of a step. Keeps its originals for ever when the step leaks by the collator.
+  Result<std::shared_ptr<const Batch>> training_batch(std::uint64_t step, std::uint64_t part,
+                                                      LeakLines& lines);
+  Result<std::shared_ptr<const Batch>> evaluation_batch(std::uint64_t number);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tidemark::harness

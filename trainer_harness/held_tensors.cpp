@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer_harness/held_tensors.h"
+
+#include <malloc.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "trainer_harness/batch.h"
+#include "trainer_harness/source_line.h"
+#include "trainer_harness/torch_guard.h"
+
+namespace tidemark::harness {
+namespace {
+
+constexpr std::uint64_t kMappedBlockBytes = 128U << 10U;
+constexpr std::uint64_t kSetBlockBytes = 16U << 20U;
+constexpr std::uint64_t kFragmentBytes = 24U << 10U;
+constexpr std::size_t kFragmentsPerSurvivor = 64;
+
+using Tensors = std::vector<at::Tensor>;
+
+// In blocks, so that 20 GB need not be in one piece.
+void fill(Tensors& tensors, std::uint64_t bytes, std::uint64_t block_bytes) {
+  for (; bytes > 0; bytes -= std::min(bytes, block_bytes)) {
+    tensors.push_back(filled_tensor(std::min(bytes, block_bytes)));
+  }
+}
+
+struct Cell {
+  std::shared_ptr<Cell> other;
+  at::Tensor payload;
+};
+
+}  // namespace
+
+struct HeldTensors::State {
+  Tensors training_set;
+  Tensors evaluation_set;
+  Tensors copies;
+  std::vector<std::weak_ptr<Cell>> cycles;
+  Tensors fragments;
+  Tensors followed;
+  std::uint64_t followed_bytes = 0;
+  Tensors pinned;
+};
+
+HeldTensors::HeldTensors() : state_(std::make_unique<State>()) {}
+HeldTensors::~HeldTensors() { collect_cycles(); }
+
+Status HeldTensors::load_training_set(std::uint64_t bytes) {
+  return guarded("training set", [&]() -> Status {
+    fill(state_->training_set, bytes, kSetBlockBytes);
+    return ok();
+  });
+}
+
+Status HeldTensors::load_evaluation_set(std::uint64_t bytes) {
+  return guarded("evaluation set", [&]() -> Status {
+    fill(state_->evaluation_set, bytes, kSetBlockBytes);
+    return ok();
+  });
+}
+
+void HeldTensors::drop_evaluation_set() { state_->evaluation_set.clear(); }
+
+Status HeldTensors::keep_a_copy(std::uint64_t bytes, LeakLines& lines) {
+  return guarded("copy of a checkpoint", [&]() -> Status {
+    const auto size = static_cast<std::int64_t>(bytes);
+    at::Tensor copy = noted(lines.allocating, at::full({size}, 0x5A, at::kByte));
+    state_->copies.push_back(noted(lines.retaining, copy));
+    return ok();
+  });
+}
+
+Status HeldTensors::make_a_cycle(std::uint64_t bytes) {
+  return guarded("cycle", [&]() -> Status {
+    auto one = std::make_shared<Cell>();
+    one->payload = filled_tensor(bytes);
+    one->other = std::make_shared<Cell>(Cell{one, {}});
+    state_->cycles.push_back(one);
+    return ok();
+  });
+}
+
+void HeldTensors::collect_cycles() {
+  for (const std::weak_ptr<Cell>& cycle : std::exchange(state_->cycles, {})) {
+    if (const std::shared_ptr<Cell> cell = cycle.lock()) {
+      cell->other.reset();
+    }
+  }
+}
+
+Status HeldTensors::make_fragments(std::uint64_t bytes) {
+  return guarded("fragments", [&]() -> Status {
+    fill(state_->fragments, bytes, kFragmentBytes);
+    return ok();
+  });
+}
+
+void HeldTensors::free_fragments() {
+  Tensors survivors;
+  const std::size_t count = state_->fragments.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    // The last one keeps the end of the heap where it is.
+    if (i % kFragmentsPerSurvivor == 0 || i + 1 == count) {
+      survivors.push_back(std::move(state_->fragments[i]));
+    }
+  }
+  state_->fragments = std::move(survivors);
+}
+
+Status HeldTensors::follow(std::uint64_t bytes) {
+  return guarded("replayed memory", [&]() -> Status {
+    State& state = *state_;
+    while (state.followed_bytes > bytes) {
+      state.followed_bytes -= static_cast<std::uint64_t>(state.followed.back().numel());
+      state.followed.pop_back();
+    }
+    const std::uint64_t missing = bytes - state.followed_bytes;
+    // What is smaller waits for the next step: it would come from the heap and stay there.
+    if (missing >= kMappedBlockBytes) {
+      fill(state.followed, missing, kSetBlockBytes);
+      state.followed_bytes = bytes;
+    }
+    return ok();
+  });
+}
+
+Result<bool> HeldTensors::keep_pinned(std::uint64_t bytes, bool on_gpu, LeakLines& lines) {
+  return guarded("pinned buffer", [&]() -> Result<bool> {
+    const auto size = static_cast<std::int64_t>(bytes);
+    at::Tensor buffer;
+    if (on_gpu) {
+      buffer = noted(lines.allocating, filled_tensor(bytes).pin_memory());
+    } else {
+      buffer = noted(lines.allocating, at::full({size}, 0x5A, at::kByte));
+    }
+    const bool locked = on_gpu || ::mlock(buffer.data_ptr(), bytes) == 0;
+    state_->pinned.push_back(noted(lines.retaining, buffer));
+    return locked;
+  });
+}
+
+void return_freed_blocks() {
+  ::mallopt(M_MMAP_THRESHOLD, static_cast<int>(kMappedBlockBytes));
+  ::mallopt(M_TRIM_THRESHOLD, static_cast<int>(kMappedBlockBytes));
+}
+
+}  // namespace tidemark::harness

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer_harness/jobs/job_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/io.h"
+#include "common/text.h"
+
+namespace tidemark::harness {
+namespace {
+
+// Between fork and exec of a program with threads: nothing here may allocate or take a lock.
+[[noreturn]] void become_job(char* const* argv, const JobDescriptors& descriptors, pid_t server,
+                             int error_fd) {
+  ::setpgid(0, 0);
+  ::signal(SIGPIPE, SIG_DFL);  // which exec would leave as the server has it
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != server) {
+    ::_exit(0);  // the server died before the line above could tell us
+  }
+  if (::dup2(descriptors.stdout_fd, STDOUT_FILENO) >= 0 &&
+      ::dup2(descriptors.stderr_fd, STDERR_FILENO) >= 0 &&
+      ::fcntl(descriptors.progress_fd, F_SETFD, 0) == 0) {
+    ::execv(argv[0], argv);
+  }
+  const int error = errno;
+  // Nobody is left to hear of it if this fails; the exit code tells enough.
+  [[maybe_unused]] const ssize_t written = ::write(error_fd, &error, sizeof error);
+  ::_exit(127);
+}
+
+std::vector<char*> pointers_of(const std::vector<std::string>& argv) {
+  std::vector<char*> pointers;
+  pointers.reserve(argv.size() + 1);
+  for (const std::string& argument : argv) {
+    pointers.push_back(const_cast<char*>(argument.c_str()));  // execv(3): not modified
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// The errno of a failed exec; 0 when the pipe was closed by one that worked.
+int read_exec_error(int fd) {
+  std::array<char, sizeof(int)> bytes{};
+  const auto size = read_some(fd, bytes);
+  int error = 0;
+  if (size && *size == bytes.size()) {
+    std::memcpy(&error, bytes.data(), bytes.size());
+  }
+  return error;
+}
+
+int wait_for(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+}  // namespace
+
+Result<JobProcess> JobProcess::start(const std::vector<std::string>& argv,
+                                     const JobDescriptors& descriptors) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return system_error("cannot make a pipe for a job", errno);
+  }
+  const Fd error_read(ends[0]);
+  Fd error_write(ends[1]);
+  // What the job starts and does not end comes to us, not to init.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const std::vector<char*> arguments = pointers_of(argv);
+  const pid_t server = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) {
+    return system_error("cannot start a process for a job", errno);
+  }
+  if (pid == 0) {
+    become_job(arguments.data(), descriptors, server, error_write.get());
+  }
+  ::setpgid(pid, pid);  // here as well: whoever comes first; fails after the exec, when it is done
+  error_write.reset();
+  if (const int error = read_exec_error(error_read.get()); error != 0) {
+    wait_for(pid);
+    return system_error(fmt::format("cannot start {}", escape_text(argv.front())), error);
+  }
+  return JobProcess(pid);
+}
+
+JobProcess::JobProcess(pid_t pid)
+    : pid_(pid), end_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
+
+JobProcess::JobProcess(JobProcess&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), end_(std::move(other.end_)) {}
+
+JobProcess::~JobProcess() {
+  if (pid_ > 0) {
+    kill_group();
+    while (!reap_if_ended()) {
+      ::waitid(P_PID, static_cast<id_t>(pid_), nullptr, WEXITED | WNOWAIT);
+    }
+  }
+}
+
+void JobProcess::signal(int number) const { ::kill(pid_, number); }
+
+void JobProcess::kill_group() const { ::kill(-pid_, SIGKILL); }
+
+std::optional<int> JobProcess::reap_if_ended() {
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      info.si_pid == 0) {
+    return std::nullopt;
+  }
+  // The leader is still a zombie, so that the number of the group cannot be another's.
+  kill_group();
+  const int status = wait_for(pid_);
+  while (::waitpid(-pid_, nullptr, 0) > 0 || errno == EINTR) {
+  }
+  pid_ = -1;
+  return status;
+}
+
+}  // namespace tidemark::harness

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/fd.h"
+#include "common/result.h"
+
+namespace tidemark::harness {
+
+// Descriptors of ours that the job gets.
+struct JobDescriptors {
+  int stdout_fd = -1;
+  int stderr_fd = -1;
+  int progress_fd = -1;  // keeps its number in the job
+};
+
+// The process of a job: leader of its own process group, killed by the kernel when the thread that
+// started it ends. Nothing of the group survives this object.
+class JobProcess {
+ public:
+  // Returns when the program runs, or with the reason why it does not.
+  static Result<JobProcess> start(const std::vector<std::string>& argv,
+                                  const JobDescriptors& descriptors);
+  JobProcess(JobProcess&& other) noexcept;
+  JobProcess& operator=(JobProcess&&) = delete;
+  ~JobProcess();
+
+  pid_t pid() const { return pid_; }
+  // Readable once the process has ended; -1 where the kernel has no such thing.
+  int end_fd() const { return end_.get(); }
+  void signal(int number) const;
+  void kill_group() const;
+  // Its wait status if it has ended; then its whole group has as well.
+  std::optional<int> reap_if_ended();
+
+ private:
+  explicit JobProcess(pid_t pid);
+
+  pid_t pid_ = -1;  // -1 once it is reaped
+  Fd end_;
+};
+
+}  // namespace tidemark::harness

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer_harness/jobs/job_server.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tidemark::harness {
+namespace {
+
+// Steps can come by the thousand; readers of the status file look now and then.
+constexpr std::int64_t kStatusEveryNs = 100'000'000;
+
+bool is_due(const std::optional<JobIncident>& incident, const JobRecord& job) {
+  return incident && incident->job_id == job.spec.id && job.step &&
+         *job.step >= incident->after_step;
+}
+
+}  // namespace
+
+// One job while it runs: writes what is heard of it into its record.
+class JobServer::Turn final : public JobEvents {
+ public:
+  Turn(JobServer& server, JobRecord& job, const std::atomic<bool>& stop)
+      : server_(server), job_(job), stop_(stop) {}
+
+  void on_process(pid_t pid) override {
+    job_.pid = pid;
+    pid_ = pid;
+    server_.write_status();
+  }
+  void on_word() override {
+    const std::int64_t now_ns = server_.clock_.monotonic_ns();
+    if (!job_.times.alive_ns) {
+      job_.times.alive_ns = now_ns;
+    }
+    job_.times.last_word_ns = now_ns;
+  }
+  void on_step(std::int64_t step, std::optional<double> loss) override {
+    const std::int64_t now_ns = server_.clock_.monotonic_ns();
+    if (!job_.times.first_step_ns) {
+      job_.times.first_step_ns = now_ns;
+    }
+    job_.times.last_step_ns = now_ns;
+    ++job_.times.steps_seen;
+    job_.step = step;
+    job_.loss = loss;
+    if (!server_.status_written_ns_ || now_ns - *server_.status_written_ns_ >= kStatusEveryNs) {
+      server_.write_status();
+    }
+  }
+  void on_phase(std::string_view name) override { job_.phase = std::string(name); }
+  void on_output(std::string_view line) override { server_.log_.on_job_output(job_, line); }
+  bool cancel_requested() override { return stop_ || is_due(server_.options_.cancel, job_); }
+  bool crash_requested() override {
+    return !crashed_ && (crashed_ = is_due(server_.options_.crash, job_));
+  }
+
+  // Of server and job together; called on another thread.
+  std::optional<std::uint64_t> footprint_bytes() const {
+    const std::string& root = server_.options_.proc_root;
+    const pid_t self = ::getpid();
+    const pid_t pid = pid_;
+    if (pid == 0 || pid == self) {
+      return tree_footprint_bytes(root, self);
+    }
+    const auto own = own_footprint_bytes(root, self);
+    const auto of_job = tree_footprint_bytes(root, pid);
+    return own && of_job ? std::optional(*own + *of_job) : std::nullopt;
+  }
+
+ private:
+  JobServer& server_;
+  JobRecord& job_;
+  const std::atomic<bool>& stop_;
+  std::atomic<pid_t> pid_ = 0;
+  bool crashed_ = false;
+};
+
+JobServer::JobServer(JobServerOptions options, JobRunner& runner, const Clock& clock,
+                     JobServerLog& log)
+    : options_(std::move(options)), runner_(runner), clock_(clock), log_(log) {
+  status_.server_pid = ::getpid();
+  status_.isolation = options_.isolation;
+  for (const JobSpec& job : options_.jobs) {
+    status_.jobs.emplace_back().spec = job;
+  }
+}
+
+const ServerStatus& JobServer::run(const std::atomic<bool>& stop) {
+  write_status();
+  for (JobRecord& job : status_.jobs) {
+    if (stop) {
+      job.state = JobState::kCancelled;
+    } else {
+      run_job(job, stop);
+    }
+  }
+  status_.state = stop ? ServerState::kStopped : ServerState::kDone;
+  write_status();
+  return status_;
+}
+
+void JobServer::run_job(JobRecord& job, const std::atomic<bool>& stop) {
+  Turn turn(*this, job, stop);
+  job.state = JobState::kRunning;
+  job.memory.before_bytes = turn.footprint_bytes();
+  log_.on_job_start(job);
+  write_status();
+  PeakWatch watch([&turn] { return turn.footprint_bytes(); });
+  job.times.submitted_ns = clock_.monotonic_ns();
+  job.outcome = runner_.run(job.spec, turn);
+  job.times.ended_ns = clock_.monotonic_ns();
+  job.memory.peak_bytes = watch.finish();
+  job.memory.after_bytes = tree_footprint_bytes(options_.proc_root, ::getpid());
+  job.state = job.outcome.state;
+  log_.on_job_end(job);
+  write_status();
+}
+
+void JobServer::write_status() {
+  status_written_ns_ = clock_.monotonic_ns();
+  status_.updated_wall_ns = clock_.wall_ns();
+  if (options_.status_path.empty()) {
+    return;
+  }
+  const Status written = replace_file(options_.status_path, status_json(status_));
+  if (!written && ++status_.failed_updates == 1) {
+    log_.on_problem(written.error().what + "; the jobs run on without it");
+  }
+}
+
+}  // namespace tidemark::harness

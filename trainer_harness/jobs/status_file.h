@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/result.h"
+#include "trainer_harness/jobs/job.h"
+
+namespace tidemark::harness {
+
+enum class ServerState { kRunning, kDone, kStopped };
+
+struct ServerStatus {
+  pid_t server_pid = 0;
+  Isolation isolation = Isolation::kSubprocess;
+  ServerState state = ServerState::kRunning;
+  std::int64_t updated_wall_ns = 0;
+  std::uint64_t failed_updates = 0;  // of the status file: what its readers have missed
+  std::vector<JobRecord> jobs;
+};
+
+// One JSON object, schema 1, with a line end.
+std::string status_json(const ServerStatus& status);
+
+// Replaces the file in one step: a reader sees the old text or the new one, whole.
+Status replace_file(const std::string& path, std::string_view text);
+
+}  // namespace tidemark::harness

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "trainer_harness/options.h"
+
+namespace tidemark::harness {
+
+// Jobs that were seen in the field, step by step, in MB as they were logged. Between two log lines
+// the curve is straight.
+//   job1, job2    grow by about 165 MB a step, stand still from step 90 on
+//   valspike      each validation loads everything; the collector gives it all back
+//   slowleak      the same over a floor that rises from 6000 to 7000 MB in 240 steps
+//   catastrophic  about 200 MB every few steps, irregular, for ever
+double replayed_mb(Replay replay, std::uint64_t step, std::uint64_t seed);
+
+// The same in numbers.
+struct ReplayFacts {
+  std::uint64_t steps = 0;  // as many as were logged
+  // Warm-up: from where to where, and by how much.
+  std::uint64_t warmup_from_step = 0;
+  std::optional<std::uint64_t> plateau_step;
+  double warmup_mb = 0;
+  // Spikes: from one to the next, and above the floor.
+  std::optional<std::uint64_t> spike_period_steps;
+  double spike_mb = 0;
+  // Leak.
+  double leak_mb_per_step = 0;
+  bool leaks_in_jumps = false;
+};
+ReplayFacts facts_of(Replay replay);
+
+}  // namespace tidemark::harness

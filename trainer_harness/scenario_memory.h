@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/result.h"
+#include "trainer_harness/compile_pool.h"
+#include "trainer_harness/cow_workers.h"
+#include "trainer_harness/held_tensors.h"
+#include "trainer_harness/model.h"
+#include "trainer_harness/plan.h"
+#include "trainer_harness/shm_segments.h"
+#include "trainer_harness/train_log.h"
+#include "trainer_harness/truth.h"
+
+namespace tidemark::harness {
+
+// Carries out what a plan says about memory, step by step, except for what the collator does
+// itself: processes, held tensors, leaks.
+class ScenarioMemory {
+ public:
+  ScenarioMemory(const Plan& plan, const TrainerOptions& options, TrainLog& log);
+
+  // Processes are forked before the model exists: it may start threads.
+  Status start_processes();
+  Status load();
+
+  Status on_step(std::uint64_t step, Model& model);
+  Status begin_evaluation();
+  void end_evaluation();
+  Status on_checkpoint();
+  void clean_up();
+
+  std::vector<TruthProcess> processes() const;
+  LeakLines& lines() { return lines_; }
+  const LeakLines& lines() const { return lines_; }
+
+ private:
+  Status leak(Model& model);
+
+  Plan plan_;
+  bool keep_shm_;
+  TrainLog& log_;
+  LeakLines lines_;
+  HeldTensors held_;
+  std::optional<CompilePool> pool_;
+  std::unique_ptr<CowWorkers> cow_workers_;
+  std::optional<ShmSegments> segments_;
+  bool warned_ = false;
+};
+
+}  // namespace tidemark::harness

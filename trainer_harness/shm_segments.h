@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/result.h"
+#include "trainer_harness/helper_process.h"
+#include "trainer_harness/truth.h"
+
+namespace tidemark::harness {
+
+// Segments of /dev/shm that are written, closed and never unlinked. A process like torch's own
+// torch_shm_manager unlinks them when we have ended, also by SIGKILL; not with `keep`.
+class ShmSegments {
+ public:
+  static Result<ShmSegments> start(bool keep);
+
+  Status leave_one(std::uint64_t bytes, LeakLines& lines);
+  std::optional<pid_t> manager() const;
+
+ private:
+  explicit ShmSegments(std::optional<HelperProcess> manager) : manager_(std::move(manager)) {}
+  std::optional<HelperProcess> manager_;
+  std::uint64_t count_ = 0;
+};
+
+// What the names of the segments of a process begin with.
+std::string shm_prefix(pid_t pid);
+
+}  // namespace tidemark::harness

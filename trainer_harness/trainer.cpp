@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer_harness/trainer.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "api/tidemark.h"
+#include "trainer_harness/collator.h"
+#include "trainer_harness/compile_pool.h"
+#include "trainer_harness/helper_process.h"
+#include "trainer_harness/model.h"
+#include "trainer_harness/native/image_decoder.h"
+#include "trainer_harness/pace.h"
+#include "trainer_harness/plan.h"
+#include "trainer_harness/scenario_memory.h"
+#include "trainer_harness/source_line.h"
+#include "trainer_harness/train_log.h"
+#include "trainer_harness/truth.h"
+
+namespace tidemark::harness {
+namespace {
+
+// Marks a phase for its own lifetime, for the tools and for the observer.
+class Phase {
+ public:
+  Phase(TrainerObserver& observer, const char* name) : observer_(observer), name_(name) {
+    tidemark_phase_begin(name_);
+    observer_.on_phase(name_, true);
+  }
+  ~Phase() {
+    tidemark_phase_end(name_);
+    observer_.on_phase(name_, false);
+  }
+  Phase(const Phase&) = delete;
+  Phase& operator=(const Phase&) = delete;
+
+ private:
+  TrainerObserver& observer_;
+  const char* name_;
+};
+
+// Without the compile workers that the user does not want.
+Plan plan_for(const TrainerOptions& options) {
+  Plan plan = plan_run(options);
+  if (compile_is_disabled()) {
+    plan.pool.reset();
+  }
+  return plan;
+}
+
+class Run {
+ public:
+  Run(const TrainerOptions& options, TrainerObserver& observer)
+      : options_(options),
+        observer_(observer),
+        plan_(plan_for(options)),
+        log_(options),
+        memory_(plan_, options, log_) {}
+
+  Result<TrainerOutcome> run();
+
+ private:
+  Status prepare();
+  Status train_all();
+  Result<double> train(std::uint64_t step);
+  Status after_step(std::uint64_t step);
+  Status evaluate(std::uint64_t step);
+  Status checkpoint(std::uint64_t step);
+  void clean_up(std::uint64_t step);
+  Status write_truth(bool complete);
+  std::optional<double> seconds_per_step() const;
+
+  const TrainerOptions& options_;
+  TrainerObserver& observer_;
+  const Plan plan_;
+  TrainLog log_;
+  ScenarioMemory memory_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Collator> collator_;
+  std::optional<Pace> pace_;
+
+  TrainerOutcome outcome_;
+  std::uint64_t first_step_ = 1;
+  std::uint64_t rate_from_step_ = 0;  // where the measured part of the run begins
+  double rate_from_s_ = 0;
+  double cleanup_s_ = 0;
+  bool lines_are_written_ = false;
+};
+
+Status Run::prepare() {
+  return_freed_blocks();
+  if (const Status written = write_truth(false); !written) {
+    return written;
+  }
+  if (const Status started = memory_.start_processes(); !started) {
+    return started;
+  }
+  auto model = Model::create(options_.device, options_.seed);
+  if (!model) {
+    return model.error();
+  }
+  model_ = std::move(*model);
+  collator_ = std::make_unique<Collator>(plan_, options_.seed, model_->on_gpu());
+  if (!options_.resume_path.empty()) {
+    const auto step = model_->load(options_.resume_path);
+    if (!step) {
+      return step.error();
+    }
+    outcome_.steps_done = *step;
+    first_step_ = *step + 1;
+    log_.say(fmt::format("Resumed {} at step {}", options_.resume_path, *step));
+  }
+  // Once through everything, so that what libtorch sets up on first use is there before step 1.
+  const auto batch = collator_->evaluation_batch(0);
+  if (!batch) {
+    return batch.error();
+  }
+  if (const auto loss = model_->accumulate(**batch, 1); !loss) {
+    return loss.error();
+  }
+  if (const auto loss = model_->evaluate(**batch); !loss) {
+    return loss.error();
+  }
+  model_->drop_gradients();
+  if (plan_.leak && plan_.leak->cause == Cause::kNative) {
+    memory_.lines().allocating = source_line("trainer_harness/native/image_decoder.c",
+                                             static_cast<unsigned>(harness_decoder_leaking_line()));
+  }
+  if (const Status loaded = memory_.load(); !loaded) {
+    return loaded;
+  }
+  return write_truth(false);
+}
+
+Result<TrainerOutcome> Run::run() {
+  Status done = prepare();
+  if (done) {
+    if (options_.scenarios.contains(Scenario::kCompileWorkers) && !plan_.pool) {
+      log_.say("TORCH_COMPILE_DISABLE=1: no compile workers");
+    }
+    log_.say(fmt::format("Training on {}: {} steps of {:g} s, seed {}", model_->device_name(),
+                         plan_.steps, plan_.step_time_s, options_.seed));
+    done = train_all();
+  }
+  if (pace_) {
+    outcome_.seconds = pace_->seconds();
+  }
+  // The truth is worth having also when the run failed; its failure comes first, though.
+  const Status written = write_truth(bool(done));
+  if (!done) {
+    return done.error();
+  }
+  if (!written) {
+    return written.error();
+  }
+  return outcome_;
+}
+
+Status Run::train_all() {
+  pace_.emplace(plan_.step_time_s);
+  rate_from_step_ = outcome_.steps_done;
+  for (std::uint64_t step = first_step_; step <= plan_.steps; ++step) {
+    if (observer_.stop_requested()) {
+      outcome_.stopped = true;
+      break;
+    }
+    if ((step - 1) % plan_.epoch_steps == 0) {
+      tidemark_epoch(static_cast<std::int64_t>((step - 1) / plan_.epoch_steps) + 1);
+    }
+    if (options_.crash_at_step == step) {
+      std::abort();
+    }
+    const auto loss = train(step);
+    if (!loss) {
+      return loss.error();
+    }
+    tidemark_step(static_cast<std::int64_t>(step));
+    outcome_.steps_done = step;
+    outcome_.last_loss = *loss;
+    log_.step(step, *loss);
+    observer_.on_step(step, *loss);
+    pace_->wait(observer_);
+    if (const Status done = after_step(step); !done) {
+      return done;
+    }
+  }
+  return options_.checkpoint_path.empty() ? ok() : checkpoint(outcome_.steps_done);
+}
+
+Result<double> Run::train(std::uint64_t step) {
+  double sum = 0;
+  for (std::uint64_t part = 0; part < kMicroBatches; ++part) {
+    const auto batch = collator_->training_batch(step, part, memory_.lines());
+    if (!batch) {
+      return batch.error();
+    }
+    const auto loss = model_->accumulate(**batch, kMicroBatches);
+    if (!loss) {
+      return loss.error();
+    }
+    sum += *loss;
+  }
+  if (const Status stepped = model_->step(); !stepped) {
+    return stepped.error();
+  }
+  if (const Status moved = memory_.on_step(step, *model_); !moved) {
+    return moved.error();
+  }
+  return sum / kMicroBatches;
+}
+
+Status Run::after_step(std::uint64_t step) {
+  const auto is_due = [&](std::uint64_t every) { return every > 0 && step % every == 0; };
+  if (is_due(plan_.cleanup_every)) {
+    clean_up(step);
+  }
+  Status done = ok();
+  if (is_due(plan_.eval_every)) {
+    done = evaluate(step);
+  }
+  if (done && is_due(plan_.checkpoint_every)) {
+    done = checkpoint(step);
+    if (done) {
+      done = memory_.on_checkpoint();
+    }
+  }
+  if (plan_.leak && step == plan_.leak->after_step) {
+    rate_from_step_ = step;
+    rate_from_s_ = pace_->seconds();
+  }
+  // As soon as they are known: there may be no end at which to write them.
+  if (done && memory_.lines().allocating && !lines_are_written_) {
+    done = write_truth(false);
+  }
+  return done;
+}
+
+Status Run::evaluate(std::uint64_t step) {
+  const Phase phase(observer_, "eval");
+  if (const Status loaded = memory_.begin_evaluation(); !loaded) {
+    return loaded;
+  }
+  double sum = 0;
+  for (std::uint64_t i = 0; i < plan_.eval_batches; ++i) {
+    const auto batch = collator_->evaluation_batch(i);
+    if (!batch) {
+      return batch.error();
+    }
+    const auto loss = model_->evaluate(**batch);
+    if (!loss) {
+      return loss.error();
+    }
+    sum += *loss;
+    pace_->wait(observer_);
+  }
+  memory_.end_evaluation();
+  log_.say(
+      fmt::format("Step {} eval_loss={:.4f}", step, sum / static_cast<double>(plan_.eval_batches)));
+  return ok();
+}
+
+Status Run::checkpoint(std::uint64_t step) {
+  const Phase phase(observer_, "checkpoint");
+  if (options_.checkpoint_path.empty()) {
+    return ok();
+  }
+  const Status saved = model_->save(options_.checkpoint_path, step);
+  if (saved) {
+    log_.say(fmt::format("Step {} saved {}", step, options_.checkpoint_path));
+  }
+  return saved;
+}
+
+void Run::clean_up(std::uint64_t step) {
+  const double begin_s = pace_->seconds();
+  model_->drop_gradients();
+  memory_.clean_up();
+  const double end_s = pace_->seconds();
+  cleanup_s_ += end_s - begin_s;
+  log_.say(fmt::format("Step {} cleanup took {:.2f} ms, {:.2f} % of the time so far", step,
+                       (end_s - begin_s) * 1e3, 100 * cleanup_s_ / end_s));
+}
+
+// Of the part that leaks, where there is one.
+std::optional<double> Run::seconds_per_step() const {
+  if (!pace_ || outcome_.steps_done <= rate_from_step_) {
+    return std::nullopt;
+  }
+  return (outcome_.seconds - rate_from_s_) /
+         static_cast<double>(outcome_.steps_done - rate_from_step_);
+}
+
+Status Run::write_truth(bool complete) {
+  if (options_.truth_path.empty()) {
+    return ok();
+  }
+  RunFacts facts;
+  facts.complete = complete;
+  facts.steps_done = outcome_.steps_done;
+  facts.seconds_per_step = complete ? seconds_per_step() : std::nullopt;
+  if (complete) {
+    facts.seconds = outcome_.seconds;
+  }
+  facts.lines = memory_.lines();
+  lines_are_written_ = facts.lines.allocating.has_value();
+  facts.processes = memory_.processes();
+  if (std::getenv(kWrappedVariable) != nullptr) {
+    facts.wrapper_pid = ::getppid();
+    facts.processes.insert(facts.processes.begin(), {::getppid(), "wrapper"});
+  }
+  return write_file_atomically(options_.truth_path, truth_json(options_, plan_, facts));
+}
+
+}  // namespace
+
+Result<TrainerOutcome> run_trainer(const TrainerOptions& options, TrainerObserver& observer) {
+  return Run(options, observer).run();
+}
+
+}  // namespace tidemark::harness

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/result.h"
+#include "trainer_harness/plan.h"
+
+namespace tidemark::harness {
+
+// Where in our source a leak is allocated, and where it is kept. The second is unknown where
+// nothing keeps it: the pointer is lost.
+struct LeakLines {
+  std::optional<std::string> allocating;
+  std::optional<std::string> retaining;
+};
+
+struct TruthProcess {
+  pid_t pid = 0;
+  std::string_view role;  // in the words of docs/roles.md
+};
+
+// What happened besides the plan.
+struct RunFacts {
+  bool complete = false;
+  std::uint64_t steps_done = 0;
+  std::optional<double> seconds;           // of all steps
+  std::optional<double> seconds_per_step;  // pauses included; unknown: as planned
+  LeakLines lines;
+  std::vector<TruthProcess> processes;
+  std::optional<pid_t> wrapper_pid;
+};
+
+// The class that a run with this plan deserves: "stable", "warmup", "spikes" or "leak".
+std::string_view class_of(const Plan& plan);
+// How long a step takes on average when everything goes as planned.
+double planned_seconds_per_step(const Plan& plan);
+
+// One JSON document, see docs/harness.md.
+std::string truth_json(const TrainerOptions& options, const Plan& plan, const RunFacts& facts);
+
+// Replaces the file at once: a reader sees the old or the new text, never a part.
+Status write_file_atomically(const std::string& path, std::string_view text);
+
+}  // namespace tidemark::harness
