@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mathematics of sampling by bytes, for both sides. A point falls on each allocated byte with
+// the same small chance, one point in `period` bytes on average; a block is recorded when a point
+// falls on it, which has the chance 1 - exp(-size / period). Its weight is the inverse of that.
+#pragma once
+
+#include <cstdint>
+
+namespace tidemark::wire {
+
+// 1 - exp(-x) for x >= 0, without libm: by a short series for a small part of x, then doubled up.
+constexpr double chance_of_a_point(double x) {
+  if (x > 40.0) {
+    return 1.0;
+  }
+  int doublings = 0;
+  while (x > 0.01) {
+    x *= 0.5;
+    ++doublings;
+  }
+  // exp(-x) - 1 = -x + x^2/2 - x^3/6 + x^4/24 - x^5/120
+  double less = -x * (1.0 - x / 2.0 * (1.0 - x / 3.0 * (1.0 - x / 4.0 * (1.0 - x / 5.0))));
+  for (; doublings > 0; --doublings) {
+    less *= less + 2.0;  // exp(-2x) - 1 = (exp(-x) - 1) (exp(-x) + 1)
+  }
+  return -less;
+}
+
+// How many blocks of this size one recorded block stands for. Period 0: every block is recorded.
+// An empty block is recorded as one of a single byte is.
+constexpr double sample_weight(std::uint64_t size_bytes, std::uint64_t period_bytes) {
+  if (period_bytes == 0) {
+    return 1.0;
+  }
+  const double size = size_bytes == 0 ? 1.0 : static_cast<double>(size_bytes);
+  return 1.0 / chance_of_a_point(size / static_cast<double>(period_bytes));
+}
+
+}  // namespace tidemark::wire
