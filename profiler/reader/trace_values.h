@@ -35,6 +35,7 @@ struct TraceLosses {
   std::uint64_t empty_stacks = 0;
   std::uint64_t extend_failures = 0;
   std::uint64_t reentered = 0;
+  std::uint64_t missed_frees = 0;
 
   bool operator==(const TraceLosses&) const = default;
 };
@@ -48,7 +49,8 @@ struct ReadLosses {
   bool operator==(const ReadLosses&) const = default;
 };
 
-// The counters of one call stack. In sampled mode bytes and blocks are unbiased estimates.
+// The counters of one call stack. In sampled mode bytes and blocks are unbiased estimates. Several
+// sites may stand for the same stack and kind: add them up.
 struct SiteCounts {
   std::uint32_t index = 0;  // stable as long as the file exists
   wire::SiteKind kind = wire::SiteKind::kHeap;
