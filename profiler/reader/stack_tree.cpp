@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/reader/stack_tree.h"
+
+#include "profiler/reader/trace_limits.h"
+
+namespace tidemark::reader {
+namespace {
+
+bool is_a_kind(std::uint32_t kind) {
+  return kind == static_cast<std::uint32_t>(wire::NodeKind::kNative) ||
+         kind == static_cast<std::uint32_t>(wire::NodeKind::kPython);
+}
+
+}  // namespace
+
+void StackTree::extend(int fd, const TraceHeader& header) {
+  const std::uint64_t known = nodes_.size();
+  const TableView& table = header.table(wire::Table::kNodes);
+  const std::uint64_t now =
+      bounded(header.used(wire::Table::kNodes), readable_end(table), kMostNodes).end;
+  fresh_from_ = nodes_.size();
+  if (now <= known) {
+    return;
+  }
+  nodes_.resize(static_cast<std::size_t>(now));
+  settled_.resize(nodes_.size(), false);
+  read_items(fd, table, known, now - known, &nodes_[fresh_from_]);
+}
+
+void StackTree::settle(int fd, const TraceHeader& header, std::uint32_t node) {
+  while (node != 0 && node < nodes_.size() && !settled_[node]) {
+    if (node < fresh_from_) {
+      read_items(fd, header.table(wire::Table::kNodes), node, 1, &nodes_[node]);
+    }
+    settled_[node] = true;
+    node = nodes_[node].parent;
+  }
+}
+
+std::vector<std::uint32_t> StackTree::path(std::uint32_t node) const {
+  std::vector<std::uint32_t> path;
+  while (node != 0 && node < nodes_.size() && path.size() < kMostFrames &&
+         is_a_kind(nodes_[node].kind)) {
+    path.push_back(node);
+    node = nodes_[node].parent;
+  }
+  return path;
+}
+
+}  // namespace tidemark::reader

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "common/fd.h"
+#include "common/io.h"
+#include "common/result.h"
+#include "profiler/wire/trace_layout.h"
+
+namespace tidemark::reader {
+
+// Where the items of one table are in the file, checked against the file's real size.
+class TableView {
+ public:
+  TableView() = default;
+  explicit TableView(std::size_t item_bytes) : item_bytes_(item_bytes) {}
+
+  // Items that the extents offer, whether they can be read or not.
+  std::uint64_t capacity() const { return capacity_; }
+  std::size_t item_bytes() const { return item_bytes_; }
+
+  struct Piece {
+    std::uint64_t first_item = 0;
+    std::uint64_t items = 0;     // as listed
+    std::uint64_t readable = 0;  // within the file
+    std::uint64_t offset = 0;
+  };
+  void add(std::uint64_t offset, std::uint64_t items, std::uint64_t file_bytes);
+  const std::vector<Piece>& pieces() const { return pieces_; }
+
+ private:
+  std::size_t item_bytes_ = 1;
+  std::uint64_t capacity_ = 0;
+  std::vector<Piece> pieces_;
+};
+
+// The header at one moment, with what it says about the tables.
+struct TraceHeader {
+  std::unique_ptr<wire::Header> raw;
+  std::uint64_t file_bytes = 0;
+  std::array<TableView, wire::kTables> tables;
+
+  const TableView& table(wire::Table which) const {
+    return tables[static_cast<std::size_t>(which)];
+  }
+  // Items handed out so far; never more than there is room for.
+  std::uint64_t used(wire::Table which) const;
+};
+
+// Reads the header; kMalformed, kUnsupported, or kIo when it is not one. Extents that overlap or
+// cannot be are malformed; those beyond the end of the file are listed as not readable.
+Result<TraceHeader> read_trace_header(int fd);
+
+// Reads the items [first, first + count) of a table into `out`; what cannot be read is zeroed.
+// Returns how many items that were.
+std::uint64_t read_items(int fd, const TableView& table, std::uint64_t first, std::uint64_t count,
+                         void* out);
+
+// The size of a buffer through which `items` items are read, `most` at a time.
+inline std::size_t buffer_items(std::uint64_t items, std::size_t most) {
+  return static_cast<std::size_t>(std::min<std::uint64_t>(items, most));
+}
+
+// Calls `visit(index of the first item, items)` for the items [first, end) of a table, a buffer
+// full at a time. Returns how many items could not be read; those are zeroes.
+template <typename Item, typename Visit>
+std::uint64_t for_each_chunk(int fd, const TableView& table, std::uint64_t first, std::uint64_t end,
+                             std::vector<Item>& buffer, Visit&& visit) {
+  std::uint64_t unread = 0;
+  while (first < end) {
+    const std::uint64_t count = std::min<std::uint64_t>(buffer.size(), end - first);
+    unread += read_items(fd, table, first, count, buffer.data());
+    visit(first, std::span<const Item>(buffer.data(), static_cast<std::size_t>(count)));
+    first += count;
+  }
+  return unread;
+}
+
+}  // namespace tidemark::reader
