@@ -81,12 +81,18 @@ bool ModuleTable::is_same(const Known& known, const dl_find_object& found) noexc
          known.unwind_table == found.dlfo_eh_frame;
 }
 
-void ModuleTable::note(std::uint64_t pc) noexcept {
-  constexpr int kTries = 1000;
+void ModuleTable::note(const std::uint64_t* pcs, std::size_t count) noexcept {
   dl_find_object found = {};
-  if (find_ == nullptr || find_(reinterpret_cast<void*>(pc), &found) != 0) {
-    return;
+  for (std::size_t i = 0; i < count && find_ != nullptr; ++i) {
+    const bool same = pcs[i] >= number(found.dlfo_map_start) && pcs[i] < number(found.dlfo_map_end);
+    if (!same && find_(reinterpret_cast<void*>(pcs[i]), &found) == 0) {
+      note(found);
+    }
   }
+}
+
+void ModuleTable::note(const dl_find_object& found) noexcept {
+  constexpr int kTries = 1000;
   Known* const known = place_for(number(found.dlfo_map_start));
   if (known == nullptr) {
     return;

@@ -20,9 +20,9 @@ class ModuleTable {
 
   // Looks up what it needs of the dynamic linker. Not in a hook.
   void set_up() noexcept;
-  // Lists the module of this address unless it is listed. Only for frames of the calling thread:
-  // their modules cannot be closed meanwhile.
-  void note(std::uint64_t pc) noexcept;
+  // Lists the modules of these addresses unless they are listed. Only for frames of the calling
+  // thread: their modules cannot be closed meanwhile.
+  void note(const std::uint64_t* pcs, std::size_t count) noexcept;
   // Changes when new frames show a module at a place where another one was.
   std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
   void clear() noexcept;  // in a forked child
@@ -38,6 +38,7 @@ class ModuleTable {
     const void* unwind_table;
   };
 
+  void note(const dl_find_object& found) noexcept;
   Known* place_for(std::uint64_t begin) noexcept;
   static bool is_same(const Known& known, const dl_find_object& found) noexcept;
   void add(Known& known, const dl_find_object& found) noexcept;

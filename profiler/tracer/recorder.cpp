@@ -123,24 +123,25 @@ void Recorder::count_free(std::uint32_t number_of_site, Weight weight) noexcept 
 
 // The site of the calling stack; kNone is counted as lost here.
 std::uint32_t Recorder::site_here(wire::SiteKind kind, const Registers& caller) noexcept {
-  StackTrace* const trace = scratch_.claim();
-  if (trace == nullptr) {
+  Scratch* const scratch = scratch_.claim();
+  if (scratch == nullptr) {
     lost(losses().sites_full);
     return HashIndex::kNone;
   }
+  StackTrace& trace = scratch->trace;
   if (libunwind_) {
-    unwind_with_libunwind(caller, *trace);
+    unwind_with_libunwind(caller, trace);
   } else {
-    unwind(caller, stack_bounds(caller.sp), *trace);
+    unwind(caller, stack_bounds(caller.sp), trace);
   }
-  if (trace->depth == 0) {
+  if (trace.depth == 0) {
     lost(losses().empty_stacks);
   }
-  if (trace->truncated) {
+  if (trace.truncated) {
     lost(losses().truncated_stacks);
   }
   const std::uint32_t lane = mode() == Mode::kExact ? t_thread.scratch % kLanes : 0;
-  const std::uint32_t site = sites_.site_of(*trace, kind, lane);
+  const std::uint32_t site = sites_.site_of(*scratch, kind, lane);
   if (site == HashIndex::kNone) {
     lost(losses().sites_full);
   }

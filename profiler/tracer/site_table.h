@@ -6,8 +6,8 @@
 
 #include "profiler/tracer/hash_index.h"
 #include "profiler/tracer/module_table.h"
+#include "profiler/tracer/scratch_pool.h"
 #include "profiler/tracer/trace_store.h"
-#include "profiler/tracer/unwind/stack_trace.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::tracer {
@@ -21,7 +21,7 @@ class SiteTable {
 
   // The number of the site; HashIndex::kNone when there is no room for it. Each lane has sites of
   // its own, which the reader adds up: threads in different lanes never count in the same place.
-  std::uint32_t site_of(const StackTrace& trace, wire::SiteKind kind, std::uint32_t lane) noexcept;
+  std::uint32_t site_of(Scratch& scratch, wire::SiteKind kind, std::uint32_t lane) noexcept;
   wire::Site& site(std::uint32_t number) const noexcept {
     return *store_.item<wire::Site>(wire::Table::kSites, number);
   }
@@ -30,8 +30,8 @@ class SiteTable {
   std::uint64_t private_bytes() const noexcept { return nodes_.bytes() + sites_.bytes(); }
 
  private:
-  std::uint32_t node_of(const StackTrace& trace) noexcept;
-  std::uint32_t add_node(std::uint64_t pc, std::uint32_t parent) noexcept;
+  std::uint32_t node_of(Scratch& scratch) noexcept;
+  std::uint32_t known_part(const Scratch& scratch, std::uint32_t& node) const noexcept;
   std::uint32_t add_site(std::uint32_t node, const StackTrace& trace, wire::SiteKind kind) noexcept;
   // What a frame's hash is known by: code that came to an address where other code was before makes
   // other nodes.

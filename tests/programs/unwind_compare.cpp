@@ -3,19 +3,23 @@
 // every Nth malloc both walk the stack. At exit one line goes to the file that
 // TIDEMARK_UNWIND_COMPARE names: program, equal, longer (libunwind gave up early), shorter,
 // different. TIDEMARK_UNWIND_COMPARE_EVERY is N; with TIDEMARK_UNWIND_COMPARE_SHOW=n the first n
-// pairs of stacks that are not equal go there as well.
+// pairs of stacks that are not equal go there as well. With TIDEMARK_UNWIND_COMPARE_ALONE=1
+// libunwind is left out, and our trace by reuse is compared with one afresh, in all threads at
+// once.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "profiler/tracer/unwind/libunwind_fallback.h"
+#include "profiler/tracer/unwind/rule_cache.h"
 #include "profiler/tracer/unwind/unwind.h"
 
 extern "C" void* __libc_malloc(std::size_t size);
@@ -34,6 +38,8 @@ constinit std::atomic<unsigned long> g_calls{0};
 constinit std::atomic<unsigned long> g_counts[kOutcomes] = {};
 constinit unsigned long g_every = 10;
 constinit std::atomic<long> g_to_show{0};
+constinit bool g_alone = false;
+constinit thread_local StackTrace g_reused;
 constinit StackTrace g_ours;
 constinit StackTrace g_theirs;
 
@@ -91,8 +97,20 @@ void show(Outcome outcome, unsigned same) {
   }
 }
 
+[[gnu::noinline]] void compare_with_ourselves(const Registers& registers) {
+  const StackBounds bounds = stack_bounds(registers.sp);
+  unwind(registers, bounds, g_reused);
+  StackTrace fresh;
+  unwind(registers, bounds, fresh);
+  const bool equal = fresh.depth == g_reused.depth && fresh.hash[0] == g_reused.hash[0] &&
+                     std::equal(fresh.pc, fresh.pc + fresh.depth, g_reused.pc);
+  g_counts[equal ? kEqual : kDifferent].fetch_add(1, std::memory_order_relaxed);
+}
+
 [[gnu::constructor]] void start() {
-  if (getenv("TIDEMARK_UNWIND_COMPARE") == nullptr || !load_libunwind() || !start_unwinder()) {
+  g_alone = getenv("TIDEMARK_UNWIND_COMPARE_ALONE") != nullptr;
+  if (getenv("TIDEMARK_UNWIND_COMPARE") == nullptr || !(g_alone || load_libunwind()) ||
+      !start_unwinder()) {
     return;
   }
   if (const char* const every = getenv("TIDEMARK_UNWIND_COMPARE_EVERY"); every != nullptr) {
@@ -131,11 +149,25 @@ void show(Outcome outcome, unsigned same) {
 
 extern "C" [[gnu::visibility("default")]] void* malloc(std::size_t size) {
   if (g_on.load(std::memory_order_relaxed) &&
-      g_calls.fetch_add(1, std::memory_order_relaxed) % g_every == 0 && !g_busy.exchange(true)) {
-    const int saved_errno = errno;
-    compare(capture_registers());
-    errno = saved_errno;
-    g_busy.store(false);
+      g_calls.fetch_add(1, std::memory_order_relaxed) % g_every == 0) {
+    if (g_alone) {
+      compare_with_ourselves(capture_registers());
+    } else if (!g_busy.exchange(true)) {
+      const int saved_errno = errno;
+      compare(capture_registers());
+      errno = saved_errno;
+      g_busy.store(false);
+    }
   }
   return __libc_malloc(size);
+}
+
+extern "C" [[gnu::visibility("default")]] int dlclose(void* handle) {
+  static constinit std::atomic<int (*)(void*)> real{nullptr};
+  if (real.load() == nullptr) {
+    real = reinterpret_cast<int (*)(void*)>(dlsym(RTLD_NEXT, "dlclose"));
+  }
+  const int result = real.load()(handle);
+  forget_rules();
+  return result;
 }

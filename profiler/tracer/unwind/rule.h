@@ -57,6 +57,11 @@ constexpr Rule unpack_rule(std::uint32_t packed) noexcept {
           std::int64_t{static_cast<std::int16_t>(packed & 0xffffU) >> 5} * 8};
 }
 
+// How far below the CFA a plain rule finds the frame pointer; 0: still in the register.
+constexpr std::uint16_t bp_words_below_cfa(std::uint32_t packed) noexcept {
+  return static_cast<std::uint16_t>((0x800U - (packed >> 5 & 0x7ffU)) & 0x7ffU);
+}
+
 // Whether a step by this rule reads two words that its CFA tells: the return address and, where it
 // was saved, the frame pointer.
 constexpr bool is_plain_rule(std::uint32_t packed) noexcept {

@@ -11,8 +11,6 @@ constinit std::atomic<std::uint32_t> g_rule_generation{1};
 
 namespace {
 
-constexpr std::uint64_t kTagMask = ~std::uint64_t{0} << 32;
-
 // Into its own slot; what was there moves to the slot beside it, what was there is dropped. Both
 // slots know the 32 bits from the lowest of the slot's number on, so that neither can mistake one
 // for the other.
@@ -21,10 +19,10 @@ void remember_rule(std::uint64_t pc, std::uint32_t packed, std::uint32_t generat
   std::atomic<std::uint64_t>& first = g_rule_slots[key.slot];
   std::atomic<std::uint64_t>& second = g_rule_slots[key.slot ^ 1U];
   const std::uint64_t before = first.load(std::memory_order_relaxed);
-  if (before != 0 && (before & kTagMask) != key.tag) {
+  if (before != 0 && static_cast<std::uint32_t>(before) != key.tag) {
     second.store(before, std::memory_order_relaxed);
   }
-  first.store(key.tag | packed, std::memory_order_seq_cst);
+  first.store(std::uint64_t{packed} << 32 | key.tag, std::memory_order_seq_cst);
   if (g_rule_generation.load(std::memory_order_seq_cst) != generation) {
     // A module went away meanwhile: this rule may be of its time.
     first.store(0, std::memory_order_relaxed);
@@ -35,7 +33,7 @@ void remember_rule(std::uint64_t pc, std::uint32_t packed, std::uint32_t generat
 }  // namespace
 
 Rule return_rule(std::uint64_t pc) noexcept {
-  if (const std::uint32_t packed = cached_rule(pc); packed != 0) {
+  if (const std::uint32_t packed = packed_rule_of(cached_slot(pc)); packed != 0) {
     return unpack_rule(packed);
   }
   const std::uint32_t generation = rule_generation();

@@ -27,24 +27,36 @@ inline constexpr std::uint64_t kAddressMask = (std::uint64_t{1} << 47) - 1;
 
 struct RuleKey {
   std::size_t slot;
-  std::uint64_t tag;  // in the upper half of a slot
+  std::uint32_t tag;  // the lower half of a slot; the upper half is the packed rule
 };
 
 constexpr RuleKey rule_key(std::uint64_t pc) noexcept {
   // The factor is even by 17 bits: the product modulo 2^47, shifted up by 17.
   const std::uint64_t mixed = pc * (0x9e3779b97f4a7c15ULL << 17);
   return {static_cast<std::size_t>(mixed >> (64 - kRuleSlotBits)),
-          (mixed << 15) & (~std::uint64_t{0} << 32)};
+          static_cast<std::uint32_t>(mixed >> 17)};
 }
 
-// The rule of the return address `pc`, packed; 0 when it is not there.
-[[gnu::always_inline]] inline std::uint32_t cached_rule(std::uint64_t pc) noexcept {
+// The slot with the rule of the return address `pc`; 0 when it is in none.
+[[gnu::always_inline]] inline std::uint64_t cached_slot(std::uint64_t pc) noexcept {
   const RuleKey key = rule_key(pc);
   std::uint64_t word = g_rule_slots[key.slot].load(std::memory_order_relaxed);
-  if ((word ^ key.tag) >> 32 != 0) [[unlikely]] {
+  if (static_cast<std::uint32_t>(word) != key.tag || pc > kAddressMask) [[unlikely]] {
     word = g_rule_slots[key.slot ^ 1U].load(std::memory_order_relaxed);
+    if (static_cast<std::uint32_t>(word) != key.tag || pc > kAddressMask) {
+      return 0;
+    }
   }
-  return (word ^ key.tag) >> 32 == 0 && pc <= kAddressMask ? static_cast<std::uint32_t>(word) : 0;
+  return word;
+}
+
+constexpr std::uint32_t packed_rule_of(std::uint64_t slot) noexcept {
+  return static_cast<std::uint32_t>(slot >> 32);
+}
+
+// The same as unpacking the rule, in one instruction: the walk waits for this number.
+constexpr std::uint64_t cfa_offset_of(std::uint64_t slot) noexcept {
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(slot) >> 48) * 8;
 }
 
 // The rule of a return address: from the cache, or from the tables of its module (then cached).

@@ -59,9 +59,22 @@ struct StackTrace {
   FrameStates frames;
 };
 
-// Makes `depth` frames at the outer end of `trace.frames` the trace, with hashes for those further
-// in than `hashed_from`; the hashes from there on are already right.
-void finish_trace(StackTrace& trace, std::size_t depth, std::size_t hashed_from) noexcept;
+inline constexpr std::uint64_t kHashOfNoFrames = 0x6a09e667f3bcc909ULL;
+
+// A polynomial of the scrambled frames: what waits for the hash of the frames further out is two
+// additions. 5 has the longest period modulo 2^64, so that no two places of a stack weigh the same.
+// The top bit keeps a hash from being 0.
+constexpr std::uint64_t hash_with_frame(std::uint64_t outer, std::uint64_t pc) noexcept {
+  const std::uint64_t product = pc * 0x9e3779b97f4a7c15ULL;
+  return (outer * 5 + (product ^ (product >> 32))) | (std::uint64_t{1} << 63);
+}
+
+// Makes the frames from `first` to the outermost the trace.
+inline void show_frames_from(StackTrace& trace, std::size_t first) noexcept {
+  trace.depth = static_cast<std::uint32_t>(kMaxFrames - first);
+  trace.pc = trace.frames.pc + first;
+  trace.hash = trace.frames.hash + first;
+}
 
 // Fills the trace with frames from elsewhere. More than kMaxFrames: truncated.
 void assign_frames(StackTrace& trace, const std::uint64_t* pcs, std::size_t count) noexcept;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/tracer/unwind/unwind.h"
 
+#include <bit>
 #include <cstddef>
 
 #include "profiler/tracer/unwind/modules.h"
@@ -29,7 +30,7 @@ constexpr std::uint64_t kContextBytes = kGeneralRegisters + sizeof(gregset_t);
 // In assembly because the words belong to other functions: a sanitizer would call them poisoned.
 [[gnu::always_inline]] inline std::uint64_t load(std::uint64_t address) noexcept {
   std::uint64_t value;
-  asm volatile("mov (%1), %0" : "=r"(value) : "r"(address));
+  asm volatile("mov %1, %0" : "=r"(value) : "m"(*std::bit_cast<const std::uint64_t*>(address)));
   return value;
 }
 
@@ -41,12 +42,19 @@ struct Frame {
   bool was_interrupted;  // pc is an instruction that a signal interrupted, not a return address
 };
 
+std::uint64_t last_word_below(std::uint64_t high) noexcept {
+  return high >= kWord ? (high - kWord) & ~(kWord - 1) : 0;
+}
+
 enum class Step { kDone, kOutermost, kLost };
 
 class Walk {
  public:
   Walk(StackTrace& trace, StackBounds bounds) noexcept
-      : trace_(trace), frames_(trace.frames), high_(bounds.high), generation_(rule_generation()) {}
+      : trace_(trace),
+        frames_(trace.frames),
+        last_word_(last_word_below(bounds.high)),
+        generation_(rule_generation()) {}
 
   void run(const Registers& registers) noexcept;
 
@@ -59,7 +67,7 @@ class Walk {
   bool follow_chain(const Frame& frame) noexcept;
 
   bool is_on_stack(std::uint64_t address, std::uint64_t sp) const noexcept {
-    return address >= sp && address < high_ && high_ - address >= kWord && address % kWord == 0;
+    return address >= sp && address <= last_word_ && address % kWord == 0;
   }
 
   // In an epilogue the tables still name the place that the register was just popped from.
@@ -78,13 +86,12 @@ class Walk {
     frames_.bp[to] = frames_.bp[from];
     frames_.bp_from[to] = frames_.bp_from[from];
   }
-  void move_outwards(std::size_t from, std::size_t to, std::size_t count) noexcept;
   void move_inwards(std::size_t from, std::size_t to, std::size_t count) noexcept;
   void finish(std::size_t hashed_from) noexcept;
 
   StackTrace& trace_;
   FrameStates& frames_;
-  std::uint64_t high_;
+  std::uint64_t last_word_;  // the highest address that may be loaded from; 0: none
   std::uint32_t generation_;
   std::size_t new_count_ = 0;      // new frames are collected at [0, new_count_)
   std::size_t old_ = kMaxFrames;   // the next frame of the last trace that may be the same
@@ -96,25 +103,28 @@ class Walk {
 // next frame waits for this one, so every cycle from a pc to the next counts. The other ways get a
 // copy of the frame, because one whose address is taken would live in memory.
 [[gnu::always_inline]] inline Step Walk::step(Frame& frame) noexcept {
-  const std::uint32_t packed = cached_rule(frame.pc);
+  const std::uint64_t slot = cached_slot(frame.pc);
+  const std::uint32_t packed = packed_rule_of(slot);
   if (is_plain_rule(packed) && !frame.was_interrupted) [[likely]] {
     const Rule rule = unpack_rule(packed);
-    std::uint64_t cfa = frame.bp + static_cast<std::uint64_t>(rule.cfa_offset);
-    if (__builtin_expect_with_probability(rule.kind == RuleKind::kFromSp, 1, 0.99)) {
-      cfa = frame.sp +
-            static_cast<std::uint64_t>(rule.cfa_offset);  // a jump: predicted, not waited for
+    std::uint64_t cfa = cfa_offset_of(slot);
+    if (rule.kind == RuleKind::kFromSp) [[likely]] {
+      cfa += frame.sp;
+      asm("" : "+r"(cfa));  // keeps the jump: it is predicted, a selection would be waited for
+    } else {
+      cfa += frame.bp;
     }
-    const std::uint64_t bp_at = cfa + static_cast<std::uint64_t>(rule.bp_offset);
-    if (!is_on_stack(cfa - kWord, frame.sp)) [[unlikely]] {
+    if (cfa - kWord < frame.sp || cfa - kWord > last_word_ || cfa % kWord != 0) [[unlikely]] {
       return Step::kLost;
     }
     if (rule.bp == BpRule::kAtCfa) {
+      const std::uint64_t bp_at = cfa + static_cast<std::uint64_t>(rule.bp_offset);
       if (bp_at < frame.sp || bp_at >= cfa) [[unlikely]] {
         return Step::kLost;
       }
       frame.bp = load(bp_at);
     }
-    frame.bp_from = static_cast<std::uint16_t>(-rule.bp_offset / 8);
+    frame.bp_from = bp_words_below_cfa(packed);
     frame.pc = load(cfa - kWord);
     frame.sp = cfa;
     return frame.pc != 0 ? Step::kDone : Step::kLost;
@@ -166,7 +176,7 @@ Step Walk::step_to(Frame& frame, std::uint64_t cfa, const Rule& rule) noexcept {
   if (!is_plain_rule(pack_rule(rule))) {
     next.bp_from = kCannotCheck;
   } else if (rule.bp == BpRule::kAtCfa) {
-    next.bp_from = static_cast<std::uint16_t>(-rule.bp_offset / 8);
+    next.bp_from = bp_words_below_cfa(pack_rule(rule));
   }
   frame = next;
   return frame.pc != 0 ? Step::kDone : Step::kLost;
@@ -178,17 +188,17 @@ Step Walk::step_over_signal(Frame& frame) noexcept {
   reusable_ = false;
   old_ = kMaxFrames;
   chain_until_ = 0;
-  if (!is_on_stack(frame.sp, frame.sp) || high_ - frame.sp < kContextBytes) {
+  if (!is_on_stack(frame.sp, frame.sp) || last_word_ - frame.sp < kContextBytes - kWord) {
     return Step::kLost;
   }
   const std::uint64_t registers = frame.sp + kGeneralRegisters;
   const Frame interrupted = {load(registers + REG_RIP * kWord), load(registers + REG_RSP * kWord),
                              load(registers + REG_RBP * kWord), kCannotCheck, true};
-  if (interrupted.sp % kWord != 0 || interrupted.pc == 0) {
+  if (interrupted.sp % kWord != 0 || interrupted.sp == 0 || interrupted.pc == 0) {
     return Step::kLost;
   }
-  if (interrupted.sp <= frame.sp || interrupted.sp >= high_) {
-    high_ = stack_bounds(interrupted.sp).high;
+  if (interrupted.sp <= frame.sp || interrupted.sp > last_word_) {
+    last_word_ = last_word_below(stack_bounds(interrupted.sp).high);
   }
   frame = interrupted;
   return Step::kDone;
@@ -242,7 +252,7 @@ bool Walk::follow_chain(const Frame& frame) noexcept {
 // The frame `old_` is the same. A step reads two words and nothing else, so the frames further out
 // are the same for as long as these are.
 std::size_t Walk::first_changed() const noexcept {
-  if (frames_.sp[kMaxFrames - 1] > high_) {
+  if (frames_.sp[kMaxFrames - 1] - kWord > last_word_) {
     return old_ + 1;
   }
   for (std::size_t i = old_ + 1; i < kMaxFrames; ++i) {
@@ -288,13 +298,6 @@ std::size_t Walk::first_changed() const noexcept {
   }
 }
 
-// One loop over all arrays: most moves are of a few frames, four calls of memmove cost more.
-void Walk::move_outwards(std::size_t from, std::size_t to, std::size_t count) noexcept {
-  for (std::size_t i = count; i > 0 && from != to; --i) {
-    copy_frame(from + i - 1, to + i - 1);
-  }
-}
-
 void Walk::move_inwards(std::size_t from, std::size_t to, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count && from != to; ++i) {
     copy_frame(from + i, to + i);
@@ -303,10 +306,16 @@ void Walk::move_inwards(std::size_t from, std::size_t to, std::size_t count) noe
 
 // Puts the new frames in front of the old ones from `hashed_from` on.
 void Walk::finish(std::size_t hashed_from) noexcept {
-  move_outwards(0, hashed_from - new_count_, new_count_);
+  std::uint64_t hash = hashed_from < kMaxFrames ? frames_.hash[hashed_from] : kHashOfNoFrames;
+  const std::size_t first = hashed_from - new_count_;
+  for (std::size_t i = new_count_; i > 0; --i) {
+    hash = hash_with_frame(hash, frames_.pc[i - 1]);
+    frames_.hash[first + i - 1] = hash;
+    copy_frame(i - 1, first + i - 1);
+  }
   trace_.reusable = reusable_ && !trace_.truncated;
   trace_.generation = generation_;
-  finish_trace(trace_, new_count_ + kMaxFrames - hashed_from, hashed_from);
+  show_frames_from(trace_, first);
 }
 
 void Walk::run(const Registers& registers) noexcept {
@@ -315,15 +324,17 @@ void Walk::run(const Registers& registers) noexcept {
   }
   trace_.truncated = false;
   Frame frame = {registers.ip, registers.sp, registers.bp, kCannotCheck, false};
-  if (frame.sp % kWord != 0) {
-    high_ = 0;
+  if (!is_on_stack(frame.sp, frame.sp) || last_word_ == 0) {
+    old_ = kMaxFrames;
+    put(frame);
+    trace_.end_is_final = false;
+    return finish(kMaxFrames);
   }
   for (;;) {
     if (old_frame_matches(frame)) {
       Frame last = frame;
       if (reuse(last)) {
-        finish(old_);
-        return;
+        return finish(old_);
       }
       frame = last;
     } else if (new_count_ < kMaxFrames) {

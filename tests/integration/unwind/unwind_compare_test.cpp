@@ -30,6 +30,7 @@ struct Program {
   std::string path;
   std::vector<std::string> arguments;
   int every = 1;                  // compare at every so many mallocs
+  bool alone = false;             // without libunwind: traces by reuse against fresh ones
   std::string among = "";         // only processes of this name, when they matter
   std::uint64_t at_least = 100;   // stacks, or the run says nothing
   double smallest_share = 0.995;  // that are equal, or longer than libunwind's
@@ -47,12 +48,14 @@ class UnwindCompare : public testing::Test {
 
   Counts run(const Program& program) {
     std::vector<std::string> argv = {
-        "/usr/bin/env",
-        "LD_PRELOAD=" + victim_path("libunwind_compare.so"),
+        "/usr/bin/env", "LD_PRELOAD=" + victim_path("libunwind_compare.so"),
         "TIDEMARK_UNWIND_COMPARE=" + report_path(),
         "TIDEMARK_UNWIND_COMPARE_EVERY=" + std::to_string(program.every),
-        "TIDEMARK_UNWIND_COMPARE_SHOW=3",
-        program.path};
+        "TIDEMARK_UNWIND_COMPARE_SHOW=3"};
+    if (program.alone) {
+      argv.emplace_back("TIDEMARK_UNWIND_COMPARE_ALONE=1");
+    }
+    argv.push_back(program.path);
     argv.insert(argv.end(), program.arguments.begin(), program.arguments.end());
     Subprocess process(argv);
     process.close_input();
@@ -176,6 +179,25 @@ TEST_F(UnwindCompare, AgreesInGit) {
                              "git commit -qm $i; done; git log --stat; git gc -q";
   expect_equal_stacks(
       {.path = "/usr/bin/bash", .arguments = {"-c", script}, .among = "git", .at_least = 2000});
+}
+
+// All that made other unwinders wait for each other: eight threads in malloc, ld.so and fork.
+TEST_F(UnwindCompare, NeverBlocksWhileLibrariesComeAndGoAndProcessesFork) {
+  expect_equal_stacks({.path = victim_path("loader_storm"),
+                       .arguments = {"3"},
+                       .alone = true,
+                       .at_least = 10'000,
+                       .smallest_share = 1.0});
+}
+
+TEST_F(UnwindCompare, ReusesRightlyInThreadsOfNode) {
+  expect_equal_stacks({.path = "/usr/bin/node",
+                       .arguments = {"-e",
+                                     "for (let i = 0; i < 50; i++) require('zlib').gzip("
+                                     "Buffer.alloc(100000), () => {});"},
+                       .alone = true,
+                       .at_least = 100'000,
+                       .smallest_share = 1.0});
 }
 
 }  // namespace

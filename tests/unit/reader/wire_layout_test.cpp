@@ -69,7 +69,8 @@ TEST(WireLayout, IsWhatItsPageSays) {
             rows_of({FIELD(Losses, live_full), FIELD(Losses, sites_full),
                      FIELD(Losses, ranges_full), FIELD(Losses, unknown_frees),
                      FIELD(Losses, truncated_stacks), FIELD(Losses, empty_stacks),
-                     FIELD(Losses, extend_failures), FIELD(Losses, reentered)}));
+                     FIELD(Losses, extend_failures), FIELD(Losses, reentered),
+                     FIELD(Losses, missed_frees), FIELD(Losses, reserved)}));
   EXPECT_EQ(
       rows_of(*page, "Control"),
       rows_of({FIELD(Control, mode), FIELD(Control, epoch), FIELD(Control, sample_every_bytes),

@@ -10,9 +10,9 @@
 namespace tidemark::tests {
 namespace {
 
-std::vector<std::uint64_t> g_returns;
-volatile int g_sink = 0;
-jmp_buf g_back;
+thread_local std::vector<std::uint64_t> g_returns;
+thread_local volatile int g_sink = 0;
+thread_local jmp_buf g_back;
 
 class Noted {
  public:

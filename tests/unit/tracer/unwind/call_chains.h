@@ -12,8 +12,8 @@ namespace tidemark::tests {
 // right stack is known without an unwinder.
 using Hook = void (*)();
 
-// The return addresses of the functions below that are running now, innermost first. The first one
-// of a stack, the place in the innermost function, is not among them.
+// The return addresses of the functions below that are running now in this thread, innermost first.
+// The first one of a stack, the place in the innermost function, is not among them.
 std::vector<std::uint64_t> noted_returns();
 
 void call_plain(int more, Hook hook);                // `more` further calls of itself

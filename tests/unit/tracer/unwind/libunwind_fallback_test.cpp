@@ -10,9 +10,11 @@
 namespace tidemark::tracer {
 namespace {
 
-// First, because what is loaded stays loaded.
 TEST(LibunwindFallback, SaysThatTheLibraryIsMissing) {
   StackTrace trace;
+  if (unwind_with_libunwind({1234, 0, 0}, trace) != LibunwindResult::kNotLoaded) {
+    GTEST_SKIP() << "another test of this process loaded it, for good";
+  }
 
   EXPECT_FALSE(load_libunwind("libunwind-that-nobody-has.so.8"));
   EXPECT_FALSE(load_libunwind("libc.so.6")) << "it has no unw_backtrace";

@@ -80,7 +80,7 @@ TEST(RuleKey, IsNeverTheSameForTwoAddresses) {
   std::mt19937_64 random(7);
   std::set<std::uint64_t> addresses;
   std::set<std::pair<std::size_t, std::uint64_t>> keys;
-  for (int i = 0; i < 100'000; ++i) {
+  for (int i = 0; i < 40'000; ++i) {
     const std::uint64_t pc =
         i % 2 == 0 ? random() & kAddressMask : 0x7f0000000000 + random() % 99999;
     const RuleKey key = rule_key(pc);

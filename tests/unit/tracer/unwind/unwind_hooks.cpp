@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "profiler/tracer/unwind/libunwind_fallback.h"
 #include "profiler/tracer/unwind/unwind.h"
@@ -14,12 +15,12 @@ namespace tidemark::tests {
 thread_local tracer::StackTrace g_last_trace;
 thread_local Pcs g_last_pcs;
 thread_local Pcs g_last_noted;
-int g_compared = 0;
-int g_differences = 0;
+std::atomic<int> g_compared = 0;
+std::atomic<int> g_differences = 0;
 
 namespace {
 
-tracer::StackTrace g_reused_trace;
+thread_local tracer::StackTrace g_reused_trace;
 
 void keep(const tracer::StackTrace& trace) {
   g_last_noted = noted_returns();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -21,8 +22,8 @@ void hook_with_libunwind();  // the same by libunwind, if it is loaded
 
 // Unwinds once more by reuse of its last trace, once afresh, and compares.
 void hook_compare_reuse();
-extern int g_compared;
-extern int g_differences;
+extern std::atomic<int> g_compared;
+extern std::atomic<int> g_differences;
 
 // That the last trace has the first `count` noted return addresses, right behind its first frame.
 void expect_noted_stack(std::size_t count);

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -165,7 +165,7 @@ TEST_F(Unwind, SurvivesGarbageForAStack) {
   std::mt19937_64 random(3);
   StackTrace trace;
 
-  for (int round = 0; round < 20'000; ++round) {
+  for (int round = 0; round < 8'000; ++round) {
     for (std::size_t i = 0; i < page / 8; ++i) {
       const std::uint64_t kind = random() % 4;
       words[i] = kind == 0   ? real[random() % real.size()]
@@ -193,9 +193,9 @@ TEST_F(Unwind, GivesTheSameTraceByReuseAsAfresh) {
   std::mt19937 random(11);
   tests::g_compared = 0;
 
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 80; ++round) {
     tests::wander(random, static_cast<int>(random() % 60), tests::hook_compare_reuse);
-    if (round % 50 == 0) {
+    if (round % 20 == 0) {
       forget_rules();
     }
   }
@@ -214,6 +214,33 @@ TEST_F(Unwind, ReusesThroughFramesThatMustBeWalkedAgain) {
   }
 
   EXPECT_EQ(tests::g_compared, 80);
+  EXPECT_EQ(tests::g_differences, 0);
+}
+
+TEST_F(Unwind, IsRightWhileOtherThreadsForgetRules) {
+  std::atomic<bool> done = false;
+  tests::g_compared = 0;
+  std::vector<std::thread> threads;
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    threads.emplace_back([seed] {
+      std::mt19937 random(seed);
+      for (int round = 0; round < 30; ++round) {
+        tests::wander(random, static_cast<int>(random() % 40), tests::hook_compare_reuse);
+      }
+    });
+  }
+  std::thread forgetful([&] {
+    while (!done) {
+      forget_rules();
+    }
+  });
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  done = true;
+  forgetful.join();
+
+  EXPECT_GT(tests::g_compared, 500);
   EXPECT_EQ(tests::g_differences, 0);
 }
 
