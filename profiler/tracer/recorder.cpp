@@ -150,7 +150,7 @@ std::uint32_t Recorder::site_here(wire::SiteKind kind, const Registers& caller) 
   if (site == HashIndex::kNone) {
     lost(losses().sites_full);
   }
-  scratch_.give_back();
+  scratch_.give_back(*scratch);
   return site;
 }
 
