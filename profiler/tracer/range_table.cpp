@@ -29,7 +29,11 @@ bool RangeTable::lock() noexcept {
 std::uint64_t RangeTable::used() noexcept {
   const std::uint64_t count =
       store_.header()->table[static_cast<std::size_t>(Table::kRanges)].used.load(kRelaxed);
-  return count < kMost ? count : kMost;
+  // What was handed out beyond the extents that are there is not to be touched.
+  const std::uint64_t there =
+      first_items(Table::kRanges) * ((std::uint64_t{1} << store_.extents(Table::kRanges)) - 1);
+  const std::uint64_t most = there < kMost ? there : kMost;
+  return count < most ? count : most;
 }
 
 bool RangeTable::put(std::uint64_t begin, std::uint64_t bytes, std::uint32_t site,
@@ -106,8 +110,9 @@ bool RangeTable::find(std::uint64_t begin, MapRange& range) noexcept {
   const std::uint64_t count = used();
   for (std::uint64_t i = 0; i < count && !found; ++i) {
     const MapRange& here = at(i);
-    if (here.bytes.load(kRelaxed) != 0 && here.begin.load(kRelaxed) == begin) {
-      range.begin.store(begin, kRelaxed);
+    const std::uint64_t from = here.begin.load(kRelaxed);
+    if (begin >= from && begin - from < here.bytes.load(kRelaxed)) {
+      range.begin.store(from, kRelaxed);
       range.bytes.store(here.bytes.load(kRelaxed), kRelaxed);
       range.site = here.site;
       range.epoch = here.epoch;

@@ -24,7 +24,7 @@ class RangeTable {
   // Unmapped. False: no turn.
   bool release(std::uint64_t begin, std::uint64_t bytes, ReleasedRange released,
                void* context) noexcept;
-  // The mapping that begins here. False: none, or no turn.
+  // The mapping that holds this address. False: none, or no turn.
   bool find(std::uint64_t begin, wire::MapRange& range) noexcept;
 
   void clear() noexcept { busy_.store(false, std::memory_order_relaxed); }  // in a forked child

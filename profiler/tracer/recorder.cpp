@@ -4,6 +4,7 @@
 #include "profiler/tracer/draw.h"
 #include "profiler/tracer/life.h"
 #include "profiler/tracer/process_facts.h"
+#include "profiler/tracer/raw_text.h"
 #include "profiler/tracer/thread_state.h"
 #include "profiler/tracer/unwind/libunwind_fallback.h"
 #include "profiler/tracer/unwind/unwind.h"
@@ -25,9 +26,13 @@ constexpr std::uint64_t kNoPeriod = ~std::uint64_t{0};
 
 std::uint64_t number(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
+constinit std::atomic<std::uint64_t> g_seeds = 0;
+
 void seed(std::uint64_t& random) noexcept {
-  // Differs between threads by their place, between runs by the layout of the address space.
-  random = wire::mix(number(&t_thread)) | 1U;
+  // Differs between threads by their number: a thread mostly gets the place of one that ended.
+  // Between runs and processes by time and the layout of the address space.
+  const std::uint64_t turn = g_seeds.fetch_add(0x9e3779b97f4a7c15, kRelaxed);
+  random = wire::mix(wire::mix(number(&t_thread) ^ monotonic_ns()) + turn) | 1U;
 }
 
 }  // namespace
@@ -64,10 +69,10 @@ bool Recorder::picks(std::size_t bytes, std::uint8_t& period) noexcept {
   if (thread.period != every || thread.remaining == 0) {
     thread.period = every;
     thread.remaining = draw_gap(thread.random, every);
-    if (bytes < thread.remaining) {
-      thread.remaining -= bytes;
-      return false;
-    }
+  }
+  if (bytes < thread.remaining) {  // also where a recorded block is resized: it is asked for anew
+    thread.remaining -= bytes;
+    return false;
   }
   thread.remaining = draw_gap(thread.random, every);
   return period_index(every, period);
@@ -145,7 +150,7 @@ std::uint32_t Recorder::site_here(wire::SiteKind kind, const Registers& caller) 
   if (site == HashIndex::kNone) {
     lost(losses().sites_full);
   }
-  scratch_.give_back();
+  scratch_.give_back(*scratch);
   return site;
 }
 
@@ -257,6 +262,8 @@ void Recorder::abandon(bool unmap) noexcept {
   ranges_.clear();
   scratch_.clear();
   filter_.clear();
+  t_thread.random = 0;  // children that do the same are not to draw the same
+  t_thread.remaining = 0;
 }
 
 void Recorder::set_stage(wire::Stage stage) noexcept {
@@ -297,7 +304,12 @@ void Recorder::released(const void* block) noexcept {
 void Recorder::not_resized(const void* block, const LiveRecord& old) noexcept {
   const HookScope scope;
   LiveRecord replaced = {};
-  if (!ready() || live_.insert(number(block), old, replaced) == Inserted::kNoRoom) {
+  if (!ready()) {
+    return;
+  }
+  if (live_.insert(number(block), old, replaced) == Inserted::kNoRoom) {
+    lost(losses().live_full);
+    count_free(old.site, weight_of(old));
     return;
   }
   if (!filter_.holds_all()) {
@@ -363,15 +375,16 @@ void Recorder::remapped(const void* from, std::size_t old_bytes, const void* to,
     return;
   }
   wire::MapRange old = {};
-  const bool known = ranges_.find(number(from), old);
+  if (!ranges_.find(number(from), old)) {
+    ranges_.release(number(to), bytes, range_gone, this);  // a private file, or from before us
+    return;
+  }
   ranges_.release(number(from), old_bytes, range_gone, this);
-  const wire::SiteKind kind = known ? sites_.site(old.site).kind : wire::SiteKind::kAnonymousMap;
-  const std::uint32_t site = site_here(kind, caller);
+  const std::uint32_t site = site_here(sites_.site(old.site).kind, caller);
   if (site == HashIndex::kNone) {
     return;
   }
-  const std::uint32_t born = known ? old.epoch : epoch();
-  if (!ranges_.insert(number(to), bytes, site, born, range_gone, this)) {
+  if (!ranges_.insert(number(to), bytes, site, old.epoch, range_gone, this)) {
     lost(losses().ranges_full);
     return;
   }

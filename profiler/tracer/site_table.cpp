@@ -99,6 +99,7 @@ std::uint32_t SiteTable::add_site(std::uint32_t node, const StackTrace& trace,
 std::uint32_t SiteTable::site_of(Scratch& scratch, wire::SiteKind kind,
                                  std::uint32_t lane) noexcept {
   const StackTrace& trace = scratch.trace;
+  modules_.look_again(trace.pc, trace.depth);
   const std::uint64_t stack = trace.depth == 0 ? 1 : trace.hash[0];
   const std::uint64_t which = (std::uint64_t{lane} << 8U) | static_cast<std::uint64_t>(kind);
   const std::uint64_t hash = stack ^ (which * 0xbf58476d1ce4e5b9);
