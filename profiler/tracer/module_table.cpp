@@ -15,6 +15,8 @@ namespace {
 using wire::Module;
 using wire::Table;
 
+constexpr int kTries = 1000;  // to get a turn
+
 std::uint64_t number(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
 // Reads the build id from the notes of a module that is mapped from `begin` to `end`.
@@ -98,17 +100,6 @@ bool ModuleTable::is_same(const Known& known, const dl_find_object& found) noexc
          known.linked == found.dlfo_link_map && known.unwind_table == found.dlfo_eh_frame;
 }
 
-bool ModuleTable::lock() noexcept {
-  constexpr int kTries = 1000;
-  for (int i = 0; i < kTries; ++i) {
-    if (!adding_.exchange(true, std::memory_order_acquire)) {
-      return true;
-    }
-    sys::call(SYS_sched_yield);
-  }
-  return false;
-}
-
 void ModuleTable::note(const std::uint64_t* pcs, std::size_t count) noexcept {
   dl_find_object found = {};
   for (std::size_t i = 0; i < count && find_ != nullptr; ++i) {
@@ -131,10 +122,14 @@ void ModuleTable::look_closely(const std::uint64_t* pcs, std::size_t count) noex
 }
 
 void ModuleTable::note(const dl_find_object& found, bool list_it) noexcept {
-  Known* const known = place_for(number(found.dlfo_map_start));
+  Known* known = place_for(number(found.dlfo_map_start));
   if (known == nullptr ||
-      (is_same(*known, found) && (!list_it || known->listed.load(std::memory_order_acquire))) ||
-      !lock()) {
+      (is_same(*known, found) && (!list_it || known->listed.load(std::memory_order_acquire)))) {
+    return;
+  }
+  const Turn turn(adding_, kTries);
+  known = place_for(number(found.dlfo_map_start));  // an empty place may be another one's by now
+  if (!turn || known == nullptr) {
     return;
   }
   if (!is_same(*known, found)) {
@@ -144,7 +139,6 @@ void ModuleTable::note(const dl_find_object& found, bool list_it) noexcept {
     list(found);
     known->listed.store(true, std::memory_order_release);
   }
-  unlock();
 }
 
 // Called by one thread at a time.
@@ -197,7 +191,8 @@ void ModuleTable::watch_closed_places() noexcept {
 }
 
 void ModuleTable::closed(std::uint64_t begin) noexcept {
-  if (find_ == nullptr || !lock()) {
+  const Turn turn(adding_, kTries);
+  if (find_ == nullptr || !turn) {
     return;
   }
   for (Known& known : known_) {
@@ -212,7 +207,6 @@ void ModuleTable::closed(std::uint64_t begin) noexcept {
     }
   }
   watch_closed_places();
-  unlock();
 }
 
 bool ModuleTable::add_path(const link_map& linked, std::uint32_t& offset,
@@ -224,10 +218,10 @@ bool ModuleTable::add_path(const link_map& linked, std::uint32_t& offset,
     ++length;
   }
   std::uint64_t at = 0;
-  if (length == 0 || !store_.take(Table::kStrings, length, at)) {
+  if (length == 0 || !store_->take(Table::kStrings, length, at)) {
     return false;
   }
-  __builtin_memcpy(store_.item<char>(Table::kStrings, at), path, length);
+  __builtin_memcpy(store_->item<char>(Table::kStrings, at), path, length);
   offset = static_cast<std::uint32_t>(at);
   bytes = static_cast<std::uint32_t>(length);
   return true;
@@ -235,15 +229,15 @@ bool ModuleTable::add_path(const link_map& linked, std::uint32_t& offset,
 
 void ModuleTable::list(const dl_find_object& found) noexcept {
   std::uint64_t index = 0;
-  if (!store_.take(Table::kModules, 1, index)) {
+  if (!store_->take(Table::kModules, 1, index)) {
     return;
   }
-  auto& module = *store_.item<Module>(Table::kModules, index);
+  auto& module = *store_->item<Module>(Table::kModules, index);
   module.begin = number(found.dlfo_map_start);
   module.end = number(found.dlfo_map_end);
   module.load_bias = found.dlfo_link_map->l_addr;
   module.nodes_before = static_cast<std::uint32_t>(
-      store_.header()->table[static_cast<std::size_t>(Table::kNodes)].used.load(
+      store_->header()->table[static_cast<std::size_t>(Table::kNodes)].used.load(
           std::memory_order_relaxed));
   read_build_id(module.begin, module.end, module.load_bias, module);
   add_path(*found.dlfo_link_map, module.path_offset, module.path_bytes);
@@ -258,7 +252,7 @@ void ModuleTable::clear() noexcept {
   }
   watch_begin_.store(0, std::memory_order_relaxed);
   watch_end_.store(0, std::memory_order_relaxed);
-  unlock();
+  adding_.clear();
 }
 
 }  // namespace tidemark::tracer

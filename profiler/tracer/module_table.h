@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "profiler/tracer/trace_store.h"
+#include "profiler/tracer/turn.h"
 
 struct dl_find_object;
 struct link_map;
@@ -16,7 +17,9 @@ namespace tidemark::tracer {
 // Asks only `_dl_find_object` (glibc 2.35), which takes no lock and may be called in any state.
 class ModuleTable {
  public:
-  constexpr explicit ModuleTable(TraceStore& store) noexcept : store_(store) {}
+  constexpr ModuleTable() noexcept = default;  // to be bound before use
+  constexpr explicit ModuleTable(TraceStore& store) noexcept : store_(&store) {}
+  void bind(TraceStore& store) noexcept { store_ = &store; }
 
   // Looks up what it needs of the dynamic linker. Not in a hook.
   void set_up() noexcept;
@@ -54,8 +57,6 @@ class ModuleTable {
     std::atomic<bool> listed;  // in the shared file, after the last one that was at its place
   };
 
-  bool lock() noexcept;
-  void unlock() noexcept { adding_.store(false, std::memory_order_release); }
   void note(const dl_find_object& found, bool list_it) noexcept;
   void look_closely(const std::uint64_t* pcs, std::size_t count) noexcept;
   Known* place_for(std::uint64_t begin) noexcept;
@@ -68,11 +69,11 @@ class ModuleTable {
   static constexpr std::size_t kPlaces = 4096;  // a power of two
   static constexpr std::size_t kPathBytes = 4096;
 
-  TraceStore& store_;
+  TraceStore* store_ = nullptr;
   FindObject find_ = nullptr;
   Known known_[kPlaces] = {};
   std::atomic<std::uint64_t> generation_ = 0;
-  std::atomic<bool> adding_ = false;
+  TurnFlag adding_;
   // All places where code was closed lie in here; 0: there are none.
   std::atomic<std::uint64_t> watch_begin_ = 0;
   std::atomic<std::uint64_t> watch_end_ = 0;

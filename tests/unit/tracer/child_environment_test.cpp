@@ -37,16 +37,17 @@ std::string environment_for(const Case& asked) {
   const std::string request = "1:dormant:0:0:" + std::string(asked.flags) + ":" + folder.path();
   std::string result = in_child([&] {
     begin(request.c_str());
-    ChildEnvironment::set_up();
+    ChildEnvironment::set_up(environ);
     std::vector<char*> given;
     for (const std::string& entry : asked.given) {
       given.push_back(const_cast<char*>(entry.c_str()));
     }
     given.push_back(nullptr);
     char* const* const environment = asked.no_environment ? nullptr : given.data();
-    std::vector<char*> entries(ChildEnvironment::room_for(environment));
-    ChildEnvironment child;
-    char* const* const made = child.fill(environment, entries.data());
+    const ChildEnvironment child(environment);
+    std::vector<char*> entries(child.entries());
+    std::string room(child.text_bytes(), '?');
+    char* const* const made = child.fill(entries.data(), room.data());
     if (made == nullptr) {
       return std::string("none");
     }

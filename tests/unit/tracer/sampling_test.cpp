@@ -161,16 +161,23 @@ TEST(BlockFilter, SaysNoToNearlyAllOthers) {
   EXPECT_LT(maybe, 3000);  // 1000 of 65536 places
 }
 
-TEST(BlockFilter, HoldsAllWhenToldAndNothingWhenCleared) {
+TEST(BlockFilter, AfterHoldingAllHoldsOnlyWhatIsRecordedOrPinned) {
   const auto filter = std::make_unique<BlockFilter>();
-  const auto* const block = reinterpret_cast<const void*>(0x1230);
+  constexpr std::uint64_t kRecorded = 0x7f0012345670;
+  const auto* const recorded = reinterpret_cast<const void*>(kRecorded);
+  const auto* const pinned = reinterpret_cast<const void*>(0x4560);
+  const auto* const other = reinterpret_cast<const void*>(0x1230);
 
+  filter->pin(pinned);
   filter->hold_all();
   EXPECT_TRUE(filter->holds_all());
-  EXPECT_TRUE(filter->may_hold(block));
-  filter->clear();
+  EXPECT_TRUE(filter->may_hold(other));
+  filter->hold_only([](auto mark) { mark(kRecorded); });
+
   EXPECT_FALSE(filter->holds_all());
-  EXPECT_FALSE(filter->may_hold(block));
+  EXPECT_TRUE(filter->may_hold(recorded));
+  EXPECT_TRUE(filter->may_hold(pinned));
+  EXPECT_FALSE(filter->may_hold(other));
 }
 
 }  // namespace
