@@ -137,7 +137,7 @@ const std::vector<Flag>& flags() {
        choice(&O::cause, kCauses), Scenario::kLeak},
       {"--mb-per-step", "X", "size of the leak (default: --mb over the whole run)",
        amount(&O::mb_per_step), Scenario::kLeak},
-      {"--from-step", "K", "the last step before the leak (default: 30 % of the steps)",
+      {"--from-step", "K", "the last step before the leak (default: 10 to 25 % of the steps)",
        count(&O::from_step, 0), Scenario::kLeak},
       {"--keep-shm", "", "leave the segments of a shm leak behind", on(&O::keep_shm), {}},
       {"--workers",
