@@ -204,6 +204,7 @@ void Judge::judge_automatic() {
       growth_.outcome = Growth::kSlowing;
     } else if (growth_.shape != LeakShape::kSteps &&
                (growth_.end_share < kEndShare ||
+                has_stopped(floor_, growth_.first, growth_.slope) ||
                 still_since(xs(growth_.first), bytes(growth_.first)).value_or(0) > 0)) {
       growth_.outcome = Growth::kStopped;
     } else if (!lasted) {
@@ -212,7 +213,8 @@ void Judge::judge_automatic() {
     return;
   }
   if (rises && lasted && !slowing_since_start_ && whole.shape != LeakShape::kSteps &&
-      whole.end_share >= kEndShare && whole.rise_bytes >= kEarlySigmas * whole.noise.long_run &&
+      whole.end_share >= kEndShare && !has_stopped(floor_, whole.first, whole.slope) &&
+      whole.rise_bytes >= kEarlySigmas * whole.noise.long_run &&
       has_settled_before(floor_, whole.first, whole.slope)) {
     growth_ = std::move(whole);
   }
