@@ -222,6 +222,11 @@ void Judge::judge_automatic() {
 
 // Growth in the window that stands out of the noise and above the gates, though it is no leak.
 bool Judge::has_clear_growth() const {
+  const std::span<const double> window = bytes(window_);
+  if (window.empty() || *std::max_element(window.begin(), window.end()) <
+                            (1.0 + gates_.least_rise_share) * window.front()) {
+    return false;  // also what has stopped, bent or slowed down is too little to matter
+  }
   switch (growth_.outcome) {
     case Growth::kYoung:
     case Growth::kUneven:

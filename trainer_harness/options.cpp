@@ -115,7 +115,7 @@ std::string set_progress_fd(TrainerOptions& options, std::string_view text) {
 
 const std::vector<Flag>& flags() {
   using O = TrainerOptions;
-  static const std::vector<Flag> all = {
+  static const std::vector<Flag> kAll = {
       {"--steps",
        "N",
        "how many (default 400; replays: as many as the job had)",
@@ -167,7 +167,7 @@ const std::vector<Flag>& flags() {
       {"--progress-fd", "N", "write one JSON line per step there", set_progress_fd, {}},
       {"--crash-at", "N", "crash in step N", count(&O::crash_at_step, 1), {}},
   };
-  return all;
+  return kAll;
 }
 
 Error usage_error(std::string what) { return {Errc::kUsage, std::move(what)}; }

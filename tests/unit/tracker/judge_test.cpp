@@ -390,5 +390,16 @@ TEST(Judge, AMillionSamplesGiveWhatTheirShapeSays) {
   EXPECT_NEAR(*reading.find(PatternKind::kLeak)->rate.bytes_per_s, 0.1 * kMb, 0.002 * kMb);
 }
 
+TEST(Judge, GrowthThatIsTooLittleToMatterIsNotGrowing) {
+  // A third of a per cent that ends in the middle of the window, beneath spikes.
+  Points points;
+  for (int step = 0; step < 400; step += 3) {
+    const double floor = 60.0 + 0.2 * std::min(step, 190) / 190.0;
+    points.emplace_back(step, floor + (step % 50 >= 42 ? 200.0 : 0.0));
+  }
+
+  EXPECT_EQ(judge(on_steps(points), test::with_warmup_steps(100)).verdict, Verdict::kSpikes);
+}
+
 }  // namespace
 }  // namespace tidemark::tracker
