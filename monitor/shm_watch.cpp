@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -33,10 +34,36 @@ void ShmWatch::sample(SystemSample& sample, const std::function<bool(pid_t)>& is
   advance(is_of_job);
   sample.dev_shm_bytes = used_bytes_;
   if (report_) {
-    sample.dev_shm_unheld_bytes = report_->unheld_bytes;
+    sample.dev_shm_unheld_bytes = unheld_bytes_now();
     sample.dev_shm_segments = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(report_->segments, std::numeric_limits<std::uint32_t>::max()));
   }
+}
+
+// While all that is added turns out to be held by nobody, so is what was added since the last look:
+// else a straight rise would come in steps that are as irregular as the looks.
+std::optional<std::uint64_t> ShmWatch::unheld_bytes_now() const {
+  if (!piles_up_ || !used_bytes_) {
+    return report_->unheld_bytes;
+  }
+  const std::int64_t carried = static_cast<std::int64_t>(*used_bytes_) - *rest_bytes_ -
+                               static_cast<std::int64_t>(hidden_bytes_);
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(carried, 0));
+}
+
+// What two passes have confirmed was there when the first of them began.
+void ShmWatch::note_rest(std::uint64_t confirmed_bytes) {
+  constexpr std::uint64_t kSameShare = 50;
+  const std::optional<std::int64_t> rest_before = std::exchange(rest_bytes_, std::nullopt);
+  const std::uint64_t confirmed_before = std::exchange(confirmed_bytes_, confirmed_bytes);
+  if (used_first_bytes_) {
+    rest_bytes_ =
+        static_cast<std::int64_t>(*used_first_bytes_) - static_cast<std::int64_t>(confirmed_bytes);
+  }
+  piles_up_ = rest_before && rest_bytes_ && confirmed_bytes > confirmed_before &&
+              std::abs(*rest_bytes_ - *rest_before) <=
+                  static_cast<std::int64_t>(confirmed_bytes / kSameShare);
+  used_first_bytes_ = used_before_bytes_;
 }
 
 // Whether a pass, or what is left of one, may go on.
@@ -115,6 +142,9 @@ void ShmWatch::finish_pass(const std::function<bool(pid_t)>& is_of_job) {
       report.largest_unheld.push_back(segment);
     }
   }
+  note_rest(unheld_bytes + doubtful_bytes);
+  // Certain ones need no allowance for those that may be theirs.
+  hidden_bytes_ = std::min(hidden_bytes, doubtful_bytes);
   if (doubtful_bytes > hidden_bytes) {
     unheld_bytes += doubtful_bytes - hidden_bytes;
     report.unknown_bytes -= doubtful_bytes - hidden_bytes;

@@ -62,6 +62,8 @@ class ShmWatch {
 
  private:
   bool is_due(std::int64_t now_ns) const;
+  std::optional<std::uint64_t> unheld_bytes_now() const;
+  void note_rest(std::uint64_t confirmed_bytes);
   void advance(const std::function<bool(pid_t)>& is_of_job);
   void finish_pass(const std::function<bool(pid_t)>& is_of_job);
 
@@ -73,6 +75,12 @@ class ShmWatch {
   bool unconfirmed_ = false;  // the last pass found segments newly without a holder
   std::optional<std::uint64_t> used_bytes_;         // of /dev/shm, now
   std::optional<std::uint64_t> used_before_bytes_;  // when the last pass began
+  std::optional<std::uint64_t> used_first_bytes_;   // when the one before began
+  // When the pass before the last began: segments that nobody was seen to hold, and all the rest.
+  std::uint64_t confirmed_bytes_ = 0;
+  std::optional<std::int64_t> rest_bytes_;
+  std::uint64_t hidden_bytes_ = 0;  // as the last pass saw it
+  bool piles_up_ = false;           // all that was added between two looks is unheld
   std::optional<ShmPass> pass_;
   std::optional<ShmReport> report_;
   std::optional<std::unordered_set<ino_t>> unheld_before_;  // by the pass before

@@ -382,6 +382,40 @@ TEST_F(ShmWatchPaceTest, LooksOftenWhileSegmentsLoseTheirHolders) {
   }
 }
 
+TEST_F(ShmWatchPaceTest, CountsWhatIsAddedSinceTheLastLookWhileAllOfItIsUnheld) {
+  const auto add_unheld = [&](int number) {
+    segment(fmt::format("torch_{}", number), 64);
+    used_bytes_ += 64 * 1024;
+  };
+  SystemSample sample;
+  int number = 0;
+  for (int second = 0; second < 8; ++second) {
+    add_unheld(++number);
+    clock_.now_ns += kNsPerSecond;
+    watch_->sample(sample);
+  }
+  ASSERT_EQ(sample.dev_shm_unheld_bytes, 8U * 64 * 1024);
+
+  add_unheld(++number);
+  clock_.now_ns += 1'000'000;  // no time for a look
+  watch_->sample(sample);
+
+  EXPECT_EQ(sample.dev_shm_unheld_bytes, 9U * 64 * 1024);
+}
+
+TEST_F(ShmWatchPaceTest, DoesNotCountWhatIsAddedWhileSomeOfItIsHeld) {
+  SystemSample sample;
+  for (int second = 0; second < 8; ++second) {
+    segment(fmt::format("torch_{}", second), 64);
+    add_held();
+    used_bytes_ += 2 * 64 * 1024;
+    clock_.now_ns += kNsPerSecond;
+    watch_->sample(sample);
+  }
+
+  EXPECT_EQ(sample.dev_shm_unheld_bytes, 7U * 64 * 1024);  // the last is seen by one pass only
+}
+
 TEST_F(ShmWatchTest, SpendsNoMoreThanItsShareOfTime) {
   segment("psm_a");
   for (pid_t pid = 100; pid < 300; ++pid) {
