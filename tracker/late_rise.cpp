@@ -23,6 +23,7 @@ constexpr double kClearlyLess = 0.5;  // of the slope that follows
 constexpr double kEndPart = 0.15;     // of the rise
 constexpr double kEndShare = 0.3;     // of its slope
 constexpr std::size_t kFewestOfEnd = 4;
+constexpr std::size_t kBlocksBefore = 3;
 
 // Where the rise began, as far as one bend tells: a calm start of the window is not part of it.
 std::size_t onset_after(const Floor& floor, std::size_t first) {
@@ -36,9 +37,29 @@ std::size_t onset_after(const Floor& floor, std::size_t first) {
   return began_late ? first + kink->index : first;
 }
 
+// A straight rise may have been judged from a small bend in it on. It is as old as the blocks
+// before that rise as well.
+std::size_t begin_of_rise(const Floor& floor, std::size_t first) {
+  if (first + 2 > floor.x.size()) {
+    return first;
+  }
+  const double slope =
+      fit_line(std::span(floor.x).subspan(first), std::span(floor.bytes).subspan(first)).slope;
+  const auto rises_before = [&](std::size_t at) {
+    const std::size_t before = at - std::min(at, kBlocksBefore);
+    return floor.bytes[at] - floor.bytes[before] >=
+           kClearlyLess * slope * (floor.x[at] - floor.x[before]);
+  };
+  while (slope > 0.0 && first > 0 && rises_before(first)) {
+    --first;
+  }
+  return first;
+}
+
 }  // namespace
 
-bool has_lasted(const Curve& curve, const Floor& floor, std::size_t first) {
+bool has_lasted(const Curve& curve, const Floor& floor, std::size_t judged_from) {
+  const std::size_t first = begin_of_rise(floor, judged_from);
   const std::size_t onset = onset_after(floor, first);
   // Steps that are too few to be the axis are too few for this as well.
   const bool few_steps = curve.axis == Axis::kTime && !std::isnan(curve.points.back().step);

@@ -11,9 +11,9 @@ namespace tidemark::tracker {
 
 inline constexpr std::size_t kBlocksOfLateRise = 6;
 
-// The rise that is in the blocks from `first` on is older than 200 steps, or 10 minutes where no
-// steps are known.
-bool has_lasted(const Curve& curve, const Floor& floor, std::size_t first);
+// The rise that was judged from that block on is older than 200 steps, or 10 minutes where no steps
+// are known.
+bool has_lasted(const Curve& curve, const Floor& floor, std::size_t judged_from);
 
 // The floor stood still before `onset`: really, not only slowly enough to look like it, and for so
 // long that the noise could not hide the slope that followed.

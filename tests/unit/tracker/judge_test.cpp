@@ -401,5 +401,24 @@ TEST(Judge, GrowthThatIsTooLittleToMatterIsNotGrowing) {
   EXPECT_EQ(judge(on_steps(points), test::with_warmup_steps(100)).verdict, Verdict::kSpikes);
 }
 
+TEST(Judge, SmallShiftsDoNotMakeALeakYounger) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    // A straight rise since step 100; in its second half the level shifts a little now and then.
+    test::TestNoise noise(seed);
+    Points points;
+    double shift = 0.0;
+    for (int step = 0; step < 400; step += 4) {
+      if (step > 200 && std::abs(noise.next()) > 1.5) {
+        shift += noise.next() > 0.0 ? 0.3 : -0.3;
+      }
+      points.emplace_back(step, 0.7 * std::max(0, step - 100) + shift);
+    }
+    Options options;
+    options.epoch_steps = 80;
+
+    EXPECT_EQ(judge(on_steps(points), options).verdict, Verdict::kLeak) << seed;
+  }
+}
+
 }  // namespace
 }  // namespace tidemark::tracker
