@@ -36,6 +36,7 @@ constexpr double kEarlySigmas = 8.0;  // a rise inside the allowance towers over
 constexpr std::size_t kWindowThatTells = 8;
 constexpr std::size_t kBlocksAfterJump = 3;
 constexpr double kRelease = 0.05;
+constexpr double kSurelySmall = 0.5;  // of the least rise that counts
 
 // One series on its way to a reading.
 class Judge {
@@ -222,10 +223,17 @@ void Judge::judge_automatic() {
 
 // Growth in the window that stands out of the noise and above the gates, though it is no leak.
 bool Judge::has_clear_growth() const {
+  // Also what has stopped, bent or slowed down may be too little to matter. A block without a low
+  // of its own, inside an excursion, says nothing about that.
   const std::span<const double> window = bytes(window_);
-  if (window.empty() || *std::max_element(window.begin(), window.end()) <
-                            (1.0 + gates_.least_rise_share) * window.front()) {
-    return false;  // also what has stopped, bent or slowed down is too little to matter
+  const auto level = [&](std::size_t first, std::size_t last) {
+    return median({window.begin() + static_cast<std::ptrdiff_t>(first),
+                   window.begin() + static_cast<std::ptrdiff_t>(last)});
+  };
+  const std::size_t size = window.size();
+  if (size >= kEnoughPoints && std::max(level(size - 3, size), level(size / 2, size)) <
+                                   (1.0 + kSurelySmall * gates_.least_rise_share) * level(0, 3)) {
+    return false;
   }
   switch (growth_.outcome) {
     case Growth::kYoung:
