@@ -46,6 +46,7 @@ Session::Session(SessionOptions options, const Clock& clock, std::unique_ptr<Sam
       sampler_(std::move(sampler)),
       system_("", limits_of),
       shm_(shm_options(limits_of), clock),
+      shm_names_tell_(shares_pid_namespace("/proc", limits_of)),
       gpu_(std::move(gpu)),
       markers_({.run_start_ns = options_.start_ns}) {
   if (options_.warn_growth) {
@@ -153,7 +154,12 @@ void Session::add_system(Tick& tick) {
     next_limit_s_ = tick.t_s + kLimitEveryS;
   }
   tick.system = system_.sample();
-  shm_.sample(*tick.system);
+  const auto is_of_job = [&](pid_t pid) {
+    return !shm_names_tell_ ||
+           std::any_of(tick.processes.begin(), tick.processes.end(),
+                       [&](const ProcessSample& sample) { return sample.key.pid == pid; });
+  };
+  shm_.sample(*tick.system, is_of_job);
   if (const OomKills kills = system_.new_oom_kills(); kills.count > 0) {
     const char* where = kills.whole_machine ? "somewhere on this machine" : "in the control group";
     tick.events.push_back({tick.t_s,

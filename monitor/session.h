@@ -79,6 +79,7 @@ class Session {
   std::unique_ptr<Sampler> sampler_;
   SystemReader system_;
   ShmWatch shm_;
+  bool shm_names_tell_;             // the pids in them are ours
   std::unique_ptr<GpuSource> gpu_;  // nullptr: this machine has none that we can ask
   MarkerReader markers_;
   std::optional<GrowthWarning> warning_;

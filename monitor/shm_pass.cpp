@@ -118,13 +118,14 @@ void ShmPass::add_file(std::string path, int directory, const char* name) {
   wanted_.names.emplace(name);
   const ShmName known = read_shm_name(path);
   segments_.push_back({std::move(path), known.maker, bytes, created_wall_s(info), info.stx_ino,
-                       info.stx_uid, known.pid, std::nullopt, std::nullopt});
+                       info.stx_uid, known.pid, std::nullopt, std::nullopt, false});
 }
 
 void ShmPass::find_processes() {
   auto stream = DirectoryStream::open_at(AT_FDCWD, proc_root_);
   if (!stream) {
     refused_uids_.insert(own_uid_);
+    processes_listed_ = false;
     return;
   }
   while (const dirent* entry = stream->next()) {
@@ -145,12 +146,17 @@ void ShmPass::look_at_process(pid_t pid) {
   // zombies, the kernel's own, ssh-agent, (sd-pam).
   if (status && status->rss_shmem_bytes.value_or(0) > 0) {
     refused_uids_.insert(status->uid);
+    const bool may_hold = own_uid_ == 0 || status->uid == own_uid_;
+    hidden_bytes_ += may_hold ? *status->rss_shmem_bytes : 0;
   }
 }
 
 void ShmPass::judge() {
   for (ShmSegment& segment : segments_) {
     segment.held = is_held(segment);
+    // Of other users' processes only root knows how much they have.
+    const bool seen_all = processes_listed_ && (own_uid_ == 0 || segment.uid == own_uid_);
+    segment.is_bounded = !segment.held && seen_all;
     if (segment.owner_pid) {
       segment.owner_alive = is_alive(*segment.owner_pid, segment.created_wall_s);
     }

@@ -29,6 +29,7 @@ struct ShmSegment {
   std::optional<bool> owner_alive;  // false also when its pid belongs to a younger process now
   std::optional<bool> held;         // some process maps it or has it open; unknown when the
                                     // kernel does not let us look at all that could
+  bool is_bounded = false;          // unknown, but ShmPass::hidden_bytes() is all that can be held
 };
 
 // One look at /dev/shm and at who holds what is in it, in small steps: with many segments or
@@ -49,6 +50,8 @@ class ShmPass {
   // Files beyond the first 16384: counted, but not looked for.
   std::uint64_t unexamined_segments() const { return unexamined_segments_; }
   std::uint64_t unexamined_bytes() const { return unexamined_bytes_; }
+  // How much shared memory those processes have that could be holders and do not let us look.
+  std::uint64_t hidden_bytes() const { return hidden_bytes_; }
 
  private:
   struct Level {
@@ -72,8 +75,10 @@ class ShmPass {
   std::vector<ShmSegment> segments_;
   std::uint64_t unexamined_segments_ = 0;
   std::uint64_t unexamined_bytes_ = 0;
+  std::uint64_t hidden_bytes_ = 0;
   WantedFiles wanted_;
   bool readable_ = false;
+  bool processes_listed_ = true;
   bool listed_ = false;
   std::vector<pid_t> pids_;  // still to look at
   std::unordered_set<uid_t> refused_uids_;

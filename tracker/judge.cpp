@@ -36,6 +36,7 @@ constexpr double kEarlySigmas = 8.0;  // a rise inside the allowance towers over
 constexpr std::size_t kWindowThatTells = 8;
 constexpr std::size_t kBlocksAfterJump = 3;
 constexpr double kRelease = 0.05;
+constexpr double kSurelySmall = 0.5;  // of the least rise that counts
 
 // One series on its way to a reading.
 class Judge {
@@ -204,6 +205,7 @@ void Judge::judge_automatic() {
       growth_.outcome = Growth::kSlowing;
     } else if (growth_.shape != LeakShape::kSteps &&
                (growth_.end_share < kEndShare ||
+                has_stopped(floor_, growth_.first, growth_.slope) ||
                 still_since(xs(growth_.first), bytes(growth_.first)).value_or(0) > 0)) {
       growth_.outcome = Growth::kStopped;
     } else if (!lasted) {
@@ -212,7 +214,8 @@ void Judge::judge_automatic() {
     return;
   }
   if (rises && lasted && !slowing_since_start_ && whole.shape != LeakShape::kSteps &&
-      whole.end_share >= kEndShare && whole.rise_bytes >= kEarlySigmas * whole.noise.long_run &&
+      whole.end_share >= kEndShare && !has_stopped(floor_, whole.first, whole.slope) &&
+      whole.rise_bytes >= kEarlySigmas * whole.noise.long_run &&
       has_settled_before(floor_, whole.first, whole.slope)) {
     growth_ = std::move(whole);
   }
@@ -220,6 +223,18 @@ void Judge::judge_automatic() {
 
 // Growth in the window that stands out of the noise and above the gates, though it is no leak.
 bool Judge::has_clear_growth() const {
+  // Also what has stopped, bent or slowed down may be too little to matter. A block without a low
+  // of its own, inside an excursion, says nothing about that.
+  const std::span<const double> window = bytes(window_);
+  const auto level = [&](std::size_t first, std::size_t last) {
+    return median({window.begin() + static_cast<std::ptrdiff_t>(first),
+                   window.begin() + static_cast<std::ptrdiff_t>(last)});
+  };
+  const std::size_t size = window.size();
+  if (size >= kEnoughPoints && std::max(level(size - 3, size), level(size / 2, size)) <
+                                   (1.0 + kSurelySmall * gates_.least_rise_share) * level(0, 3)) {
+    return false;
+  }
   switch (growth_.outcome) {
     case Growth::kYoung:
     case Growth::kUneven:

@@ -124,7 +124,9 @@ Status TrackBuilder::add(const Tick& tick) {
     add_process(sample);
   }
   add_gpus(tick);
-  if (tick.system && tick.system->dev_shm_unheld_bytes) {
+  if (tick.system && tick.system->dev_shm_unheld_bytes &&
+      shm_freshness_.is_fresh(now_s_, *tick.system->dev_shm_unheld_bytes,
+                              tick.system->dev_shm_bytes)) {
     if (!shm_) {
       shm_ = add_track(run_.tracks, TrackKind::kShm, Role::kOther, now_s_);
     }

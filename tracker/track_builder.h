@@ -15,6 +15,7 @@
 #include "common/step_count.h"
 #include "tracker/epoch_length.h"
 #include "tracker/run_tracks.h"
+#include "tracker/shm_freshness.h"
 #include "tracker/step_clock.h"
 
 namespace tidemark::tracker {
@@ -86,6 +87,7 @@ class TrackBuilder final : public RecordingSink {
   RunTracks run_;  // its tracks in the order in which they were met
   std::optional<std::size_t> tree_;
   std::optional<std::size_t> shm_;
+  ShmFreshness shm_freshness_;
   std::array<std::size_t, kRoleCount> roles_{};
   std::vector<std::size_t> process_tracks_;
   std::unordered_map<ProcessKey, Known> processes_;

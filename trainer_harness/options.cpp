@@ -115,7 +115,7 @@ std::string set_progress_fd(TrainerOptions& options, std::string_view text) {
 
 const std::vector<Flag>& flags() {
   using O = TrainerOptions;
-  static const std::vector<Flag> all = {
+  static const std::vector<Flag> kAll = {
       {"--steps",
        "N",
        "how many (default 400; replays: as many as the job had)",
@@ -137,7 +137,7 @@ const std::vector<Flag>& flags() {
        choice(&O::cause, kCauses), Scenario::kLeak},
       {"--mb-per-step", "X", "size of the leak (default: --mb over the whole run)",
        amount(&O::mb_per_step), Scenario::kLeak},
-      {"--from-step", "K", "the last step before the leak (default: 30 % of the steps)",
+      {"--from-step", "K", "the last step before the leak (default: 10 to 25 % of the steps)",
        count(&O::from_step, 0), Scenario::kLeak},
       {"--keep-shm", "", "leave the segments of a shm leak behind", on(&O::keep_shm), {}},
       {"--workers",
@@ -167,7 +167,7 @@ const std::vector<Flag>& flags() {
       {"--progress-fd", "N", "write one JSON line per step there", set_progress_fd, {}},
       {"--crash-at", "N", "crash in step N", count(&O::crash_at_step, 1), {}},
   };
-  return all;
+  return kAll;
 }
 
 Error usage_error(std::string what) { return {Errc::kUsage, std::move(what)}; }

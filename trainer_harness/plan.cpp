@@ -20,11 +20,18 @@ std::uint64_t share_of(std::uint64_t steps, double share) {
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(steps) * share));
 }
 
+// Flat first, so that a rise is no longer a warm-up when it comes; and then a rise for so long that
+// the automatic allowance of `tidemark track` can tell, which asks for 200 steps and a bit.
+std::uint64_t calm_steps(std::uint64_t steps) {
+  constexpr std::uint64_t kStepsThatTell = 300;
+  const std::uint64_t rest = steps > kStepsThatTell ? steps - kStepsThatTell : 0;
+  return std::clamp(rest, share_of(steps, 0.1), share_of(steps, 0.25));
+}
+
 Plan::Leak plan_leak(const TrainerOptions& options, std::uint64_t steps) {
   Plan::Leak leak;
   leak.cause = options.cause;
-  // Flat first, so that a rise is no longer a warm-up when it comes.
-  leak.after_step = options.from_step.value_or(share_of(steps, 0.3));
+  leak.after_step = options.from_step.value_or(calm_steps(steps));
   const std::uint64_t leaking = steps > leak.after_step ? steps - leak.after_step : 1;
   leak.bytes_per_step =
       bytes_of(options.mb_per_step.value_or(options.mb / static_cast<double>(leaking)));

@@ -165,7 +165,7 @@ def span(values, form):
 def steps_per_second(build, is_watched):
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
         truth = pathlib.Path(folder) / "truth.json"
-        command = [build / "bin/tidemark-harness", "train", "steady", "--steps", "400",
+        command = [build / "bin/tidemark-harness", "train", "steady", "--steps", "2000",
                    "--step-time", "0ms", "--mb", "400", "--truth", truth]
         if is_watched:
             command = [build / "bin/tidemark", "monitor", "--interval", "1s", "--", *command]

@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 
+#include "tracker/judge.h"
+
 namespace tidemark::bench {
 namespace {
 
@@ -42,6 +44,22 @@ TEST(SettlingRuns, DoNothingBeforeTheFirstStepOfAFill) {
         break;
       }
     }
+  }
+}
+
+// Found by many seeds: a rise between two plateaus whose end no line through it sees, and a fill
+// whose slow begin under noise looked like a plateau.
+TEST(SettlingRuns, AreNoLeakWhereTheyOnceLookedLikeOne) {
+  struct Case {
+    std::uint64_t seed;
+    std::uint64_t index;
+    std::size_t points;
+  };
+  for (const auto& [seed, index, points] :
+       {Case{8, 9, 991}, {16, 291, 35}, {16, 291, 41}, {16, 291, 47}}) {
+    const Curve curve = generate_settling(seed, index);
+    EXPECT_NE(tracker::judge(series_of(curve, points), {}).verdict, tracker::Verdict::kLeak)
+        << seed << ' ' << index << ' ' << points;
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace tidemark::harness {
 namespace {
 
@@ -52,8 +54,16 @@ TEST(Plan, EvaluatesWithoutASpikeWhenOnlyAskedToEvaluate) {
 TEST(Plan, SpreadsALeakOverTheStepsThatLeak) {
   const Plan plan = plan_run(options_for(Scenario::kLeak));
 
-  EXPECT_EQ(plan.leak->after_step, 60U);
-  EXPECT_NEAR(static_cast<double>(plan.leak->bytes_per_step * 140), 100.0 * kMiB, 140);
+  EXPECT_EQ(plan.leak->after_step, 20U);
+  EXPECT_NEAR(static_cast<double>(plan.leak->bytes_per_step * 180), 100.0 * kMiB, 180);
+}
+
+TEST(Plan, LeavesALeakTheStepsThatTheDefaultAllowanceAsksFor) {
+  TrainerOptions options = options_for(Scenario::kLeak);
+  for (const auto& [steps, calm] : {std::pair(300U, 30U), {400U, 100U}, {1000U, 250U}}) {
+    options.steps = steps;
+    EXPECT_EQ(plan_run(options).leak->after_step, calm) << steps;
+  }
 }
 
 TEST(Plan, TakesTheLeakAsItIsTold) {

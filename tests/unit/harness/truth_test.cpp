@@ -75,7 +75,7 @@ TEST(Truth, GivesALeakPerStepAndPerSecond) {
 
   const json leak = truth_of(options)["patterns"][0];
 
-  EXPECT_EQ(leak["from_step"], 60);
+  EXPECT_EQ(leak["from_step"], 20);
   EXPECT_DOUBLE_EQ(leak["bytes_per_step"].get<double>(), 2 * kMiB);
   EXPECT_DOUBLE_EQ(leak["bytes_per_s"].get<double>(), 8 * kMiB);
 }

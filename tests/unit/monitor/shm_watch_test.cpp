@@ -25,17 +25,6 @@ using testing::IsEmpty;
 
 constexpr std::int64_t kBootBeforeNowS = 1000;
 
-// Every look at it costs time.
-class CostlyClock final : public Clock {
- public:
-  static constexpr std::int64_t kCostNs = 500'000;
-
-  std::int64_t monotonic_ns() const override { return now_ns += kCostNs; }
-  std::int64_t wall_ns() const override { return now_ns; }
-
-  mutable std::int64_t now_ns = 0;
-};
-
 // A /dev/shm and a /proc made of ordinary files.
 class ShmWatchTest : public testing::Test {
  protected:
@@ -45,6 +34,7 @@ class ShmWatchTest : public testing::Test {
     root_.write("proc/stat", fmt::format("cpu 1 2\nbtime {}\n", ::time(nullptr) - kBootBeforeNowS));
     options_.directory = root_.path("dev/shm");
     options_.proc_root = root_.path("proc");
+    options_.spent_ns = [] { return std::int64_t{0}; };
   }
 
   void segment(const std::string& name, std::size_t kib = 64) {
@@ -229,8 +219,8 @@ TEST_F(ShmWatchTest, TakesAZombieForADeadOwner) {
 }
 
 TEST_F(ShmWatchTest, DoesNotJudgeWhenAProcessOfTheSameUserCannotBeSeen) {
-  segment("psm_a");
-  process(7);
+  segment("psm_a", 64);
+  process(7, 1, 'S', /*shmem_kib=*/200);
   hide(7);
 
   const ShmReport report = after_passes(2);
@@ -238,6 +228,21 @@ TEST_F(ShmWatchTest, DoesNotJudgeWhenAProcessOfTheSameUserCannotBeSeen) {
   EXPECT_EQ(report.unheld_bytes, 0U);
   EXPECT_EQ(report.unknown_bytes, report.named_bytes);
   EXPECT_GT(report.unknown_bytes, 0U);
+}
+
+TEST_F(ShmWatchTest, CountsWhatIsMoreThanHiddenProcessesHave) {
+  segment("psm_large", 400);
+  segment("psm_small", 40);
+  process(7, 1, 'S', /*shmem_kib=*/100);
+  hide(7);
+
+  const ShmReport report = after_passes(2);
+
+  // The small one may be theirs, the large one cannot.
+  EXPECT_EQ(report.unheld_bytes, report.named_bytes - 100 * 1024);
+  EXPECT_EQ(report.unknown_bytes, 100U * 1024);
+  ASSERT_EQ(report.largest_unheld.size(), 1U);
+  EXPECT_EQ(report.largest_unheld[0].path, "psm_large");
 }
 
 TEST_F(ShmWatchTest, DoesNotMindAHiddenProcessWithoutSharedMemory) {
@@ -278,19 +283,153 @@ TEST_F(ShmWatchTest, CountsASegmentAgainAfterItWasHeld) {
   EXPECT_GT(pass(), 0U);
 }
 
+TEST_F(ShmWatchTest, LeavesASegmentToTheLivingProcessThatItIsNamedAfter) {
+  segment("torch_7_1_0", 40);  // of the job
+  segment("torch_8_1_0", 30);  // of another that lives
+  segment("torch_9_1_0", 20);  // of one that is dead
+  segment("psm_a", 10);        // of whoever
+  process(7);
+  process(8);
+  ShmWatch watch(options_, clock_);
+  SystemSample sample;
+
+  for (int i = 0; i < 2; ++i) {
+    watch.sample(sample, [](pid_t pid) { return pid == 7; });
+    clock_.now_ns += options_.pass_interval_ns;
+  }
+
+  std::vector<std::string> names;
+  for (const ShmSegment& segment : watch.report()->largest_unheld) {
+    names.push_back(segment.path);
+  }
+  EXPECT_THAT(names, ElementsAre("torch_7_1_0", "torch_9_1_0", "psm_a"));
+}
+
+TEST_F(ShmWatchTest, LooksAgainSoonWhenASegmentIsNewlyWithoutAHolder) {
+  segment("psm_a");
+  ShmWatch watch(options_, clock_);
+  SystemSample sample;
+  watch.sample(sample);
+  ASSERT_EQ(sample.dev_shm_unheld_bytes, std::nullopt);
+
+  clock_.now_ns += options_.least_interval_ns;
+  watch.sample(sample);
+
+  EXPECT_GT(sample.dev_shm_unheld_bytes.value_or(0), 0U);
+}
+
+// A process that has open whatever is in the folder.
+class ShmWatchPaceTest : public ShmWatchTest {
+ protected:
+  ShmWatchPaceTest() {
+    process(7);
+    options_.used_bytes = [this](const std::string&) { return used_bytes_; };
+    add_held();
+    SystemSample sample;
+    watch_.emplace(options_, clock_);
+    watch_->sample(sample);
+  }
+
+  void add_held() {
+    const std::string name = fmt::format("psm_{}", ++segments_);
+    segment(name);
+    root_.link(fmt::format("proc/7/fd/{}", segments_), root_.path("dev/shm/" + name));
+  }
+
+  // Until a pass has seen one more segment, while every second `bytes` more are used.
+  int seconds_to_next_pass(std::uint64_t bytes) {
+    add_held();
+    SystemSample sample;
+    for (int second = 1; second <= 20; ++second) {
+      clock_.now_ns += kNsPerSecond;
+      used_bytes_ += bytes;
+      watch_->sample(sample);
+      if (sample.dev_shm_segments == segments_) {
+        return second;
+      }
+    }
+    return 0;
+  }
+
+  std::uint32_t segments_ = 0;
+  std::uint64_t used_bytes_ = 0;
+  std::optional<ShmWatch> watch_;
+};
+
+TEST_F(ShmWatchPaceTest, TakesItsTimeWhileNothingChanges) {
+  EXPECT_EQ(seconds_to_next_pass(0), 10);
+  EXPECT_EQ(seconds_to_next_pass(0), 10);
+}
+
+TEST_F(ShmWatchPaceTest, LooksLessAndLessOftenWhenChangesMeanNothing) {
+  EXPECT_EQ(seconds_to_next_pass(4096), 1);
+  EXPECT_EQ(seconds_to_next_pass(4096), 2);
+  EXPECT_EQ(seconds_to_next_pass(4096), 4);
+  EXPECT_EQ(seconds_to_next_pass(4096), 8);
+  EXPECT_EQ(seconds_to_next_pass(4096), 10);
+}
+
+TEST_F(ShmWatchPaceTest, LooksOftenWhileSegmentsLoseTheirHolders) {
+  for (int i = 0; i < 5; ++i) {
+    seconds_to_next_pass(4096);
+  }
+
+  root_.remove("proc/7/fd/1");
+  EXPECT_EQ(seconds_to_next_pass(4096), 10);
+  for (int i = 2; i < 5; ++i) {
+    root_.remove(fmt::format("proc/7/fd/{}", i));
+    EXPECT_EQ(seconds_to_next_pass(4096), 1);
+  }
+}
+
+TEST_F(ShmWatchPaceTest, CountsWhatIsAddedSinceTheLastLookWhileAllOfItIsUnheld) {
+  const auto add_unheld = [&](int number) {
+    segment(fmt::format("torch_{}", number), 64);
+    used_bytes_ += 64 * 1024;
+  };
+  SystemSample sample;
+  int number = 0;
+  for (int second = 0; second < 8; ++second) {
+    add_unheld(++number);
+    clock_.now_ns += kNsPerSecond;
+    watch_->sample(sample);
+  }
+  ASSERT_EQ(sample.dev_shm_unheld_bytes, 8U * 64 * 1024);
+
+  add_unheld(++number);
+  clock_.now_ns += 1'000'000;  // no time for a look
+  watch_->sample(sample);
+
+  EXPECT_EQ(sample.dev_shm_unheld_bytes, 9U * 64 * 1024);
+}
+
+TEST_F(ShmWatchPaceTest, DoesNotCountWhatIsAddedWhileSomeOfItIsHeld) {
+  SystemSample sample;
+  for (int second = 0; second < 8; ++second) {
+    segment(fmt::format("torch_{}", second), 64);
+    add_held();
+    used_bytes_ += 2 * 64 * 1024;
+    clock_.now_ns += kNsPerSecond;
+    watch_->sample(sample);
+  }
+
+  EXPECT_EQ(sample.dev_shm_unheld_bytes, 7U * 64 * 1024);  // the last is seen by one pass only
+}
+
 TEST_F(ShmWatchTest, SpendsNoMoreThanItsShareOfTime) {
   segment("psm_a");
   for (pid_t pid = 100; pid < 300; ++pid) {
     process(pid);
   }
-  const CostlyClock clock;  // half a millisecond for each step
-  ShmWatch watch(options_, clock);
+  std::int64_t spent_ns = 0;
+  options_.spent_ns = [&] { return spent_ns += 500'000; };  // half a millisecond for each step
+  ShmWatch watch(options_, clock_);
   SystemSample sample;
 
   int ticks = 0;
   while (!watch.report()) {
     watch.sample(sample);
-    clock.now_ns += 50'000'000;
+    clock_.now_ns += 50'000'000;
     ++ticks;
   }
 

@@ -390,5 +390,35 @@ TEST(Judge, AMillionSamplesGiveWhatTheirShapeSays) {
   EXPECT_NEAR(*reading.find(PatternKind::kLeak)->rate.bytes_per_s, 0.1 * kMb, 0.002 * kMb);
 }
 
+TEST(Judge, GrowthThatIsTooLittleToMatterIsNotGrowing) {
+  // A third of a per cent that ends in the middle of the window, beneath spikes.
+  Points points;
+  for (int step = 0; step < 400; step += 3) {
+    const double floor = 60.0 + 0.2 * std::min(step, 190) / 190.0;
+    points.emplace_back(step, floor + (step % 50 >= 42 ? 200.0 : 0.0));
+  }
+
+  EXPECT_EQ(judge(on_steps(points), test::with_warmup_steps(100)).verdict, Verdict::kSpikes);
+}
+
+TEST(Judge, SmallShiftsDoNotMakeALeakYounger) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    // A straight rise since step 100; in its second half the level shifts a little now and then.
+    test::TestNoise noise(seed);
+    Points points;
+    double shift = 0.0;
+    for (int step = 0; step < 400; step += 4) {
+      if (step > 200 && std::abs(noise.next()) > 1.5) {
+        shift += noise.next() > 0.0 ? 0.3 : -0.3;
+      }
+      points.emplace_back(step, 0.7 * std::max(0, step - 100) + shift);
+    }
+    Options options;
+    options.epoch_steps = 80;
+
+    EXPECT_EQ(judge(on_steps(points), options).verdict, Verdict::kLeak) << seed;
+  }
+}
+
 }  // namespace
 }  // namespace tidemark::tracker

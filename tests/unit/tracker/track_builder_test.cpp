@@ -263,6 +263,48 @@ TEST(TrackBuilder, LeavesOutSharedMemoryThatWasNeverThere) {
   EXPECT_EQ(find(built({tick}), TrackKind::kShm, Role::kOther), nullptr);
 }
 
+// What was found is repeated in every tick until the next look, here at every fifth.
+TEST(TrackBuilder, TakesARepeatedFigureOfSharedMemoryForNoSampleWhileSomethingChanges) {
+  std::vector<Tick> ticks;
+  for (int t = 0; t <= 60; ++t) {
+    // Something else comes at the second tick, and stays.
+    const std::uint64_t other = t < 1 ? 0 : kMiB;
+    const std::uint64_t leaked = other + (t < 20 ? 0 : static_cast<std::uint64_t>(t - 20) * kMiB);
+    const std::uint64_t found = t < 20 ? 0 : static_cast<std::uint64_t>((t - 20) / 5 * 5) * kMiB;
+    ticks.push_back(tick_at(0.2 * t));
+    ticks.back().system.emplace();
+    ticks.back().system->dev_shm_bytes = leaked;
+    ticks.back().system->dev_shm_unheld_bytes = found;
+  }
+
+  const RunTracks run = built(ticks);
+  const Track* const shm = find(run, TrackKind::kShm, Role::kOther);
+
+  ASSERT_NE(shm, nullptr);
+  // 20 while nothing changes, then one for each look.
+  const std::vector<Cell>& cells = shm->of(Metric::kFootprint).cells();
+  ASSERT_THAT(cells, SizeIs(20 + 8));
+  for (std::size_t i = 20; i < cells.size(); ++i) {
+    EXPECT_DOUBLE_EQ(cells[i].min_bytes - cells[i - 1].min_bytes, 5.0 * kMiB);
+  }
+}
+
+TEST(TrackBuilder, BelievesAFigureOfSharedMemoryThatHasNotChangedForLong) {
+  std::vector<Tick> ticks;
+  for (int t = 0; t <= 60; ++t) {  // segments that are held come and go
+    ticks.push_back(tick_at(t));
+    ticks.back().system.emplace();
+    ticks.back().system->dev_shm_bytes = static_cast<std::uint64_t>(t) * kMiB;
+    ticks.back().system->dev_shm_unheld_bytes = 5 * kMiB;
+  }
+
+  const RunTracks run = built(ticks);
+  const Track* const shm = find(run, TrackKind::kShm, Role::kOther);
+
+  ASSERT_NE(shm, nullptr);
+  EXPECT_THAT(shm->of(Metric::kFootprint).cells(), SizeIs(7));
+}
+
 TEST(TrackBuilder, MeasuresTheEpochInStepsAndSeconds) {
   std::vector<Tick> ticks;
   for (int t = 0; t <= 30; ++t) {

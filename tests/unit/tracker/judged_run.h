@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "tests/unit/tracker/synthetic_run.h"
+#include "tracker/run_verdict.h"
+
+// Actors for a synthetic run, and what is asked of its verdict.
+namespace tidemark::tests {
+
+inline constexpr double kHour = 3600.0;
+
+inline Actor trainer(Shape own) {
+  Actor actor;
+  actor.role = Role::kTrainer;
+  actor.own = std::move(own);
+  return actor;
+}
+
+inline Actor worker(Role role, Shape own, Shape once = {}) {
+  Actor actor;
+  actor.role = role;
+  actor.own = std::move(own);
+  actor.once = std::move(once);
+  return actor;
+}
+
+inline tracker::RunVerdict judged(const tracker::RunTracks& run, tracker::Options options = {}) {
+  std::optional<tracker::RunVerdict> verdict = tracker::judge_run(run, options, std::nullopt);
+  EXPECT_TRUE(verdict.has_value());
+  return std::move(verdict).value_or(tracker::RunVerdict{});
+}
+
+inline const tracker::Track& where(const tracker::RunTracks& run,
+                                   const tracker::RunVerdict& verdict) {
+  return run.tracks[verdict.answer().track];
+}
+
+inline const tracker::Track* carrier(const tracker::RunTracks& run,
+                                     const tracker::RunVerdict& verdict) {
+  return verdict.carrier ? &run.tracks[verdict.readings[*verdict.carrier].track] : nullptr;
+}
+
+inline std::set<std::string> advised(const tracker::RunVerdict& verdict) {
+  std::set<std::string> ids;
+  for (const tracker::Advice& advice : verdict.advice) {
+    ids.emplace(advice.id);
+  }
+  return ids;
+}
+
+inline const tracker::TrackReading* reading_of(const tracker::RunTracks& run,
+                                               const tracker::RunVerdict& verdict,
+                                               tracker::TrackKind kind, Role role) {
+  const auto it = std::find_if(
+      verdict.readings.begin(), verdict.readings.end(), [&](const tracker::TrackReading& reading) {
+        const tracker::Track& track = run.tracks[reading.track];
+        return track.kind == kind && (kind == tracker::TrackKind::kTree || track.role == role);
+      });
+  return it == verdict.readings.end() ? nullptr : &*it;
+}
+
+}  // namespace tidemark::tests
