@@ -24,6 +24,17 @@ constexpr std::uint32_t kLanes = 4;
 constexpr std::size_t kLevelsForAll = 6;  // of the live table, when every block is recorded
 constexpr std::uint64_t kNoPeriod = ~std::uint64_t{0};
 
+// The bounds of the object that this code is linked into.
+extern "C" {
+[[gnu::visibility("hidden")]] extern const char __ehdr_start[];  // NOLINT: the linker's names
+[[gnu::visibility("hidden")]] extern const char etext[];         // NOLINT
+}
+
+bool is_our_code(std::uint64_t pc) noexcept {
+  return pc >= reinterpret_cast<std::uint64_t>(__ehdr_start) &&
+         pc < reinterpret_cast<std::uint64_t>(etext);
+}
+
 std::uint64_t number(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
 constinit std::atomic<std::uint64_t> g_seeds = 0;
@@ -208,22 +219,44 @@ void Recorder::record(const void* block, std::size_t bytes, const Registers& cal
   }
 }
 
-void Recorder::allocated(const void* block, std::size_t bytes, const Registers& caller) noexcept {
-  const HookScope scope;
+// Whether the tables are there and no hook is under way in this thread. Where one seems to be,
+// looks whether it is among the callers: else it was left by longjmp.
+bool Recorder::may_record(HookScope& scope, const Registers& caller) noexcept {
   if (!ready()) {
-    return;
+    return false;
   }
-  if (!scope) {
+  if (scope) {
+    return true;
+  }
+  bool inside = true;
+  if (Scratch* const scratch = scratch_.claim()) {
+    StackTrace& trace = scratch->trace;
+    unwind(caller, stack_bounds(caller.sp), trace);
+    inside = trace.depth == 0;
+    for (std::uint32_t i = 0; i < trace.depth; ++i) {
+      inside = inside || is_our_code(trace.pc[i]);
+    }
+    scratch_.give_back(*scratch);
+  }
+  if (inside) {
     lost(losses().reentered);
-    return;
+    return false;
   }
-  record(block, bytes, caller, nullptr);
+  scope.take_over();
+  return true;
+}
+
+void Recorder::allocated(const void* block, std::size_t bytes, const Registers& caller) noexcept {
+  HookScope scope;
+  if (may_record(scope, caller)) {
+    record(block, bytes, caller, nullptr);
+  }
 }
 
 void Recorder::acquired(const void* block, std::size_t bytes, wire::SiteKind kind,
                         const Registers& caller) noexcept {
-  const HookScope scope;
-  if (!scope || !ready() || mode() == Mode::kDormant) {
+  HookScope scope;
+  if (!may_record(scope, caller) || mode() == Mode::kDormant) {
     return;
   }
   const std::uint32_t site = site_here(kind, caller);
@@ -350,18 +383,16 @@ void Recorder::released_by_resize(const LiveRecord& old) noexcept {
 
 void Recorder::resized(const void* block, std::size_t bytes, const LiveRecord* old,
                        const Registers& caller) noexcept {
-  const HookScope scope;
+  HookScope scope;
   if (!ready()) {
     return;
   }
   if (old != nullptr) {
     count_free(old->site, weight_of(*old));
   }
-  if (!scope) {
-    lost(losses().reentered);
-    return;
+  if (may_record(scope, caller)) {
+    record(block, bytes, caller, old);
   }
-  record(block, bytes, caller, old);
 }
 
 void Recorder::range_gone(void* recorder, std::uint32_t site, std::uint64_t bytes,
@@ -371,8 +402,8 @@ void Recorder::range_gone(void* recorder, std::uint32_t site, std::uint64_t byte
 
 void Recorder::mapped(const void* begin, std::size_t bytes, wire::SiteKind kind,
                       const Registers& caller) noexcept {
-  const HookScope scope;
-  if (!scope || !ready() || mode() == Mode::kDormant) {
+  HookScope scope;
+  if (!may_record(scope, caller) || mode() == Mode::kDormant) {
     return;
   }
   const std::uint32_t site = site_here(kind, caller);
@@ -395,8 +426,8 @@ void Recorder::unmapped(const void* begin, std::size_t bytes) noexcept {
 
 void Recorder::remapped(const void* from, std::size_t old_bytes, const void* to, std::size_t bytes,
                         const Registers& caller) noexcept {
-  const HookScope scope;
-  if (!scope || !ready() || mode() == Mode::kDormant) {
+  HookScope scope;
+  if (!may_record(scope, caller) || mode() == Mode::kDormant) {
     return;
   }
   wire::MapRange old = {};

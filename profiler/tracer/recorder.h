@@ -11,6 +11,7 @@
 #include "profiler/tracer/range_table.h"
 #include "profiler/tracer/scratch_pool.h"
 #include "profiler/tracer/site_table.h"
+#include "profiler/tracer/thread_state.h"
 #include "profiler/tracer/trace_store.h"
 #include "profiler/tracer/turn.h"
 #include "profiler/tracer/unwind/stack_trace.h"
@@ -73,6 +74,7 @@ class Recorder {
   bool picks(std::size_t bytes, std::uint8_t& period) noexcept;
   bool period_index(std::uint64_t period_bytes, std::uint8_t& index) noexcept;
   Weight weight_of(const wire::LiveRecord& record) const noexcept;
+  bool may_record(HookScope& scope, const Registers& caller) noexcept;
   std::uint32_t site_here(wire::SiteKind kind, const Registers& caller) noexcept;
   void record(const void* block, std::size_t bytes, const Registers& caller,
               const wire::LiveRecord* old) noexcept;

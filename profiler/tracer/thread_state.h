@@ -36,7 +36,8 @@ inline constinit thread_local ThreadState t_thread;
 // inside one already (a signal handler that allocates, say); the call is then not recorded.
 //
 // A hook that was left by longjmp never ended. It is known by the stack: a hook that is entered
-// further out than the one that is said to run cannot be inside of it.
+// further out than the one that is said to run cannot be inside of it. One that is entered further
+// in has to look at its callers: take_over().
 class HookScope {
  public:
   HookScope() noexcept
@@ -56,6 +57,11 @@ class HookScope {
   HookScope(const HookScope&) = delete;
   HookScope& operator=(const HookScope&) = delete;
   explicit operator bool() const noexcept { return first_; }
+  // None of the callers is a hook: the one that is said to run was left.
+  void take_over() noexcept {
+    first_ = true;
+    t_thread.hook_frame = here_;
+  }
 
  private:
   int saved_errno_;

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hooks that a signal interrupts, and that are left or doubled there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/preload/held_truth.h"
+#include "tests/support/paths.h"
+#include "tests/support/traced_run.h"
+
+namespace tidemark::tests {
+namespace {
+
+using wire::Mode;
+
+class Interrupted : public testing::TestWithParam<Mode> {
+ protected:
+  static TracedRun run(const std::string& victim) {
+    TraceAsk ask;
+    ask.mode = GetParam();
+    return run_traced({victim_path("traced_" + victim)}, ask);
+  }
+};
+
+TEST_P(Interrupted, AChildForkedInsideAHookGoesOn) {
+  const TracedRun run = Interrupted::run("handler_forks");
+
+  EXPECT_EQ(run.status, 0) << run.output;
+  EXPECT_EQ(run.errors, "");
+}
+
+TEST_P(Interrupted, AHandlerOnASmallStackMayExec) {
+  EXPECT_EQ(Interrupted::run("handler_execs").status, 7);
+}
+
+TEST_P(Interrupted, MappingsAreSeenAfterAHookWasLeftByALongJump) {
+  const TracedRun run = Interrupted::run("handler_jumps");
+
+  ASSERT_EQ(run.status, 0) << run.output << run.errors;
+  const auto truths = parse_truth(run.output);
+  ASSERT_EQ(truths.size(), 1U);
+  const TracedFile* const file = run.of_pid(truths[0].pid);
+  ASSERT_NE(file, nullptr);
+  const HeldTruth& held = truths[0].held.at(0);
+  EXPECT_EQ(file->sum_of(held.function, held.kind).live_bytes, held.live_bytes);
+  EXPECT_EQ(file->snapshot.losses.ranges_full, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, Interrupted, testing::Values(Mode::kSampled, Mode::kExact));
+
+}  // namespace
+}  // namespace tidemark::tests
