@@ -53,7 +53,8 @@ struct SiteRecord {
   ProcessKey key;
   AllocationKind kind = AllocationKind::kHeap;
   bool is_truncated = false;          // the stack was deeper than the tracer walks
-  std::vector<std::uint32_t> frames;  // innermost first
+  // Innermost first. Empty until it is named: the same site then comes again, with frames.
+  std::vector<std::uint32_t> frames;
 };
 
 // What a site holds. Sampled processes give estimates.
@@ -70,13 +71,14 @@ struct SiteSample {
 
 // When the live bytes of a site were born; replaces what was known of the site before.
 struct SiteBirths {
+  // A stretch of time in which some were born.
   struct Birth {
-    double at = 0.0;  // seconds since the start of the run, or a step
+    bool in_steps = false;
+    double from = 0.0;  // seconds since the start of the run, or a step
     std::uint64_t bytes = 0;
   };
   std::uint32_t site = 0;
-  bool in_steps = false;
-  std::vector<Birth> births;  // in the order of `at`
+  std::vector<Birth> births;  // stretches of one length, in the order of time, without gaps
 };
 
 // A traced process at one look: all its sites together, and how far they can be trusted. Counters

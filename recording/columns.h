@@ -114,7 +114,7 @@ void visit_columns(Visitor& visit, Row& row) {
 
 template <typename Visitor, RowOf<SiteBirths::Birth> Row>
 void visit_columns(Visitor& visit, Row& row) {
-  visit(row.at), visit(row.bytes);
+  visit(row.in_steps), visit(row.from), visit(row.bytes);
 }
 
 template <typename Visitor, RowOf<TraceSample> Row>

@@ -152,9 +152,9 @@ Status SiteCursor::take_births(std::int64_t tick, std::vector<SiteBirths>& birth
       return site.error();
     }
     if (births.empty() || births.back().site != *site) {
-      births.push_back({*site, row.integer(4) != 0, {}});
+      births.push_back({*site, {}});
     }
-    return load(row, 5, births.back().births.emplace_back());
+    return load(row, 4, births.back().births.emplace_back());
   });
 }
 

@@ -10,7 +10,8 @@ Result<SiteWriter> SiteWriter::prepare(Database& database) {
   // "OR REPLACE": should a tick ever name something twice, the last word counts.
   auto module = prepare("INSERT OR REPLACE INTO modules VALUES(?,?,?,?)");
   auto frame = prepare("INSERT OR REPLACE INTO frames VALUES(?,?,?,?,?,?,?,?,?)");
-  auto site = prepare("INSERT OR REPLACE INTO sites VALUES(?,?,?,?,?)");
+  // A site that is named later keeps its place in time.
+  auto site = prepare("INSERT OR IGNORE INTO sites VALUES(?,?,?,?,?)");
   auto site_frame = prepare("INSERT OR REPLACE INTO site_frames VALUES(?,?,?)");
   auto sample = prepare("INSERT OR REPLACE INTO site_samples VALUES(?,?,?,?,?,?,?,?,?)");
   auto forget_births = prepare("DELETE FROM site_births WHERE site = ?1");
@@ -78,7 +79,7 @@ Status SiteWriter::write_births(const SiteBirths& births, std::int64_t tick) {
     if (!status) {
       break;
     }
-    status = insert(statements_.birth, birth, births.site, place++, tick, births.in_steps);
+    status = insert(statements_.birth, birth, births.site, place++, tick);
   }
   return status;
 }

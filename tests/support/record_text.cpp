@@ -90,9 +90,9 @@ std::string text_of(const AllocationFacts& facts) {
                                       s.resident_bytes);
   }
   for (const SiteBirths& b : facts.births) {
-    text += "\n births" + fields("site", b.site, "in_steps", b.in_steps);
+    text += "\n births" + fields("site", b.site);
     for (const SiteBirths::Birth& birth : b.births) {
-      text += fields("at", birth.at, "bytes", birth.bytes);
+      text += fields("in_steps", birth.in_steps, "from", birth.from, "bytes", birth.bytes);
     }
   }
   for (const TraceSample& trace : facts.traces) {

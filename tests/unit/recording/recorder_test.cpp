@@ -246,7 +246,7 @@ TEST(WaitingFacts, KeepsTheLastSampleOfASiteThatHasNotChangedSince) {
   Tick dropped = tests::empty_tick(1.0);
   dropped.allocations.sites = {{1, {101, 5}, AllocationKind::kHeap, false, {1}}};
   dropped.allocations.samples = {tests::site_sample(1, 100), tests::site_sample(2, 200)};
-  dropped.allocations.births = {{1, false, {{0.0, 100}}}};
+  dropped.allocations.births = {{1, {{false, 0.0, 100}}}};
   facts.add_dropped(dropped);
   Tick next = tests::empty_tick(2.0);
   next.allocations.samples = {tests::site_sample(2, 250)};
