@@ -59,7 +59,8 @@ void measure_growth(JudgedSite& site) {
     site.growth_bytes = reading.last_floor_bytes - reading.first_floor_bytes;
     site.since = reading.begin;
   }
-  if (site.per_s == 0.0 && reading.end.t_s && site.since.t_s && *reading.end.t_s > *site.since.t_s) {
+  if (site.per_s == 0.0 && reading.end.t_s && site.since.t_s &&
+      *reading.end.t_s > *site.since.t_s) {
     site.per_s = site.growth_bytes / (*reading.end.t_s - *site.since.t_s);
   }
   const double share = resident_share(site.track->last);
@@ -93,9 +94,8 @@ std::vector<JudgedSite> candidates(const RunSites& run, std::size_t most) {
   };
   const auto half = static_cast<std::ptrdiff_t>(std::min(all.size(), (most + 1) / 2));
   std::partial_sort(all.begin(), all.begin() + half, all.end(), by_growth);
-  const auto rest =
-      std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(most) - half,
-                               static_cast<std::ptrdiff_t>(all.size()) - half);
+  const auto rest = std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(most) - half,
+                                             static_cast<std::ptrdiff_t>(all.size()) - half);
   std::partial_sort(all.begin() + half, all.begin() + half + rest, all.end(), by_size);
   all.erase(all.begin() + half + rest, all.end());
   return all;
@@ -161,9 +161,8 @@ RankedSite make_group(std::vector<const JudgedSite*> members) {
   for (const JudgedSite* site : members) {
     end_s = std::max(end_s, site->process->last_look_s);
   }
-  std::erase_if(members, [&](const JudgedSite* site) {
-    return !is_of_the_end(*site->process, end_s);
-  });
+  std::erase_if(members,
+                [&](const JudgedSite* site) { return !is_of_the_end(*site->process, end_s); });
   RankedSite group;
   const JudgedSite& largest = *members.front();
   group.kind = largest.track->record.kind;

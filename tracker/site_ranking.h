@@ -60,8 +60,8 @@ struct SiteRanking {
   std::vector<ProcessGrowth> processes;  // the one that grew most first
 };
 
-// Which call stacks grow, and how fast. Judges at most `most_judged` sites: those that grew most and
-// those that are largest.
+// Which call stacks grow, and how fast. Judges at most `most_judged` sites: those that grew most
+// and those that are largest.
 SiteRanking rank_sites(const RunSites& run, const Options& options, std::size_t most_judged = 200);
 
 }  // namespace tidemark::tracker

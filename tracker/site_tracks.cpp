@@ -36,9 +36,8 @@ Status SiteTrackBuilder::add(const Tick& tick) {
   for (const TraceSample& trace : facts.traces) {
     looks.push_back(&trace);
   }
-  std::stable_sort(looks.begin(), looks.end(), [](const TraceSample* a, const TraceSample* b) {
-    return a->t_s < b->t_s;
-  });
+  std::stable_sort(looks.begin(), looks.end(),
+                   [](const TraceSample* a, const TraceSample* b) { return a->t_s < b->t_s; });
   auto marker = tick.markers.begin();
   for (const TraceSample* look : looks) {
     for (; marker != tick.markers.end() && marker->t_s <= look->t_s; ++marker) {

@@ -29,15 +29,15 @@ struct TracedProcess {
   ProcessKey key;
   Role role = Role::kOther;
   std::optional<int> rank;
-  std::string comm;   // raw bytes
-  TraceSample last;   // as it was while the process ran, but for what counts up
+  std::string comm;  // raw bytes
+  TraceSample last;  // as it was while the process ran, but for what counts up
   double first_look_s = 0.0;
   double last_look_s = 0.0;
   std::vector<std::size_t> sites;  // into RunSites::sites
-  Series live;       // bytes of all sites
-  Series footprint;  // without the tracer's own file
-  Series file;       // resident pages of files
-  Series shared;     // resident shared memory, without the tracer's own file
+  Series live;                     // bytes of all sites
+  Series footprint;                // without the tracer's own file
+  Series file;                     // resident pages of files
+  Series shared;                   // resident shared memory, without the tracer's own file
 };
 
 // What the allocation tracer saw of a run.
@@ -83,7 +83,7 @@ class SiteTrackBuilder final : public RecordingSink {
 
   RunSites run_;
   std::unordered_map<ProcessKey, Known> known_;
-  std::unordered_map<ProcessKey, std::size_t> processes_;  // those that are traced now
+  std::unordered_map<ProcessKey, std::size_t> processes_;   // those that are traced now
   std::unordered_map<std::uint32_t, std::size_t> numbers_;  // of sites
   std::unordered_map<std::uint32_t, SiteSample> current_;
   StepClock clock_;
