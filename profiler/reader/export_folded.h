@@ -7,9 +7,10 @@
 
 namespace tidemark::reader {
 
-// Folded stacks as flame graph tools read them: "process;outermost;...;innermost;[kind] 123" per
-// line, equal stacks added up, in the order of the text. ';' in a name becomes ':', what is not
-// printable is escaped. Sites whose measure is 0 are left out.
+// Folded stacks as flame graph tools read them: "process;outermost;...;innermost 123" per line,
+// what is not heap with its kind behind the innermost frame ("[shared map]"); equal stacks added
+// up, in the order of the text. ';' in a name becomes ':', what is not printable is escaped. Sites
+// whose measure is 0 are left out.
 std::string export_folded(const Profile& profile, ProfileMeasure measure);
 
 }  // namespace tidemark::reader

@@ -32,8 +32,9 @@ class SiteSums {
   SiteSums(const TraceHeader& header, const AgeScale& scale, const LiveScanOptions& options,
            LiveScan& out)
       : options_(options), scale_(scale), out_(out) {
-    const auto sites = std::min(header.used(Table::kSites), kMostSites);
-    place_.resize(static_cast<std::size_t>(sites), kNoPlace);
+    const TableView& sites = header.table(Table::kSites);
+    const Bound bound = bounded(header.used(Table::kSites), readable_end(sites), kMostSites);
+    place_.resize(static_cast<std::size_t>(bound.end), kNoPlace);
     kept_.resize(place_.size(), options.keep_all_blocks);
     for (const std::uint32_t site : options.keep_blocks_of) {
       if (site < kept_.size()) {
@@ -101,8 +102,8 @@ class SiteSums {
 template <typename Item, typename Visit>
 std::uint64_t read_twice(int fd, const TableView& table, std::uint64_t end, std::size_t chunk,
                          Visit&& visit) {
-  std::vector<Item> first(chunk);
-  std::vector<Item> second(chunk);
+  std::vector<Item> first(buffer_items(end, chunk));
+  std::vector<Item> second(first.size());
   return for_each_chunk<Item>(fd, table, 0, end, first,
                               [&](std::uint64_t index, std::span<const Item> items) {
                                 read_items(fd, table, index, items.size(), second.data());
@@ -154,7 +155,7 @@ void scan_ranges(std::span<const MapRange> before, std::span<const MapRange> aft
 EpochRange epochs_of(int fd, const TraceHeader& header, std::uint64_t buckets,
                      std::uint64_t ranges) {
   EpochRange seen;
-  std::vector<LiveBucket> some_buckets(kChunkBuckets);
+  std::vector<LiveBucket> some_buckets(buffer_items(buckets, kChunkBuckets));
   for_each_chunk<LiveBucket>(fd, header.table(Table::kLive), 0, buckets, some_buckets,
                              [&seen](std::uint64_t, std::span<const LiveBucket> items) {
                                for (const LiveBucket& bucket : items) {
@@ -165,7 +166,7 @@ EpochRange epochs_of(int fd, const TraceHeader& header, std::uint64_t buckets,
                                  }
                                }
                              });
-  std::vector<MapRange> some_ranges(kChunkRanges);
+  std::vector<MapRange> some_ranges(buffer_items(ranges, kChunkRanges));
   for_each_chunk<MapRange>(fd, header.table(Table::kRanges), 0, ranges, some_ranges,
                            [&seen](std::uint64_t, std::span<const MapRange> items) {
                              for (const MapRange& range : items) {

@@ -103,7 +103,7 @@ void read_sites(int fd, const TraceHeader& header, TraceSnapshot& out) {
   const TableView& table = header.table(Table::kSites);
   const Bound sites = bounded(header.used(Table::kSites), readable_end(table), kMostSites);
   out.sites.reserve(static_cast<std::size_t>(sites.end));
-  std::vector<wire::Site> buffer(kChunkSites);
+  std::vector<wire::Site> buffer(buffer_items(sites.end, kChunkSites));
   const auto take = [&out](std::uint64_t first, std::span<const wire::Site> rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::uint32_t ready = load(rows[i].ready);

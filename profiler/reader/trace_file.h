@@ -66,7 +66,7 @@ class TraceFile {
   std::vector<StackFrame> stack(std::uint32_t node) const;
 
   // Scans the table of live blocks and mappings, which costs time in proportion to its size (about
-  // 20 ms for a million blocks). Blocks of the allocator's own mappings are among them: tell them
+  // 50 ms for a million blocks). Blocks of the allocator's own mappings are among them: tell them
   // by the kind of their site.
   Result<LiveScan> live_blocks(const LiveScanOptions& options = {}) const;
 

@@ -63,6 +63,11 @@ Result<TraceHeader> read_trace_header(int fd);
 std::uint64_t read_items(int fd, const TableView& table, std::uint64_t first, std::uint64_t count,
                          void* out);
 
+// The size of a buffer through which `items` items are read, `most` at a time.
+inline std::size_t buffer_items(std::uint64_t items, std::size_t most) {
+  return static_cast<std::size_t>(std::min<std::uint64_t>(items, most));
+}
+
 // Calls `visit(index of the first item, items)` for the items [first, end) of a table, a buffer
 // full at a time. Returns how many items could not be read; those are zeroes.
 template <typename Item, typename Visit>

@@ -28,6 +28,8 @@ MAY_INCLUDE = {
 # Third-party headers belong to one adapter each.
 ADAPTERS = {
     "libproc2/": {"monitor/procps_source.cpp"},
+    "elfutils/": {"profiler/reader/object_file.cpp"},
+    "dwarf.h": {"profiler/reader/object_file.cpp"},
     "sqlite3.h": {"recording/sqlite.cpp"},
     "nlohmann/": {"recording/json_series_parse.cpp", "cli/demo_truth.cpp"},
     "CLI/": {"cli/command_line.cpp"},

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trace file is what the target wrote, or what somebody made of it. The input is either the whole
+// file, or patches (offset in 2 bytes, length in 1, content) that are laid over a valid one before
+// and between readings. Nothing may make the reader crash, hang, read out of bounds or take more
+// memory than its limits allow.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/check.h"
+#include "profiler/reader/trace_dump.h"
+#include "profiler/reader/trace_file.h"
+#include "tests/support/trace_builder.h"
+
+namespace {
+
+using tidemark::Fd;
+using tidemark::reader::LiveScan;
+using tidemark::reader::TraceFile;
+using tidemark::reader::TraceSnapshot;
+using tidemark::tests::TraceBuilder;
+
+const std::string& valid_file() {
+  static const std::string kBytes = [] {
+    TraceBuilder builder;
+    builder.set_live_buckets(2);
+    builder.set_extents(2);
+    const auto period = builder.add_period(4096);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      const std::uint64_t begin = 0x1000 + i * 0x1000;
+      builder.add_module("/lib/module.so", begin, begin + 0x1000, begin, "\x01\x02\x03");
+      const auto node = builder.add_stack({begin + 0x10, begin + 0x20, 0x9000});
+      const auto site = builder.add_site({node, tidemark::wire::SiteKind::kHeap, 100, 2});
+      builder.add_block(0x10000 + i * 64, 64, site, i, period);
+      builder.add_range(0x7f0000000000 + i * 0x10000, 4096, site, i);
+    }
+    return builder.bytes();
+  }();
+  return kBytes;
+}
+
+void put(int fd, std::string_view bytes, std::size_t offset) {
+  TIDEMARK_CHECK(::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)) ==
+                     static_cast<ssize_t>(bytes.size()),
+                 "cannot write the trace");
+}
+
+// Takes one patch off the front of the input; false when there is none.
+bool patch(int fd, std::string_view& input) {
+  if (input.size() < 3) {
+    return false;
+  }
+  const auto at = [&input](std::size_t i) { return static_cast<unsigned char>(input[i]); };
+  const std::size_t offset = (at(0) | (std::size_t{at(1)} << 8U)) % valid_file().size();
+  const std::size_t length = std::min<std::size_t>(at(2) % 64, input.size() - 3);
+  put(fd, input.substr(3, length), offset);
+  input.remove_prefix(3 + length);
+  return true;
+}
+
+void read_all(TraceFile& file) {
+  const auto snapshot = file.snapshot();
+  if (!snapshot) {
+    return;
+  }
+  for (const auto& site : snapshot->sites) {
+    const auto frames = file.stack(site.node);
+    TIDEMARK_CHECK(frames.size() <= 256, "a stack without an end");
+    for (const auto& frame : frames) {
+      TIDEMARK_CHECK(!frame.module || *frame.module < file.modules().size(), "no such module");
+    }
+  }
+  const auto live = file.live_blocks({true, {}, 64});
+  TIDEMARK_CHECK(!live || live->blocks.size() <= 64, "more blocks than asked for");
+  TIDEMARK_CHECK(!tidemark::reader::dump_text(*snapshot, file.modules()).empty(), "no text");
+  if (live) {
+    tidemark::reader::dump_text(*live);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const int fd = ::memfd_create("trace", MFD_CLOEXEC);
+  std::string_view input(reinterpret_cast<const char*>(data), size);
+  TIDEMARK_CHECK(::ftruncate(fd, 0) == 0, "cannot empty the file");
+  const bool whole = !input.empty() && input.front() == 'w';
+  if (!input.empty()) {
+    input.remove_prefix(1);
+  }
+  put(fd, whole ? input : std::string_view(valid_file()), 0);
+  if (!whole) {
+    patch(fd, input);
+  }
+  auto file = TraceFile::adopt(Fd(::dup(fd)));
+  if (!file) {
+    return 0;
+  }
+  read_all(*file);
+  for (int readings = 0; readings < 3 && !whole && patch(fd, input); ++readings) {
+    for (int more = 0; more < 16 && patch(fd, input); ++more) {
+    }
+    read_all(*file);
+  }
+  TIDEMARK_CHECK(::ftruncate(fd, static_cast<off_t>(valid_file().size() / 2)) == 0, "cannot cut");
+  read_all(*file);
+  return 0;
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "profiler/reader/profile_model.h"
+
+namespace tidemark::tests {
+
+inline reader::SourceFrame source_frame(std::string function, std::string file, std::uint32_t line,
+                                        std::uint64_t address, bool inlined = false) {
+  reader::SourceFrame frame;
+  frame.detail = reader::FrameDetail::kSource;
+  frame.function = std::move(function);
+  frame.file = std::move(file);
+  frame.line = line;
+  frame.inlined = inlined;
+  frame.module = "/usr/bin/train";
+  frame.build_id = "abcd01";
+  frame.address = address;
+  return frame;
+}
+
+// Two sites of a trainer: one that leaks below an inlined function, and pinned memory that shrank.
+inline reader::Profile sample_profile() {
+  reader::SourceFrame library;
+  library.detail = reader::FrameDetail::kModule;
+  library.function = "libcudart.so.12+0x20";
+  library.module = "/usr/lib/libcudart.so.12";
+  library.address = 0x20;
+  const auto main = source_frame("main", "/src/main.cpp", 7, 0x900);
+
+  reader::ProfileSite leak;
+  leak.frames = {source_frame("std::vector<int, std::allocator<int> >::push_back(int)",
+                              "/usr/include/vector.h", 30, 0x500, true),
+                 source_frame("collate(Batch)", "/src/collate.cpp", 42, 0x500), main};
+  leak.live_bytes = 4096.4;
+  leak.live_blocks = 16.0;
+  leak.growth_bytes = 1024.0;
+  leak.alloc_bytes = 10000.0;
+  leak.alloc_blocks = 50.0;
+
+  reader::ProfileSite pinned;
+  pinned.kind = wire::SiteKind::kCudaPinned;
+  pinned.truncated = true;
+  pinned.frames = {library, main};
+  pinned.live_bytes = 512.0;
+  pinned.live_blocks = 1.0;
+  pinned.growth_bytes = -100.0;
+  pinned.alloc_bytes = 612.0;
+  pinned.alloc_blocks = 2.0;
+
+  reader::Profile profile;
+  profile.process = "trainer 4711";
+  profile.start_unix_ns = 1'700'000'000'000'000'000;
+  profile.duration_ns = 60'000'000'000;
+  profile.sample_every_bytes = 524288;
+  profile.sites = {std::move(leak), std::move(pinned)};
+  return profile;
+}
+
+}  // namespace tidemark::tests
