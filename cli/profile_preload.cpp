@@ -96,8 +96,7 @@ bool has_other_allocator(const std::vector<std::string>& command, std::string_vi
     }
     rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
   }
-  const auto program =
-      command.empty() ? std::nullopt : find_program(command.front(), search_path);
+  const auto program = command.empty() ? std::nullopt : find_program(command.front(), search_path);
   if (!program) {
     return false;
   }
@@ -142,8 +141,7 @@ Result<std::vector<std::pair<std::string, std::string>>> tracing_environment(
   variables.emplace_back("LD_PRELOAD", *std::move(preload));
   variables.emplace_back(wire::kRequestVariable,
                          fmt::format("1:{}:{}:{}:{}:{}", trace_mode_name(options.mode),
-                                     options.sample_every_bytes, kMostFileBytes, flags,
-                                     directory));
+                                     options.sample_every_bytes, kMostFileBytes, flags, directory));
   return variables;
 }
 

@@ -34,11 +34,10 @@ void ShmGrowth::look() {
       now.largest.push_back({segment.path, segment.allocated_bytes, grown, segment.held});
     }
   }
-  std::sort(now.largest.begin(), now.largest.end(),
-            [](const GrowingSegment& a, const GrowingSegment& b) {
-              return a.grown_bytes != b.grown_bytes ? a.grown_bytes > b.grown_bytes
-                                                    : a.path < b.path;
-            });
+  std::sort(
+      now.largest.begin(), now.largest.end(), [](const GrowingSegment& a, const GrowingSegment& b) {
+        return a.grown_bytes != b.grown_bytes ? a.grown_bytes > b.grown_bytes : a.path < b.path;
+      });
   now.largest.resize(std::min(now.largest.size(), kMostNamed));
   if (now.grown_bytes >= most_.grown_bytes) {
     most_ = std::move(now);
