@@ -52,6 +52,24 @@ bool is_of_an_allocator(const ShownFrame& frame) {
          is_library_wrapper(frame.frame->function);
 }
 
+// Between two frames of the user: containers and callables of the C++ library.
+bool is_library_code(const ShownFrame& frame) {
+  const std::string_view file = frame.frame->file;
+  return file.starts_with("/usr/include/") || file.find("/include/c++/") != std::string_view::npos;
+}
+
+// Below main() and below the start of a thread.
+bool is_start_code(const ShownFrame& frame) {
+  constexpr std::array<std::string_view, 6> kNames{"__libc_start_call_main",
+                                                   "__libc_start_main",
+                                                   "_start",
+                                                   "start_thread",
+                                                   "clone3",
+                                                   "__clone3"};
+  const std::string_view name = trim(bare_name(frame.frame->function));
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
 // A source file that came with the system is not what the user wrote.
 bool is_own_source(const FrameRecord& frame) {
   if (frame.file.empty() || !frame.line) {
@@ -91,6 +109,12 @@ ShownStack shown_stack(const tracker::RunSites& run, const std::vector<std::uint
   if (first != stack.frames.end()) {  // else nothing would be left
     stack.left_out = static_cast<std::size_t>(first - stack.frames.begin());
     stack.frames.erase(stack.frames.begin(), first);
+  }
+  const auto is_dull = [](const ShownFrame& frame) {
+    return is_library_code(frame) || is_start_code(frame);
+  };
+  if (!std::all_of(stack.frames.begin(), stack.frames.end(), is_dull)) {
+    stack.left_out += std::erase_if(stack.frames, is_dull);
   }
   const auto own = std::find_if(stack.frames.begin(), stack.frames.end(),
                                 [](const ShownFrame& f) { return is_own_source(*f.frame); });

@@ -18,11 +18,11 @@ struct ShownFrame {
   std::string_view module;  // path, raw bytes; empty: none
 };
 
-// A stack for people: without the tracer's own frames and without the allocator's on top of it,
-// innermost first.
+// A stack for people, innermost first: without the tracer's own frames, the allocator's on top of
+// it, what the C++ library puts between, and what calls main().
 struct ShownStack {
   std::vector<ShownFrame> frames;
-  std::size_t left_out = 0;             // of the allocator
+  std::size_t left_out = 0;
   std::optional<std::size_t> own_line;  // the first with a source line of the user's program
 };
 

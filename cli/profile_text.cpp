@@ -105,9 +105,12 @@ std::string stack_text(const ProfileReport& report, const RankedSite& site, bool
     out += fmt::format("    {:<6}{} {}\n", i == 0 ? "stack" : "", is_own ? "->" : "  ",
                        is_own && colour ? "\x1b[1m" + text + "\x1b[0m" : text);
   }
-  if (most < stack.frames.size() || site.is_truncated) {
-    out += fmt::format("             ({}{} more; --json has all)\n", stack.frames.size() - most,
-                       site.is_truncated ? " or" : "");
+  if (most < stack.frames.size()) {
+    out +=
+        fmt::format("             ({} more frames; --json has all)\n", stack.frames.size() - most);
+  }
+  if (site.is_truncated) {
+    out += "             (the stack goes deeper than the tracer walks)\n";
   }
   return out;
 }
@@ -139,10 +142,24 @@ std::string site_text(const ProfileReport& report, const RankedSite& site, std::
   return out + stack_text(report, site, style.colour) + '\n';
 }
 
+// Of those that grow, the ones worth a paragraph: a hundredth of the fastest.
+bool is_worth_showing(const ProfileReport& report, const RankedSite& site) {
+  constexpr double kShare = 0.01;
+  return site.grows() &&
+         site.growth_bytes_per_s >= kShare * report.ranking.sites.front().growth_bytes_per_s;
+}
+
 std::size_t growing_sites(const ProfileReport& report) {
   return static_cast<std::size_t>(
       std::count_if(report.ranking.sites.begin(), report.ranking.sites.end(),
-                    [](const RankedSite& site) { return site.grows(); }));
+                    [&](const RankedSite& site) { return is_worth_showing(report, site); }));
+}
+
+std::size_t slow_sites(const ProfileReport& report) {
+  return static_cast<std::size_t>(
+             std::count_if(report.ranking.sites.begin(), report.ranking.sites.end(),
+                           [](const RankedSite& site) { return site.grows(); })) -
+         growing_sites(report);
 }
 
 std::string answer(const ProfileReport& report) {
@@ -170,7 +187,8 @@ std::string answer(const ProfileReport& report) {
                             processes_text(report, first))
               : fmt::format(" in {}.", processes_text(report, first));
   if (growing > 1) {
-    text += fmt::format(" {} more {}.", growing - 1, growing == 2 ? "call stack grows" : "grow");
+    text +=
+        fmt::format(" {} more call {}.", growing - 1, growing == 2 ? "stack grows" : "stacks grow");
   }
   return text;
 }
@@ -223,7 +241,8 @@ std::string process_growth_text(const ProfileReport& report, const ProcessGrowth
 }
 
 std::string shm_text(const ShmGrowthReport& shm) {
-  if (shm.grown_bytes == 0) {
+  constexpr std::uint64_t kWorthAWord = 1U << 20U;  // other programs use it as well
+  if (shm.grown_bytes < kWorthAWord) {
     return "";
   }
   std::string out =
@@ -266,7 +285,11 @@ std::string coverage_text(const ProfileCoverage& coverage) {
     text += fmt::format("; in small sites {}", format_bytes(coverage.rest_bytes));
   }
   text += fmt::format("; tracer's own memory {}", format_bytes(coverage.tracer_bytes));
-  std::string out = wrap_text("coverage ", text, 100);
+  return wrap_text("coverage ", text, 100);
+}
+
+std::string problems_text(const ProfileCoverage& coverage) {
+  std::string out;
   for (const std::string& problem : coverage.problems) {
     out += wrap_text("problem  ", escape_text(problem), 100);
   }
@@ -331,6 +354,10 @@ std::string profile_text(const ProfileReport& report, const ProfileStyle& style)
   if (growing > report.top) {
     out += fmt::format("    and {} more that grow: --top shows them\n\n", growing - report.top);
   }
+  if (const std::size_t slow = slow_sites(report); slow > 0) {
+    out += fmt::format("slow     {} more {} by less than a hundredth of the first\n", slow,
+                       slow == 1 ? "call stack grows" : "call stacks grow");
+  }
   out += holders_text(report);
   if (!report.ranking.processes.empty()) {
     out += process_growth_text(report, report.ranking.processes.front());
@@ -339,7 +366,7 @@ std::string profile_text(const ProfileReport& report, const ProfileStyle& style)
   if (!report.run->empty()) {
     out += coverage_text(report.coverage);
   }
-  return out + losses_text(report);
+  return out + problems_text(report.coverage) + losses_text(report);
 }
 
 std::string profile_line(const ProfileReport& report, double t_s) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <unordered_map>
 
 #include "common/clock.h"
 
@@ -62,6 +64,7 @@ Status TracedFile::read() {
     return snapshot.error();
   }
   last_ = *std::move(snapshot);
+  merge_sites();
   if (!last_.sites.empty() && states_.size() <= last_.sites.back().index) {
     states_.resize(last_.sites.back().index + std::size_t{1});
   }
@@ -72,6 +75,34 @@ Status TracedFile::read() {
     has_been_read_ = true;
   }
   return ok();
+}
+
+void TracedFile::merge_sites() {
+  if (last_.sites.empty()) {
+    return;
+  }
+  std::unordered_map<std::uint64_t, std::size_t> places;  // into the merged sites
+  std::vector<SiteCounts> merged;
+  leaders_.resize(last_.sites.back().index + std::size_t{1});
+  for (const SiteCounts& site : last_.sites) {
+    const std::uint64_t stack =
+        std::uint64_t{site.node} << 8U | static_cast<std::uint64_t>(site.kind);
+    const auto [it, is_new] = places.try_emplace(stack, merged.size());
+    if (is_new) {
+      merged.push_back(site);
+    } else {
+      SiteCounts& into = merged[it->second];
+      into.alloc_bytes += site.alloc_bytes;
+      into.free_bytes += site.free_bytes;
+      into.peak_live_bytes += site.peak_live_bytes;
+      into.alloc_blocks += site.alloc_blocks;
+      into.free_blocks += site.free_blocks;
+      into.temporary_blocks += site.temporary_blocks;
+      into.truncated = into.truncated || site.truncated;
+    }
+    leaders_[site.index] = merged[it->second].index;
+  }
+  last_.sites = std::move(merged);
 }
 
 void TracedFile::set_epoch(std::int64_t now_ns, std::optional<std::uint32_t> step) {
@@ -175,17 +206,24 @@ TraceSample TracedFile::summary(double t_s) {
 }
 
 void TracedFile::add_births(const LiveScan& scan, double created_s, AllocationFacts& facts) {
+  const std::size_t ages = std::min(scan.ages.size(), kMostAgeBuckets);
+  std::map<std::uint32_t, SiteBirths> by_number;
   for (const LiveSite& site : scan.sites) {
-    if (site.site >= states_.size() || states_[site.site].number == 0) {
+    const std::uint32_t leader = site.site < leaders_.size() ? leaders_[site.site] : site.site;
+    if (leader >= states_.size() || states_[leader].number == 0) {
       continue;
     }
-    SiteBirths births;
-    births.site = states_[site.site].number;
-    for (std::size_t i = 0; i < std::min(scan.ages.size(), kMostAgeBuckets); ++i) {
+    SiteBirths& births = by_number[states_[leader].number];
+    births.site = states_[leader].number;
+    births.births.resize(ages);
+    for (std::size_t i = 0; i < ages; ++i) {
       const AgeBucket& age = scan.ages[i];
-      births.births.push_back({age.is_step, age.is_step ? age.first : age.first + created_s,
-                               whole(site.bytes_by_age[i])});
+      births.births[i].in_steps = age.is_step;
+      births.births[i].from = age.is_step ? age.first : age.first + created_s;
+      births.births[i].bytes += whole(site.bytes_by_age[i]);
     }
+  }
+  for (auto& [number, births] : by_number) {
     facts.births.push_back(std::move(births));
   }
 }

@@ -52,6 +52,7 @@ class TracedFile {
   void set_resident_share(std::uint32_t site, double share);
 
  private:
+  void merge_sites();
   SiteSample sample_of(const SiteCounts& site, const SiteState& state) const;
 
   std::string name_;
@@ -60,7 +61,9 @@ class TracedFile {
   TraceSnapshot last_;
   bool has_been_read_ = false;
   std::optional<std::uint32_t> epoch_;
-  std::vector<SiteState> states_;                           // by index of the site
+  std::vector<SiteState> states_;  // by index of the site
+  // Several sites may stand for one stack; the first of them then stands for all. By index.
+  std::vector<std::uint32_t> leaders_;
   std::vector<std::pair<std::uint32_t, double>> resident_;  // by index of the site
 };
 

@@ -297,6 +297,27 @@ TEST_F(CollectorTest, DoesNotCountMemoryTwice) {
   EXPECT_EQ(facts.traces.at(0).live_bytes, 5'000U);
 }
 
+TEST_F(CollectorTest, AddsUpSitesOfOneStack) {
+  TraceBuilder builder;
+  const auto node = builder.add_stack({0x1010});
+  const auto first = builder.add_site({node, wire::SiteKind::kHeap, 100, 1});
+  const auto second = builder.add_site({node, wire::SiteKind::kHeap, 200, 1});
+  builder.add_site({node, wire::SiteKind::kAnonymousMap, 400, 1});
+  builder.add_block(0x5000, 100, first);
+  builder.add_block(0x6000, 200, second);
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  ASSERT_EQ(facts.samples.size(), 2U);
+  EXPECT_EQ(facts.samples[0].live_bytes, 300U);
+  EXPECT_EQ(facts.samples[1].live_bytes, 400U);
+  ASSERT_EQ(facts.births.size(), 1U);
+  EXPECT_EQ(facts.births[0].births.at(0).bytes, 300U);
+}
+
 TEST_F(CollectorTest, SaysWhyATracerGaveUp) {
   TraceBuilder builder;
   builder.header().stage = static_cast<std::uint32_t>(wire::Stage::kBroken);
