@@ -57,7 +57,6 @@ class PprofBuilder {
   struct MappingNames {
     std::uint64_t path;
     std::uint64_t build_id;
-    bool has_functions = false;
     bool has_lines = false;
     bool has_inlined = false;
   };
@@ -85,7 +84,6 @@ std::uint64_t PprofBuilder::mapping_of(const SourceFrame& frame) {
         {string_index(readable(frame.module)), string_index(readable(frame.build_id))});
   }
   MappingNames& names = mapping_names_[place->second - 1];
-  names.has_functions |= frame.detail >= FrameDetail::kSymbol;
   names.has_lines |= frame.line.has_value();
   names.has_inlined |= frame.inlined;
   return place->second;
@@ -176,7 +174,7 @@ std::string PprofBuilder::finish(const Profile& profile) {
     mapping.varint_field(1, i + 1);
     mapping.varint_field(5, names.path);
     mapping.varint_field(6, names.build_id);
-    mapping.varint_field(7, names.has_functions ? 1 : 0);
+    mapping.varint_field(7, 1);  // has functions: nobody shall look for better names by themselves
     mapping.varint_field(8, names.has_lines ? 1 : 0);
     mapping.varint_field(9, names.has_lines ? 1 : 0);
     mapping.varint_field(10, names.has_inlined ? 1 : 0);

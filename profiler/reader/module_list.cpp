@@ -5,22 +5,13 @@
 #include <string>
 #include <utility>
 
+#include "profiler/reader/elf_text.h"
 #include "profiler/reader/trace_limits.h"
 
 namespace tidemark::reader {
 namespace {
 
 constexpr std::uint32_t kMostPathBytes = 4096;  // PATH_MAX
-
-std::string hexadecimal(const std::uint8_t* bytes, std::size_t count) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (std::size_t i = 0; i < count; ++i) {
-    text += kDigits[bytes[i] >> 4U];
-    text += kDigits[bytes[i] & 15U];
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -69,7 +60,7 @@ bool ModuleList::take(int fd, const TraceHeader& header, const wire::Module& raw
   module.load_bias = raw.load_bias;
   module.nodes_before = raw.nodes_before;
   module.path = std::move(path);
-  module.build_id = hexadecimal(raw.build_id, raw.build_id_bytes);
+  module.build_id = hexadecimal({raw.build_id, raw.build_id_bytes});
   return true;
 }
 

@@ -2,30 +2,29 @@
 // The only file that knows elfutils.
 #include "profiler/reader/object_file.h"
 
-#include <cxxabi.h>
 #include <dwarf.h>
-#include <elf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
-#include <cstring>
 #include <span>
+#include <unordered_map>
 #include <utility>
 
 #include "common/fd.h"
 #include "common/io.h"
+#include "profiler/reader/elf_text.h"
 
 namespace tidemark::reader {
 namespace {
 
-constexpr std::size_t kMostMangledBytes = 16384;
 constexpr int kMostSymbols = 1 << 24;
+constexpr int kMostDies = 1 << 24;
+constexpr int kMostNestedFunctions = 64;
+constexpr std::size_t kMostInlined = 256;
 
 struct EndDwfl {
   void operator()(Dwfl* dwfl) const { dwfl_end(dwfl); }
@@ -33,15 +32,6 @@ struct EndDwfl {
 struct Free {
   void operator()(void* memory) const { std::free(memory); }
 };
-
-std::string demangled(const char* name) {
-  if (std::strncmp(name, "_Z", 2) != 0 || ::strnlen(name, kMostMangledBytes) == kMostMangledBytes) {
-    return name;
-  }
-  int status = 0;
-  const std::unique_ptr<char, Free> text(abi::__cxa_demangle(name, nullptr, nullptr, &status));
-  return status == 0 && text ? std::string(text.get()) : std::string(name);
-}
 
 const Dwfl_Callbacks& callbacks() {
   static const Dwfl_Callbacks kCallbacks = {
@@ -53,34 +43,11 @@ const Dwfl_Callbacks& callbacks() {
   return kCallbacks;
 }
 
-// Keeps elfutils from what it would also open: archives, object files, compressed images.
-Status check_is_program(int fd) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) {
-    return system_error("object file", errno);
-  }
-  Elf64_Ehdr header{};
-  const std::span<char> bytes(reinterpret_cast<char*>(&header), sizeof header);
-  const auto got = S_ISREG(status.st_mode) ? pread_full(fd, bytes) : Result<std::size_t>(0);
-  if (!got || *got != sizeof header || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_ident[EI_CLASS] != ELFCLASS64 ||
-      (header.e_type != ET_EXEC && header.e_type != ET_DYN)) {
-    return Error{Errc::kMalformed, "not a 64-bit program or library"};
-  }
-  return ok();
-}
-
 std::string build_id_of(Dwfl_Module* module) {
   const unsigned char* bits = nullptr;
   GElf_Addr address = 0;
   const int count = dwfl_module_build_id(module, &bits, &address);
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (int i = 0; i < count; ++i) {
-    text += kDigits[bits[i] >> 4U];
-    text += kDigits[bits[i] & 15U];
-  }
-  return text;
+  return count > 0 ? hexadecimal({bits, static_cast<std::size_t>(count)}) : std::string();
 }
 
 // A function symbol; its name is looked up when it is wanted.
@@ -192,20 +159,103 @@ SourcePlace place_of_call(Dwarf_Die* unit, Dwarf_Die* die) {
   return place;
 }
 
-// The dies around an address, innermost first, from the one that it is in out to the unit.
-std::span<Dwarf_Die> scopes_at(Dwarf_Die* unit, Dwarf_Addr address,
-                               std::unique_ptr<Dwarf_Die, Free>& memory) {
-  Dwarf_Die* lexical = nullptr;
-  if (dwarf_getscopes(unit, address, &lexical) <= 0) {
-    return {};
+// A stretch of code of a function.
+struct FunctionRange {
+  Dwarf_Addr begin;
+  Dwarf_Addr end;
+  Dwarf_Die function;
+};
+
+template <typename Range>
+void sort_by_begin(std::vector<Range>& ranges) {
+  std::stable_sort(ranges.begin(), ranges.end(),
+                   [](const Range& a, const Range& b) { return a.begin < b.begin; });
+}
+
+// Calls `visit` for each child. In a damaged file a sibling may stand before its sister.
+template <typename Visit>
+void for_each_child(Dwarf_Die& parent, Visit&& visit) {
+  Dwarf_Die child;
+  if (dwarf_child(&parent, &child) != 0) {
+    return;
   }
-  const std::unique_ptr<Dwarf_Die, Free> innermost(lexical);
-  // Around an inlined function this is the code that it was inlined into; the list above goes on
-  // with where it was written.
-  Dwarf_Die* physical = nullptr;
-  const int count = dwarf_getscopes_die(innermost.get(), &physical);
-  memory.reset(physical);
-  return count > 0 ? std::span(physical, static_cast<std::size_t>(count)) : std::span<Dwarf_Die>();
+  for (bool more = true; more;) {
+    if (!visit(child)) {
+      return;
+    }
+    Dwarf_Die next;
+    more = dwarf_siblingof(&child, &next) == 0 && next.addr > child.addr;
+    child = next;
+  }
+}
+
+void add_ranges(Dwarf_Die& function, std::vector<FunctionRange>& ranges) {
+  Dwarf_Addr base = 0;
+  Dwarf_Addr begin = 0;
+  Dwarf_Addr end = 0;
+  for (std::ptrdiff_t at = dwarf_ranges(&function, 0, &base, &begin, &end); at > 0;
+       at = dwarf_ranges(&function, at, &base, &begin, &end)) {
+    ranges.push_back({begin, end, function});
+  }
+}
+
+// All functions of a unit that have code of their own.
+std::vector<FunctionRange> functions_of(Dwarf_Die unit) {
+  std::vector<FunctionRange> functions;
+  std::vector<Dwarf_Die> open = {unit};
+  for (int looked_at = 0; !open.empty() && looked_at < kMostDies; ++looked_at) {
+    Dwarf_Die parent = open.back();
+    open.pop_back();
+    for_each_child(parent, [&](Dwarf_Die& child) {
+      const int tag = dwarf_tag(&child);
+      if (tag == DW_TAG_subprogram) {
+        add_ranges(child, functions);
+      }
+      if (tag != DW_TAG_inlined_subroutine && dwarf_haschildren(&child) > 0) {
+        open.push_back(child);
+      }
+      return true;
+    });
+  }
+  sort_by_begin(functions);
+  return functions;
+}
+
+const FunctionRange* function_at(const std::vector<FunctionRange>& functions, Dwarf_Addr address) {
+  auto at = std::upper_bound(
+      functions.begin(), functions.end(), address,
+      [](Dwarf_Addr value, const FunctionRange& range) { return value < range.begin; });
+  // Functions may lie within others; the one that begins last is the innermost.
+  for (int steps = 0; at != functions.begin() && steps < kMostNestedFunctions; ++steps) {
+    --at;
+    if (address < at->end) {
+      return &*at;
+    }
+  }
+  return nullptr;
+}
+
+// The functions that were inlined at an address of `function`, outermost first.
+std::vector<Dwarf_Die> inlined_at(Dwarf_Die function, Dwarf_Addr address) {
+  std::vector<Dwarf_Die> chain;
+  Dwarf_Die parent = function;
+  for (bool deeper = true; deeper && chain.size() < kMostInlined;) {
+    deeper = false;
+    for_each_child(parent, [&](Dwarf_Die& child) {
+      const int tag = dwarf_tag(&child);
+      if ((tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block) ||
+          dwarf_haspc(&child, address) <= 0) {
+        return true;
+      }
+      if (tag == DW_TAG_inlined_subroutine) {
+        chain.push_back(child);
+      }
+      parent = child;
+      deeper = true;
+      return false;
+    });
+  }
+  return chain;
 }
 
 }  // namespace
@@ -220,13 +270,41 @@ class ObjectFile::State {
   // The unit with the code at `address`; `address` becomes that of the debug information.
   bool find_unit(Dwarf_Addr& address, Dwarf_Die& unit);
   const char* symbol_name(int index) const;
+  const std::vector<FunctionRange>& functions(const Dwarf_Die& unit);
+  const DebugFrame& name(Dwarf_Die& function);
 
   std::optional<std::vector<SymbolPlace>> symbols;  // by address; none: not listed yet
   std::optional<std::vector<UnitRange>> units;      // likewise
 
  private:
   void list_units();
+
+  // By where they stand in the file. Demangling and the search for a scope take long.
+  std::unordered_map<const void*, std::vector<FunctionRange>> functions_;
+  std::unordered_map<const void*, DebugFrame> names_;
 };
+
+const std::vector<FunctionRange>& ObjectFile::State::functions(const Dwarf_Die& unit) {
+  const auto [place, is_new] = functions_.try_emplace(unit.addr);
+  if (is_new) {
+    place->second = functions_of(unit);
+  }
+  return place->second;
+}
+
+const DebugFrame& ObjectFile::State::name(Dwarf_Die& function) {
+  Dwarf_Attribute attribute;
+  Dwarf_Die origin = function;  // what is inlined in many places has its name in one
+  if (dwarf_attr(&function, DW_AT_abstract_origin, &attribute) != nullptr &&
+      dwarf_formref_die(&attribute, &origin) == nullptr) {
+    origin = function;
+  }
+  const auto [place, is_new] = names_.try_emplace(origin.addr);
+  if (is_new) {
+    place->second = frame_of(&function);
+  }
+  return place->second;
+}
 
 void ObjectFile::State::list_symbols() {
   symbols.emplace();
@@ -269,8 +347,7 @@ void ObjectFile::State::list_units() {
       units->push_back({begin + debug_bias, end + debug_bias, *unit});
     }
   }
-  std::sort(units->begin(), units->end(),
-            [](const UnitRange& a, const UnitRange& b) { return a.begin < b.begin; });
+  sort_by_begin(*units);
 }
 
 bool ObjectFile::State::find_unit(Dwarf_Addr& address, Dwarf_Die& unit) {
@@ -338,7 +415,6 @@ std::vector<DebugFrame> ObjectFile::debug_frames(std::uint64_t file_address) {
   if (!state_->find_unit(address, unit)) {
     return frames;
   }
-  std::unique_ptr<Dwarf_Die, Free> memory;
   SourcePlace place = place_of_code(&unit, address);
   const auto add = [&frames, &place](DebugFrame frame, bool inlined) {
     frame.file = place.file;
@@ -346,17 +422,16 @@ std::vector<DebugFrame> ObjectFile::debug_frames(std::uint64_t file_address) {
     frame.inlined = inlined;
     frames.push_back(std::move(frame));
   };
-  for (Dwarf_Die& die : scopes_at(&unit, address, memory)) {
-    const int tag = dwarf_tag(&die);
-    if (tag == DW_TAG_inlined_subroutine) {
-      add(frame_of(&die), true);
-      place = place_of_call(&unit, &die);
-    } else if (tag == DW_TAG_subprogram || tag == DW_TAG_entry_point) {
-      add(frame_of(&die), false);
-      return frames;
+  const FunctionRange* range = function_at(state_->functions(unit), address);
+  if (range != nullptr) {
+    Dwarf_Die function = range->function;
+    std::vector<Dwarf_Die> inlined = inlined_at(function, address);
+    for (auto die = inlined.rbegin(); die != inlined.rend(); ++die) {
+      add(state_->name(*die), true);
+      place = place_of_call(&unit, &*die);
     }
-  }
-  if (!place.file.empty()) {  // code without a function around it, or a unit with lines only
+    add(state_->name(function), false);
+  } else if (!place.file.empty()) {  // code without a function around it, or a unit with lines only
     add({}, false);
   }
   return frames;

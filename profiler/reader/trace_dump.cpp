@@ -96,7 +96,8 @@ std::string dump_text(const TraceSnapshot& snapshot, const std::vector<TraceModu
                     {"truncated_stacks", lost.truncated_stacks},
                     {"empty_stacks", lost.empty_stacks},
                     {"extend_failures", lost.extend_failures},
-                    {"reentered", lost.reentered}});
+                    {"reentered", lost.reentered},
+                    {"missed_frees", lost.missed_frees}});
   dump_read_losses(out, snapshot.read_losses);
   for (std::size_t i = 0; i < modules.size(); ++i) {
     const TraceModule& module = modules[i];

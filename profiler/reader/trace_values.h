@@ -35,6 +35,7 @@ struct TraceLosses {
   std::uint64_t empty_stacks = 0;
   std::uint64_t extend_failures = 0;
   std::uint64_t reentered = 0;
+  std::uint64_t missed_frees = 0;
 
   bool operator==(const TraceLosses&) const = default;
 };

@@ -81,7 +81,8 @@ static_assert(sizeof(Module) == 64);
 // Blocks are counted in parts of kBlockUnit: a sampled block stands for a broken number of blocks.
 inline constexpr std::uint64_t kBlockUnit = 256;
 
-// What one call stack allocated. Live = alloc - free; the two are not read at one instant.
+// What one call stack allocated. Live = alloc - free; the two are not read at one instant. Several
+// sites may stand for the same stack and kind: add them up.
 struct alignas(64) Site {
   std::atomic<std::uint64_t> alloc_bytes;
   std::atomic<std::uint64_t> alloc_block_units;
@@ -173,8 +174,10 @@ struct Losses {
   std::atomic<std::uint64_t> empty_stacks;      // allocations whose stack could not be walked
   std::atomic<std::uint64_t> extend_failures;   // the file could not grow; see `extend_errno`
   std::atomic<std::uint64_t> reentered;         // calls made from inside a hook: not recorded
+  std::atomic<std::uint64_t> missed_frees;      // seen when the address was handed out again
+  std::uint64_t reserved[7];
 };
-static_assert(sizeof(Losses) == 64);
+static_assert(sizeof(Losses) == 128);
 
 inline constexpr std::size_t kMostPeriods = 32;
 
@@ -203,7 +206,7 @@ struct Header {
   std::atomic<std::uint32_t> python;  // 0 unknown, 1 walked, 2 off; reserved for Python frames
   std::atomic<std::uint64_t> file_bytes;
   std::atomic<std::uint64_t> private_bytes;  // memory that the tracer uses besides this file
-  std::atomic<std::uint64_t> periods[kMostPeriods];  // 0: exact; in the order of their first use
+  std::atomic<std::uint64_t> periods[kMostPeriods];  // of sampling, in bytes; [0] is 0: exact
   std::atomic<std::uint32_t> period_count;
   std::uint32_t reserved;
   char reason[96];  // why it broke, with a 0 at the end

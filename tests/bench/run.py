@@ -19,20 +19,11 @@ import sys
 import tempfile
 import time
 
+from bars import Bars
+
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"  # the one that has psutil
 ROUNDS = 10
-
-
-class Bars:
-    def __init__(self):
-        self.missed = 0
-
-    def report(self, what, value, bar, unit="", detail=""):
-        good = value <= bar
-        self.missed += not good
-        print(f"{'ok  ' if good else 'MISS'}  {what}: {value:.3g}{unit} (bar {bar:.3g}{unit})"
-              f"{'; ' + detail if detail else ''}", flush=True)
 
 
 @contextlib.contextmanager

@@ -68,8 +68,8 @@ std::uint32_t TraceBuilder::add_module(std::string_view path, std::uint64_t begi
   module.path_bytes = static_cast<std::uint32_t>(path.size());
   module.nodes_before = static_cast<std::uint32_t>(nodes_.size());
   module.build_id_bytes = static_cast<std::uint32_t>(build_id_bytes.size());
-  std::memcpy(module.build_id, build_id_bytes.data(),
-              std::min(build_id_bytes.size(), sizeof module.build_id));
+  std::copy_n(build_id_bytes.begin(), std::min(build_id_bytes.size(), sizeof module.build_id),
+              module.build_id);
   module.ready = 1;
   strings_ += path;
   return static_cast<std::uint32_t>(modules_.size() - 1);

@@ -167,7 +167,8 @@ TEST(ExportPprof, MappingsCarryPathAndBuildId) {
   EXPECT_EQ(mappings[0].number(10), 1U);  // has inlined frames
   EXPECT_EQ(profile.text(mappings[1].number(5)), "/usr/lib/libcudart.so.12");
   EXPECT_EQ(profile.text(mappings[1].number(6)), "");
-  EXPECT_EQ(mappings[1].number(7), 0U);
+  EXPECT_EQ(mappings[1].number(7), 1U);
+  EXPECT_EQ(mappings[1].number(10), 0U);
   const auto locations = unpack(profile.all(2).at(1).texts.at(1).at(0));
   EXPECT_EQ(profile.by_id(4, locations.at(0)).number(2), 2U);
 }

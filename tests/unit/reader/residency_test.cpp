@@ -88,6 +88,20 @@ TEST(Residency, LooksAtEvenlySpacedPagesWhenThereAreTooMany) {
   EXPECT_DOUBLE_EQ(found->resident_share, 0.5);
 }
 
+TEST(Residency, SamplesManySmallBlocksAsOneSequence) {
+  const FakePagemap pagemap(std::vector<std::uint64_t>(200, kPresent));
+  std::vector<MemoryRange> ranges;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    ranges.push_back({2 * i * kPage, 16, 1.0});
+  }
+
+  const auto found = pagemap.ask(ranges, 10);
+
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->pages_looked_at, 10U);
+  EXPECT_DOUBLE_EQ(found->resident_share, 1.0);
+}
+
 TEST(Residency, IsUnknownWithoutAPagemapOrWithoutBytes) {
   const FakePagemap pagemap({kPresent});
   const std::vector<MemoryRange> some = {{0, 1, 1.0}};

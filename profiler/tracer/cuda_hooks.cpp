@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA runtime's allocations: device memory and pinned host memory. Our declarations of what we
+// call; no CUDA header is needed. The real functions are looked for in the runtime that is loaded:
+// python loads it RTLD_LOCAL, where RTLD_NEXT does not see it.
+#include <dlfcn.h>
+#include <link.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "profiler/tracer/export.h"
+#include "profiler/tracer/life.h"
+#include "profiler/tracer/recorder.h"
+#include "profiler/tracer/unwind/stack_trace.h"
+
+namespace tidemark::tracer {
+namespace {
+
+using wire::SiteKind;
+using Stream = void*;
+
+constexpr int kSuccess = 0;
+constexpr int kNotLoaded = 3;  // cudaErrorInitializationError
+
+constexpr const char* kRuntimes[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0",
+                                     "libcudart.so"};
+
+// In the runtime of whoever calls, which is loaded: he has a reference to it.
+void* find_in_runtime(const char* name) noexcept {
+  if (void* const found = dlsym(RTLD_NEXT, name); found != nullptr) {
+    return found;
+  }
+  for (const char* const runtime : kRuntimes) {
+    void* const handle = dlopen(runtime, RTLD_NOLOAD | RTLD_LAZY);
+    if (handle == nullptr) {
+      continue;
+    }
+    void* const found = dlsym(handle, name);
+    dlclose(handle);  // the reference that RTLD_NOLOAD took; the runtime stays
+    if (found != nullptr) {
+      return found;
+    }
+  }
+  return nullptr;
+}
+
+// One real function, found at its first call and kept.
+template <typename Function>
+class Real {
+ public:
+  constexpr explicit Real(const char* name) noexcept : name_(name) {}
+  Function get() noexcept {
+    void* known = found_.load(std::memory_order_acquire);
+    if (known == nullptr) {
+      known = find_in_runtime(name_);
+      found_.store(known, std::memory_order_release);
+    }
+    return reinterpret_cast<Function>(known);
+  }
+
+ private:
+  const char* name_;
+  std::atomic<void*> found_ = nullptr;
+};
+
+using Allocate = int (*)(void**, std::size_t);
+using AllocateOn = int (*)(void**, std::size_t, Stream);
+using AllocateWith = int (*)(void**, std::size_t, unsigned);
+using Release = int (*)(void*);
+using ReleaseOn = int (*)(void*, Stream);
+using Register = int (*)(void*, std::size_t, unsigned);
+
+constinit Real<Allocate> g_malloc("cudaMalloc");
+constinit Real<AllocateOn> g_malloc_async("cudaMallocAsync");
+constinit Real<Allocate> g_malloc_host("cudaMallocHost");
+constinit Real<AllocateWith> g_host_alloc("cudaHostAlloc");
+constinit Real<Release> g_free("cudaFree");
+constinit Real<ReleaseOn> g_free_async("cudaFreeAsync");
+constinit Real<Release> g_free_host("cudaFreeHost");
+constinit Real<Register> g_register("cudaHostRegister");
+constinit Real<Release> g_unregister("cudaHostUnregister");
+
+// Device addresses may equal host addresses, and a registered block is one of malloc as well: each
+// is listed under an address that no block of the heap has.
+const void* device_place(const void* address) noexcept {
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(address) |
+                                       (std::uintptr_t{1} << 63U));
+}
+const void* registered_place(const void* address) noexcept {
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(address) |
+                                       (std::uintptr_t{1} << 62U));
+}
+
+}  // namespace
+}  // namespace tidemark::tracer
+
+using namespace tidemark::tracer;  // NOLINT(google-build-using-namespace): C names follow
+
+// Each hook is its own long way: these calls take microseconds.
+
+TIDEMARK_EXPORT int cudaMalloc(void** block, std::size_t bytes) {
+  const auto real = g_malloc.get();
+  const int result = real != nullptr ? real(block, bytes) : kNotLoaded;
+  if (result == kSuccess) {
+    g_recorder.acquired(device_place(*block), bytes, SiteKind::kCudaDevice, capture_registers());
+  }
+  return result;
+}
+
+TIDEMARK_EXPORT int cudaMallocAsync(void** block, std::size_t bytes, Stream stream) {
+  const auto real = g_malloc_async.get();
+  const int result = real != nullptr ? real(block, bytes, stream) : kNotLoaded;
+  if (result == kSuccess) {
+    g_recorder.acquired(device_place(*block), bytes, SiteKind::kCudaDevice, capture_registers());
+  }
+  return result;
+}
+
+TIDEMARK_EXPORT int cudaMallocHost(void** block, std::size_t bytes) {
+  const auto real = g_malloc_host.get();
+  const int result = real != nullptr ? real(block, bytes) : kNotLoaded;
+  if (result == kSuccess) {
+    g_recorder.acquired(*block, bytes, SiteKind::kCudaPinned, capture_registers());
+  }
+  return result;
+}
+
+TIDEMARK_EXPORT int cudaHostAlloc(void** block, std::size_t bytes, unsigned flags) {
+  const auto real = g_host_alloc.get();
+  const int result = real != nullptr ? real(block, bytes, flags) : kNotLoaded;
+  if (result == kSuccess) {
+    g_recorder.acquired(*block, bytes, SiteKind::kCudaPinned, capture_registers());
+  }
+  return result;
+}
+
+TIDEMARK_EXPORT int cudaHostRegister(void* block, std::size_t bytes, unsigned flags) {
+  const auto real = g_register.get();
+  const int result = real != nullptr ? real(block, bytes, flags) : kNotLoaded;
+  if (result == kSuccess) {
+    g_recorder.acquired(registered_place(block), bytes, SiteKind::kCudaRegistered,
+                        capture_registers());
+  }
+  return result;
+}
+
+TIDEMARK_EXPORT int cudaFree(void* block) {
+  g_recorder.gave_back(device_place(block));
+  const auto real = g_free.get();
+  return real != nullptr ? real(block) : kNotLoaded;
+}
+
+TIDEMARK_EXPORT int cudaFreeAsync(void* block, Stream stream) {
+  g_recorder.gave_back(device_place(block));
+  const auto real = g_free_async.get();
+  return real != nullptr ? real(block, stream) : kNotLoaded;
+}
+
+TIDEMARK_EXPORT int cudaFreeHost(void* block) {
+  g_recorder.gave_back(block);
+  const auto real = g_free_host.get();
+  return real != nullptr ? real(block) : kNotLoaded;
+}
+
+TIDEMARK_EXPORT int cudaHostUnregister(void* block) {
+  g_recorder.gave_back(registered_place(block));
+  const auto real = g_unregister.get();
+  return real != nullptr ? real(block) : kNotLoaded;
+}

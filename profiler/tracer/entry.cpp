@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the library begins and ends its life in a process.
+#include <dlfcn.h>
+#include <sys/auxv.h>
+
+#include <cstdlib>
+
+#include "profiler/tracer/exec_hooks.h"
+#include "profiler/tracer/export.h"
+#include "profiler/tracer/life.h"
+#include "profiler/tracer/next_allocator.h"
+#include "profiler/tracer/recorder.h"
+#include "profiler/tracer/unwind/rule_cache.h"
+#include "profiler/wire/trace_layout.h"
+
+namespace tidemark::tracer {
+namespace {
+
+using Close = int (*)(void*);
+constinit Close g_next_dlclose = nullptr;
+
+[[gnu::constructor]] void library_loaded() {
+  find_next_allocator();
+  g_next_dlclose = reinterpret_cast<Close>(dlsym(RTLD_NEXT, "dlclose"));
+  find_next_exec();
+  // A program with more rights than its user has is left alone.
+  begin(getauxval(AT_SECURE) != 0 ? nullptr : std::getenv(wire::kRequestVariable));
+}
+
+[[gnu::destructor]] void library_unloaded() { end(); }
+
+}  // namespace
+}  // namespace tidemark::tracer
+
+// What was known of the code that is gone must not be believed of code that comes to its place.
+TIDEMARK_EXPORT int dlclose(void* handle) {
+  using namespace tidemark::tracer;  // NOLINT(google-build-using-namespace): a C name
+  if (g_next_dlclose == nullptr) {
+    g_next_dlclose = reinterpret_cast<Close>(dlsym(RTLD_NEXT, "dlclose"));
+  }
+  const int result = g_next_dlclose(handle);
+  forget_rules();
+  return result;
+}

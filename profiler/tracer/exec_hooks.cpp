@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ways to start another program: they are followed even when the caller passes an environment
+// without our variables. All of it may run in a child of vfork: nothing but the stack is written.
+#include <dlfcn.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstddef>
+
+#include "profiler/tracer/child_environment.h"
+#include "profiler/tracer/exec_hooks.h"
+#include "profiler/tracer/export.h"
+#include "profiler/tracer/life.h"
+
+extern char** environ;  // NOLINT: libc's
+
+namespace tidemark::tracer {
+namespace {
+
+using Exec = int (*)(const char*, char* const*, char* const*);
+using ExecAt = int (*)(int, const char*, char* const*, char* const*, int);
+using ExecDescriptor = int (*)(int, char* const*, char* const*);
+using Spawn = int (*)(pid_t*, const char*, const posix_spawn_file_actions_t*,
+                      const posix_spawnattr_t*, char* const*, char* const*);
+
+struct NextExec {
+  Exec execve = nullptr;
+  Exec execvpe = nullptr;
+  ExecAt execveat = nullptr;
+  ExecDescriptor fexecve = nullptr;
+  Spawn posix_spawn = nullptr;
+  Spawn posix_spawnp = nullptr;
+};
+constinit NextExec g_exec;
+
+template <typename Function>
+Function next(Function& kept, const char* name) noexcept {
+  return kept != nullptr ? kept : reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+// Runs `start(environment)` with the tracer's variables in order.
+template <typename Start>
+int with_environment(char* const* environment, Start start) {
+  auto** const entries = static_cast<char**>(
+      __builtin_alloca(ChildEnvironment::room_for(environment) * sizeof(char*)));
+  ChildEnvironment child;
+  return start(child.fill(environment, entries));
+}
+
+// As above, for a call that returns only when it failed.
+template <typename Start>
+int replace_image(char* const* environment, Start start) {
+  exec_begins();
+  const int result = with_environment(environment, start);
+  const int why = errno;
+  exec_failed();
+  errno = why;
+  return result;
+}
+
+int run_execve(const char* path, char* const* arguments, char* const* environment) {
+  const auto real = next(g_exec.execve, "execve");
+  return replace_image(environment, [&](char* const* with) { return real(path, arguments, with); });
+}
+
+int run_execvpe(const char* file, char* const* arguments, char* const* environment) {
+  const auto real = next(g_exec.execvpe, "execvpe");
+  return replace_image(environment, [&](char* const* with) { return real(file, arguments, with); });
+}
+
+std::size_t count_arguments(va_list arguments) {
+  std::size_t count = 0;
+  while (va_arg(arguments, char*) != nullptr) {
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+void find_next_exec() noexcept {
+  g_exec.execve = next(g_exec.execve, "execve");
+  g_exec.execvpe = next(g_exec.execvpe, "execvpe");
+  g_exec.execveat = next(g_exec.execveat, "execveat");
+  g_exec.fexecve = next(g_exec.fexecve, "fexecve");
+  g_exec.posix_spawn = next(g_exec.posix_spawn, "posix_spawn");
+  g_exec.posix_spawnp = next(g_exec.posix_spawnp, "posix_spawnp");
+  ChildEnvironment::set_up();
+}
+
+}  // namespace tidemark::tracer
+
+using namespace tidemark::tracer;  // NOLINT(google-build-using-namespace): C names follow
+
+TIDEMARK_EXPORT int execve(const char* path, char* const* arguments, char* const* environment) {
+  return run_execve(path, arguments, environment);
+}
+
+TIDEMARK_EXPORT int execv(const char* path, char* const* arguments) {
+  return run_execve(path, arguments, environ);
+}
+
+TIDEMARK_EXPORT int execvpe(const char* file, char* const* arguments, char* const* environment) {
+  return run_execvpe(file, arguments, environment);
+}
+
+TIDEMARK_EXPORT int execvp(const char* file, char* const* arguments) {
+  return run_execvpe(file, arguments, environ);
+}
+
+TIDEMARK_EXPORT int execveat(int folder, const char* path, char* const* arguments,
+                             char* const* environment, int flags) {
+  const auto real = next(g_exec.execveat, "execveat");
+  return replace_image(
+      environment, [&](char* const* with) { return real(folder, path, arguments, with, flags); });
+}
+
+TIDEMARK_EXPORT int fexecve(int fd, char* const* arguments, char* const* environment) {
+  const auto real = next(g_exec.fexecve, "fexecve");
+  return replace_image(environment, [&](char* const* with) { return real(fd, arguments, with); });
+}
+
+// The three with a list: its arguments become an array on the stack.
+#define TIDEMARK_GATHER(first)                                                                 \
+  va_list list;                                                                                \
+  va_start(list, first);                                                                       \
+  va_list counting;                                                                            \
+  va_copy(counting, list);                                                                     \
+  const std::size_t count = 1 + count_arguments(counting);                                     \
+  va_end(counting);                                                                            \
+  auto** const arguments = static_cast<char**>(__builtin_alloca((count + 1) * sizeof(char*))); \
+  arguments[0] = const_cast<char*>(first); /* NOLINT: as the declaration of execv has it */    \
+  for (std::size_t i = 1; i <= count; ++i) {                                                   \
+    arguments[i] = va_arg(list, char*);                                                        \
+  }
+
+TIDEMARK_EXPORT int execl(const char* path, const char* first, ...) {
+  TIDEMARK_GATHER(first)
+  va_end(list);
+  return run_execve(path, arguments, environ);
+}
+
+TIDEMARK_EXPORT int execlp(const char* file, const char* first, ...) {
+  TIDEMARK_GATHER(first)
+  va_end(list);
+  return run_execvpe(file, arguments, environ);
+}
+
+TIDEMARK_EXPORT int execle(const char* path, const char* first, ...) {
+  TIDEMARK_GATHER(first)
+  char* const* const environment = va_arg(list, char* const*);
+  va_end(list);
+  return run_execve(path, arguments, environment);
+}
+
+TIDEMARK_EXPORT int posix_spawn(pid_t* pid, const char* path,
+                                const posix_spawn_file_actions_t* actions,
+                                const posix_spawnattr_t* attributes, char* const* arguments,
+                                char* const* environment) {
+  const auto real = next(g_exec.posix_spawn, "posix_spawn");
+  return with_environment(environment, [&](char* const* with) {
+    return real(pid, path, actions, attributes, arguments, with);
+  });
+}
+
+TIDEMARK_EXPORT int posix_spawnp(pid_t* pid, const char* file,
+                                 const posix_spawn_file_actions_t* actions,
+                                 const posix_spawnattr_t* attributes, char* const* arguments,
+                                 char* const* environment) {
+  const auto real = next(g_exec.posix_spawnp, "posix_spawnp");
+  return with_environment(environment, [&](char* const* with) {
+    return real(pid, file, actions, attributes, arguments, with);
+  });
+}

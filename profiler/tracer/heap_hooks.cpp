@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// malloc and its family, as the target calls them. The short way of each is one comparison and a
+// jump to the real function; everything else is on the long way, and policy is in recorder.cpp.
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include "profiler/tracer/export.h"
+#include "profiler/tracer/life.h"
+#include "profiler/tracer/next_allocator.h"
+#include "profiler/tracer/recorder.h"
+#include "profiler/tracer/thread_state.h"
+#include "profiler/tracer/unwind/stack_trace.h"
+
+namespace tidemark::tracer {
+namespace {
+
+// Whether nobody asks for this block; counts it.
+[[gnu::always_inline]] inline bool passes(std::size_t bytes) noexcept {
+  if (bytes < t_thread.remaining) [[likely]] {
+    t_thread.remaining -= bytes;
+    return true;
+  }
+  return false;
+}
+
+[[gnu::always_inline]] inline bool is_unknown(const void* block) noexcept {
+  return !g_recorder.filter().may_hold(block);
+}
+
+TIDEMARK_LONG_WAY void* malloc_recorded(std::size_t bytes) {
+  void* const block = g_next.malloc(bytes);
+  if (block != nullptr) {
+    g_recorder.allocated(block, bytes, capture_registers());
+  }
+  return block;
+}
+
+TIDEMARK_LONG_WAY void* calloc_recorded(std::size_t count, std::size_t bytes) {
+  void* const block = g_next.calloc(count, bytes);
+  if (block != nullptr) {
+    g_recorder.allocated(block, count * bytes, capture_registers());
+  }
+  return block;
+}
+
+// The old block leaves the books before it is given up: another thread may own its address before
+// realloc returns.
+[[gnu::always_inline]] inline void* resize(void* block, std::size_t bytes,
+                                           const Registers& caller) {
+  wire::LiveRecord old = {};
+  const bool known = block != nullptr && !is_unknown(block) && g_recorder.begin_resize(block, old);
+  void* const moved = g_next.realloc(block, bytes);
+  if (moved != nullptr) {
+    g_recorder.resized(moved, bytes, known ? &old : nullptr, caller);
+  } else if (known && bytes != 0) {
+    g_recorder.not_resized(block, old);
+  } else if (known) {
+    g_recorder.released_by_resize(old);
+  }
+  return moved;
+}
+
+void* move_out_of_arena(void* block, std::size_t bytes) {
+  void* const moved = g_next.malloc(bytes);
+  if (moved != nullptr) {
+    const std::size_t old = bootstrap_bytes(block);
+    __builtin_memcpy(moved, block, old < bytes ? old : bytes);
+  }
+  return moved;
+}
+
+TIDEMARK_LONG_WAY void* realloc_recorded(void* block, std::size_t bytes) {
+  if (is_bootstrap_block(block)) {
+    return move_out_of_arena(block, bytes);
+  }
+  return resize(block, bytes, capture_registers());
+}
+
+TIDEMARK_LONG_WAY void* memalign_recorded(std::size_t alignment, std::size_t bytes) {
+  void* const block = g_next.memalign(alignment, bytes);
+  if (block != nullptr) {
+    g_recorder.allocated(block, bytes, capture_registers());
+  }
+  return block;
+}
+
+TIDEMARK_LONG_WAY void* aligned_alloc_recorded(std::size_t alignment, std::size_t bytes) {
+  void* const block = g_next.aligned_alloc(alignment, bytes);
+  if (block != nullptr) {
+    g_recorder.allocated(block, bytes, capture_registers());
+  }
+  return block;
+}
+
+TIDEMARK_LONG_WAY int posix_memalign_recorded(void** block, std::size_t alignment,
+                                              std::size_t bytes) {
+  const int failed = g_next.posix_memalign(block, alignment, bytes);
+  if (failed == 0) {
+    g_recorder.allocated(*block, bytes, capture_registers());
+  }
+  return failed;
+}
+
+TIDEMARK_LONG_WAY void* valloc_recorded(std::size_t bytes) {
+  void* const block = g_next.valloc(bytes);
+  if (block != nullptr) {
+    g_recorder.allocated(block, bytes, capture_registers());
+  }
+  return block;
+}
+
+TIDEMARK_LONG_WAY void* pvalloc_recorded(std::size_t bytes) {
+  void* const block = g_next.pvalloc(bytes);
+  if (block != nullptr) {
+    g_recorder.allocated(block, (bytes + 4095) & ~std::size_t{4095}, capture_registers());
+  }
+  return block;
+}
+
+TIDEMARK_LONG_WAY void free_recorded(void* block) {
+  if (is_bootstrap_block(block)) {
+    return;
+  }
+  // First here: once the real function returns, another thread may own this address.
+  g_recorder.released(block);
+  g_next.free(block);
+}
+
+}  // namespace
+}  // namespace tidemark::tracer
+
+using namespace tidemark::tracer;  // NOLINT(google-build-using-namespace): C names follow
+
+TIDEMARK_EXPORT void* malloc(std::size_t bytes) {
+  return passes(bytes) ? g_next.malloc(bytes) : malloc_recorded(bytes);
+}
+
+TIDEMARK_EXPORT void free(void* block) {
+  if (block == nullptr) {
+    return;
+  }
+  if (is_unknown(block)) [[likely]] {
+    return g_next.free(block);
+  }
+  free_recorded(block);
+}
+
+TIDEMARK_EXPORT void* calloc(std::size_t count, std::size_t bytes) {
+  std::size_t all = 0;
+  if (__builtin_mul_overflow(count, bytes, &all) || passes(all)) {
+    return g_next.calloc(count, bytes);
+  }
+  return calloc_recorded(count, bytes);
+}
+
+TIDEMARK_EXPORT void* realloc(void* block, std::size_t bytes) {
+  if ((block == nullptr || is_unknown(block)) && passes(bytes)) {
+    return g_next.realloc(block, bytes);
+  }
+  return realloc_recorded(block, bytes);
+}
+
+TIDEMARK_EXPORT void* reallocarray(void* block, std::size_t count, std::size_t bytes) {
+  std::size_t all = 0;
+  if (__builtin_mul_overflow(count, bytes, &all)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  if ((block == nullptr || is_unknown(block)) && passes(all)) {
+    return g_next.realloc(block, all);
+  }
+  return realloc_recorded(block, all);
+}
+
+TIDEMARK_EXPORT void* memalign(std::size_t alignment, std::size_t bytes) {
+  return passes(bytes) ? g_next.memalign(alignment, bytes) : memalign_recorded(alignment, bytes);
+}
+
+TIDEMARK_EXPORT int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
+  return passes(bytes) ? g_next.posix_memalign(block, alignment, bytes)
+                       : posix_memalign_recorded(block, alignment, bytes);
+}
+
+TIDEMARK_EXPORT void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  return passes(bytes) ? g_next.aligned_alloc(alignment, bytes)
+                       : aligned_alloc_recorded(alignment, bytes);
+}
+
+TIDEMARK_EXPORT void* valloc(std::size_t bytes) {
+  return passes(bytes) ? g_next.valloc(bytes) : valloc_recorded(bytes);
+}
+
+TIDEMARK_EXPORT void* pvalloc(std::size_t bytes) {
+  return passes(bytes) ? g_next.pvalloc(bytes) : pvalloc_recorded(bytes);
+}
+
+// C23; glibc forwards both to free, and so must we: the block is known by its address.
+TIDEMARK_EXPORT void free_sized(void* block, std::size_t /*bytes*/) { free(block); }
+TIDEMARK_EXPORT void free_aligned_sized(void* block, std::size_t /*alignment*/,
+                                        std::size_t /*bytes*/) {
+  free(block);
+}
+
+TIDEMARK_EXPORT std::size_t malloc_usable_size(void* block) {
+  return is_bootstrap_block(block) ? bootstrap_bytes(block) : g_next.malloc_usable_size(block);
+}

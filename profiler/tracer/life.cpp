@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/tracer/life.h"
+
+#include <linux/mman.h>
+#include <pthread.h>
+
+#include "profiler/tracer/raw_text.h"
+#include "profiler/tracer/recorder.h"
+#include "profiler/tracer/sys.h"
+#include "profiler/tracer/thread_state.h"
+#include "profiler/tracer/unwind/libunwind_fallback.h"
+#include "profiler/tracer/unwind/unwind.h"
+#include "profiler/wire/trace_request.h"
+
+#include "profiler/tracer/poison.h"
+
+namespace tidemark::tracer {
+
+constinit Recorder g_recorder;
+constinit ForkPage g_fork_page = {};
+
+namespace {
+
+constexpr std::size_t kRequestBytes = 4400;
+
+constinit std::atomic<Life> g_life = Life::kCold;
+constinit bool g_wiped_by_kernel = false;
+constinit wire::TraceRequest g_request;
+constinit char g_request_text[kRequestBytes] = {};
+
+constexpr std::uint64_t kForEver = ~std::uint64_t{0};
+
+bool request_is(const char* text) noexcept {
+  RawText copy(g_request_text);
+  copy.add(text);
+  return copy.complete() && wire::parse_request(g_request_text, g_request);
+}
+
+void say_why_not(const char* what, int error) noexcept {
+  char line[512];
+  RawText text(line);
+  text.add("tidemark: pid ").add_number(static_cast<std::uint64_t>(sys::getpid()));
+  text.add(" is not traced: ").add(what);
+  if (error != 0) {
+    text.add(" (errno ").add_number(static_cast<std::uint64_t>(error)).add(')');
+  }
+  text.add('\n');
+  sys::write(2, line, text.size());
+}
+
+void forked_child() noexcept { g_fork_page.on.store(0, std::memory_order_release); }
+
+bool open_file(bool forked) noexcept {
+  const bool opened = g_recorder.open(g_request, forked);
+  if (opened) {
+    g_fork_page.on.store(1, std::memory_order_release);
+  }
+  g_life.store(opened ? Life::kOn : Life::kOff, std::memory_order_release);
+  return opened;
+}
+
+}  // namespace
+
+void begin(const char* request) noexcept {
+  Life cold = Life::kCold;
+  if (!g_life.compare_exchange_strong(cold, Life::kStarting)) {
+    return;
+  }
+  if (request == nullptr) {
+    g_life.store(Life::kOff);
+    return;
+  }
+  if (!request_is(request)) {
+    say_why_not("TIDEMARK_TRACE is not a request that this tracer knows", 0);
+    g_life.store(Life::kOff);
+    return;
+  }
+  start_unwinder();
+  if (g_request.libunwind && !load_libunwind()) {
+    say_why_not("libunwind.so.8 is not installed", 0);
+    g_life.store(Life::kOff);
+    return;
+  }
+  g_recorder.modules().set_up();
+  g_wiped_by_kernel = sys::advise(&g_fork_page, sizeof(g_fork_page), MADV_WIPEONFORK) == 0;
+  g_recorder.store().hide_from_children(g_wiped_by_kernel);
+  pthread_atfork(nullptr, nullptr, forked_child);
+  if (!open_file(false)) {
+    say_why_not("its file cannot be made", g_recorder.store().error());
+  }
+}
+
+bool begin_after_fork() noexcept {
+  const Life life = g_life.load(std::memory_order_acquire);
+  if (life == Life::kOff) {
+    t_thread.remaining = kForEver;
+    return false;
+  }
+  Life on = Life::kOn;
+  if (life != Life::kOn || !g_life.compare_exchange_strong(on, Life::kStarting)) {
+    return false;
+  }
+  if (g_fork_page.on.load(std::memory_order_acquire) != 0) {  // another thread was faster
+    g_life.store(Life::kOn);
+    return true;
+  }
+  g_recorder.abandon(!g_wiped_by_kernel);
+  return open_file(true);
+}
+
+bool follows_children() noexcept {
+  return g_life.load(std::memory_order_relaxed) != Life::kOff && g_request.follow;
+}
+
+const char* request_text() noexcept { return g_request_text; }
+
+namespace {
+
+// A child of vfork runs in our memory: what it does is not done by the process of the file.
+bool is_our_file() noexcept {
+  return g_fork_page.on.load(std::memory_order_acquire) != 0 &&
+         g_recorder.store().header()->pid == static_cast<std::uint32_t>(sys::getpid());
+}
+
+}  // namespace
+
+void exec_begins() noexcept {
+  if (is_our_file()) {
+    g_recorder.set_stage(wire::Stage::kReplaced);
+  }
+}
+
+void exec_failed() noexcept {
+  if (is_our_file()) {
+    g_recorder.set_stage(wire::Stage::kRecording);
+  }
+}
+
+void end() noexcept {
+  if (is_our_file()) {
+    g_recorder.set_stage(wire::Stage::kExited);
+  }
+}
+
+}  // namespace tidemark::tracer

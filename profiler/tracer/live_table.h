@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "profiler/tracer/trace_store.h"
+#include "profiler/wire/trace_layout.h"
+
+namespace tidemark::tracer {
+
+enum class Inserted {
+  kNew,
+  kReplaced,  // an entry for this address was there: the release of that block was not seen
+  kNoRoom,
+};
+
+// The blocks that live, by address. Lock-free; safe in signal handlers. When a level is full a
+// larger one comes beside it; nothing ever moves, so no thread waits for another.
+//
+// A level is set-associative: a block may lie in any slot of two buckets. Removing empties a slot
+// and leaves no mark behind, so the table does not wear out however many blocks come and go.
+class LiveTable {
+ public:
+  constexpr explicit LiveTable(TraceStore& store) noexcept : store_(store) {}
+
+  // `replaced` is set where the answer says so.
+  Inserted insert(std::uint64_t address, const wire::LiveRecord& record,
+                  wire::LiveRecord& replaced) noexcept;
+  // Takes the block out. False: it is not listed.
+  bool remove(std::uint64_t address, wire::LiveRecord& record) noexcept;
+
+ private:
+  Inserted insert_into(std::size_t level, std::uint64_t address, std::uint64_t mixed,
+                       const wire::LiveRecord& record, wire::LiveRecord& replaced) noexcept;
+  wire::LiveBucket& bucket(std::size_t level, std::uint64_t mixed, bool second) noexcept;
+
+  TraceStore& store_;
+};
+
+}  // namespace tidemark::tracer

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/tracer/module_table.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+
+#include "profiler/tracer/sys.h"
+
+#include "profiler/tracer/poison.h"
+
+namespace tidemark::tracer {
+namespace {
+
+using wire::Module;
+using wire::Table;
+
+std::uint64_t number(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
+
+// Reads the build id from the notes of a module that is mapped from `begin` to `end`.
+void read_build_id(std::uint64_t begin, std::uint64_t end, std::uint64_t bias,
+                   Module& module) noexcept {
+  const auto* const file = reinterpret_cast<const ElfW(Ehdr)*>(begin);
+  if (end - begin < sizeof(*file) || __builtin_memcmp(file->e_ident, ELFMAG, SELFMAG) != 0 ||
+      file->e_phoff > end - begin ||
+      file->e_phnum * sizeof(ElfW(Phdr)) > end - begin - file->e_phoff) {
+    return;
+  }
+  const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(begin + file->e_phoff);
+  for (unsigned i = 0; i < file->e_phnum; ++i) {
+    std::uint64_t at = bias + headers[i].p_vaddr;
+    const std::uint64_t stop = at + headers[i].p_memsz;
+    if (headers[i].p_type != PT_NOTE || at < begin || stop > end || stop < at) {
+      continue;
+    }
+    const std::uint64_t align = headers[i].p_align == 8 ? 8 : 4;
+    const auto padded = [align](std::uint64_t bytes) { return (bytes + align - 1) & ~(align - 1); };
+    while (stop - at >= sizeof(ElfW(Nhdr))) {
+      const auto* const note = reinterpret_cast<const ElfW(Nhdr)*>(at);
+      const std::uint64_t name = at + sizeof(*note);
+      const std::uint64_t body = name + padded(note->n_namesz);
+      const std::uint64_t next = body + padded(note->n_descsz);
+      if (next > stop || next <= at) {
+        break;
+      }
+      if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+          __builtin_memcmp(reinterpret_cast<const void*>(name), "GNU", 4) == 0 &&
+          note->n_descsz <= sizeof(module.build_id)) {
+        __builtin_memcpy(module.build_id, reinterpret_cast<const void*>(body), note->n_descsz);
+        module.build_id_bytes = note->n_descsz;
+        return;
+      }
+      at = next;
+    }
+  }
+}
+
+}  // namespace
+
+void ModuleTable::set_up() noexcept {
+  find_ = reinterpret_cast<FindObject>(dlsym(RTLD_DEFAULT, "_dl_find_object"));
+  const long bytes = sys::readlink("/proc/self/exe", program_, kPathBytes - 1);
+  program_[bytes > 0 ? bytes : 0] = '\0';
+}
+
+ModuleTable::Known* ModuleTable::place_for(std::uint64_t begin) noexcept {
+  const std::uint64_t mixed = wire::mix(begin);
+  for (std::size_t i = 0; i < 64; ++i) {
+    Known& known = known_[(mixed + i) & (kPlaces - 1)];
+    const std::uint64_t there = known.begin.load(std::memory_order_acquire);
+    if (there == begin || there == 0) {
+      return &known;
+    }
+  }
+  return nullptr;
+}
+
+bool ModuleTable::is_same(const Known& known, const dl_find_object& found) noexcept {
+  return known.begin.load(std::memory_order_acquire) == number(found.dlfo_map_start) &&
+         known.end == number(found.dlfo_map_end) && known.linked == found.dlfo_link_map &&
+         known.unwind_table == found.dlfo_eh_frame;
+}
+
+void ModuleTable::note(const std::uint64_t* pcs, std::size_t count) noexcept {
+  dl_find_object found = {};
+  for (std::size_t i = 0; i < count && find_ != nullptr; ++i) {
+    const bool same = pcs[i] >= number(found.dlfo_map_start) && pcs[i] < number(found.dlfo_map_end);
+    if (!same && find_(reinterpret_cast<void*>(pcs[i]), &found) == 0) {
+      note(found);
+    }
+  }
+}
+
+void ModuleTable::note(const dl_find_object& found) noexcept {
+  constexpr int kTries = 1000;
+  Known* const known = place_for(number(found.dlfo_map_start));
+  if (known == nullptr) {
+    return;
+  }
+  for (int i = 0; i < kTries && !is_same(*known, found); ++i) {
+    if (adding_.exchange(true, std::memory_order_acquire)) {
+      sys::call(SYS_sched_yield);
+      continue;
+    }
+    if (!is_same(*known, found)) {
+      add(*known, found);
+    }
+    adding_.store(false, std::memory_order_release);
+  }
+}
+
+// Called by one thread at a time.
+void ModuleTable::add(Known& known, const dl_find_object& found) noexcept {
+  if (known.begin.load(std::memory_order_relaxed) != 0) {
+    generation_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  list(found);
+  known.begin.store(0, std::memory_order_release);
+  known.end = number(found.dlfo_map_end);
+  known.linked = found.dlfo_link_map;
+  known.unwind_table = found.dlfo_eh_frame;
+  known.begin.store(number(found.dlfo_map_start), std::memory_order_release);
+}
+
+bool ModuleTable::add_path(const link_map& linked, std::uint32_t& offset,
+                           std::uint32_t& bytes) noexcept {
+  const char* const path =
+      linked.l_name == nullptr || linked.l_name[0] == '\0' ? program_ : linked.l_name;
+  std::uint64_t length = 0;
+  while (length < kPathBytes && path[length] != '\0') {
+    ++length;
+  }
+  std::uint64_t at = 0;
+  if (length == 0 || !store_.take(Table::kStrings, length, at)) {
+    return false;
+  }
+  __builtin_memcpy(store_.item<char>(Table::kStrings, at), path, length);
+  offset = static_cast<std::uint32_t>(at);
+  bytes = static_cast<std::uint32_t>(length);
+  return true;
+}
+
+void ModuleTable::list(const dl_find_object& found) noexcept {
+  std::uint64_t index = 0;
+  if (!store_.take(Table::kModules, 1, index)) {
+    return;
+  }
+  auto& module = *store_.item<Module>(Table::kModules, index);
+  module.begin = number(found.dlfo_map_start);
+  module.end = number(found.dlfo_map_end);
+  module.load_bias = found.dlfo_link_map->l_addr;
+  module.nodes_before = static_cast<std::uint32_t>(
+      store_.header()->table[static_cast<std::size_t>(Table::kNodes)].used.load(
+          std::memory_order_relaxed));
+  read_build_id(module.begin, module.end, module.load_bias, module);
+  add_path(*found.dlfo_link_map, module.path_offset, module.path_bytes);
+  std::atomic_ref(module.ready).store(1, std::memory_order_release);
+}
+
+void ModuleTable::clear() noexcept {
+  for (Known& known : known_) {
+    if (known.begin.load(std::memory_order_relaxed) != 0) {
+      known.begin.store(0, std::memory_order_relaxed);
+    }
+  }
+  adding_.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace tidemark::tracer

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/tracer/next_allocator.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+namespace tidemark::tracer {
+namespace {
+
+// Older dynamic linkers allocate inside dlsym, when nobody can serve them but us.
+alignas(64) constinit char g_arena[64 * 1024] = {};
+constinit std::atomic<std::size_t> g_arena_used = 0;
+constinit thread_local bool t_finding = false;
+constinit const char* g_allocator_begin = nullptr;
+constinit const char* g_allocator_end = nullptr;
+
+constexpr std::size_t kHeader = 16;  // the size of the block, before it
+
+void* arena_block(std::size_t bytes, std::size_t alignment) noexcept {
+  const std::size_t align = alignment < kHeader ? kHeader : alignment;
+  if (bytes > sizeof(g_arena) || align > 4096) {
+    return nullptr;
+  }
+  const std::size_t room = bytes + align + kHeader;
+  const std::size_t at = g_arena_used.fetch_add(room, std::memory_order_relaxed);
+  if (at > sizeof(g_arena) || room > sizeof(g_arena) - at) {
+    return nullptr;
+  }
+  const auto begin = reinterpret_cast<std::uintptr_t>(g_arena + at + kHeader);
+  char* const block = g_arena + at + kHeader + ((align - begin % align) % align);
+  __builtin_memcpy(block - kHeader, &bytes, sizeof(bytes));
+  return block;
+}
+
+// Each of these is called until the real function is known.
+template <typename... Arguments>
+bool known_now() noexcept {
+  if (t_finding) {
+    return false;
+  }
+  find_next_allocator();
+  return true;
+}
+
+void* first_malloc(std::size_t bytes) {
+  return known_now() ? g_next.malloc(bytes) : arena_block(bytes, 0);
+}
+void first_free(void* block) {
+  if (known_now() && !is_bootstrap_block(block)) {
+    g_next.free(block);
+  }
+}
+void* first_calloc(std::size_t count, std::size_t bytes) {
+  if (known_now()) {
+    return g_next.calloc(count, bytes);
+  }
+  std::size_t all = 0;
+  return __builtin_mul_overflow(count, bytes, &all) ? nullptr : arena_block(all, 0);
+}
+void* first_realloc(void* block, std::size_t bytes) {
+  if (known_now()) {
+    return g_next.realloc(block, bytes);
+  }
+  void* const moved = arena_block(bytes, 0);
+  if (moved != nullptr && block != nullptr) {
+    const std::size_t old = bootstrap_bytes(block);
+    __builtin_memcpy(moved, block, old < bytes ? old : bytes);
+  }
+  return moved;
+}
+void* first_reallocarray(void* block, std::size_t count, std::size_t bytes) {
+  if (known_now()) {
+    return g_next.reallocarray(block, count, bytes);
+  }
+  std::size_t all = 0;
+  return __builtin_mul_overflow(count, bytes, &all) ? nullptr : first_realloc(block, all);
+}
+void* first_memalign(std::size_t alignment, std::size_t bytes) {
+  return known_now() ? g_next.memalign(alignment, bytes) : arena_block(bytes, alignment);
+}
+int first_posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
+  if (known_now()) {
+    return g_next.posix_memalign(block, alignment, bytes);
+  }
+  *block = arena_block(bytes, alignment);
+  return *block == nullptr ? ENOMEM : 0;
+}
+void* first_aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  return known_now() ? g_next.aligned_alloc(alignment, bytes) : arena_block(bytes, alignment);
+}
+void* first_valloc(std::size_t bytes) {
+  return known_now() ? g_next.valloc(bytes) : arena_block(bytes, 4096);
+}
+void* first_pvalloc(std::size_t bytes) {
+  return known_now() ? g_next.pvalloc(bytes) : arena_block(bytes, 4096);
+}
+std::size_t first_usable_size(void* block) {
+  return known_now() ? g_next.malloc_usable_size(block) : bootstrap_bytes(block);
+}
+
+// For allocators that lack it: glibc's own work is in terms of theirs.
+void* reallocarray_by_realloc(void* block, std::size_t count, std::size_t bytes) {
+  std::size_t all = 0;
+  if (__builtin_mul_overflow(count, bytes, &all)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return g_next.realloc(block, all);
+}
+
+template <typename Function>
+void find(Function& function, const char* name) noexcept {
+  if (auto* const found = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name)); found != nullptr) {
+    function = found;
+  }
+}
+
+void find_allocator_range() noexcept {
+  Dl_info info = {};
+  link_map* linked = nullptr;
+  void* const function = reinterpret_cast<void*>(g_next.malloc);
+  if (dladdr1(function, &info, reinterpret_cast<void**>(&linked), RTLD_DL_LINKMAP) == 0) {
+    return;
+  }
+  const auto* const file = static_cast<const ElfW(Ehdr)*>(info.dli_fbase);
+  const auto* const base = static_cast<const char*>(info.dli_fbase);
+  const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(base + file->e_phoff);
+  std::uint64_t end = 0;
+  for (unsigned i = 0; i < file->e_phnum; ++i) {
+    const std::uint64_t stop = headers[i].p_vaddr + headers[i].p_memsz;
+    end = headers[i].p_type == PT_LOAD && stop > end ? stop : end;
+  }
+  g_allocator_begin = base;
+  g_allocator_end = reinterpret_cast<const char*>(linked->l_addr + end);
+}
+
+}  // namespace
+
+constinit NextAllocator g_next = {first_malloc,         first_free,          first_calloc,
+                                  first_realloc,        first_reallocarray,  first_memalign,
+                                  first_posix_memalign, first_aligned_alloc, first_valloc,
+                                  first_pvalloc,        first_usable_size};
+
+void find_next_allocator() noexcept {
+  if (t_finding) {
+    return;
+  }
+  t_finding = true;
+  NextAllocator found = g_next;
+  if (found.reallocarray == first_reallocarray) {
+    found.reallocarray = reallocarray_by_realloc;
+  }
+  find(found.malloc, "malloc");
+  find(found.free, "free");
+  find(found.calloc, "calloc");
+  find(found.realloc, "realloc");
+  find(found.reallocarray, "reallocarray");
+  find(found.memalign, "memalign");
+  find(found.posix_memalign, "posix_memalign");
+  find(found.aligned_alloc, "aligned_alloc");
+  find(found.valloc, "valloc");
+  find(found.pvalloc, "pvalloc");
+  find(found.malloc_usable_size, "malloc_usable_size");
+  g_next = found;
+  find_allocator_range();
+  t_finding = false;
+}
+
+bool is_in_allocator(const void* address) noexcept {
+  const auto* const at = static_cast<const char*>(address);
+  return at >= g_allocator_begin && at < g_allocator_end;
+}
+
+bool is_bootstrap_block(const void* block) noexcept {
+  const auto* const at = static_cast<const char*>(block);
+  return at >= g_arena && at < g_arena + sizeof(g_arena);
+}
+
+std::size_t bootstrap_bytes(const void* block) noexcept {
+  std::size_t bytes = 0;
+  if (block != nullptr) {
+    __builtin_memcpy(&bytes, static_cast<const char*>(block) - kHeader, sizeof(bytes));
+  }
+  return bytes;
+}
+
+}  // namespace tidemark::tracer

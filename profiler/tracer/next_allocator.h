@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+namespace tidemark::tracer {
+
+// The functions that our hooks stand before: those of libc, or of an allocator that the program
+// links or preloads after us. Until they are looked up, each entry looks them up first.
+struct NextAllocator {
+  void* (*malloc)(std::size_t);
+  void (*free)(void*);
+  void* (*calloc)(std::size_t, std::size_t);
+  void* (*realloc)(void*, std::size_t);
+  void* (*reallocarray)(void*, std::size_t, std::size_t);
+  void* (*memalign)(std::size_t, std::size_t);
+  int (*posix_memalign)(void**, std::size_t, std::size_t);
+  void* (*aligned_alloc)(std::size_t, std::size_t);
+  void* (*valloc)(std::size_t);
+  void* (*pvalloc)(std::size_t);
+  std::size_t (*malloc_usable_size)(void*);
+};
+extern constinit NextAllocator g_next;
+
+// Looks the functions up. Safe to call again.
+void find_next_allocator() noexcept;
+// Whether an address lies in the library that has the next malloc: its own mappings hold blocks
+// that are recorded already.
+bool is_in_allocator(const void* address) noexcept;
+
+// Blocks that were asked for while the functions were being looked up. They are never given back.
+bool is_bootstrap_block(const void* block) noexcept;
+std::size_t bootstrap_bytes(const void* block) noexcept;
+
+}  // namespace tidemark::tracer

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// Included last in every file of the tracer except those that define the hooks: turns a word that
+// has no place inside somebody else's malloc into a compile error.
+#pragma once
+
+#pragma GCC poison malloc calloc realloc free strdup memalign
+#pragma GCC poison printf fprintf snprintf vsnprintf fopen fwrite
+#pragma GCC poison vector unordered_map shared_ptr unique_ptr
+#pragma GCC poison mutex lock_guard condition_variable call_once cout cerr

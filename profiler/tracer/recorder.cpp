@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/tracer/recorder.h"
+
+#include "profiler/tracer/draw.h"
+#include "profiler/tracer/life.h"
+#include "profiler/tracer/process_facts.h"
+#include "profiler/tracer/thread_state.h"
+#include "profiler/tracer/unwind/libunwind_fallback.h"
+#include "profiler/tracer/unwind/unwind.h"
+#include "profiler/wire/sampling.h"
+
+#include "profiler/tracer/poison.h"
+
+namespace tidemark::tracer {
+namespace {
+
+using wire::LiveRecord;
+using wire::Mode;
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+constexpr std::uint64_t kDormantStride = 1 << 20;  // bytes between two looks at the mode
+constexpr std::uint32_t kLanes = 4;
+constexpr std::size_t kLevelsForAll = 4;  // of the live table, when every block is recorded
+constexpr std::uint64_t kNoPeriod = ~std::uint64_t{0};
+
+std::uint64_t number(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
+
+void seed(std::uint64_t& random) noexcept {
+  // Differs between threads by their place, between runs by the layout of the address space.
+  random = wire::mix(number(&t_thread)) | 1U;
+}
+
+}  // namespace
+
+Mode Recorder::mode() const noexcept {
+  return static_cast<Mode>(store_.header()->control.mode.load(kRelaxed));
+}
+
+std::uint32_t Recorder::epoch() const noexcept {
+  return store_.header()->control.epoch.load(kRelaxed);
+}
+
+// Whether this block is recorded; sets what the thread may allocate before it asks again.
+bool Recorder::picks(std::size_t bytes, std::uint8_t& period) noexcept {
+  ThreadState& thread = t_thread;
+  const Mode now = mode();
+  if (now == Mode::kExact) {
+    if (!filter_.holds_all()) {
+      filter_.hold_all();
+    }
+    thread.remaining = 0;
+    thread.period = 0;
+    return period_index(0, period);
+  }
+  if (now != Mode::kSampled) {
+    thread.remaining = kDormantStride;
+    thread.period = kNoPeriod;
+    return false;
+  }
+  const std::uint64_t every = store_.header()->control.sample_every_bytes.load(kRelaxed);
+  if (thread.random == 0) {
+    seed(thread.random);
+  }
+  if (thread.period != every || thread.remaining == 0) {
+    thread.period = every;
+    thread.remaining = draw_gap(thread.random, every);
+    if (bytes < thread.remaining) {
+      thread.remaining -= bytes;
+      return false;
+    }
+  }
+  thread.remaining = draw_gap(thread.random, every);
+  return period_index(every, period);
+}
+
+// False: more periods were used than the file can tell apart.
+bool Recorder::period_index(std::uint64_t period_bytes, std::uint8_t& index) noexcept {
+  wire::Header& header = *store_.header();
+  for (std::uint32_t i = 0; i < wire::kMostPeriods; ++i) {
+    std::uint64_t listed = header.periods[i].load(kRelaxed);
+    if (listed == 0 && i > 0 &&
+        header.periods[i].compare_exchange_strong(listed, period_bytes, kRelaxed)) {
+      header.period_count.fetch_add(1, kRelaxed);
+      listed = period_bytes;
+    }
+    if (listed == period_bytes) {
+      index = static_cast<std::uint8_t>(i);
+      return true;
+    }
+  }
+  lost(header.losses.sites_full);
+  return false;
+}
+
+Recorder::Weight Recorder::weight_of(const LiveRecord& record) const noexcept {
+  const std::uint64_t bytes = wire::unpack_size(record.size_and_period);
+  const std::uint8_t index = wire::unpack_period(record.size_and_period);
+  if (index == 0) {
+    return {bytes, wire::kBlockUnit};
+  }
+  const std::uint64_t period = store_.header()->periods[index % wire::kMostPeriods].load(kRelaxed);
+  const double weight = wire::sample_weight(bytes, period);
+  return {static_cast<std::uint64_t>(static_cast<double>(bytes) * weight + 0.5),
+          static_cast<std::uint64_t>(static_cast<double>(wire::kBlockUnit) * weight + 0.5)};
+}
+
+void Recorder::count_alloc(std::uint32_t number_of_site, Weight weight) noexcept {
+  wire::Site& site = sites_.site(number_of_site);
+  const std::uint64_t total = site.alloc_bytes.fetch_add(weight.bytes, kRelaxed) + weight.bytes;
+  site.alloc_block_units.fetch_add(weight.block_units, kRelaxed);
+  const std::uint64_t gone = site.free_bytes.load(kRelaxed);
+  const std::uint64_t live = total > gone ? total - gone : 0;
+  if (live > site.peak_live_bytes.load(kRelaxed)) {
+    site.peak_live_bytes.store(live, kRelaxed);
+  }
+}
+
+void Recorder::count_free(std::uint32_t number_of_site, Weight weight) noexcept {
+  wire::Site& site = sites_.site(number_of_site);
+  site.free_bytes.fetch_add(weight.bytes, kRelaxed);
+  site.free_block_units.fetch_add(weight.block_units, kRelaxed);
+}
+
+// The site of the calling stack; kNone is counted as lost here.
+std::uint32_t Recorder::site_here(wire::SiteKind kind, const Registers& caller) noexcept {
+  Scratch* const scratch = scratch_.claim();
+  if (scratch == nullptr) {
+    lost(losses().sites_full);
+    return HashIndex::kNone;
+  }
+  StackTrace& trace = scratch->trace;
+  if (libunwind_) {
+    unwind_with_libunwind(caller, trace);
+  } else {
+    unwind(caller, stack_bounds(caller.sp), trace);
+  }
+  if (trace.depth == 0) {
+    lost(losses().empty_stacks);
+  }
+  if (trace.truncated) {
+    lost(losses().truncated_stacks);
+  }
+  const std::uint32_t lane = mode() == Mode::kExact ? t_thread.scratch % kLanes : 0;
+  const std::uint32_t site = sites_.site_of(*scratch, kind, lane);
+  if (site == HashIndex::kNone) {
+    lost(losses().sites_full);
+  }
+  scratch_.give_back();
+  return site;
+}
+
+// Puts the block on the books. False: there is no room, which is counted.
+bool Recorder::list(const void* block, const LiveRecord& made) noexcept {
+  LiveRecord replaced = {};
+  switch (live_.insert(number(block), made, replaced)) {
+    case Inserted::kNoRoom:
+      lost(losses().live_full);
+      return false;
+    case Inserted::kReplaced:
+      lost(losses().missed_frees);
+      count_free(replaced.site, weight_of(replaced));
+      break;
+    case Inserted::kNew:
+      if (!filter_.holds_all()) {
+        filter_.add(block);
+      }
+      break;
+  }
+  count_alloc(made.site, weight_of(made));
+  return true;
+}
+
+void Recorder::record(const void* block, std::size_t bytes, const Registers& caller,
+                      const LiveRecord* old) noexcept {
+  std::uint8_t period = 0;
+  if (!picks(bytes, period)) {
+    return;
+  }
+  const std::uint32_t site = site_here(wire::SiteKind::kHeap, caller);
+  if (site == HashIndex::kNone) {
+    return;
+  }
+  const std::uint32_t born = old != nullptr ? old->epoch : epoch();
+  if (list(block, {wire::pack_size(bytes, period), site, born})) {
+    t_thread.last_block = number(block);
+    t_thread.last_remaining = t_thread.remaining;
+  }
+}
+
+void Recorder::allocated(const void* block, std::size_t bytes, const Registers& caller) noexcept {
+  const HookScope scope;
+  if (!ready()) {
+    return;
+  }
+  if (!scope) {
+    lost(losses().reentered);
+    return;
+  }
+  record(block, bytes, caller, nullptr);
+}
+
+void Recorder::acquired(const void* block, std::size_t bytes, wire::SiteKind kind,
+                        const Registers& caller) noexcept {
+  const HookScope scope;
+  if (!scope || !ready() || mode() == Mode::kDormant) {
+    return;
+  }
+  const std::uint32_t site = site_here(kind, caller);
+  if (site != HashIndex::kNone) {
+    list(block, {wire::pack_size(bytes, 0), site, epoch()});
+  }
+}
+
+void Recorder::gave_back(const void* block) noexcept {
+  LiveRecord old = {};
+  const HookScope scope;
+  if (ready() && live_.remove(number(block), old)) {
+    count_free(old.site, weight_of(old));
+    if (!filter_.holds_all()) {
+      filter_.remove(block);
+    }
+  }
+}
+
+bool Recorder::open(const wire::TraceRequest& request, bool forked) noexcept {
+  if (!store_.create(request.directory, request.most_file_bytes)) {
+    return false;
+  }
+  wire::Header& header = *store_.header();
+  header.magic = wire::kMagic;
+  header.format_version = wire::kFormatVersion;
+  header.header_bytes = wire::kHeaderBytes;
+  describe_process(header);
+  header.forked.store(forked ? 1 : 0, kRelaxed);
+  header.period_count.store(1, kRelaxed);
+  header.control.mode.store(static_cast<std::uint32_t>(request.mode), kRelaxed);
+  header.control.sample_every_bytes.store(request.sample_every_bytes, kRelaxed);
+  std::uint64_t root = 0;
+  store_.take(wire::Table::kNodes, 1, root);
+  const std::size_t wanted = request.mode == Mode::kExact && !forked ? kLevelsForAll : 1;
+  for (std::size_t levels = 1; levels < wanted; ++levels) {
+    store_.extend(wire::Table::kLive, levels);
+  }
+  libunwind_ = request.libunwind;
+  set_stage(wire::Stage::kRecording);
+  if (!store_.publish()) {
+    store_.abandon(true);
+    return false;
+  }
+  return true;
+}
+
+void Recorder::abandon(bool unmap) noexcept {
+  store_.abandon(unmap);
+  modules_.clear();
+  sites_.clear();
+  ranges_.clear();
+  scratch_.clear();
+  filter_.clear();
+}
+
+void Recorder::set_stage(wire::Stage stage) noexcept {
+  store_.header()->stage.store(static_cast<std::uint32_t>(stage), std::memory_order_release);
+}
+
+bool Recorder::begin_resize(const void* block, LiveRecord& old) noexcept {
+  const HookScope scope;
+  if (!ready()) {
+    return false;
+  }
+  if (!live_.remove(number(block), old)) {
+    if (mode() == Mode::kExact) {
+      lost(losses().unknown_frees);
+    }
+    return false;
+  }
+  if (!filter_.holds_all()) {
+    filter_.remove(block);
+  }
+  return true;
+}
+
+void Recorder::released(const void* block) noexcept {
+  LiveRecord old = {};
+  if (!begin_resize(block, old)) {
+    return;
+  }
+  const Weight weight = weight_of(old);
+  count_free(old.site, weight);
+  // Nothing was allocated in between: neither recorded, nor counted down.
+  if (t_thread.last_block == number(block) && t_thread.last_remaining == t_thread.remaining) {
+    sites_.site(old.site).temporary_block_units.fetch_add(weight.block_units, kRelaxed);
+    t_thread.last_block = 0;
+  }
+}
+
+void Recorder::not_resized(const void* block, const LiveRecord& old) noexcept {
+  const HookScope scope;
+  LiveRecord replaced = {};
+  if (!ready() || live_.insert(number(block), old, replaced) == Inserted::kNoRoom) {
+    return;
+  }
+  if (!filter_.holds_all()) {
+    filter_.add(block);
+  }
+}
+
+void Recorder::released_by_resize(const LiveRecord& old) noexcept {
+  if (ready()) {
+    count_free(old.site, weight_of(old));
+  }
+}
+
+void Recorder::resized(const void* block, std::size_t bytes, const LiveRecord* old,
+                       const Registers& caller) noexcept {
+  const HookScope scope;
+  if (!ready()) {
+    return;
+  }
+  if (old != nullptr) {
+    count_free(old->site, weight_of(*old));
+  }
+  if (!scope) {
+    lost(losses().reentered);
+    return;
+  }
+  record(block, bytes, caller, old);
+}
+
+void Recorder::range_gone(void* recorder, std::uint32_t site, std::uint64_t bytes,
+                          bool whole) noexcept {
+  static_cast<Recorder*>(recorder)->count_free(site, {bytes, whole ? wire::kBlockUnit : 0});
+}
+
+void Recorder::mapped(const void* begin, std::size_t bytes, wire::SiteKind kind,
+                      const Registers& caller) noexcept {
+  const HookScope scope;
+  if (!scope || !ready() || mode() == Mode::kDormant) {
+    return;
+  }
+  const std::uint32_t site = site_here(kind, caller);
+  if (site == HashIndex::kNone) {
+    return;
+  }
+  if (!ranges_.insert(number(begin), bytes, site, epoch(), range_gone, this)) {
+    lost(losses().ranges_full);
+    return;
+  }
+  count_alloc(site, {bytes, wire::kBlockUnit});
+}
+
+void Recorder::unmapped(const void* begin, std::size_t bytes) noexcept {
+  const HookScope scope;
+  if (ready() && !ranges_.release(number(begin), bytes, range_gone, this)) {
+    lost(losses().ranges_full);
+  }
+}
+
+void Recorder::remapped(const void* from, std::size_t old_bytes, const void* to, std::size_t bytes,
+                        const Registers& caller) noexcept {
+  const HookScope scope;
+  if (!scope || !ready() || mode() == Mode::kDormant) {
+    return;
+  }
+  wire::MapRange old = {};
+  const bool known = ranges_.find(number(from), old);
+  ranges_.release(number(from), old_bytes, range_gone, this);
+  const wire::SiteKind kind = known ? sites_.site(old.site).kind : wire::SiteKind::kAnonymousMap;
+  const std::uint32_t site = site_here(kind, caller);
+  if (site == HashIndex::kNone) {
+    return;
+  }
+  const std::uint32_t born = known ? old.epoch : epoch();
+  if (!ranges_.insert(number(to), bytes, site, born, range_gone, this)) {
+    lost(losses().ranges_full);
+    return;
+  }
+  count_alloc(site, {bytes, wire::kBlockUnit});
+}
+
+}  // namespace tidemark::tracer

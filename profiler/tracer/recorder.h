@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "profiler/tracer/block_filter.h"
+#include "profiler/tracer/live_table.h"
+#include "profiler/tracer/module_table.h"
+#include "profiler/tracer/range_table.h"
+#include "profiler/tracer/scratch_pool.h"
+#include "profiler/tracer/site_table.h"
+#include "profiler/tracer/trace_store.h"
+#include "profiler/tracer/unwind/stack_trace.h"
+#include "profiler/wire/trace_layout.h"
+#include "profiler/wire/trace_request.h"
+
+namespace tidemark::tracer {
+
+// What the hooks tell, and what becomes of it in the shared file. All functions may be called from
+// any thread in any state; they keep errno, never block and never fail: what cannot be recorded is
+// counted as lost. Nothing is recorded before open() and after close().
+class Recorder {
+ public:
+  // Makes the file and begins. False: nothing is recorded, store().error() says why.
+  bool open(const wire::TraceRequest& request, bool forked) noexcept;
+  // In a forked child: forgets the tables of the parent. `unmap` unless the kernel did it.
+  void abandon(bool unmap) noexcept;
+  void set_stage(wire::Stage stage) noexcept;
+
+  // A block of the heap is there.
+  void allocated(const void* block, std::size_t bytes, const Registers& caller) noexcept;
+  // It is about to be released.
+  void released(const void* block) noexcept;
+
+  // A block is about to be resized: takes it out, to be followed by exactly one of resized() and
+  // not_resized(). False: it is not recorded.
+  bool begin_resize(const void* block, wire::LiveRecord& old) noexcept;
+  void not_resized(const void* block, const wire::LiveRecord& old) noexcept;
+  // `old`: nullptr when begin_resize() said no. The new block keeps the birth of the old one.
+  void resized(const void* block, std::size_t bytes, const wire::LiveRecord* old,
+               const Registers& caller) noexcept;
+  // The old one was released instead.
+  void released_by_resize(const wire::LiveRecord& old) noexcept;
+
+  // A block of a device or one that is pinned: rare and large, each is recorded in any mode but
+  // dormant. About to be given back.
+  void acquired(const void* block, std::size_t bytes, wire::SiteKind kind,
+                const Registers& caller) noexcept;
+  void gave_back(const void* block) noexcept;
+
+  void mapped(const void* begin, std::size_t bytes, wire::SiteKind kind,
+              const Registers& caller) noexcept;
+  void unmapped(const void* begin, std::size_t bytes) noexcept;
+  void remapped(const void* from, std::size_t old_bytes, const void* to, std::size_t bytes,
+                const Registers& caller) noexcept;
+
+  const BlockFilter& filter() const noexcept { return filter_; }
+  BlockFilter& filter() noexcept { return filter_; }
+  TraceStore& store() noexcept { return store_; }
+  ModuleTable& modules() noexcept { return modules_; }
+
+ private:
+  struct Weight {
+    std::uint64_t bytes;
+    std::uint64_t block_units;
+  };
+
+  wire::Mode mode() const noexcept;
+  bool picks(std::size_t bytes, std::uint8_t& period) noexcept;
+  bool period_index(std::uint64_t period_bytes, std::uint8_t& index) noexcept;
+  Weight weight_of(const wire::LiveRecord& record) const noexcept;
+  std::uint32_t site_here(wire::SiteKind kind, const Registers& caller) noexcept;
+  void record(const void* block, std::size_t bytes, const Registers& caller,
+              const wire::LiveRecord* old) noexcept;
+  bool list(const void* block, const wire::LiveRecord& made) noexcept;
+  void count_alloc(std::uint32_t site, Weight weight) noexcept;
+  void count_free(std::uint32_t site, Weight weight) noexcept;
+  void lost(std::atomic<std::uint64_t>& counter) noexcept {
+    counter.fetch_add(1, std::memory_order_relaxed);
+  }
+  wire::Losses& losses() noexcept { return store_.header()->losses; }
+  std::uint32_t epoch() const noexcept;
+  static void range_gone(void* recorder, std::uint32_t site, std::uint64_t bytes,
+                         bool whole) noexcept;
+
+  TraceStore store_;
+  ModuleTable modules_{store_};
+  LiveTable live_{store_};
+  SiteTable sites_{store_, modules_};
+  RangeTable ranges_{store_};
+  BlockFilter filter_;
+  ScratchPool scratch_;
+  bool libunwind_ = false;
+};
+
+}  // namespace tidemark::tracer

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "profiler/tracer/thread_state.h"
+#include "profiler/tracer/unwind/stack_trace.h"
+
+namespace tidemark::tracer {
+
+// The nodes of the stack that a scratch slot saw when it last came upon a new one, the outermost
+// frame at the end: where the hashes agree, a new stack has the same nodes.
+struct NodeMemory {
+  std::uint64_t hash[kMaxFrames] = {};  // 0: not known
+  std::uint32_t node[kMaxFrames] = {};
+};
+
+struct Scratch {
+  StackTrace trace;
+  NodeMemory nodes;
+};
+
+// Room for the stacks that are being walked: too large for the stack of a small thread, and better
+// kept, because the next stack of a thread is mostly its last one. Threads have no slot of their
+// own, only one that they try first: a thread that ends has nothing to give back.
+class ScratchPool {
+ public:
+  // nullptr: all that were tried are in use.
+  Scratch* claim() noexcept {
+    constexpr std::uint32_t kTries = 8;
+    if (t_thread.scratch == 0) {
+      t_thread.scratch = 1 + next_.fetch_add(1, std::memory_order_relaxed) % kSlots;
+    }
+    for (std::uint32_t i = 0; i < kTries; ++i) {
+      const std::uint32_t slot = (t_thread.scratch - 1 + i) % kSlots;
+      if (!slots_[slot].busy.exchange(true, std::memory_order_acquire)) {
+        t_thread.scratch = slot + 1;
+        return &slots_[slot].scratch;
+      }
+    }
+    return nullptr;
+  }
+  void give_back() noexcept {
+    slots_[t_thread.scratch - 1].busy.store(false, std::memory_order_release);
+  }
+  void clear() noexcept {  // in a forked child: the threads that held slots are not there
+    for (Slot& slot : slots_) {
+      slot.busy.store(false, std::memory_order_relaxed);
+      if (slot.scratch.trace.depth > 0) {
+        slot.scratch.nodes = {};  // they were nodes of another file
+      }
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kSlots = 64;
+
+  struct alignas(128) Slot {  // two threads never write to one cache line, nor to a pair of them
+    std::atomic<bool> busy = false;
+    Scratch scratch;
+  };
+
+  std::atomic<std::uint32_t> next_ = 0;
+  Slot slots_[kSlots] = {};
+};
+
+}  // namespace tidemark::tracer

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/tracer/site_table.h"
+
+#include "profiler/tracer/poison.h"
+
+namespace tidemark::tracer {
+namespace {
+
+using wire::Table;
+
+constexpr std::uint32_t kNone = HashIndex::kNone;
+constexpr std::uint32_t kRoot = 0;
+constexpr std::uint64_t kIndexShare = 16;
+
+std::uint64_t not_zero(std::uint64_t hash) { return hash == 0 ? 1 : hash; }
+
+}  // namespace
+
+std::uint64_t SiteTable::key_of(std::uint64_t hash) const noexcept {
+  return not_zero(wire::mix(hash ^ (modules_.generation() * 0x9e3779b97f4a7c15)));
+}
+
+// How many frames, from the inside, have no node yet; `node` is that of the frame after them.
+//
+// Not every node is found: a stack that is new mostly shares its outer frames with the last new one
+// of its thread, which is looked at first, and of the others one in kIndexShare is in the index.
+// What is not found gets a second node; that is cheaper than to look for it.
+std::uint32_t SiteTable::known_part(const Scratch& scratch, std::uint32_t& node) const noexcept {
+  const StackTrace& trace = scratch.trace;
+  const NodeMemory& last = scratch.nodes;
+  for (std::uint32_t i = 0; i < trace.depth; ++i) {
+    const std::uint64_t key = key_of(trace.hash[i]);
+    const std::size_t place = kMaxFrames - trace.depth + i;
+    if (last.hash[place] == key) {
+      node = last.node[place];
+      return i;
+    }
+    if (key % kIndexShare == 0) {
+      const std::uint32_t found = nodes_.find(key);
+      if (found != kNone) {
+        node = found;
+        return i;
+      }
+    }
+  }
+  node = kRoot;
+  return trace.depth;
+}
+
+// The innermost frame's node.
+std::uint32_t SiteTable::node_of(Scratch& scratch) noexcept {
+  const StackTrace& trace = scratch.trace;
+  std::uint32_t node = kRoot;
+  const std::uint32_t missing = known_part(scratch, node);
+  if (missing == 0) {
+    return node;
+  }
+  modules_.note(trace.pc, missing);  // before the nodes are there
+  std::uint64_t first = 0;
+  if (!store_.take(Table::kNodes, missing, first) || first + missing >= kNone) {
+    return kNone;
+  }
+  auto* const made = store_.item<wire::StackNode>(Table::kNodes, first);
+  NodeMemory& last = scratch.nodes;
+  if (missing < trace.depth) {  // where those frames begin; further out it may be another stack
+    const std::size_t place = kMaxFrames - trace.depth + missing;
+    last.hash[place] = key_of(trace.hash[missing]);
+    last.node[place] = node;
+  }
+  for (std::uint32_t i = missing; i-- > 0;) {
+    const std::uint32_t added = missing - 1 - i;
+    made[added] = {trace.pc[i], node, static_cast<std::uint32_t>(wire::NodeKind::kNative)};
+    node = static_cast<std::uint32_t>(first) + added;
+    const std::uint64_t key = key_of(trace.hash[i]);
+    const std::size_t place = kMaxFrames - trace.depth + i;
+    last.hash[place] = key;
+    last.node[place] = node;
+    if (key % kIndexShare == 0) {
+      nodes_.add(key, node);
+    }
+  }
+  return node;
+}
+
+std::uint32_t SiteTable::add_site(std::uint32_t node, const StackTrace& trace,
+                                  wire::SiteKind kind) noexcept {
+  std::uint64_t number = 0;
+  if (!store_.take(Table::kSites, 1, number) || number >= kNone) {
+    return kNone;
+  }
+  wire::Site& added = site(static_cast<std::uint32_t>(number));
+  added.node = node;
+  added.kind = kind;
+  added.truncated = trace.truncated ? 1 : 0;
+  added.ready.store(1, std::memory_order_release);
+  return static_cast<std::uint32_t>(number);
+}
+
+std::uint32_t SiteTable::site_of(Scratch& scratch, wire::SiteKind kind,
+                                 std::uint32_t lane) noexcept {
+  const StackTrace& trace = scratch.trace;
+  const std::uint64_t stack = trace.depth == 0 ? 1 : trace.hash[0];
+  const std::uint64_t which = (std::uint64_t{lane} << 8U) | static_cast<std::uint64_t>(kind);
+  const std::uint64_t hash = stack ^ (which * 0xbf58476d1ce4e5b9);
+  std::uint64_t key = key_of(hash);
+  if (const std::uint32_t found = sites_.find(key); found != kNone) {
+    return found;
+  }
+  const std::uint32_t node = node_of(scratch);
+  if (node == kNone) {
+    return kNone;
+  }
+  const std::uint32_t added = add_site(node, trace, kind);
+  if (added != kNone) {
+    key = key_of(hash);  // the generation may have changed meanwhile
+    sites_.add(key, added);
+    store_.header()->private_bytes.store(private_bytes(), std::memory_order_relaxed);
+  }
+  return added;
+}
+
+void SiteTable::clear() noexcept {
+  nodes_.clear();
+  sites_.clear();
+}
+
+}  // namespace tidemark::tracer

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "profiler/tracer/hash_index.h"
+#include "profiler/tracer/module_table.h"
+#include "profiler/tracer/scratch_pool.h"
+#include "profiler/tracer/trace_store.h"
+#include "profiler/wire/trace_layout.h"
+
+namespace tidemark::tracer {
+
+// Gives each call stack and kind of memory a site, and each frame of it a node in the tree of
+// stacks. Lock-free.
+class SiteTable {
+ public:
+  constexpr SiteTable(TraceStore& store, ModuleTable& modules) noexcept
+      : store_(store), modules_(modules) {}
+
+  // The number of the site; HashIndex::kNone when there is no room for it. Each lane has sites of
+  // its own, which the reader adds up: threads in different lanes never count in the same place.
+  std::uint32_t site_of(Scratch& scratch, wire::SiteKind kind, std::uint32_t lane) noexcept;
+  wire::Site& site(std::uint32_t number) const noexcept {
+    return *store_.item<wire::Site>(wire::Table::kSites, number);
+  }
+
+  void clear() noexcept;  // in a forked child, which has tables of its own
+  std::uint64_t private_bytes() const noexcept { return nodes_.bytes() + sites_.bytes(); }
+
+ private:
+  std::uint32_t node_of(Scratch& scratch) noexcept;
+  std::uint32_t known_part(const Scratch& scratch, std::uint32_t& node) const noexcept;
+  std::uint32_t add_site(std::uint32_t node, const StackTrace& trace, wire::SiteKind kind) noexcept;
+  // What a frame's hash is known by: code that came to an address where other code was before makes
+  // other nodes.
+  std::uint64_t key_of(std::uint64_t hash) const noexcept;
+
+  TraceStore& store_;
+  ModuleTable& modules_;
+  HashIndex nodes_;
+  HashIndex sites_;
+};
+
+}  // namespace tidemark::tracer

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+
+namespace tidemark::tracer {
+
+// What a thread keeps between two hooks. Initial-exec, trivially constructed and destroyed:
+// touching it never allocates, and a thread that ends leaves nothing to do.
+struct ThreadState {
+  // Bytes that may be allocated before the next block that the recorder looks at. 0 at first and
+  // while every block is recorded. The hooks count it down; all else is the recorder's.
+  std::uint64_t remaining = 0;
+  std::uint64_t random = 0;      // 0: not seeded yet
+  std::uint64_t period = 0;      // for which `remaining` was drawn
+  std::uint64_t last_block = 0;  // recorded last, and what `remaining` was then
+  std::uint64_t last_remaining = 0;
+  std::uint64_t hook_frame = 0;  // where on the stack the hook is that runs now; 0: none
+  std::uint32_t scratch = 0;     // the scratch slot that was used last
+};
+
+inline constinit thread_local ThreadState t_thread;
+
+// Marks the thread as inside a hook and keeps errno as the application sees it. False: it was
+// inside one already (a signal handler that allocates, say); the call is then not recorded.
+//
+// A hook that was left by longjmp never ended. It is known by the stack: a hook that is entered
+// further out than the one that is said to run cannot be inside of it.
+class HookScope {
+ public:
+  HookScope() noexcept
+      : saved_errno_(errno), here_(reinterpret_cast<std::uint64_t>(__builtin_frame_address(0))) {
+    first_ = t_thread.hook_frame == 0 || t_thread.hook_frame < here_;
+    if (first_) {
+      t_thread.hook_frame = here_;
+    }
+  }
+  ~HookScope() {
+    if (first_) {
+      t_thread.hook_frame = 0;
+    }
+    errno = saved_errno_;
+  }
+  HookScope(const HookScope&) = delete;
+  HookScope& operator=(const HookScope&) = delete;
+  explicit operator bool() const noexcept { return first_; }
+
+ private:
+  int saved_errno_;
+  std::uint64_t here_;
+  bool first_;
+};
+
+}  // namespace tidemark::tracer

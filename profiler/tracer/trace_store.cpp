@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/tracer/trace_store.h"
+
+#include <linux/mman.h>
+
+#include <cerrno>
+
+#include "profiler/tracer/raw_text.h"
+#include "profiler/tracer/sys.h"
+
+#include "profiler/tracer/poison.h"
+
+namespace tidemark::tracer {
+namespace {
+
+using wire::Table;
+
+constexpr std::uint64_t kPage = 4096;
+constexpr char kUnfinished[] = ".new";
+
+constexpr std::uint64_t in_pages(std::uint64_t bytes) { return (bytes + kPage - 1) & ~(kPage - 1); }
+
+constexpr Table kAllTables[] = {Table::kStrings, Table::kModules, Table::kNodes,
+                                Table::kSites,   Table::kLive,    Table::kRanges};
+static_assert(sizeof(kAllTables) / sizeof(kAllTables[0]) == wire::kTables);
+
+}  // namespace
+
+void TraceStore::fail(int error) noexcept {
+  error_ = error;
+  if (header_ != nullptr) {
+    header_->extend_errno.store(static_cast<std::uint32_t>(error), std::memory_order_relaxed);
+    header_->losses.extend_failures.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcept {
+  RawText path(path_);
+  path.add(directory).add('/').add_number(static_cast<std::uint64_t>(sys::getpid())).add('-');
+  path.add_number(monotonic_ns()).add(".trace").add(kUnfinished);
+  if (!path.complete()) {
+    error_ = ENAMETOOLONG;
+    return false;
+  }
+  const int fd = sys::open(path_, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (fd < 0) {
+    error_ = -fd;
+    return false;
+  }
+  bool made = map_header(fd);
+  if (made) {
+    header_->control.most_file_bytes.store(most_bytes, std::memory_order_relaxed);
+    for (const Table table : kAllTables) {
+      made = made && add_extent(fd, table);
+    }
+  }
+  sys::close(fd);
+  if (!made) {
+    sys::unlink(path_);
+    abandon(true);
+  }
+  return made;
+}
+
+void TraceStore::keep_from_children(void* base, std::uint64_t bytes) noexcept {
+  if (hidden_) {
+    sys::advise(base, bytes, MADV_DONTFORK);
+  }
+}
+
+bool TraceStore::map_header(int fd) noexcept {
+  struct stat status = {};
+  sys::fstat(fd, &status);
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  if (!room_for(wire::kHeaderBytes)) {
+    return false;
+  }
+  if (const int failed = sys::fallocate(fd, 0, wire::kHeaderBytes); failed < 0) {
+    error_ = -failed;
+    return false;
+  }
+  header_ = static_cast<wire::Header*>(sys::map(wire::kHeaderBytes, MAP_SHARED, fd, 0));
+  if (header_ == nullptr) {
+    error_ = ENOMEM;
+    return false;
+  }
+  keep_from_children(header_, wire::kHeaderBytes);
+  end_ = wire::kHeaderBytes;
+  header_->file_bytes.store(end_, std::memory_order_relaxed);
+  return true;
+}
+
+bool TraceStore::publish() noexcept {
+  char final_name[kPathBytes];
+  RawText name(final_name);
+  name.add(path_);
+  final_name[name.size() - (sizeof(kUnfinished) - 1)] = '\0';
+  if (const int failed = sys::rename(path_, final_name); failed < 0) {
+    error_ = -failed;
+    return false;
+  }
+  path_[name.size() - (sizeof(kUnfinished) - 1)] = '\0';
+  return true;
+}
+
+void TraceStore::abandon(bool unmap) noexcept {
+  for (const Table table : kAllTables) {
+    const auto which = static_cast<std::size_t>(table);
+    full_[which].store(false, std::memory_order_relaxed);
+    const std::size_t count = extents_[which].exchange(0, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < count && unmap; ++i) {
+      sys::unmap(bases_[which][i], in_pages((first_items(table) << i) * wire::item_bytes(table)));
+    }
+  }
+  if (unmap && header_ != nullptr) {
+    sys::unmap(header_, wire::kHeaderBytes);
+  }
+  header_ = nullptr;
+  extending_.store(false, std::memory_order_relaxed);
+  end_ = 0;
+}
+
+// A file beyond RLIMIT_FSIZE would bring the target a signal.
+bool TraceStore::room_for(std::uint64_t bytes) noexcept {
+  rlimit most = {};
+  if (sys::limit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
+      end_ + bytes > most.rlim_cur) {
+    fail(EFBIG);
+    return false;
+  }
+  const std::uint64_t wanted =
+      header_ == nullptr ? 0 : header_->control.most_file_bytes.load(std::memory_order_relaxed);
+  if (wanted != 0 && end_ + bytes > wanted) {
+    fail(EDQUOT);
+    return false;
+  }
+  return true;
+}
+
+// The path may lead elsewhere by now (chroot, a deleted file): only the same file will do.
+int TraceStore::open_again() noexcept {
+  const int fd = sys::open(path_, O_RDWR | O_NOFOLLOW);
+  if (fd < 0) {
+    fail(-fd);
+    return -1;
+  }
+  struct stat status = {};
+  if (sys::fstat(fd, &status) != 0 || status.st_ino != inode_ || status.st_dev != device_) {
+    sys::close(fd);
+    fail(ESTALE);
+    return -1;
+  }
+  return fd;
+}
+
+bool TraceStore::add_extent(int fd, Table table) noexcept {
+  const std::size_t index = extents(table);
+  const std::uint64_t items = first_items(table) << index;
+  const std::uint64_t bytes = in_pages(items * wire::item_bytes(table));
+  if (index >= wire::kMostExtents || !room_for(bytes)) {
+    return false;
+  }
+  if (const int failed = sys::fallocate(fd, end_, bytes); failed < 0) {
+    fail(-failed);
+    return false;
+  }
+  void* const base = sys::map(bytes, MAP_SHARED, fd, end_);
+  if (base == nullptr) {
+    fail(ENOMEM);
+    return false;
+  }
+  keep_from_children(base, bytes);
+  const auto which = static_cast<std::size_t>(table);
+  bases_[which][index] = base;
+  wire::TableDirectory& listed = directory(table);
+  listed.extent[index] = {end_, items};
+  end_ += bytes;
+  header_->file_bytes.store(end_, std::memory_order_relaxed);
+  listed.extents.store(static_cast<std::uint32_t>(index + 1), std::memory_order_release);
+  extents_[which].store(index + 1, std::memory_order_release);
+  return true;
+}
+
+bool TraceStore::extend(Table table, std::size_t known) noexcept {
+  if (extents(table) > known) {
+    return true;
+  }
+  std::atomic<bool>& full = full_[static_cast<std::size_t>(table)];
+  if (full.load(std::memory_order_relaxed) ||
+      extending_.exchange(true, std::memory_order_acquire)) {
+    return false;
+  }
+  bool extended = extents(table) > known;
+  if (!extended) {
+    const int fd = open_again();
+    if (fd >= 0) {
+      extended = add_extent(fd, table);
+      sys::close(fd);
+    }
+    full.store(!extended, std::memory_order_relaxed);
+  }
+  extending_.store(false, std::memory_order_release);
+  return extended;
+}
+
+bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) noexcept {
+  constexpr int kTries = 1000;  // an extension by another thread takes some 100 us
+  index = directory(table).used.fetch_add(count, std::memory_order_relaxed);
+  const ItemPlace first = place_of(table, index);
+  const ItemPlace last = place_of(table, index + count - 1);
+  if (first.extent != last.extent) {  // the rest of an extent is left empty
+    return take(table, count, index);
+  }
+  for (int i = 0; i < kTries; ++i) {
+    const std::size_t known = extents(table);
+    if (first.extent < known) {
+      return true;
+    }
+    if (!extend(table, known)) {
+      if (!extending()) {
+        return false;
+      }
+      sys::call(SYS_sched_yield);
+    }
+  }
+  return false;
+}
+
+}  // namespace tidemark::tracer

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "profiler/wire/trace_layout.h"
+
+namespace tidemark::tracer {
+
+// How many items the first extent of a table has; each further extent has twice as many as the one
+// before. Small: a job may fork a thousand processes, and each has a file.
+constexpr std::uint64_t first_items(wire::Table table) {
+  constexpr std::uint64_t kItems[wire::kTables] = {8192, 64, 1024, 256, 128, 64};
+  return kItems[static_cast<std::size_t>(table)];
+}
+
+struct ItemPlace {
+  std::size_t extent;
+  std::uint64_t position;
+};
+
+constexpr ItemPlace place_of(wire::Table table, std::uint64_t index) {
+  const std::uint64_t first = first_items(table);
+  const auto extent = static_cast<std::size_t>(std::bit_width(index / first + 1) - 1);
+  return {extent, index - first * ((std::uint64_t{1} << extent) - 1)};
+}
+
+// The shared file of this process, mapped. Grows while threads use it; never moves what is mapped.
+// Every extension is allocated on the file system before it is touched: a full disk is an error
+// here, not a SIGBUS in the target. No descriptor is kept: programs close what they do not know.
+class TraceStore {
+ public:
+  // Makes the file in `directory`. False: no file, and error() says why.
+  bool create(const char* directory, std::uint64_t most_bytes) noexcept;
+  // Whether a forked child is to find none of the mappings. Before create().
+  void hide_from_children(bool hide) noexcept { hidden_ = hide; }
+  // Makes it visible under its final name.
+  bool publish() noexcept;
+  // Forgets the file of the parent; its mappings were not inherited or are given up.
+  void abandon(bool unmap) noexcept;
+
+  wire::Header* header() const noexcept { return header_; }
+  int error() const noexcept { return error_; }
+  // A thread is adding an extent right now.
+  bool extending() const noexcept { return extending_.load(std::memory_order_relaxed); }
+
+  // The extents that are there. Only grows.
+  std::size_t extents(wire::Table table) const noexcept {
+    return extents_[static_cast<std::size_t>(table)].load(std::memory_order_acquire);
+  }
+  template <typename T>
+  T* extent(wire::Table table, std::size_t index) const noexcept {
+    return static_cast<T*>(bases_[static_cast<std::size_t>(table)][index]);
+  }
+  // nullptr: beyond what is there.
+  template <typename T>
+  T* item(wire::Table table, std::uint64_t index) const noexcept {
+    const ItemPlace place = place_of(table, index);
+    return place.extent < extents(table) ? extent<T>(table, place.extent) + place.position
+                                         : nullptr;
+  }
+
+  // Hands out `count` items in a row that lie in one extent; extends the table when it is used up.
+  // False: there is no room, now or for ever.
+  bool take(wire::Table table, std::uint64_t count, std::uint64_t& index) noexcept;
+  // Adds the next extent, or finds that another thread has done so since there were `known`. False:
+  // another thread is at it, or it cannot be done.
+  bool extend(wire::Table table, std::size_t known) noexcept;
+
+ private:
+  bool map_header(int fd) noexcept;
+  bool add_extent(int fd, wire::Table table) noexcept;
+  int open_again() noexcept;
+  void keep_from_children(void* base, std::uint64_t bytes) noexcept;
+  bool room_for(std::uint64_t bytes) noexcept;
+  void fail(int error) noexcept;
+  wire::TableDirectory& directory(wire::Table table) const noexcept {
+    return header_->table[static_cast<std::size_t>(table)];
+  }
+
+  static constexpr std::size_t kPathBytes = 4200;
+
+  wire::Header* header_ = nullptr;
+  void* bases_[wire::kTables][wire::kMostExtents] = {};
+  std::atomic<std::size_t> extents_[wire::kTables] = {};
+  std::atomic<bool> extending_ = false;
+  std::atomic<bool> full_[wire::kTables] = {};  // could not grow once: is not tried again
+  std::uint64_t end_ = 0;                       // of the file; changed by the thread that extends
+  std::uint64_t device_ = 0;
+  std::uint64_t inode_ = 0;
+  int error_ = 0;
+  bool hidden_ = false;
+  char path_[kPathBytes] = {};
+};
+
+}  // namespace tidemark::tracer

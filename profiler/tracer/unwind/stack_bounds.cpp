@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/tracer/unwind/stack_bounds.h"
+
+#include <dlfcn.h>
+#include <sys/syscall.h>
+
+#include <atomic>
+#include <cerrno>
+
+namespace tidemark::tracer {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kForeignBytes = 64ULL * 1024;
+constexpr std::uint64_t kLargestStackBytes = 64ULL * 1024 * 1024;
+
+// What is known about the stacks of this thread.
+struct KnownStacks {
+  std::uint64_t low;  // [low, high) of its own stack is readable
+  std::uint64_t high;
+  std::uint64_t foreign_low;  // [foreign_low, foreign_high) is not connected to its own stack
+  std::uint64_t foreign_high;
+};
+constinit thread_local KnownStacks g_stacks = {};
+
+constinit std::atomic<std::uint64_t> g_main_stack_end{0};
+constinit std::atomic<bool> g_probes_lie{false};
+
+std::uint64_t page_of(std::uint64_t address) noexcept { return address & ~(kPageBytes - 1); }
+
+#if defined(__x86_64__)
+std::uint64_t thread_pointer() noexcept {
+  std::uint64_t value;
+  asm("mov %%fs:0, %0" : "=r"(value));
+  return value;
+}
+
+// rt_sigprocmask(2) copies the new mask from user space before it looks at `how`, so that with an
+// invalid `how` it changes nothing and answers EFAULT or EINVAL. No sandbox forbids it.
+long probe(std::uint64_t address) noexcept {
+  long result;
+  register long mask_bytes asm("r10") = 8;
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(SYS_rt_sigprocmask), "D"(-1L), "S"(address), "d"(0L), "r"(mask_bytes)
+               : "rcx", "r11", "memory");
+  return result;
+}
+#else
+std::uint64_t thread_pointer() noexcept { return 0; }
+long probe(std::uint64_t) noexcept { return -EFAULT; }
+#endif
+
+// The end of the readable pages from that of `begin` on, at most `end`.
+std::uint64_t readable_until(std::uint64_t begin, std::uint64_t end) noexcept {
+  for (std::uint64_t page = page_of(begin); page < end; page += kPageBytes) {
+    if (!is_readable(page)) {
+      return page > begin ? page : begin;
+    }
+  }
+  return end;
+}
+
+// glibc puts a thread's control block, where the thread pointer points to, at the top of its stack.
+// That of the main thread is elsewhere, below its stack.
+std::uint64_t own_stack_end(std::uint64_t sp) noexcept {
+  const std::uint64_t block = thread_pointer();
+  const std::uint64_t main_end = g_main_stack_end.load(std::memory_order_relaxed);
+  std::uint64_t nearest = 0;
+  for (const std::uint64_t end : {block, main_end}) {
+    if (end > sp && end - sp <= kLargestStackBytes && (nearest == 0 || end < nearest)) {
+      nearest = end;
+    }
+  }
+  return nearest;
+}
+
+StackBounds foreign_bounds(std::uint64_t sp) noexcept {
+  const std::uint64_t end = page_of(sp) + kForeignBytes;
+  return {readable_until(sp, end)};
+}
+
+[[gnu::noinline]] StackBounds learn_bounds(std::uint64_t sp) noexcept {
+  KnownStacks& known = g_stacks;
+  if (sp >= known.foreign_low && sp < known.foreign_high) {
+    return foreign_bounds(sp);
+  }
+  const bool below = known.high != 0 && sp < known.low && known.low - sp <= kLargestStackBytes;
+  const std::uint64_t end = below ? known.low : own_stack_end(sp);
+  if (end == 0) {
+    return foreign_bounds(sp);
+  }
+  const std::uint64_t reached = readable_until(sp, end);
+  if (reached < end) {
+    known.foreign_low = page_of(sp);
+    known.foreign_high = reached;
+    return foreign_bounds(sp);
+  }
+  known.low = page_of(sp);
+  if (!below) {
+    known.high = end;
+  }
+  return {known.high};
+}
+
+}  // namespace
+
+void resolve_stack_end() noexcept {
+  if (const void* const symbol = dlsym(RTLD_DEFAULT, "__libc_stack_end"); symbol != nullptr) {
+    g_main_stack_end.store(*static_cast<const std::uint64_t*>(symbol), std::memory_order_relaxed);
+  }
+  // Address 8 is never mapped; who says otherwise says nothing.
+  g_probes_lie.store(probe(8) != -EFAULT, std::memory_order_relaxed);
+}
+
+StackBounds stack_bounds(std::uint64_t sp) noexcept {
+  const KnownStacks& known = g_stacks;
+  if (sp >= known.low && sp < known.high) [[likely]] {
+    return {known.high};
+  }
+  return learn_bounds(sp);
+}
+
+bool is_readable(std::uint64_t address) noexcept {
+  return !g_probes_lie.load(std::memory_order_relaxed) && probe(address) == -EINVAL;
+}
+
+}  // namespace tidemark::tracer

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""usage: tracer.py BUILD_DIR [PART...]
+
+Measures the allocation tracer against plain runs and heaptrack, in turns, and prints medians and
+ratios with their bars. Parts: pairs, memory, compile, import, harness, growth (default: all).
+Exits with 1 when a bar is missed.
+"""
+
+import os
+import pathlib
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from bars import Bars, in_turns, median_ratio
+
+PYTHON = "/usr/bin/python3"  # the one that may have torch
+ROUNDS = 7
+MODES = ("dormant", "sampled", "exact")
+SAMPLE_EVERY = 512 * 1024
+MOST_BYTES = 4 << 30
+
+
+class Tracer:
+    def __init__(self, build):
+        self.library = build / "lib/libtidemark_tracer.so"
+        base = "/dev/shm" if os.path.isdir("/dev/shm") else None
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-bench-", dir=base))
+
+    def environment(self, mode):
+        if mode == "plain":
+            return dict(os.environ)
+        return dict(os.environ, LD_PRELOAD=str(self.library),
+                    TIDEMARK_TRACE=f"1:{mode}:{SAMPLE_EVERY}:{MOST_BYTES}:f:{self.folder}")
+
+    def file_bytes(self):
+        return sum(path.stat().st_size for path in self.folder.glob("*.trace"))
+
+    def clear(self):
+        for path in self.folder.iterdir():
+            path.unlink()
+
+    def output(self, mode, command, **options):
+        self.clear()
+        return subprocess.run(list(map(str, command)), env=self.environment(mode), check=True,
+                              capture_output=True, text=True, **options).stdout
+
+    def seconds(self, mode, command, **options):
+        start = time.monotonic()
+        self.output(mode, command, **options)
+        return time.monotonic() - start
+
+
+def heaptrack(command):
+    with tempfile.TemporaryDirectory() as folder:
+        run = subprocess.run(["heaptrack", "-o", f"{folder}/trace", *map(str, command)], check=True,
+                             capture_output=True, text=True)
+        # heaptrack writes around the output of the command.
+        return next(line for line in run.stdout.splitlines() if line[:1].isdigit())
+
+
+def first_number(text):
+    return float(text.split()[0])
+
+
+def bench_pairs(build, tracer, bars):
+    program = build / "tests/bench/malloc_pairs"
+    peer = shutil.which("heaptrack")
+    if not peer:
+        print("skip  heaptrack is not installed: no ratios against it")
+    for threads, depth in ((1, 10), (2, 10), (1, 40), (2, 40)):
+        command = [program, threads, depth, 400_000]
+        variants = {mode: lambda mode=mode: first_number(tracer.output(mode, command))
+                    for mode in ("plain", *MODES)}
+        if peer:
+            variants["heaptrack"] = lambda: first_number(heaptrack(command))
+        results = in_turns(ROUNDS, variants)
+        medians = {name: statistics.median(values) for name, values in results.items()}
+        print(f"      {threads} thread(s), up to {depth} frames, ns per pair: " +
+              ", ".join(f"{name} {value:.0f}" for name, value in medians.items()))
+        where = f"{threads} thread(s), depth {depth}"
+        for mode, bar in (("dormant", 2), ("sampled", 6)):
+            extra = statistics.median(a - b for a, b in zip(results[mode], results["plain"]))
+            bars.report(f"{mode} over plain, {where}", extra, bar, " ns")
+        if peer:
+            ratio, spread = median_ratio(results, "exact", "heaptrack")
+            bars.report(f"exact against heaptrack, {where}", ratio, 1 / 3 if threads == 1 else 1 / 6,
+                        detail=spread)
+
+
+def bench_memory(build, tracer, bars):
+    program = build / "tests/bench/malloc_pairs"
+    kept = 1_000_000
+    resident = {mode: [float(tracer.output(mode, [program, 1, 10, 1000, kept]).split()[1])
+                       for _ in range(3)] for mode in ("plain", "sampled", "exact")}
+    plain = statistics.median(resident["plain"])
+    bars.report("resident memory that sampling adds",
+                (statistics.median(resident["sampled"]) - plain) / 2**20, 8, " MiB")
+    bars.report("resident memory that exact tracing adds, per live block",
+                (statistics.median(resident["exact"]) - plain) / kept, 64, " bytes")
+
+
+SOURCE = "".join(f"#include <{name}>\n" for name in
+                 ("map", "string", "vector", "regex", "iostream", "algorithm", "functional")) + (
+    "int main() { std::map<std::string, std::vector<int>> m; std::regex r(\"a+b\");\n"
+    "  for (auto& x : m) std::cout << x.first; return std::regex_match(\"aab\", r); }\n")
+
+
+def bench_compile(_build, tracer, bars):
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "large.cpp"
+        source.write_text(SOURCE)
+        command = ["g++", "-O1", "-c", source, "-o", f"{folder}/large.o"]
+        results = in_turns(ROUNDS, {mode: lambda mode=mode: tracer.seconds(mode, command)
+                                    for mode in ("plain", "sampled", "exact")})
+    for mode, bar in (("sampled", 1.05), ("exact", 2.5)):
+        ratio, spread = median_ratio(results, mode, "plain")
+        bars.report(f"g++ -O1, {mode} against plain", ratio, bar, "x", spread)
+
+
+def bench_import(_build, tracer, bars):
+    command = [PYTHON, "-c", "import torch"]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        print(f"skip  {PYTHON} has no torch (python3-torch): import not measured")
+        return
+    results = in_turns(ROUNDS, {mode: lambda mode=mode: tracer.seconds(mode, command)
+                                for mode in ("plain", "sampled", "exact")})
+    for mode, bar in (("sampled", 1.05), ("exact", 1.5)):
+        ratio, spread = median_ratio(results, mode, "plain")
+        bars.report(f"import torch, {mode} against plain", ratio, bar, "x", spread)
+
+
+def bench_harness(build, tracer, bars):
+    program = build / "bin/tidemark-harness"
+    if not program.exists():
+        print("skip  tidemark-harness was not built: training not measured")
+        return
+    command = [program, "train", "steady", "--steps", "150", "--step-time", "0", "--seed", "1"]
+    results = in_turns(ROUNDS, {mode: lambda mode=mode: tracer.seconds(mode, command)
+                                for mode in ("plain", "sampled", "exact")})
+    for mode, bar in (("sampled", 1.02), ("exact", 1.10)):
+        ratio, spread = median_ratio(results, mode, "plain")
+        bars.report(f"training with libtorch, {mode} against plain", ratio, bar, "x", spread)
+
+
+def bench_growth(build, tracer, bars):
+    """The shared file of a steady program does not grow with time."""
+    program = build / "tests/bench/malloc_pairs"
+    sizes = []
+    for pairs in (2_000_000, 20_000_000):
+        tracer.output("exact", [program, 1, 10, pairs])
+        sizes.append(tracer.file_bytes())
+    bars.report("shared file after ten times the work", sizes[1] / sizes[0], 1, "x",
+                f"{sizes[0] >> 10} KiB, then {sizes[1] >> 10} KiB")
+
+
+PARTS = {"pairs": bench_pairs, "memory": bench_memory, "compile": bench_compile,
+         "import": bench_import, "harness": bench_harness, "growth": bench_growth}
+
+
+def main():
+    if len(sys.argv) < 2 or any(part not in PARTS for part in sys.argv[2:]):
+        sys.exit(__doc__)
+    build = pathlib.Path(sys.argv[1]).resolve()
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}, "
+          f"{ROUNDS} rounds in turns")
+    tracer, bars = Tracer(build), Bars()
+    try:
+        for part in sys.argv[2:] or PARTS:
+            PARTS[part](build, tracer, bars)
+    finally:
+        shutil.rmtree(tracer.folder)
+    return 1 if bars.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/tracer/unwind/modules.h"
+
+#include <gtest/gtest.h>
+#include <math.h>
+
+#include <cstdint>
+
+#include "profiler/tracer/unwind/eh_frame.h"
+
+namespace tidemark::tracer {
+namespace {
+
+TEST(Modules, KnowsWhatWasAddedUntilItIsRemoved) {
+  Module module;
+  ASSERT_TRUE(add_module(0x1000, 0x2000, 0x1800));
+  ASSERT_TRUE(add_module(0x5000, 0x6000, 0));
+
+  EXPECT_FALSE(find_module(0xfff, module));
+  ASSERT_TRUE(find_module(0x1fff, module));
+  EXPECT_EQ(module.start, 0x1000U);
+  EXPECT_EQ(module.end, 0x2000U);
+  EXPECT_EQ(module.eh_frame_hdr, 0x1800U);
+  EXPECT_FALSE(find_module(0x2000, module));
+  remove_module(0x1000);
+  EXPECT_FALSE(find_module(0x1fff, module));
+  EXPECT_TRUE(find_module(0x5000, module));
+  remove_module(0x5000);
+}
+
+TEST(Modules, RefusesAnEmptyRange) { EXPECT_FALSE(add_module(0x1000, 0x1000, 0)); }
+
+TEST(Modules, FindsLoadedObjectsAndTheirTables) {
+  if (!resolve_module_lookup()) {
+    GTEST_SKIP() << "glibc before 2.35 has no _dl_find_object";
+  }
+  const auto own = reinterpret_cast<std::uint64_t>(&testing::Test::HasFailure);
+  const auto other = reinterpret_cast<std::uint64_t>(static_cast<double (*)(double)>(&::cos));
+
+  for (const std::uint64_t pc : {own, other}) {
+    Module module;
+    CfiEntry entry;
+    ASSERT_TRUE(find_module(pc, module));
+    ASSERT_TRUE(find_cfi_entry(module, pc, entry));
+    EXPECT_LE(entry.pc_begin, pc);
+    EXPECT_GT(entry.pc_end, pc);
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::tracer

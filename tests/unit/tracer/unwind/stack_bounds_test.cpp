@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/tracer/unwind/stack_bounds.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <thread>
+
+#include "profiler/tracer/unwind/stack_trace.h"
+
+namespace tidemark::tracer {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
+
+// Two hundred pages, of which the last may not be read.
+class GuardedPages {
+ public:
+  GuardedPages()
+      : begin_(mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                    -1, 0)) {
+    mprotect(static_cast<char*>(begin_) + (kPages - 1) * kPage, kPage, PROT_NONE);
+  }
+  ~GuardedPages() { munmap(begin_, kPages * kPage); }
+  GuardedPages(const GuardedPages&) = delete;
+  GuardedPages& operator=(const GuardedPages&) = delete;
+  std::uint64_t begin() const { return address_of(begin_); }
+  std::uint64_t guard() const { return begin() + (kPages - 1) * kPage; }
+
+ private:
+  static constexpr std::size_t kPages = 200;
+  void* begin_;
+};
+
+class StackBoundsTest : public testing::Test {
+ protected:
+  StackBoundsTest() { resolve_stack_end(); }
+};
+
+TEST_F(StackBoundsTest, TellsWhatCanBeRead) {
+  const GuardedPages pages;
+  const int local = 0;
+
+  errno = 77;
+  EXPECT_TRUE(is_readable(address_of(&local)));
+  EXPECT_TRUE(is_readable(pages.begin()));
+  EXPECT_FALSE(is_readable(pages.guard()));
+  EXPECT_FALSE(is_readable(0));
+  EXPECT_FALSE(is_readable(0xffff800000000000));
+  EXPECT_EQ(errno, 77);
+}
+
+TEST_F(StackBoundsTest, ReachToTheStartOfTheMainThread) {
+  const int local = 0;
+  const auto* const environment = reinterpret_cast<const char*>(environ[0]);
+
+  const StackBounds bounds = stack_bounds(address_of(&local) & ~7ULL);
+
+  EXPECT_GT(bounds.high, address_of(__builtin_frame_address(0)));
+  EXPECT_LE(bounds.high, address_of(environment)) << "the kernel puts the environment above it";
+}
+
+TEST_F(StackBoundsTest, ReachToTheTopOfAThread) {
+  StackBounds shallow;
+  StackBounds deep;
+  std::uint64_t frame = 0;
+  std::thread thread([&] {
+    frame = address_of(__builtin_frame_address(0));
+    shallow = stack_bounds(frame);
+    volatile char large[100'000];
+    large[0] = 0;
+    deep = stack_bounds(address_of(const_cast<char*>(large)) & ~7ULL);
+  });
+  thread.join();
+
+  EXPECT_GT(shallow.high, frame);
+  EXPECT_LT(shallow.high - frame, 64 * 1024U);
+  EXPECT_EQ(deep.high, shallow.high);
+}
+
+TEST_F(StackBoundsTest, EndBeforeAPageThatCannotBeRead) {
+  const GuardedPages pages;
+
+  EXPECT_EQ(stack_bounds(pages.guard() - 64).high, pages.guard());
+  EXPECT_EQ(stack_bounds(pages.guard() - 3 * kPage).high, pages.guard());
+  EXPECT_EQ(stack_bounds(pages.guard()).high, pages.guard()) << "nothing at all";
+}
+
+TEST_F(StackBoundsTest, TrustOtherStacksForALittleWayOnly) {
+  const GuardedPages pages;
+
+  const StackBounds bounds = stack_bounds(pages.begin() + 64);
+
+  EXPECT_EQ(bounds.high, pages.begin() + 64 * 1024);
+}
+
+TEST_F(StackBoundsTest, CheckOtherStacksEveryTime) {
+  std::uint64_t sp = 0;
+  {
+    const GuardedPages pages;
+    sp = pages.guard() - 64;
+    EXPECT_GT(stack_bounds(sp).high, sp);
+  }
+
+  EXPECT_EQ(stack_bounds(sp).high, sp) << "it was unmapped";
+}
+
+}  // namespace
+}  // namespace tidemark::tracer
