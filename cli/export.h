@@ -12,8 +12,8 @@ struct ExportOptions {
   std::string output;          // empty or "-": the standard output (not for "tidemark")
   bool force = false;          // replace an existing file
   // Of sites: growth between two times of the run. Without `from_s`: what lives at `to_s`.
-  std::optional<double> from_s;
-  std::optional<double> to_s;
+  std::optional<double> from_s = std::nullopt;
+  std::optional<double> to_s = std::nullopt;
 };
 
 // `tidemark export`: converts a recording. The output file appears when it is complete, and never

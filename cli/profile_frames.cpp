@@ -12,7 +12,8 @@ namespace tidemark::cli {
 namespace {
 
 bool is_of_the_tracer(const ShownFrame& frame) {
-  return basename_of(frame.module).starts_with("libtidemark_");
+  const std::string_view module = basename_of(frame.module);
+  return module == "libtidemark_tracer.so" || module == "libtidemark_operators.so";
 }
 
 // The name without arguments, templates and version: "operator new" of "operator new(unsigned

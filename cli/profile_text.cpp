@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -90,24 +91,47 @@ std::string live_text(const RankedSite& site) {
   return text;
 }
 
+// Of a long way from the allocation to the user's own line, the beginning and the end: frames
+// [0, first) and from `second` on are shown.
+std::pair<std::size_t, std::size_t> shown_parts(const ShownStack& stack) {
+  constexpr std::size_t kHead = 2;
+  constexpr std::size_t kBefore = 1;  // the user's own line
+  const std::size_t own = stack.own_line.value_or(0);
+  if (own <= kHead + kBefore + 1) {
+    return {kHead, kHead};
+  }
+  return {kHead, own - kBefore};
+}
+
 std::string stack_text(const ProfileReport& report, const RankedSite& site, bool colour) {
   const ShownStack stack = shown_stack(*report.run, site.frames);
   if (stack.frames.empty()) {
     return "    stack    not known\n";
   }
-  // At least some frames on both sides of the line that the user wrote.
-  const std::size_t most =
-      std::min(stack.frames.size(), std::max(kMostFrames, stack.own_line.value_or(0) + 4));
+  const auto parts = shown_parts(stack);
+  const std::size_t head = std::min(parts.first, stack.frames.size());
+  const std::size_t tail = std::max(head, std::min(parts.second, stack.frames.size()));
   std::string out;
-  for (std::size_t i = 0; i < most; ++i) {
+  const auto add = [&](std::size_t i) {
     const bool is_own = stack.own_line == i;
     const std::string text = frame_text(stack.frames[i], kFrameColumns);
     out += fmt::format("    {:<6}{} {}\n", i == 0 ? "stack" : "", is_own ? "->" : "  ",
                        is_own && colour ? "\x1b[1m" + text + "\x1b[0m" : text);
+  };
+  for (std::size_t i = 0; i < head; ++i) {
+    add(i);
   }
-  if (most < stack.frames.size()) {
+  if (tail > head) {
+    out += fmt::format("             ... {} frames of {}\n", tail - head,
+                       escape_text(basename_of(stack.frames[tail - 1].module)));
+  }
+  const std::size_t end = std::min(stack.frames.size(), tail + (kMostFrames - head));
+  for (std::size_t i = tail; i < end; ++i) {
+    add(i);
+  }
+  if (end < stack.frames.size()) {
     out +=
-        fmt::format("             ({} more frames; --json has all)\n", stack.frames.size() - most);
+        fmt::format("             ({} more frames; --json has all)\n", stack.frames.size() - end);
   }
   if (site.is_truncated) {
     out += "             (the stack goes deeper than the tracer walks)\n";
@@ -309,9 +333,11 @@ std::string losses_text(const ProfileReport& report) {
 std::string growth_text(double bytes_per_s) { return signed_size(bytes_per_s * 60.0) + "/min"; }
 
 std::string birth_text(std::span<const SiteBirths::Birth> births, Glyphs glyphs) {
-  std::vector<double> bytes;
-  for (const SiteBirths::Birth& birth : births) {
-    bytes.push_back(static_cast<double>(birth.bytes));
+  // Steps come in leaps, a few a second: finer columns would show gaps that are none.
+  constexpr std::size_t kColumns = 12;
+  std::vector<double> bytes(std::min(births.size(), kColumns));
+  for (std::size_t i = 0; i < births.size(); ++i) {
+    bytes[i * bytes.size() / births.size()] += static_cast<double>(births[i].bytes);
   }
   const double total = std::accumulate(bytes.begin(), bytes.end(), 0.0);
   if (bytes.size() < 4 || total <= 0.0) {

@@ -94,7 +94,7 @@ struct TraceSample {
   std::uint64_t rest_bytes = 0;  // of those sites that have no samples of their own
   std::uint64_t rest_blocks = 0;
   std::uint64_t freed_blocks = 0;
-  std::uint64_t unknown_frees = 0;    // of blocks from before tracing
+  std::uint64_t unknown_frees = 0;    // of blocks that were not known, or that were not seen
   std::uint64_t dropped_records = 0;  // blocks, stacks and mappings that found no place
   std::uint64_t truncated_stacks = 0;
   std::uint64_t empty_stacks = 0;

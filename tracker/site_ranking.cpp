@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tracker/judge.h"
+#include "tracker/statistics.h"
 
 namespace tidemark::tracker {
 namespace {
@@ -45,6 +46,41 @@ const Pattern* growth_pattern(const Reading& reading) {
   return leak != nullptr ? leak : reading.find(PatternKind::kGrowth);
 }
 
+// The rate of a site is that of the straight line through its floor since growth began. A curve
+// that was estimated from samples wanders: its leaps, which the judge takes for steps that stay,
+// are part of the rate.
+void fit_rate(JudgedSite& site) {
+  const Reading& reading = site.reading;
+  const bool on_steps = reading.axis == Axis::kSteps;
+  const double from = (on_steps ? site.since.step : site.since.t_s).value_or(0.0);
+  std::vector<double> x;
+  std::vector<double> y;
+  const FloorPoint* first = nullptr;
+  const FloorPoint* last = nullptr;
+  for (const FloorPoint& point : reading.floor) {
+    if (point.x >= from) {
+      x.push_back(point.x);
+      y.push_back(point.floor_bytes);
+      first = first == nullptr ? &point : first;
+      last = &point;
+    }
+  }
+  constexpr std::size_t kFewest = 4;
+  if (x.size() < kFewest) {
+    return;
+  }
+  const double slope = fit_line(x, y).slope;
+  site.growth_bytes = y.back() - y.front();
+  if (!on_steps) {
+    site.per_s = slope;
+    return;
+  }
+  site.per_step = slope;
+  if (first->at.t_s && last->at.t_s && *last->at.t_s > *first->at.t_s) {
+    site.per_s = slope * (x.back() - x.front()) / (*last->at.t_s - *first->at.t_s);
+  }
+}
+
 void measure_growth(JudgedSite& site) {
   const Reading& reading = site.reading;
   if (!site.grows()) {
@@ -63,6 +99,7 @@ void measure_growth(JudgedSite& site) {
       *reading.end.t_s > *site.since.t_s) {
     site.per_s = site.growth_bytes / (*reading.end.t_s - *site.since.t_s);
   }
+  fit_rate(site);
   const double share = resident_share(site.track->last);
   site.per_s *= share;
   site.growth_bytes *= share;

@@ -193,7 +193,7 @@ TraceSample TracedFile::summary(double t_s) {
   sum.rest_blocks = whole(rest_blocks);
   sum.freed_blocks = whole(freed_blocks);
   const TraceLosses& losses = last_.losses;
-  sum.unknown_frees = losses.unknown_frees;
+  sum.unknown_frees = losses.unknown_frees + losses.missed_frees;
   sum.dropped_records = losses.live_full + losses.sites_full + losses.ranges_full;
   sum.truncated_stacks = losses.truncated_stacks;
   sum.empty_stacks = losses.empty_stacks;

@@ -120,8 +120,7 @@ class SiteRun {
       sample.alloc_bytes = 2 * live;
       sample.peak_bytes = live;
       if (const auto share = resident(sites_[i].site)) {
-        sample.resident_bytes =
-            static_cast<std::uint64_t>(*share * static_cast<double>(live));
+        sample.resident_bytes = static_cast<std::uint64_t>(*share * static_cast<double>(live));
       }
       tick.allocations.samples.push_back(sample);
     }

@@ -142,9 +142,8 @@ TEST(SiteRanking, IsGrowingAsLongAsNobodyCanTell) {
 TEST(SiteTracks, KeepWhatAProcessHeldBeforeItGaveAllBack) {
   SiteRun run = one_process();
   run.ends = true;
-  run.add_site(trainer_record().key, {run.add_frame("collate")}, [](double t_s) {
-    return t_s < 9.0 ? 50 * kSiteMiB : std::uint64_t{0};
-  });
+  run.add_site(trainer_record().key, {run.add_frame("collate")},
+               [](double t_s) { return t_s < 9.0 ? 50 * kSiteMiB : std::uint64_t{0}; });
 
   const RunSites sites = built(run, 10);
 
