@@ -156,8 +156,15 @@ bool is_of_the_end(const TracedProcess& process, double end_s) {
   return process.last_look_s >= end_s - std::max(2.0, 0.02 * end_s);
 }
 
+// What a site that grows held before a process that ends gave all of it back.
+const SiteSample& held_by(const JudgedSite& site) {
+  const bool is_given_back =
+      site.grows() && as_double(site.track->last.live_bytes) < 0.5 * site.reading.last_floor_bytes;
+  return is_given_back ? site.track->highest : site.track->last;
+}
+
 void add_member(RankedSite& group, const JudgedSite& site) {
-  const SiteSample& last = site.track->last;
+  const SiteSample& last = held_by(site);
   group.live_bytes += last.live_bytes;
   group.live_blocks += last.live_blocks;
   group.alloc_bytes += last.alloc_bytes;

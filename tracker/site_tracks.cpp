@@ -145,6 +145,9 @@ void SiteTrackBuilder::take_look(const TraceSample& trace) {
         site.first_live_bytes = sample->second.live_bytes;
       }
       site.last = sample->second;
+      if (site.last.live_bytes >= site.highest.live_bytes) {
+        site.highest = site.last;
+      }
       site.live.add(trace.t_s, step, as_double(sample->second.live_bytes));
     }
   }

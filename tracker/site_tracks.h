@@ -17,7 +17,8 @@ namespace tidemark::tracker {
 // One call stack of one process, over time.
 struct SiteTrack {
   SiteRecord record;
-  SiteSample last;  // as it was while its process ran
+  SiteSample last;     // as it was while its process ran
+  SiteSample highest;  // when it held most
   std::optional<SiteBirths> births;
   double first_seen_s = 0.0;
   std::uint64_t first_live_bytes = 0;
