@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "common/io.h"
@@ -47,6 +48,19 @@ std::string demangled(const char* name) {
   int status = 0;
   const std::unique_ptr<char, Free> text(abi::__cxa_demangle(name, nullptr, nullptr, &status));
   return status == 0 && text ? std::string(text.get()) : std::string(name);
+}
+
+std::string without_version(const char* symbol) {
+  const std::string name(symbol);
+  const std::size_t version = name.find('@');
+  return version == 0 ? name : name.substr(0, version);
+}
+
+std::string joined_path(const std::string& directory, const std::string& file) {
+  if (file.empty() || file.front() == '/' || directory.empty() || directory.front() != '/') {
+    return file;
+  }
+  return (std::filesystem::path(directory) / file).lexically_normal().string();
 }
 
 std::string hexadecimal(std::span<const std::uint8_t> bytes) {

@@ -116,6 +116,16 @@ struct SourcePlace {
   std::optional<std::uint32_t> line;
 };
 
+// The path of a source file; relative ones are meant from where the compiler ran.
+std::string path_of(Dwarf_Die* unit, const char* file) {
+  Dwarf_Attribute attribute;
+  const char* directory = nullptr;
+  if (dwarf_attr(unit, DW_AT_comp_dir, &attribute) != nullptr) {
+    directory = dwarf_formstring(&attribute);
+  }
+  return joined_path(directory != nullptr ? directory : "", file);
+}
+
 SourcePlace place_of_code(Dwarf_Die* unit, Dwarf_Addr address) {
   SourcePlace place;
   Dwarf_Line* line = dwarf_getsrc_die(unit, address);
@@ -123,7 +133,7 @@ SourcePlace place_of_code(Dwarf_Die* unit, Dwarf_Addr address) {
     return place;
   }
   if (const char* file = dwarf_linesrc(line, nullptr, nullptr); file != nullptr) {
-    place.file = file;
+    place.file = path_of(unit, file);
   }
   int number = 0;
   if (dwarf_lineno(line, &number) == 0 && number > 0) {
@@ -149,7 +159,7 @@ SourcePlace place_of_call(Dwarf_Die* unit, Dwarf_Die* die) {
   const auto file = number_in(die, DW_AT_call_file);
   if (file && dwarf_getsrcfiles(unit, &files, &count) == 0 && *file < count) {
     if (const char* name = dwarf_filesrc(files, *file, nullptr, nullptr); name != nullptr) {
-      place.file = name;
+      place.file = path_of(unit, name);
     }
   }
   const auto line = number_in(die, DW_AT_call_line);
@@ -422,7 +432,8 @@ std::vector<DebugFrame> ObjectFile::debug_frames(std::uint64_t file_address) {
     frame.inlined = inlined;
     frames.push_back(std::move(frame));
   };
-  const FunctionRange* range = function_at(state_->functions(unit), address);
+  const std::vector<FunctionRange>& functions = state_->functions(unit);
+  const FunctionRange* range = function_at(functions, address);
   if (range != nullptr) {
     Dwarf_Die function = range->function;
     std::vector<Dwarf_Die> inlined = inlined_at(function, address);
@@ -431,8 +442,8 @@ std::vector<DebugFrame> ObjectFile::debug_frames(std::uint64_t file_address) {
       place = place_of_call(&unit, &*die);
     }
     add(state_->name(function), false);
-  } else if (!place.file.empty()) {  // code without a function around it, or a unit with lines only
-    add({}, false);
+  } else if (!place.file.empty() && functions.empty()) {
+    add({}, false);  // written in assembler: it has lines only
   }
   return frames;
 }
@@ -461,7 +472,9 @@ std::optional<NearestSymbol> ObjectFile::symbol(std::uint64_t address) {
   }
   const std::uint64_t offset = address - place.address;
   // What is written in assembler may have no size: then it reaches up to the next symbol.
-  return NearestSymbol{demangled(name), offset, place.size == 0 || offset < place.size};
+  const std::string plain = without_version(name);
+  return NearestSymbol{demangled(plain.c_str()), offset, place.size == 0 || offset < place.size,
+                       plain.starts_with("_Z")};
 }
 
 }  // namespace tidemark::reader

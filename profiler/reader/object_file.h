@@ -25,6 +25,7 @@ struct NearestSymbol {
   std::string name;          // demangled
   std::uint64_t offset = 0;  // of the address from the symbol's
   bool contains = false;     // false: the address lies behind the symbol's end
+  bool is_mangled = false;   // the file has it as C++ writes it: with scope and arguments
 };
 
 // An executable or shared library with its symbols and, where they are to be found, its debug

@@ -17,6 +17,8 @@ namespace {
 
 // Compilers of models make thousands of small libraries; only so many are kept open.
 constexpr std::size_t kMostOpenFiles = 256;
+// A symbol that ends before an address is worth a mention when it is about this near.
+constexpr std::uint64_t kNearBytes = 16384;
 
 std::string module_and_offset(const std::string& path, std::uint64_t address) {
   return fmt::format("{}+{:#x}", path.empty() ? "?" : basename_of(path), address);
@@ -99,14 +101,15 @@ std::vector<SourceFrame> Symbolizer::State::look_up(const Key& key, Module& modu
   if (symbol && symbol->contains) {
     base.detail = FrameDetail::kSymbol;
     base.function = fmt::format("{}+{:#x}", symbol->name, symbol->offset);
-  } else if (symbol) {
+  } else if (symbol && symbol->offset < kNearBytes) {
     base.function += " (after " + symbol->name + ")";
   }
   std::vector<SourceFrame> frames;
   for (DebugFrame& found : module.file->debug_frames(address)) {
     SourceFrame& frame = frames.emplace_back(base);
     frame.detail = FrameDetail::kSource;
-    if (!found.has_arguments && !found.inlined && symbol && symbol->contains) {
+    if (!found.has_arguments && !found.inlined && symbol && symbol->contains &&
+        symbol->is_mangled) {
       // Which copy the compiler made of it is nothing that the source knows.
       frame.function = symbol->name.substr(0, symbol->name.find(" [clone "));
     } else if (!found.function.empty()) {

@@ -57,7 +57,7 @@ TraceIdentity identity_in(const Header& header) {
 TraceLosses losses_in(const wire::Losses& raw) {
   return {load(raw.live_full),       load(raw.sites_full),       load(raw.ranges_full),
           load(raw.unknown_frees),   load(raw.truncated_stacks), load(raw.empty_stacks),
-          load(raw.extend_failures), load(raw.reentered), load(raw.missed_frees)};
+          load(raw.extend_failures), load(raw.reentered),        load(raw.missed_frees)};
 }
 
 // Fills in what the header says; false when a field has a value that no version of it has.

@@ -49,7 +49,8 @@ struct ReadLosses {
   bool operator==(const ReadLosses&) const = default;
 };
 
-// The counters of one call stack. In sampled mode bytes and blocks are unbiased estimates.
+// The counters of one call stack. In sampled mode bytes and blocks are unbiased estimates. Several
+// sites may stand for the same stack and kind: add them up.
 struct SiteCounts {
   std::uint32_t index = 0;  // stable as long as the file exists
   wire::SiteKind kind = wire::SiteKind::kHeap;

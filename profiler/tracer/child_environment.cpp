@@ -73,13 +73,12 @@ bool holds_tracer(const char* preload) noexcept {
 
 }  // namespace
 
-void ChildEnvironment::set_up() noexcept {
+void ChildEnvironment::set_up(char** environment) noexcept {
   Dl_info info = {};
   if (dladdr(reinterpret_cast<void*>(&ChildEnvironment::set_up), &info) != 0) {
     RawText(g_tracer_path).add(info.dli_fname);
   }
-  extern char** environ __asm__("environ");
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+  for (char** entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
     const char* at = preload_of(*entry);
     while (at != nullptr && *at != '\0') {
       const std::size_t bytes = word_bytes(at);

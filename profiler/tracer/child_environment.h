@@ -17,7 +17,7 @@ class ChildEnvironment {
   char* const* fill(char* const* environment, char** entries) noexcept;
 
   // Learns by which path the tracer was loaded. Not in a hook.
-  static void set_up() noexcept;
+  static void set_up(char** environment) noexcept;
 
  private:
   bool make_preload(const char* existing) noexcept;

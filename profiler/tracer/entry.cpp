@@ -3,8 +3,6 @@
 #include <dlfcn.h>
 #include <sys/auxv.h>
 
-#include <cstdlib>
-
 #include "profiler/tracer/exec_hooks.h"
 #include "profiler/tracer/export.h"
 #include "profiler/tracer/life.h"
@@ -12,6 +10,7 @@
 #include "profiler/tracer/recorder.h"
 #include "profiler/tracer/unwind/rule_cache.h"
 #include "profiler/wire/trace_layout.h"
+#include "profiler/wire/trace_request.h"
 
 namespace tidemark::tracer {
 namespace {
@@ -19,12 +18,26 @@ namespace {
 using Close = int (*)(void*);
 constinit Close g_next_dlclose = nullptr;
 
-[[gnu::constructor]] void library_loaded() {
+// The value of a variable in an environment.
+const char* value_in(char** environment, const char* name) noexcept {
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const char* entry = *environment;
+    if (wire::detail::take_word(entry, name) && *entry == '=') {
+      return entry + 1;
+    }
+  }
+  return nullptr;
+}
+
+// The first constructor of the process (-z initfirst): what those of other libraries allocate is to
+// be seen. Even libc's has not run, so the environment is taken from where the dynamic linker hands
+// it over.
+[[gnu::constructor]] void library_loaded(int /*count*/, char** /*arguments*/, char** environment) {
   find_next_allocator();
   g_next_dlclose = reinterpret_cast<Close>(dlsym(RTLD_NEXT, "dlclose"));
-  find_next_exec();
+  find_next_exec(environment);
   // A program with more rights than its user has is left alone.
-  begin(getauxval(AT_SECURE) != 0 ? nullptr : std::getenv(wire::kRequestVariable));
+  begin(getauxval(AT_SECURE) != 0 ? nullptr : value_in(environment, wire::kRequestVariable));
 }
 
 [[gnu::destructor]] void library_unloaded() { end(); }

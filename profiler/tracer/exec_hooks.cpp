@@ -80,14 +80,14 @@ std::size_t count_arguments(va_list arguments) {
 
 }  // namespace
 
-void find_next_exec() noexcept {
+void find_next_exec(char** environment) noexcept {
   g_exec.execve = next(g_exec.execve, "execve");
   g_exec.execvpe = next(g_exec.execvpe, "execvpe");
   g_exec.execveat = next(g_exec.execveat, "execveat");
   g_exec.fexecve = next(g_exec.fexecve, "fexecve");
   g_exec.posix_spawn = next(g_exec.posix_spawn, "posix_spawn");
   g_exec.posix_spawnp = next(g_exec.posix_spawnp, "posix_spawnp");
-  ChildEnvironment::set_up();
+  ChildEnvironment::set_up(environment);
 }
 
 }  // namespace tidemark::tracer

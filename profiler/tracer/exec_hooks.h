@@ -4,6 +4,6 @@
 namespace tidemark::tracer {
 
 // Looks up the real functions, because a child of vfork must not. From the constructor.
-void find_next_exec() noexcept;
+void find_next_exec(char** environment) noexcept;
 
 }  // namespace tidemark::tracer

@@ -4,6 +4,7 @@
 //   inlined ADDRESS LEAF_LINE MIDDLE_LINE OUTER_LINE
 //   hidden ADDRESS LINE
 //   local ADDRESS LINE
+//   start ADDRESS: in code that has no debug information
 #include <elf.h>
 #include <link.h>
 
@@ -11,6 +12,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+
+extern "C" void _start();
 
 namespace victims {
 
@@ -124,5 +127,6 @@ int main() {
   std::printf("hidden %lu %d\n", victims::g_address - self.bias, victims::g_lines[0]);
   victims::caller_of_local(1);
   std::printf("local %lu %d\n", victims::g_address - self.bias, victims::g_lines[0]);
+  std::printf("start %lu\n", reinterpret_cast<std::uint64_t>(&_start) - self.bias + 4);
   return 0;
 }

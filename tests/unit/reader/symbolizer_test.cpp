@@ -17,10 +17,10 @@
 namespace tidemark::reader {
 namespace {
 
-using testing::EndsWith;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::StartsWith;
+using testing::StrEq;
 using tests::Subprocess;
 using tests::TempTree;
 
@@ -37,6 +37,7 @@ struct Truth {
   std::uint32_t hidden_line = 0;
   std::uint64_t local = 0;
   std::uint32_t local_line = 0;
+  std::uint64_t start = 0;
 };
 
 template <typename T>
@@ -54,11 +55,16 @@ const Truth& truth() {
     const auto inlined = split(lines.at(1), ' ');
     const auto hidden = split(lines.at(2), ' ');
     const auto local = split(lines.at(3), ' ');
-    return Truth{std::string(split(lines.at(0), ' ').at(1)), number<std::uint64_t>(inlined.at(1)),
-                 number<std::uint32_t>(inlined.at(2)),       number<std::uint32_t>(inlined.at(3)),
-                 number<std::uint32_t>(inlined.at(4)),       number<std::uint64_t>(hidden.at(1)),
-                 number<std::uint32_t>(hidden.at(2)),        number<std::uint64_t>(local.at(1)),
-                 number<std::uint32_t>(local.at(2))};
+    return Truth{std::string(split(lines.at(0), ' ').at(1)),
+                 number<std::uint64_t>(inlined.at(1)),
+                 number<std::uint32_t>(inlined.at(2)),
+                 number<std::uint32_t>(inlined.at(3)),
+                 number<std::uint32_t>(inlined.at(4)),
+                 number<std::uint64_t>(hidden.at(1)),
+                 number<std::uint32_t>(hidden.at(2)),
+                 number<std::uint64_t>(local.at(1)),
+                 number<std::uint32_t>(local.at(2)),
+                 number<std::uint64_t>(split(lines.at(4), ' ').at(1))};
   }();
   return kTruth;
 }
@@ -82,7 +88,7 @@ void expect_the_inlined_frames(const std::vector<SourceFrame>& frames) {
   EXPECT_FALSE(frames[2].inlined);
   for (const SourceFrame& frame : frames) {
     EXPECT_EQ(frame.detail, FrameDetail::kSource);
-    EXPECT_THAT(frame.file, EndsWith("tests/programs/symbol_victim.cpp"));
+    EXPECT_THAT(frame.file, StrEq(TIDEMARK_SOURCE_DIR "/tests/programs/symbol_victim.cpp"));
     EXPECT_EQ(frame.address, truth().inlined);
   }
 }
@@ -117,6 +123,16 @@ TEST(Symbolizer, NamesALocalInlinedFunctionWithItsScope) {
   EXPECT_EQ(frames[0].function, "victims::(anonymous namespace)::Box::fill");
   EXPECT_EQ(frames[0].line, truth().local_line);
   EXPECT_EQ(frames[1].function, "victims::caller_of_local(int)");
+}
+
+TEST(Symbolizer, DoesNotTakeTheLastLineOfAnotherFunctionForCodeWithoutLines) {
+  Symbolizer symbolizer;
+
+  const auto frames = symbolizer.resolve(kVictim, "", truth().start);
+
+  ASSERT_EQ(frames.size(), 1U);
+  EXPECT_THAT(frames[0].function, StartsWith("_start+0x"));
+  EXPECT_EQ(frames[0].file, "");
 }
 
 TEST(Symbolizer, FindsUnitsWithoutAnIndexOfTheirAddresses) {

@@ -55,7 +55,7 @@ TEST(TraceFile, ReadsEveryFieldOfTheHeader) {
   for (auto* loss :
        {&header.losses.live_full, &header.losses.sites_full, &header.losses.ranges_full,
         &header.losses.unknown_frees, &header.losses.truncated_stacks, &header.losses.empty_stacks,
-        &header.losses.extend_failures, &header.losses.reentered}) {
+        &header.losses.extend_failures, &header.losses.reentered, &header.losses.missed_frees}) {
     *loss = ++value;
   }
   const std::string bytes = builder.bytes();
@@ -73,7 +73,7 @@ TEST(TraceFile, ReadsEveryFieldOfTheHeader) {
   EXPECT_EQ(snapshot->private_bytes, 4096U);
   EXPECT_EQ(snapshot->file_bytes, bytes.size());
   EXPECT_EQ(snapshot->extend_errno, ENOSPC);
-  EXPECT_EQ(snapshot->losses, (TraceLosses{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(snapshot->losses, (TraceLosses{1, 2, 3, 4, 5, 6, 7, 8, 9}));
   EXPECT_EQ(snapshot->read_losses, ReadLosses{});
 }
 

@@ -65,11 +65,12 @@ TEST(WireLayout, IsWhatItsPageSays) {
            FIELD(Header, file_bytes),    FIELD(Header, private_bytes),  FIELD(Header, periods),
            FIELD(Header, period_count),  FIELD(Header, reserved),       FIELD(Header, reason),
            FIELD(Header, losses),        FIELD(Header, control),        FIELD(Header, table)}));
-  EXPECT_EQ(rows_of(*page, "Losses"),
-            rows_of({FIELD(Losses, live_full), FIELD(Losses, sites_full),
-                     FIELD(Losses, ranges_full), FIELD(Losses, unknown_frees),
-                     FIELD(Losses, truncated_stacks), FIELD(Losses, empty_stacks),
-                     FIELD(Losses, extend_failures), FIELD(Losses, reentered)}));
+  EXPECT_EQ(
+      rows_of(*page, "Losses"),
+      rows_of({FIELD(Losses, live_full), FIELD(Losses, sites_full), FIELD(Losses, ranges_full),
+               FIELD(Losses, unknown_frees), FIELD(Losses, truncated_stacks),
+               FIELD(Losses, empty_stacks), FIELD(Losses, extend_failures),
+               FIELD(Losses, reentered), FIELD(Losses, missed_frees), FIELD(Losses, reserved)}));
   EXPECT_EQ(
       rows_of(*page, "Control"),
       rows_of({FIELD(Control, mode), FIELD(Control, epoch), FIELD(Control, sample_every_bytes),
