@@ -26,8 +26,9 @@ using tracker::TracedProcess;
 using tracker::Verdict;
 
 constexpr std::size_t kFrameColumns = 92;
-constexpr std::size_t kMostFrames = 12;  // of one stack; --json has all
-constexpr std::size_t kMostHolders = 3;  // that do not grow
+constexpr std::size_t kMostFrames = 12;           // of one stack; --json has all
+constexpr std::size_t kMostHolders = 3;           // that do not grow
+constexpr std::uint64_t kWorthAWord = 1U << 20U;  // of /dev/shm, which others use as well
 
 std::string signed_size(double bytes) {
   return bytes < 0.0 ? "-" + size_text(-bytes) : "+" + size_text(bytes);
@@ -169,7 +170,7 @@ std::string site_text(const ProfileReport& report, const RankedSite& site, std::
 // Of those that grow, the ones worth a paragraph: a hundredth of the fastest.
 bool is_worth_showing(const ProfileReport& report, const RankedSite& site) {
   constexpr double kShare = 0.01;
-  return site.grows() &&
+  return site.grows() && site.growth_bytes_per_s > 0.0 &&
          site.growth_bytes_per_s >= kShare * report.ranking.sites.front().growth_bytes_per_s;
 }
 
@@ -182,7 +183,9 @@ std::size_t growing_sites(const ProfileReport& report) {
 std::size_t slow_sites(const ProfileReport& report) {
   return static_cast<std::size_t>(
              std::count_if(report.ranking.sites.begin(), report.ranking.sites.end(),
-                           [](const RankedSite& site) { return site.grows(); })) -
+                           [](const RankedSite& site) {
+                             return site.grows() && site.growth_bytes_per_s > 0.0;
+                           })) -
          growing_sites(report);
 }
 
@@ -191,6 +194,10 @@ std::string answer(const ProfileReport& report) {
     return "NO DATA: the tracer was in no process.";
   }
   const std::size_t growing = growing_sites(report);
+  if (growing == 0 && report.shm.grown_bytes >= kWorthAWord) {
+    return fmt::format("/dev/shm GROWS by {}, and no call stack does: see its segments below.",
+                       format_bytes(report.shm.grown_bytes));
+  }
   if (growing == 0) {
     return fmt::format("NOTHING GROWS: no call stack of {} {} keeps growing.",
                        report.run->processes.size(),
@@ -265,7 +272,6 @@ std::string process_growth_text(const ProfileReport& report, const ProcessGrowth
 }
 
 std::string shm_text(const ShmGrowthReport& shm) {
-  constexpr std::uint64_t kWorthAWord = 1U << 20U;  // other programs use it as well
   if (shm.grown_bytes < kWorthAWord) {
     return "";
   }

@@ -8,7 +8,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -58,7 +60,12 @@ class Profiling final : public WatchUser {
     }
   }
   void complete(Tick& tick) override;
-  void tick(const Tick& tick) override { (void)builder_.add(tick); }
+  void tick(const Tick& tick) override {
+    for (const ProcessRecord& process : tick.new_processes) {
+      pids_.insert(process.key.pid);
+    }
+    (void)builder_.add(tick);
+  }
   void process_ended(const ProcessRecord& process) override {
     (void)builder_.process_ended(process);
   }
@@ -87,7 +94,7 @@ class Profiling final : public WatchUser {
   ProfileReport last_report() const {
     ProfileReport last = report();
     if (worker_ != nullptr) {
-      last.shm = worker_->shm();
+      last.shm = made_by(worker_->shm(), pids_);
     }
     return last;
   }
@@ -105,6 +112,7 @@ class Profiling final : public WatchUser {
   std::unique_ptr<ProfileWorker> worker_;
   tracker::SiteTrackBuilder builder_;
   StepCount steps_;
+  std::unordered_set<pid_t> pids_;  // of all processes of the tree
   std::string command_;
   std::vector<std::pair<std::string, std::uint64_t>> losses_;
   std::vector<std::string> problems_;

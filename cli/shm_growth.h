@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace tidemark::cli {
@@ -15,7 +17,8 @@ struct GrowingSegment {
   std::string path;  // below /dev/shm, raw bytes
   std::uint64_t bytes = 0;
   std::uint64_t grown_bytes = 0;
-  std::optional<bool> held;  // by some process
+  std::optional<bool> held;    // by some process
+  std::optional<pid_t> maker;  // where its name tells
 };
 
 struct ShmGrowthReport {
@@ -24,6 +27,9 @@ struct ShmGrowthReport {
   std::vector<GrowingSegment> largest;
 };
 
+// Without the segments that were made by processes other than these. At most ten are named.
+ShmGrowthReport made_by(const ShmGrowthReport& all, const std::unordered_set<pid_t>& pids);
+
 // Which named segments in /dev/shm are new or have grown since the first look. Not thread-safe.
 class ShmGrowth {
  public:
@@ -31,12 +37,10 @@ class ShmGrowth {
 
   // A look costs some milliseconds: it asks every process what it holds.
   void look();
-  // As it was when it was most: a job that ends well may have tidied up.
+  // All segments, as it was when they were most: a job that ends well may have tidied up.
   const ShmGrowthReport& report() const { return most_; }
 
  private:
-  static constexpr std::size_t kMostNamed = 10;
-
   std::string directory_;
   bool has_looked_ = false;
   std::unordered_map<ino_t, std::uint64_t> at_first_;  // bytes

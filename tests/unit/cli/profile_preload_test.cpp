@@ -118,13 +118,17 @@ TEST(ShmGrowth, NamesTheSegmentsThatAreNewOrGrew) {
   ShmGrowth growth(dir.path());
   growth.look();
   dir.write("new", std::string(256 * 1024, 'x'));
-  dir.write("tidemark-0/1.trace", std::string(512 * 1024, 'x'));
+  dir.write("torch_77_1", std::string(128 * 1024, 'x'));
+  dir.write("tt/1.trace", std::string(512 * 1024, 'x'));
 
   growth.look();
 
-  EXPECT_EQ(growth.report().segments, 1U);
-  EXPECT_EQ(growth.report().largest.at(0).path, "new");
-  EXPECT_EQ(growth.report().grown_bytes, 256U * 1024U);
+  const ShmGrowthReport own = made_by(growth.report(), {1});
+  EXPECT_EQ(growth.report().segments, 2U);
+  EXPECT_EQ(own.segments, 1U);
+  EXPECT_EQ(own.largest.at(0).path, "new");
+  EXPECT_EQ(own.grown_bytes, 256U * 1024U);
+  EXPECT_EQ(made_by(growth.report(), {77}).segments, 2U);
 }
 
 }  // namespace

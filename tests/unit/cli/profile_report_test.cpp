@@ -76,7 +76,7 @@ SiteRun leaking_trainer() {
 ProfileReport report_of(const tracker::RunSites& run) {
   ProfileReport report = make_report(run, short_warmup(), 10);
   report.command = "python train.py --token ***";
-  report.shm = {30 * kSiteMiB, 2, {{"torch_1", 20 * kSiteMiB, 20 * kSiteMiB, false}}};
+  report.shm = {30 * kSiteMiB, 2, {{"torch_1", 20 * kSiteMiB, 20 * kSiteMiB, false, {}}}};
   report.losses = {{"markers_lost", 3}};
   return report;
 }
@@ -123,7 +123,7 @@ TEST(ProfileText, EscapesHostileNames) {
   const tracker::RunSites sites = built(run, 100);
   ProfileReport report = make_report(sites, {}, 10);
   report.coverage.problems = {"bad\x1b"};
-  report.shm = {30 * kSiteMiB, 1, {{"seg\x1b", kSiteMiB, kSiteMiB, {}}}};
+  report.shm = {30 * kSiteMiB, 1, {{"seg\x1b", kSiteMiB, kSiteMiB, {}, {}}}};
 
   const std::string text = profile_text(report, {Glyphs::kUtf8, false});
   const std::string line = profile_line(report, 1.0) + profile_list(report, 1.0, 100);
@@ -143,6 +143,20 @@ TEST(ProfileText, SaysWhenNothingGrows) {
 
   EXPECT_THAT(text, HasSubstr("NOTHING GROWS"));
   EXPECT_THAT(text, HasSubstr("holds    stable"));
+}
+
+TEST(ProfileText, SaysWhenOnlySharedMemoryGrows) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  run.add_site(trainer_record().key, {run.add_frame("model")}, constant(700 * kSiteMiB));
+  const tracker::RunSites sites = built(run, 300);
+  ProfileReport report = make_report(sites, {}, 10);
+  report.shm = {30 * kSiteMiB, 1, {{"torch_1", 30 * kSiteMiB, 30 * kSiteMiB, false, {}}}};
+
+  const std::string text = profile_text(report, {});
+
+  EXPECT_THAT(text, HasSubstr("/dev/shm GROWS by 30.0 MiB, and no call stack does"));
+  EXPECT_THAT(text, HasSubstr("+30.0 MiB torch_1, held by no process"));
 }
 
 TEST(ProfileText, SaysWhenThereIsNoData) {

@@ -139,6 +139,18 @@ TEST(SiteRanking, IsGrowingAsLongAsNobodyCanTell) {
   EXPECT_NEAR(ranking.sites[0].growth_bytes_per_s, kSiteMiB, 0.05 * kSiteMiB);
 }
 
+TEST(SiteRanking, ShowsWhatALeakHeldBeforeTheProcessTidiedUp) {
+  SiteRun run = one_process();
+  run.add_site(trainer_record().key, {run.add_frame("collate")}, [](double t_s) {
+    return t_s < 295.0 ? static_cast<std::uint64_t>(t_s) * kSiteMiB : std::uint64_t{0};
+  });
+
+  const SiteRanking ranking = rank_sites(built(run, 300), short_warmup());
+
+  EXPECT_EQ(ranking.sites.at(0).verdict, Verdict::kLeak);
+  EXPECT_EQ(ranking.sites[0].live_bytes, 294 * kSiteMiB);
+}
+
 TEST(SiteTracks, KeepWhatAProcessHeldBeforeItGaveAllBack) {
   SiteRun run = one_process();
   run.ends = true;
