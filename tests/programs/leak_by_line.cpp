@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leaks at one line, holds a lot since its start, and frees all the rest: for the allocation tracer.
-// Its truth names the function and the line. Options: --count N, --step-ms N, --leak-kb N,
+// Leaks at one line, holds a lot since its start, and frees all the rest: for the allocation
+// tracer. Its truth names the function and the line. Options: --count N, --step-ms N, --leak-kb N,
 // --children N (each does the same), --die signal.
 #include <signal.h>
 #include <sys/wait.h>
@@ -63,7 +63,7 @@ long number_after(int argc, char** argv, std::string_view name, long otherwise) 
 void run(const Options& options) {
   hold_at_start();
   for (long step = 1; step <= options.count; ++step) {
-    tidemark_step(static_cast<unsigned long long>(step));
+    tidemark_step(step);
     leak_here(static_cast<std::size_t>(options.leak_kb) << 10U);
     use_and_free(std::size_t{1} << 20U);
     std::this_thread::sleep_for(std::chrono::milliseconds(options.step_ms));
@@ -82,9 +82,10 @@ int main(int argc, char** argv) {
   options.leak_kb = number_after(argc, argv, "--leak-kb", options.leak_kb);
   options.children = number_after(argc, argv, "--children", options.children);
   options.die = number_after(argc, argv, "--die", options.die);
-  std::printf("{\"victim\":\"leak_by_line\",\"function\":\"leak_here\",\"line\":%d,"
-              "\"bytes_per_step\":%ld}\n",
-              kLeakingLine, options.leak_kb * 1024);
+  std::printf(
+      "{\"victim\":\"leak_by_line\",\"function\":\"leak_here\",\"line\":%d,"
+      "\"bytes_per_step\":%ld}\n",
+      kLeakingLine, options.leak_kb * 1024);
   std::fflush(stdout);
   for (long i = 0; i < options.children; ++i) {
     if (::fork() == 0) {
