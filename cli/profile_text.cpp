@@ -131,8 +131,9 @@ std::string stack_text(const ProfileReport& report, const RankedSite& site, bool
     add(i);
   }
   if (end < stack.frames.size()) {
-    out +=
-        fmt::format("             ({} more frames; --json has all)\n", stack.frames.size() - end);
+    const std::size_t more = stack.frames.size() - end;
+    out += fmt::format("             ({} more {}; --json has all)\n", more,
+                       more == 1 ? "frame" : "frames");
   }
   if (site.is_truncated) {
     out += "             (the stack goes deeper than the tracer walks)\n";

@@ -199,15 +199,17 @@ class ProfileLines final : public WatchView {
   }
   void end(const monitor::RunSummary& /*summary*/) override {
     erase();
-    const ProfileStyle style{glyphs_of_locale(), !options_.plain && ::isatty(STDERR_FILENO) == 1};
+    const ProfileStyle style{glyphs_of_locale(), !options_.plain && ::isatty(lines_fd()) == 1};
     writer_.submit_always('\n' + profile_text(profiling_.last_report(), style));
   }
 
  private:
+  bool wraps_command() const { return !options_.watch.target.command.empty(); }
+  int lines_fd() const { return wraps_command() ? STDERR_FILENO : STDOUT_FILENO; }
   // In place, where nothing of the command's comes in between.
   bool draws_in_place() const {
-    return !options_.plain && ::isatty(STDERR_FILENO) == 1 &&
-           (::isatty(STDOUT_FILENO) == 0 || options_.watch.target.command.empty());
+    return !options_.plain && ::isatty(lines_fd()) == 1 &&
+           !(wraps_command() && ::isatty(STDOUT_FILENO) == 1);
   }
   void show(double t_s) {
     if (!draws_in_place()) {
@@ -216,7 +218,7 @@ class ProfileLines final : public WatchView {
       return;
     }
     winsize size{};
-    const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20;
+    const bool is_known = ::ioctl(lines_fd(), TIOCGWINSZ, &size) == 0 && size.ws_col > 20;
     const std::string list =
         profile_list(profiling_.report(), t_s, is_known ? size.ws_col - 1U : 80U);
     erase();

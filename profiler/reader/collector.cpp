@@ -134,7 +134,8 @@ void Collector::read_files() {
   }
 }
 
-// Sites that are among the largest, or among those that grew most, are followed from then on.
+// Sites that are among the largest, or among those that grew most, are followed from then on. Small
+// ones are left out, so that a thousand compilers do not use up the room of the one that leaks.
 void Collector::choose_sites(AllocationFacts& facts) {
   struct Candidate {
     std::uint64_t bytes;
@@ -143,11 +144,23 @@ void Collector::choose_sites(AllocationFacts& facts) {
   };
   std::vector<Candidate> largest;
   std::vector<Candidate> growing;
+  double total = 0.0;
   for (const auto& open : files_) {
     for (const SiteCounts& site : open->traced.last().sites) {
-      if (site.live_bytes() > 0 && open->traced.state(site).number == 0) {
+      total += static_cast<double>(site.live_bytes());
+    }
+  }
+  for (const auto& open : files_) {
+    for (const SiteCounts& site : open->traced.last().sites) {
+      if (open->traced.state(site).number != 0) {
+        continue;
+      }
+      const std::uint64_t grown = open->traced.grown_bytes(site);
+      if (static_cast<double>(site.live_bytes()) >= options_.least_share * total) {
         largest.push_back({site.live_bytes(), &open->traced, &site});
-        growing.push_back({open->traced.grown_bytes(site), &open->traced, &site});
+      }
+      if (static_cast<double>(grown) >= options_.least_grown_share * total) {
+        growing.push_back({grown, &open->traced, &site});
       }
     }
   }

@@ -25,8 +25,11 @@ struct CollectorOptions {
   std::optional<wire::Mode> wake_as;
   std::uint64_t sample_every_bytes = 0;  // with wake_as
 
-  std::size_t most_files = 1024;       // open at one time; others wait
-  std::size_t most_sites = 4096;       // with samples of their own, in the whole run
+  std::size_t most_files = 1024;    // open at one time; others wait
+  std::size_t most_sites = 16'384;  // with samples of their own, in the whole run
+  // A site is followed once it holds, or has grown by, this share of what all sites hold.
+  double least_share = 1.0 / 2'000.0;
+  double least_grown_share = 1.0 / 20'000.0;
   std::size_t most_new_by_size = 200;  // the largest of a look, and those that grew most
   std::size_t most_new_by_growth = 200;
   std::int64_t naming_budget_ns = kNsPerSecond / 4;  // of one look

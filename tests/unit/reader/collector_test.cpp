@@ -168,6 +168,26 @@ TEST_F(CollectorTest, FollowsTheLargestAndTheGrowingAndSumsUpTheRest) {
   EXPECT_EQ(second.samples[0].live_bytes, 1'500U);
 }
 
+TEST_F(CollectorTest, LeavesSmallSitesToTheRest) {
+  TraceBuilder builder;
+  add_site(builder, 0x1010, 100'000'000);
+  const auto small = add_site(builder, 0x1020, 100);
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+  AllocationFacts first;
+  collector.look(first);
+  builder.site(small).alloc_bytes += 10'000;  // it grows
+  write("100.trace", builder);
+
+  AllocationFacts second;
+  collector.look(second);
+
+  EXPECT_EQ(first.sites.size(), 1U);
+  EXPECT_EQ(first.traces[0].rest_bytes, 100U);
+  EXPECT_EQ(second.sites.size(), 1U);
+  EXPECT_EQ(second.traces[0].rest_bytes, 0U);
+}
+
 TEST_F(CollectorTest, GivesOneNumberToOneStackInTwoProcesses) {
   TraceBuilder builder;
   add_site(builder, 0x1010, 5'000);
