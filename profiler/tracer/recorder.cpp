@@ -20,7 +20,7 @@ using wire::Mode;
 constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr std::uint64_t kDormantStride = 1 << 20;  // bytes between two looks at the mode
 constexpr std::uint32_t kLanes = 4;
-constexpr std::size_t kLevelsForAll = 4;  // of the live table, when every block is recorded
+constexpr std::size_t kLevelsForAll = 6;  // of the live table, when every block is recorded
 constexpr std::uint64_t kNoPeriod = ~std::uint64_t{0};
 
 std::uint64_t number(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
