@@ -386,6 +386,11 @@ Command usage_error(std::string_view what, std::string_view command) {
   return kExitUsage;
 }
 
+template <typename Options>
+Command checked(const Options& options, const std::string& problem, std::string_view command) {
+  return problem.empty() ? Command(options) : usage_error(problem, command);
+}
+
 }  // namespace
 
 std::string_view version() { return TIDEMARK_VERSION; }
@@ -433,12 +438,10 @@ Command parse_command_line(int argc, char** argv) {
     return problem.empty() ? Command(std::move(monitor_options)) : usage_error(problem, "monitor");
   }
   if (app.got_subcommand(track)) {
-    const std::string problem = problem_with(track_options, has_dashes);
-    return problem.empty() ? Command(std::move(track_options)) : usage_error(problem, "track");
+    return checked(track_options, problem_with(track_options, has_dashes), "track");
   }
   if (app.got_subcommand(profile)) {
-    const std::string problem = problem_with(profile_options, has_dashes);
-    return problem.empty() ? Command(std::move(profile_options)) : usage_error(problem, "profile");
+    return checked(profile_options, problem_with(profile_options, has_dashes), "profile");
   }
   if (has_dashes) {
     return usage_error("this command takes nothing after --", "");

@@ -42,14 +42,17 @@ bool is_library_wrapper(std::string_view function) {
                      [&](std::string_view prefix) { return function.starts_with(prefix); });
 }
 
-bool is_of_an_allocator(const ShownFrame& frame) {
+// The C library, its loader, the C++ library and allocators.
+bool is_of_the_runtime(const ShownFrame& frame) {
+  constexpr std::array<std::string_view, 7> kModules{
+      "libc.so", "libm.so", "ld-linux", "libjemalloc", "libtcmalloc", "libmimalloc", "libstdc++"};
   const std::string_view module = basename_of(frame.module);
-  constexpr std::array<std::string_view, 6> kModules{"libc.so",     "ld-linux",    "libjemalloc",
-                                                     "libtcmalloc", "libmimalloc", "libstdc++"};
-  const bool is_its_module =
-      std::any_of(kModules.begin(), kModules.end(),
-                  [&](std::string_view known) { return module.starts_with(known); });
-  return is_its_module || is_allocator_name(frame.frame->function) ||
+  return std::any_of(kModules.begin(), kModules.end(),
+                     [&](std::string_view known) { return module.starts_with(known); });
+}
+
+bool is_of_an_allocator(const ShownFrame& frame) {
+  return is_of_the_runtime(frame) || is_allocator_name(frame.frame->function) ||
          is_library_wrapper(frame.frame->function);
 }
 
@@ -61,24 +64,20 @@ bool is_library_code(const ShownFrame& frame) {
 
 // Below main() and below the start of a thread.
 bool is_start_code(const ShownFrame& frame) {
-  constexpr std::array<std::string_view, 6> kNames{"__libc_start_call_main",
-                                                   "__libc_start_main",
-                                                   "_start",
-                                                   "start_thread",
-                                                   "clone3",
-                                                   "__clone3"};
+  constexpr std::array<std::string_view, 4> kNames{"_start", "start_thread", "clone3", "__clone3"};
   const std::string_view name = trim(bare_name(frame.frame->function));
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return name.starts_with("__libc_start") ||
+         std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 // A source file that came with the system is not what the user wrote.
-bool is_own_source(const FrameRecord& frame) {
-  if (frame.file.empty() || !frame.line) {
+bool is_own_source(const ShownFrame& shown) {
+  const FrameRecord& frame = *shown.frame;
+  if (frame.file.empty() || !frame.line || is_of_the_runtime(shown)) {
     return false;
   }
   const std::string_view file = frame.file;
-  return !file.starts_with("/usr/") && file.find("/include/c++/") == std::string_view::npos &&
-         !file.starts_with("../sysdeps/") && !file.starts_with("./");
+  return !file.starts_with("/usr/") && file.find("/include/c++/") == std::string_view::npos;
 }
 
 }  // namespace
@@ -117,8 +116,7 @@ ShownStack shown_stack(const tracker::RunSites& run, const std::vector<std::uint
   if (!std::all_of(stack.frames.begin(), stack.frames.end(), is_dull)) {
     stack.left_out += std::erase_if(stack.frames, is_dull);
   }
-  const auto own = std::find_if(stack.frames.begin(), stack.frames.end(),
-                                [](const ShownFrame& f) { return is_own_source(*f.frame); });
+  const auto own = std::find_if(stack.frames.begin(), stack.frames.end(), is_own_source);
   if (own != stack.frames.end()) {
     stack.own_line = static_cast<std::size_t>(own - stack.frames.begin());
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <unordered_set>
 #include <utility>
 
 #include "common/quiet_thread.h"
@@ -18,6 +19,24 @@ constexpr std::int64_t kShmNs = 5 * kNsPerSecond;
 template <typename T>
 void append(std::vector<T>& to, std::vector<T>&& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+// A tick has one look at a process: of two that wait for it the later one counts, live as in a
+// file.
+void forget_what_is_old(AllocationFacts& waiting, const AllocationFacts& now) {
+  std::unordered_set<std::uint32_t> sampled;
+  for (const SiteSample& sample : now.samples) {
+    sampled.insert(sample.site);
+  }
+  std::erase_if(waiting.samples, [&](const SiteSample& old) { return sampled.contains(old.site); });
+  std::erase_if(waiting.traces, [&](const TraceSample& old) {
+    return !old.has_ended && std::any_of(now.traces.begin(), now.traces.end(),
+                                         [&](const TraceSample& t) { return t.key == old.key; });
+  });
+  std::erase_if(waiting.births, [&](const SiteBirths& old) {
+    return std::any_of(now.births.begin(), now.births.end(),
+                       [&](const SiteBirths& births) { return births.site == old.site; });
+  });
 }
 
 }  // namespace
@@ -100,6 +119,7 @@ void ProfileWorker::look(bool is_last) {
   auto problems = collector_.take_problems();
   auto losses = collector_.take_losses();
   const std::lock_guard lock(mutex_);
+  forget_what_is_old(news_.facts, facts);
   append(news_.facts.modules, std::move(facts.modules));
   append(news_.facts.frames, std::move(facts.frames));
   append(news_.facts.sites, std::move(facts.sites));

@@ -52,7 +52,7 @@ struct SiteRecord {
   std::uint32_t site = 0;
   ProcessKey key;
   AllocationKind kind = AllocationKind::kHeap;
-  bool is_truncated = false;          // the stack was deeper than the tracer walks
+  bool is_truncated = false;  // the stack was deeper than the tracer walks
   // Innermost first. Empty until it is named: the same site then comes again, with frames.
   std::vector<std::uint32_t> frames;
 };

@@ -25,30 +25,34 @@ struct Options {
   long die = 0;  // by this signal, at the end
 };
 
-void* volatile sink = nullptr;  // what the compiler may not take away
+// What the compiler may not take away.
+void keep(void* block) {
+  [[maybe_unused]] static void* volatile sink = nullptr;
+  sink = block;
+}
 
 // There is work left when it comes back: it has a frame of its own in every stack.
 [[gnu::noinline]] void* take(std::size_t bytes) {
   void* const block = std::malloc(bytes);
   std::memset(block, 0x5a, bytes);
-  sink = block;
+  keep(block);
   return block;
 }
 
 constexpr int kLeakingLine = __LINE__ + 2;
 [[gnu::noinline]] void leak_here(std::size_t bytes) {
   take(bytes);
-  sink = nullptr;
+  keep(nullptr);
 }
 
 [[gnu::noinline]] void hold_at_start() {
   take(std::size_t{64} << 20U);
-  sink = nullptr;
+  keep(nullptr);
 }
 
 [[gnu::noinline]] void use_and_free(std::size_t bytes) {
   std::free(take(bytes));
-  sink = nullptr;
+  keep(nullptr);
 }
 
 long number_after(int argc, char** argv, std::string_view name, long otherwise) {

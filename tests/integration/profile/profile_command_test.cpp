@@ -29,7 +29,6 @@ using tests::Output;
 using tests::run_tool;
 using tests::Subprocess;
 using tests::TempTree;
-using tests::tool_path;
 using tests::victim_path;
 
 constexpr double kLeakPerStep = 256.0 * 1024.0;

@@ -22,6 +22,8 @@ using testing::IsEmpty;
 using testing::StartsWith;
 using tests::TempTree;
 
+constexpr std::size_t kKiB = 1024;
+
 TEST(PreloadValue, PutsTheTracerBeforeWhatWasThere) {
   const TempTree dir;
   dir.write("libtidemark_operators.so", "");
@@ -113,13 +115,13 @@ TEST(TraceDirectory, RefusesAFolderThatOthersMayWriteTo) {
 
 TEST(ShmGrowth, NamesTheSegmentsThatAreNewOrGrew) {
   const TempTree dir;
-  dir.write("old", std::string(64 * 1024, 'x'));
-  dir.write("grows", std::string(64 * 1024, 'x'));
+  dir.write("old", std::string(64 * kKiB, 'x'));
+  dir.write("grows", std::string(64 * kKiB, 'x'));
   ShmGrowth growth(dir.path());
   growth.look();
-  dir.write("new", std::string(256 * 1024, 'x'));
-  dir.write("torch_77_1", std::string(128 * 1024, 'x'));
-  dir.write("tt/1.trace", std::string(512 * 1024, 'x'));
+  dir.write("new", std::string(256 * kKiB, 'x'));
+  dir.write("torch_77_1", std::string(128 * kKiB, 'x'));
+  dir.write("tt/1.trace", std::string(512 * kKiB, 'x'));
 
   growth.look();
 
@@ -127,7 +129,7 @@ TEST(ShmGrowth, NamesTheSegmentsThatAreNewOrGrew) {
   EXPECT_EQ(growth.report().segments, 2U);
   EXPECT_EQ(own.segments, 1U);
   EXPECT_EQ(own.largest.at(0).path, "new");
-  EXPECT_EQ(own.grown_bytes, 256U * 1024U);
+  EXPECT_EQ(own.grown_bytes, 256 * kKiB);
   EXPECT_EQ(made_by(growth.report(), {77}).segments, 2U);
 }
 

@@ -28,7 +28,7 @@ using tests::SiteRun;
 using tests::trainer_record;
 
 tracker::RunSites built(const SiteRun& run, std::size_t seconds,
-                        std::vector<SiteBirths> births = {}) {
+                        const std::vector<SiteBirths>& births = {}) {
   tracker::SiteTrackBuilder builder;
   for (Tick& tick : run.ticks(seconds)) {
     tick.allocations.births = births;
@@ -203,6 +203,21 @@ TEST(ShownStack, LeavesOutTheTracerAndTheAllocator) {
   EXPECT_EQ(stack.frames[0].frame->function, "collate(Batch const&)");
   EXPECT_EQ(stack.own_line, 0U);
   EXPECT_EQ(frames_of(run, run.sites[0].record.frames).size(), 5U);
+}
+
+TEST(ShownStack, DoesNotTakeTheCLibraryForTheUsersOwn) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  const auto python = run.add_frame("PyByteArray_Resize+0x1e4", "", {}, "/usr/bin/python3.11");
+  const auto start =
+      run.add_frame("__libc_start_main_impl", "../csu/libc-start.c", 360, "/lib/libc.so.6");
+  run.add_site(trainer_record().key, {python, start}, constant(1));
+  const tracker::RunSites sites = built(run, 2);
+
+  const ShownStack stack = shown_stack(sites, sites.sites.at(0).record.frames);
+
+  EXPECT_EQ(stack.own_line, std::nullopt);
+  EXPECT_EQ(headline(stack, 80), "PyByteArray_Resize+0x1e4 [python3.11]");
 }
 
 TEST(ShownStack, KeepsTheAllocatorWhenThereIsNothingElse) {

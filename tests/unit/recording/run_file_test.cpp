@@ -136,8 +136,7 @@ TEST(RunFile, KnowsAStackThatWasNamedLaterFromTheBeginning) {
   const auto writer = make_writer(dir.path("run"));
   ASSERT_TRUE(writer->begin(full_run_info()));
   Tick first = plain_tick(0);
-  first.allocations.sites = {
-      {1, tests::trainer_record().key, AllocationKind::kHeap, false, {}}};
+  first.allocations.sites = {{1, tests::trainer_record().key, AllocationKind::kHeap, false, {}}};
   ASSERT_TRUE(writer->add(first));
   Tick later = empty_tick(2.0);
   later.allocations.sites = {
