@@ -31,7 +31,7 @@ void add_text(JsonWriter& json, std::string_view name, std::string_view text) {
   }
 }
 
-void add_process(JsonWriter& json, const TracedProcess& process, const ProcessGrowth* growth) {
+void add_process(JsonWriter& json, const TracedProcess& process, const ProcessGrowth& growth) {
   const TraceSample& last = process.last;
   json.begin_object()
       .field("pid", process.key.pid)
@@ -48,19 +48,15 @@ void add_process(JsonWriter& json, const TracedProcess& process, const ProcessGr
       .field("sites", last.sites)
       .field("live_bytes", last.live_bytes)
       .field("rest_bytes", last.rest_bytes);
-  json.key("growth");
-  if (growth == nullptr) {
-    json.value(nullptr);
-  } else {
-    json.begin_object()
-        .field("from_s", growth->from_s)
-        .field("to_s", growth->to_s)
-        .field("footprint_bytes", whole(growth->footprint_bytes))
-        .field("sites_bytes", whole(growth->sites_bytes))
-        .field("shared_bytes", whole(growth->shared_bytes))
-        .field("file_bytes", whole(growth->file_bytes))
-        .end_object();
-  }
+  json.key("growth")
+      .begin_object()
+      .field("from_s", growth.from_s)
+      .field("to_s", growth.to_s)
+      .field("footprint_bytes", whole(growth.footprint_bytes))
+      .field("sites_bytes", whole(growth.sites_bytes))
+      .field("shared_bytes", whole(growth.shared_bytes))
+      .field("file_bytes", whole(growth.file_bytes))
+      .end_object();
   add_text(json, "problem", last.problem);
   json.end_object();
 }
@@ -68,13 +64,13 @@ void add_process(JsonWriter& json, const TracedProcess& process, const ProcessGr
 void add_target(JsonWriter& json, const ProfileReport& report) {
   json.key("target").begin_object();
   add_text(json, "command", report.command);
-  json.key("processes").begin_array();
-  for (std::size_t i = 0; i < report.run->processes.size(); ++i) {
-    const auto growth =
-        std::find_if(report.ranking.processes.begin(), report.ranking.processes.end(),
-                     [&](const ProcessGrowth& each) { return each.process == i; });
-    add_process(json, report.run->processes[i],
-                growth == report.ranking.processes.end() ? nullptr : &*growth);
+  // Those that grew most come first; compilers by the thousand are only counted.
+  constexpr std::size_t kMostProcesses = 100;
+  json.field("traced", report.run->processes.size()).key("processes").begin_array();
+  const std::size_t most = std::min(kMostProcesses, report.ranking.processes.size());
+  for (std::size_t i = 0; i < most; ++i) {
+    const ProcessGrowth& growth = report.ranking.processes[i];
+    add_process(json, report.run->processes[growth.process], growth);
   }
   json.end_array().end_object();
 }

@@ -138,14 +138,26 @@ std::vector<JudgedSite> candidates(const RunSites& run, std::size_t most) {
   return all;
 }
 
-// What a process grew by between two times; nullopt when that is next to nothing.
+// Between two samples in proportion to the time; beyond the ends what they say.
+double interpolated(const std::vector<Cell>& cells, double t_s) {
+  const auto after = std::upper_bound(cells.begin(), cells.end(), t_s,
+                                      [](double at, const Cell& cell) { return at < cell.t_s; });
+  if (after == cells.begin() || after == cells.end()) {
+    return after == cells.begin() ? cells.front().mean_bytes() : cells.back().mean_bytes();
+  }
+  const Cell& before = *std::prev(after);
+  const double share = (t_s - before.t_s) / (after->t_s - before.t_s);
+  return before.mean_bytes() + share * (after->mean_bytes() - before.mean_bytes());
+}
+
+// What a process grew by between two times. Its memory and its sites are not looked at in the same
+// moment.
 std::optional<double> change(const Series& series, double from_s, double to_s) {
   const std::vector<Cell>& cells = series.cells();
   if (cells.empty()) {
     return std::nullopt;
   }
-  const double first = value_at(series, from_s).value_or(cells.front().mean_bytes());
-  return value_at(series, to_s).value_or(first) - first;
+  return interpolated(cells, to_s) - interpolated(cells, from_s);
 }
 
 // The end of what a process held: its samples of memory may go on for a moment longer.
