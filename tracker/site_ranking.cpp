@@ -274,6 +274,9 @@ std::vector<ProcessGrowth> growth_of_processes(const RunSites& run,
     ProcessGrowth& growth = all.emplace_back();
     growth.process = i;
     growth.from_s = site != nullptr ? *site->since.t_s : process.first_look_s;
+    if (!process.footprint.empty()) {  // the first look may come before the first sample of memory
+      growth.from_s = std::max(growth.from_s, process.footprint.cells().front().t_s);
+    }
     growth.to_s = end_of(process);
     growth.footprint_bytes = change(process.footprint, growth.from_s, growth.to_s);
     growth.shared_bytes = change(process.shared, growth.from_s, growth.to_s);
