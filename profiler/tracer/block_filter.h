@@ -18,9 +18,38 @@ class BlockFilter {
   void remove(const void* block) noexcept { change(block, -1); }
 
   // Every block may be recorded: none is asked for twice while all of them are.
-  void hold_all() noexcept { fill(kTop); }
+  void hold_all() noexcept {
+    for (auto& count : counts_) {
+      count.store(kTop, std::memory_order_relaxed);
+    }
+    all_.store(true, std::memory_order_relaxed);
+  }
   bool holds_all() const noexcept { return all_.load(std::memory_order_relaxed); }
-  void clear() noexcept { fill(0); }
+  // Ends hold_all(): `each_block(mark)` calls mark(address) for the blocks that are recorded. Their
+  // places stay marked for ever, the others are cleared. Looks twice: a block that was recorded
+  // meanwhile is seen then, or has marked its place by itself. One thread at a time.
+  template <typename EachBlock>
+  void hold_only(EachBlock each_block) noexcept {
+    __builtin_memcpy(kept_, pinned_, sizeof(kept_));
+    each_block([this](std::uint64_t address) {
+      const std::size_t at = place(reinterpret_cast<const void*>(address));
+      kept_[at / 8] = static_cast<std::uint8_t>(kept_[at / 8] | (1U << (at % 8)));
+    });
+    all_.store(false, std::memory_order_relaxed);
+    for (std::size_t at = 0; at < kPlaces; ++at) {
+      if ((kept_[at / 8] & (1U << (at % 8))) == 0) {
+        counts_[at].store(0, std::memory_order_relaxed);
+      }
+    }
+    each_block([this](std::uint64_t address) { hold(reinterpret_cast<const void*>(address)); });
+  }
+  // Marks the place of a block for ever, whatever comes.
+  void pin(const void* block) noexcept {
+    hold(block);
+    const std::size_t at = place(block);
+    std::atomic_ref(pinned_[at / 8])
+        .fetch_or(static_cast<std::uint8_t>(1U << (at % 8)), std::memory_order_relaxed);
+  }
 
  private:
   static constexpr std::size_t kPlaces = 65536;
@@ -29,6 +58,9 @@ class BlockFilter {
   static std::size_t place(const void* block) noexcept {
     return (reinterpret_cast<std::uint64_t>(block) * 0x9e3779b97f4a7c15) >> 48U;
   }
+  void hold(const void* block) noexcept {
+    counts_[place(block)].store(kTop, std::memory_order_relaxed);
+  }
   void change(const void* block, int by) noexcept {
     std::atomic<std::uint8_t>& count = counts_[place(block)];
     std::uint8_t seen = count.load(std::memory_order_relaxed);
@@ -36,14 +68,10 @@ class BlockFilter {
                                                         std::memory_order_relaxed)) {
     }
   }
-  void fill(std::uint8_t value) noexcept {
-    for (auto& count : counts_) {
-      count.store(value, std::memory_order_relaxed);
-    }
-    all_.store(value == kTop, std::memory_order_relaxed);
-  }
 
   std::atomic<bool> all_ = false;
+  std::uint8_t kept_[kPlaces / 8] = {};  // of hold_only()
+  std::uint8_t pinned_[kPlaces / 8] = {};
   std::atomic<std::uint8_t> counts_[kPlaces] = {};
 };
 

@@ -16,6 +16,7 @@ namespace {
 constexpr char kPreload[] = "LD_PRELOAD=";
 constexpr char kOperators[] = "libtidemark_operators.so";
 constexpr std::size_t kMostEntries = 20000;
+constexpr std::size_t kMostPreload = 8192;  // bytes: it is copied on the stack
 
 constinit char g_tracer_path[4096] = {};
 constinit char g_operators_path[4096] = {};
@@ -28,6 +29,19 @@ const char* value_of(const char* entry, const char* name) noexcept {
 
 const char* preload_of(const char* entry) noexcept {
   return wire::detail::take_word(entry, kPreload) ? entry : nullptr;
+}
+
+std::size_t length_of(const char* text) noexcept {
+  std::size_t bytes = 0;
+  while (text[bytes] != '\0') {
+    ++bytes;
+  }
+  return bytes;
+}
+
+char* append(char* to, const char* text, std::size_t bytes) noexcept {
+  __builtin_memcpy(to, text, bytes);
+  return to + bytes;
 }
 
 bool is_separator(char letter) noexcept { return letter == ':' || letter == ' '; }
@@ -49,10 +63,7 @@ bool is_word(const char* text, std::size_t bytes, const char* word) noexcept {
 }
 
 bool ends_with(const char* text, std::size_t bytes, const char* end) noexcept {
-  std::size_t length = 0;
-  while (end[length] != '\0') {
-    ++length;
-  }
+  const std::size_t length = length_of(end);
   return bytes >= length && is_word(text + bytes - length, length, end);
 }
 
@@ -93,79 +104,73 @@ void ChildEnvironment::set_up(char** environment) noexcept {
   }
 }
 
-std::size_t ChildEnvironment::room_for(char* const* environment) noexcept {
-  std::size_t count = 0;
-  while (environment != nullptr && environment[count] != nullptr && count < kMostEntries) {
-    ++count;
+ChildEnvironment::ChildEnvironment(char* const* environment) noexcept : given_(environment) {
+  if (g_tracer_path[0] == '\0' || request_entry()[0] == '\0') {
+    return;
   }
-  return count + 3;  // two of ours and the end
+  bool asked = false;
+  std::size_t count = 0;
+  for (; environment != nullptr && environment[count] != nullptr; ++count) {
+    if (count == kMostEntries) {
+      return;
+    }
+    if (const char* const value = preload_of(environment[count])) {
+      preload_ = value;
+    }
+    asked = asked || value_of(environment[count], wire::kRequestVariable) != nullptr;
+  }
+  if (length_of(preload_) > kMostPreload) {
+    return;
+  }
+  const bool there = holds_tracer(preload_);
+  if (follows_children() ? asked && there : !asked && !there) {
+    return;
+  }
+  entries_ = count + 3;  // two of ours and the end
+  text_bytes_ = sizeof(kPreload) + length_of(g_tracer_path) + length_of(g_operators_path) +
+                length_of(preload_) + 3;  // and what stands between them
 }
 
-bool ChildEnvironment::make_preload(const char* existing) noexcept {
-  RawText text(preload_);
-  text.add(kPreload);
-  const bool follow = follows_children();
-  bool any = follow;
-  if (follow) {
-    text.add(g_tracer_path);
+void ChildEnvironment::write_preload(char* text) const noexcept {
+  text = append(text, kPreload, sizeof(kPreload) - 1);
+  const char* const begin = text;
+  if (follows_children()) {
+    text = append(text, g_tracer_path, length_of(g_tracer_path));
     if (g_operators_path[0] != '\0') {
-      text.add(':').add(g_operators_path);
+      *text++ = ':';
+      text = append(text, g_operators_path, length_of(g_operators_path));
     }
   }
-  for (const char* at = existing; *at != '\0';) {
+  for (const char* at = preload_; *at != '\0';) {
     const std::size_t bytes = word_bytes(at);
     if (bytes > 0 && !is_ours(at, bytes)) {
-      if (any) {
-        text.add(':');
+      if (text != begin) {
+        *text++ = ':';
       }
-      for (std::size_t i = 0; i < bytes; ++i) {
-        text.add(at[i]);
-      }
-      any = true;
+      text = append(text, at, bytes);
     }
     at += bytes + (at[bytes] != '\0' ? 1 : 0);
   }
-  return text.complete();
+  *text = '\0';
 }
 
-bool ChildEnvironment::make_request() noexcept {
-  RawText text(request_);
-  text.add(wire::kRequestVariable).add('=').add(request_text());
-  return text.complete();
-}
-
-char* const* ChildEnvironment::fill(char* const* environment, char** entries) noexcept {
-  if (g_tracer_path[0] == '\0' || request_text()[0] == '\0') {
-    return environment;
+char* const* ChildEnvironment::fill(char** entries, char* text) const noexcept {
+  if (entries_ == 0) {
+    return given_;
   }
-  const bool follow = follows_children();
-  const char* preload = "";
-  bool asked = false;
-  std::size_t count = 0;
   std::size_t kept = 0;
-  for (; environment != nullptr && environment[count] != nullptr; ++count) {
-    if (count == kMostEntries) {
-      return environment;
-    }
-    if (const char* const value = preload_of(environment[count])) {
-      preload = value;
-    } else if (value_of(environment[count], wire::kRequestVariable) != nullptr) {
-      asked = true;
-    } else {
-      entries[kept++] = environment[count];
+  for (std::size_t i = 0; given_ != nullptr && given_[i] != nullptr; ++i) {
+    if (preload_of(given_[i]) == nullptr &&
+        value_of(given_[i], wire::kRequestVariable) == nullptr) {
+      entries[kept++] = given_[i];
     }
   }
-  if (follow && asked && holds_tracer(preload)) {
-    return environment;
+  write_preload(text);
+  if (text[sizeof(kPreload) - 1] != '\0') {
+    entries[kept++] = text;
   }
-  if (!make_preload(preload) || !make_request()) {
-    return environment;
-  }
-  if (follow || preload_[sizeof(kPreload) - 1] != '\0') {
-    entries[kept++] = preload_;
-  }
-  if (follow) {
-    entries[kept++] = request_;
+  if (follows_children()) {
+    entries[kept++] = request_entry();
   }
   entries[kept] = nullptr;
   return entries;

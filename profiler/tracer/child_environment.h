@@ -7,24 +7,29 @@ namespace tidemark::tracer {
 
 // The environment for a program that this process is about to become or to start: the caller's,
 // with what the tracer needs put in, or taken out when children are not to be traced. Lives on the
-// stack of the caller: a child of vfork may neither allocate nor change the memory of its parent.
+// stack of the caller, and takes little of it: a child of vfork may neither allocate nor change the
+// memory of its parent, and a handler of signals may have but a few kilobytes.
 class ChildEnvironment {
  public:
-  // The entries that fill() needs room for.
-  static std::size_t room_for(char* const* environment) noexcept;
-  // Fills `entries`, which has that much room. Gives the environment to use: `entries`, or the
-  // caller's own where there is nothing to change or the change does not fit.
-  char* const* fill(char* const* environment, char** entries) noexcept;
+  // Looks at the environment that the caller passes; it may be nullptr.
+  explicit ChildEnvironment(char* const* environment) noexcept;
+
+  // The room that fill() needs: entries, and bytes of text. 0 entries: nothing is to be changed.
+  std::size_t entries() const noexcept { return entries_; }
+  std::size_t text_bytes() const noexcept { return text_bytes_; }
+  // Gives the environment to use: in `entries`, or the caller's own.
+  char* const* fill(char** entries, char* text) const noexcept;
 
   // Learns by which path the tracer was loaded. Not in a hook.
   static void set_up(char** environment) noexcept;
 
  private:
-  bool make_preload(const char* existing) noexcept;
-  bool make_request() noexcept;
+  void write_preload(char* text) const noexcept;
 
-  char preload_[8192];
-  char request_[4500];
+  char* const* given_;
+  const char* preload_ = "";  // the caller's libraries
+  std::size_t entries_ = 0;
+  std::size_t text_bytes_ = 0;
 };
 
 }  // namespace tidemark::tracer

@@ -26,19 +26,32 @@ constexpr int kNotLoaded = 3;  // cudaErrorInitializationError
 constexpr const char* kRuntimes[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0",
                                      "libcudart.so"};
 
-// In the runtime of whoever calls, which is loaded: he has a reference to it.
-void* find_in_runtime(const char* name) noexcept {
+void* find_in(const char* library, const char* name) noexcept {
+  void* const handle = dlopen(library, RTLD_NOLOAD | RTLD_LAZY);
+  if (handle == nullptr) {
+    return nullptr;
+  }
+  void* const found = dlsym(handle, name);
+  dlclose(handle);  // the reference that RTLD_NOLOAD took; the library stays
+  return found;
+}
+
+// In what the caller is linked to: wheels carry runtimes by names of their own. Then among those
+// that are loaded.
+void* find_for(const void* caller, const char* name) noexcept {
   if (void* const found = dlsym(RTLD_NEXT, name); found != nullptr) {
     return found;
   }
-  for (const char* const runtime : kRuntimes) {
-    void* const handle = dlopen(runtime, RTLD_NOLOAD | RTLD_LAZY);
-    if (handle == nullptr) {
-      continue;
+  Dl_info info = {};
+  link_map* linked = nullptr;
+  if (dladdr1(caller, &info, reinterpret_cast<void**>(&linked), RTLD_DL_LINKMAP) != 0 &&
+      linked->l_name != nullptr && linked->l_name[0] != '\0') {
+    if (void* const found = find_in(linked->l_name, name); found != nullptr) {
+      return found;
     }
-    void* const found = dlsym(handle, name);
-    dlclose(handle);  // the reference that RTLD_NOLOAD took; the runtime stays
-    if (found != nullptr) {
+  }
+  for (const char* const runtime : kRuntimes) {
+    if (void* const found = find_in(runtime, name); found != nullptr) {
       return found;
     }
   }
@@ -50,10 +63,10 @@ template <typename Function>
 class Real {
  public:
   constexpr explicit Real(const char* name) noexcept : name_(name) {}
-  Function get() noexcept {
+  Function get(const void* caller) noexcept {
     void* known = found_.load(std::memory_order_acquire);
     if (known == nullptr) {
-      known = find_in_runtime(name_);
+      known = find_for(caller, name_);
       found_.store(known, std::memory_order_release);
     }
     return reinterpret_cast<Function>(known);
@@ -100,7 +113,7 @@ using namespace tidemark::tracer;  // NOLINT(google-build-using-namespace): C na
 // Each hook is its own long way: these calls take microseconds.
 
 TIDEMARK_EXPORT int cudaMalloc(void** block, std::size_t bytes) {
-  const auto real = g_malloc.get();
+  const auto real = g_malloc.get(__builtin_return_address(0));
   const int result = real != nullptr ? real(block, bytes) : kNotLoaded;
   if (result == kSuccess) {
     g_recorder.acquired(device_place(*block), bytes, SiteKind::kCudaDevice, capture_registers());
@@ -109,7 +122,7 @@ TIDEMARK_EXPORT int cudaMalloc(void** block, std::size_t bytes) {
 }
 
 TIDEMARK_EXPORT int cudaMallocAsync(void** block, std::size_t bytes, Stream stream) {
-  const auto real = g_malloc_async.get();
+  const auto real = g_malloc_async.get(__builtin_return_address(0));
   const int result = real != nullptr ? real(block, bytes, stream) : kNotLoaded;
   if (result == kSuccess) {
     g_recorder.acquired(device_place(*block), bytes, SiteKind::kCudaDevice, capture_registers());
@@ -118,7 +131,7 @@ TIDEMARK_EXPORT int cudaMallocAsync(void** block, std::size_t bytes, Stream stre
 }
 
 TIDEMARK_EXPORT int cudaMallocHost(void** block, std::size_t bytes) {
-  const auto real = g_malloc_host.get();
+  const auto real = g_malloc_host.get(__builtin_return_address(0));
   const int result = real != nullptr ? real(block, bytes) : kNotLoaded;
   if (result == kSuccess) {
     g_recorder.acquired(*block, bytes, SiteKind::kCudaPinned, capture_registers());
@@ -127,7 +140,7 @@ TIDEMARK_EXPORT int cudaMallocHost(void** block, std::size_t bytes) {
 }
 
 TIDEMARK_EXPORT int cudaHostAlloc(void** block, std::size_t bytes, unsigned flags) {
-  const auto real = g_host_alloc.get();
+  const auto real = g_host_alloc.get(__builtin_return_address(0));
   const int result = real != nullptr ? real(block, bytes, flags) : kNotLoaded;
   if (result == kSuccess) {
     g_recorder.acquired(*block, bytes, SiteKind::kCudaPinned, capture_registers());
@@ -136,7 +149,7 @@ TIDEMARK_EXPORT int cudaHostAlloc(void** block, std::size_t bytes, unsigned flag
 }
 
 TIDEMARK_EXPORT int cudaHostRegister(void* block, std::size_t bytes, unsigned flags) {
-  const auto real = g_register.get();
+  const auto real = g_register.get(__builtin_return_address(0));
   const int result = real != nullptr ? real(block, bytes, flags) : kNotLoaded;
   if (result == kSuccess) {
     g_recorder.acquired(registered_place(block), bytes, SiteKind::kCudaRegistered,
@@ -147,24 +160,24 @@ TIDEMARK_EXPORT int cudaHostRegister(void* block, std::size_t bytes, unsigned fl
 
 TIDEMARK_EXPORT int cudaFree(void* block) {
   g_recorder.gave_back(device_place(block));
-  const auto real = g_free.get();
+  const auto real = g_free.get(__builtin_return_address(0));
   return real != nullptr ? real(block) : kNotLoaded;
 }
 
 TIDEMARK_EXPORT int cudaFreeAsync(void* block, Stream stream) {
   g_recorder.gave_back(device_place(block));
-  const auto real = g_free_async.get();
+  const auto real = g_free_async.get(__builtin_return_address(0));
   return real != nullptr ? real(block, stream) : kNotLoaded;
 }
 
 TIDEMARK_EXPORT int cudaFreeHost(void* block) {
   g_recorder.gave_back(block);
-  const auto real = g_free_host.get();
+  const auto real = g_free_host.get(__builtin_return_address(0));
   return real != nullptr ? real(block) : kNotLoaded;
 }
 
 TIDEMARK_EXPORT int cudaHostUnregister(void* block) {
   g_recorder.gave_back(registered_place(block));
-  const auto real = g_unregister.get();
+  const auto real = g_unregister.get(__builtin_return_address(0));
   return real != nullptr ? real(block) : kNotLoaded;
 }

@@ -35,7 +35,8 @@ constexpr double log_of_share(double x) {
 constexpr std::uint64_t draw_gap(std::uint64_t& random, std::uint64_t period_bytes) {
   const double share = (static_cast<double>(next_random(random) >> 11U) + 1.0) * 0x1p-53;
   const double gap = -log_of_share(share) * static_cast<double>(period_bytes);
-  return static_cast<std::uint64_t>(gap) + 1;
+  constexpr double kMost = 0x1p62;  // nobody allocates that much
+  return static_cast<std::uint64_t>(gap < kMost ? gap : kMost) + 1;
 }
 
 }  // namespace tidemark::tracer

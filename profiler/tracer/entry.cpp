@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the library begins and ends its life in a process.
 #include <dlfcn.h>
+#include <link.h>
 #include <sys/auxv.h>
+
+#include <cerrno>
+#include <cstdint>
 
 #include "profiler/tracer/exec_hooks.h"
 #include "profiler/tracer/export.h"
@@ -42,6 +46,17 @@ const char* value_in(char** environment, const char* name) noexcept {
 
 [[gnu::destructor]] void library_unloaded() { end(); }
 
+// Where the module of a handle begins; 0: not known.
+std::uint64_t beginning_of(void* handle) noexcept {
+  link_map* linked = nullptr;
+  Dl_info info = {};
+  if (handle == nullptr || dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&linked)) != 0 ||
+      linked->l_ld == nullptr || dladdr(linked->l_ld, &info) == 0) {
+    return 0;
+  }
+  return reinterpret_cast<std::uint64_t>(info.dli_fbase);
+}
+
 }  // namespace
 }  // namespace tidemark::tracer
 
@@ -51,7 +66,11 @@ TIDEMARK_EXPORT int dlclose(void* handle) {
   if (g_next_dlclose == nullptr) {
     g_next_dlclose = reinterpret_cast<Close>(dlsym(RTLD_NEXT, "dlclose"));
   }
+  const std::uint64_t begin = beginning_of(handle);
   const int result = g_next_dlclose(handle);
+  const int why = errno;
   forget_rules();
+  g_recorder.modules().closed(begin);
+  errno = why;
   return result;
 }

@@ -43,10 +43,10 @@ Function next(Function& kept, const char* name) noexcept {
 // Runs `start(environment)` with the tracer's variables in order.
 template <typename Start>
 int with_environment(char* const* environment, Start start) {
-  auto** const entries = static_cast<char**>(
-      __builtin_alloca(ChildEnvironment::room_for(environment) * sizeof(char*)));
-  ChildEnvironment child;
-  return start(child.fill(environment, entries));
+  const ChildEnvironment child(environment);
+  auto** const entries = static_cast<char**>(__builtin_alloca(child.entries() * sizeof(char*)));
+  auto* const text = static_cast<char*>(__builtin_alloca(child.text_bytes()));
+  return start(child.fill(entries, text));
 }
 
 // As above, for a call that returns only when it failed.

@@ -106,10 +106,11 @@ bool HashIndex::grow(std::size_t known) noexcept {
   Bucket* none = nullptr;
   if (levels_[known].compare_exchange_strong(none, fresh, std::memory_order_release)) {
     bytes_.fetch_add(bytes_of(known), std::memory_order_relaxed);
-    count_.store(known + 1, std::memory_order_release);
   } else {
     sys::unmap(fresh, bytes_of(known));  // another thread was faster
   }
+  std::size_t count = known;  // whoever comes first: that thread may have been stopped in between
+  count_.compare_exchange_strong(count, known + 1, std::memory_order_release);
   return true;
 }
 

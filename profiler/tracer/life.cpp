@@ -8,6 +8,7 @@
 #include "profiler/tracer/recorder.h"
 #include "profiler/tracer/sys.h"
 #include "profiler/tracer/thread_state.h"
+#include "profiler/tracer/turn.h"
 #include "profiler/tracer/unwind/libunwind_fallback.h"
 #include "profiler/tracer/unwind/unwind.h"
 #include "profiler/wire/trace_request.h"
@@ -26,14 +27,20 @@ constexpr std::size_t kRequestBytes = 4400;
 constinit std::atomic<Life> g_life = Life::kCold;
 constinit bool g_wiped_by_kernel = false;
 constinit wire::TraceRequest g_request;
-constinit char g_request_text[kRequestBytes] = {};
+constinit char g_request_entry[kRequestBytes] = {};
 
 constexpr std::uint64_t kForEver = ~std::uint64_t{0};
 
 bool request_is(const char* text) noexcept {
-  RawText copy(g_request_text);
+  RawText copy(g_request_entry);
+  copy.add(wire::kRequestVariable).add('=');
+  const char* const request = g_request_entry + copy.size();
   copy.add(text);
-  return copy.complete() && wire::parse_request(g_request_text, g_request);
+  const bool known = copy.complete() && wire::parse_request(request, g_request);
+  if (!known) {
+    g_request_entry[0] = '\0';
+  }
+  return known;
 }
 
 void say_why_not(const char* what, int error) noexcept {
@@ -48,7 +55,16 @@ void say_why_not(const char* what, int error) noexcept {
   sys::write(2, line, text.size());
 }
 
-void forked_child() noexcept { g_fork_page.on.store(0, std::memory_order_release); }
+void forked_child() noexcept {
+  const bool was_on = g_life.load(std::memory_order_acquire) == Life::kOn;
+  g_fork_page.on.store(0, std::memory_order_release);
+  if (was_on && t_thread.hook_frame != 0) {  // by a signal handler that interrupted a hook
+    t_thread.orphaned = true;
+    if (g_wiped_by_kernel) {
+      g_recorder.store().cover();
+    }
+  }
+}
 
 bool open_file(bool forked) noexcept {
   const bool opened = g_recorder.open(g_request, forked);
@@ -93,11 +109,15 @@ void begin(const char* request) noexcept {
 bool begin_after_fork() noexcept {
   const Life life = g_life.load(std::memory_order_acquire);
   if (life == Life::kOff) {
-    t_thread.remaining = kForEver;
+    t_thread.remaining = kForEver;  // nobody asks again
     return false;
   }
+  if (life != Life::kOn || t_thread.orphaned) {
+    return false;
+  }
+  const NoSignals quiet;
   Life on = Life::kOn;
-  if (life != Life::kOn || !g_life.compare_exchange_strong(on, Life::kStarting)) {
+  if (!g_life.compare_exchange_strong(on, Life::kStarting)) {
     return false;
   }
   if (g_fork_page.on.load(std::memory_order_acquire) != 0) {  // another thread was faster
@@ -112,7 +132,7 @@ bool follows_children() noexcept {
   return g_life.load(std::memory_order_relaxed) != Life::kOff && g_request.follow;
 }
 
-const char* request_text() noexcept { return g_request_text; }
+char* request_entry() noexcept { return g_request_entry; }
 
 namespace {
 

@@ -43,8 +43,9 @@ void exec_begins() noexcept;
 void exec_failed() noexcept;
 // The process ends in order.
 void end() noexcept;
-// Whether children that call exec are to be traced; the request for them.
+// Whether children that call exec are to be traced; the entry of the environment that says so to
+// them, empty when there was no request.
 bool follows_children() noexcept;
-const char* request_text() noexcept;
+char* request_entry() noexcept;
 
 }  // namespace tidemark::tracer

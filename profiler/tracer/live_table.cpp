@@ -48,8 +48,8 @@ void fill(LiveBucket& bucket, std::size_t slot, std::uint64_t address,
 
 LiveBucket& LiveTable::bucket(std::size_t level, std::uint64_t mixed, bool second) noexcept {
   const std::uint64_t buckets = first_items(wire::Table::kLive) << level;
-  return store_.extent<LiveBucket>(wire::Table::kLive,
-                                   level)[wire::bucket_of(mixed, buckets, second)];
+  return store_->extent<LiveBucket>(wire::Table::kLive,
+                                    level)[wire::bucket_of(mixed, buckets, second)];
 }
 
 Inserted LiveTable::insert_into(std::size_t level, std::uint64_t address, std::uint64_t mixed,
@@ -91,15 +91,15 @@ Inserted LiveTable::insert(std::uint64_t address, const LiveRecord& record,
   constexpr int kTries = 1000;  // an extension by another thread takes some 100 us
   const std::uint64_t mixed = wire::mix(address);
   for (int i = 0; i < kTries; ++i) {
-    const std::size_t levels = store_.extents(wire::Table::kLive);
+    const std::size_t levels = store_->extents(wire::Table::kLive);
     for (std::size_t level = levels; level-- > 0;) {  // the largest first
       const Inserted done = insert_into(level, address, mixed, record, replaced);
       if (done != Inserted::kNoRoom) {
         return done;
       }
     }
-    if (!store_.extend(wire::Table::kLive, levels)) {
-      if (!store_.extending()) {
+    if (!store_->extend(wire::Table::kLive, levels)) {
+      if (!store_->extending()) {
         return Inserted::kNoRoom;
       }
       sys::call(SYS_sched_yield);
@@ -110,7 +110,7 @@ Inserted LiveTable::insert(std::uint64_t address, const LiveRecord& record,
 
 bool LiveTable::remove(std::uint64_t address, LiveRecord& record) noexcept {
   const std::uint64_t mixed = wire::mix(address);
-  for (std::size_t level = store_.extents(wire::Table::kLive); level-- > 0;) {
+  for (std::size_t level = store_->extents(wire::Table::kLive); level-- > 0;) {
     for (const bool second : {false, true}) {
       LiveBucket& candidate = bucket(level, mixed, second);
       for (std::size_t i = 0; i < kSlotsPerBucket; ++i) {

@@ -21,11 +21,29 @@ enum class Inserted {
 // and leaves no mark behind, so the table does not wear out however many blocks come and go.
 class LiveTable {
  public:
-  constexpr explicit LiveTable(TraceStore& store) noexcept : store_(store) {}
+  constexpr LiveTable() noexcept = default;  // to be bound before use
+  constexpr explicit LiveTable(TraceStore& store) noexcept : store_(&store) {}
+  void bind(TraceStore& store) noexcept { store_ = &store; }
 
   // `replaced` is set where the answer says so.
   Inserted insert(std::uint64_t address, const wire::LiveRecord& record,
                   wire::LiveRecord& replaced) noexcept;
+  // Of all blocks that are listed; one that comes or goes meanwhile may be among them.
+  template <typename Visit>
+  void for_each_address(Visit visit) const noexcept {
+    const std::size_t levels = store_->extents(wire::Table::kLive);
+    for (std::size_t level = 0; level < levels; ++level) {
+      const auto* const buckets = store_->extent<wire::LiveBucket>(wire::Table::kLive, level);
+      for (std::uint64_t i = 0; i < first_items(wire::Table::kLive) << level; ++i) {
+        for (const auto& slot : buckets[i].address) {
+          const std::uint64_t address = slot.load(std::memory_order_acquire);
+          if (address > wire::kBusySlot) {
+            visit(address);
+          }
+        }
+      }
+    }
+  }
   // Takes the block out. False: it is not listed.
   bool remove(std::uint64_t address, wire::LiveRecord& record) noexcept;
 
@@ -34,7 +52,7 @@ class LiveTable {
                        const wire::LiveRecord& record, wire::LiveRecord& replaced) noexcept;
   wire::LiveBucket& bucket(std::size_t level, std::uint64_t mixed, bool second) noexcept;
 
-  TraceStore& store_;
+  TraceStore* store_ = nullptr;
 };
 
 }  // namespace tidemark::tracer

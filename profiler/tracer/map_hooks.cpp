@@ -35,9 +35,9 @@ wire::SiteKind kind_of(int flags, std::uint64_t caller) noexcept {
   if (is_in_allocator(reinterpret_cast<const void*>(caller))) {
     return wire::SiteKind::kAllocatorMap;
   }
-  return (flags & (MAP_SHARED | MAP_SHARED_VALIDATE)) != 0 && (flags & MAP_PRIVATE) == 0
-             ? wire::SiteKind::kSharedMap
-             : wire::SiteKind::kAnonymousMap;
+  // MAP_SHARED_VALIDATE has the bits of both of the others.
+  return (flags & MAP_TYPE) == MAP_PRIVATE ? wire::SiteKind::kAnonymousMap
+                                           : wire::SiteKind::kSharedMap;
 }
 
 [[gnu::noinline]] void* map_recorded(void* address, std::size_t bytes, int protection, int flags,
@@ -86,8 +86,11 @@ TIDEMARK_EXPORT void* mmap64(void* address, std::size_t bytes, int protection, i
 }
 
 TIDEMARK_EXPORT int munmap(void* address, std::size_t bytes) {
-  // First here: once it is unmapped, another thread may get a mapping at this place.
-  g_recorder.unmapped(address, whole_pages(bytes));
+  // First here: once it is unmapped, another thread may get a mapping at this place. What the
+  // kernel will refuse does not change the books.
+  if (bytes != 0 && reinterpret_cast<std::uintptr_t>(address) % 4096 == 0) {
+    g_recorder.unmapped(address, whole_pages(bytes));
+  }
   const long result = sys::call(SYS_munmap, sys::word(address), static_cast<long>(bytes));
   if (result < 0) {
     errno = static_cast<int>(-result);

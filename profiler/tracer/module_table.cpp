@@ -15,6 +15,8 @@ namespace {
 using wire::Module;
 using wire::Table;
 
+constexpr int kTries = 1000;  // to get a turn
+
 std::uint64_t number(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
 // Reads the build id from the notes of a module that is mapped from `begin` to `end`.
@@ -55,6 +57,23 @@ void read_build_id(std::uint64_t begin, std::uint64_t end, std::uint64_t bias,
   }
 }
 
+// What its file is known by: path, size and build id. Never 0.
+std::uint64_t identity_of(const dl_find_object& found) noexcept {
+  Module module = {};
+  const std::uint64_t begin = number(found.dlfo_map_start);
+  const std::uint64_t end = number(found.dlfo_map_end);
+  read_build_id(begin, end, found.dlfo_link_map->l_addr, module);
+  std::uint64_t hash = wire::mix(begin) ^ (end - begin);
+  const char* const name = found.dlfo_link_map->l_name;
+  for (std::size_t i = 0; name != nullptr && name[i] != '\0'; ++i) {
+    hash = (hash ^ static_cast<unsigned char>(name[i])) * 0x100000001b3;
+  }
+  for (std::size_t i = 0; i < module.build_id_bytes; ++i) {
+    hash = (hash ^ module.build_id[i]) * 0x100000001b3;
+  }
+  return wire::mix(hash) | 1U;
+}
+
 }  // namespace
 
 void ModuleTable::set_up() noexcept {
@@ -77,8 +96,8 @@ ModuleTable::Known* ModuleTable::place_for(std::uint64_t begin) noexcept {
 
 bool ModuleTable::is_same(const Known& known, const dl_find_object& found) noexcept {
   return known.begin.load(std::memory_order_acquire) == number(found.dlfo_map_start) &&
-         known.end == number(found.dlfo_map_end) && known.linked == found.dlfo_link_map &&
-         known.unwind_table == found.dlfo_eh_frame;
+         !known.gone.load(std::memory_order_relaxed) && known.end == number(found.dlfo_map_end) &&
+         known.linked == found.dlfo_link_map && known.unwind_table == found.dlfo_eh_frame;
 }
 
 void ModuleTable::note(const std::uint64_t* pcs, std::size_t count) noexcept {
@@ -86,40 +105,108 @@ void ModuleTable::note(const std::uint64_t* pcs, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count && find_ != nullptr; ++i) {
     const bool same = pcs[i] >= number(found.dlfo_map_start) && pcs[i] < number(found.dlfo_map_end);
     if (!same && find_(reinterpret_cast<void*>(pcs[i]), &found) == 0) {
-      note(found);
+      note(found, true);
     }
   }
 }
 
-void ModuleTable::note(const dl_find_object& found) noexcept {
-  constexpr int kTries = 1000;
-  Known* const known = place_for(number(found.dlfo_map_start));
-  if (known == nullptr) {
+void ModuleTable::look_closely(const std::uint64_t* pcs, std::size_t count) noexcept {
+  const std::uint64_t begin = watch_begin_.load(std::memory_order_relaxed);
+  const std::uint64_t end = watch_end_.load(std::memory_order_relaxed);
+  dl_find_object found = {};
+  for (std::size_t i = 0; i < count && find_ != nullptr; ++i) {
+    if (pcs[i] >= begin && pcs[i] < end && find_(reinterpret_cast<void*>(pcs[i]), &found) == 0) {
+      note(found, false);
+    }
+  }
+}
+
+void ModuleTable::note(const dl_find_object& found, bool list_it) noexcept {
+  Known* known = place_for(number(found.dlfo_map_start));
+  if (known == nullptr ||
+      (is_same(*known, found) && (!list_it || known->listed.load(std::memory_order_acquire)))) {
     return;
   }
-  for (int i = 0; i < kTries && !is_same(*known, found); ++i) {
-    if (adding_.exchange(true, std::memory_order_acquire)) {
-      sys::call(SYS_sched_yield);
-      continue;
-    }
-    if (!is_same(*known, found)) {
-      add(*known, found);
-    }
-    adding_.store(false, std::memory_order_release);
+  const Turn turn(adding_, kTries);
+  known = place_for(number(found.dlfo_map_start));  // an empty place may be another one's by now
+  if (!turn || known == nullptr) {
+    return;
+  }
+  if (!is_same(*known, found)) {
+    occupy(*known, found);
+  }
+  if (list_it && !known->listed.load(std::memory_order_relaxed)) {
+    list(found);
+    known->listed.store(true, std::memory_order_release);
   }
 }
 
 // Called by one thread at a time.
-void ModuleTable::add(Known& known, const dl_find_object& found) noexcept {
-  if (known.begin.load(std::memory_order_relaxed) != 0) {
-    generation_.fetch_add(1, std::memory_order_acq_rel);
+void ModuleTable::occupy(Known& known, const dl_find_object& found) noexcept {
+  const std::uint64_t begin = number(found.dlfo_map_start);
+  const std::uint64_t end = number(found.dlfo_map_end);
+  const std::uint64_t identity = identity_of(found);
+  std::uint64_t change = 0;
+  if (known.begin.load(std::memory_order_relaxed) == 0) {
+    known.listed.store(false, std::memory_order_relaxed);
+  } else if (known.identity != identity) {
+    change ^= (known.displaced ? 0 : known.identity) ^ identity;
+    known.listed.store(false, std::memory_order_relaxed);
+  } else if (known.displaced) {
+    change ^= known.identity;
+    known.listed.store(false, std::memory_order_relaxed);
   }
-  list(found);
   known.begin.store(0, std::memory_order_release);
-  known.end = number(found.dlfo_map_end);
+  known.end = end;
   known.linked = found.dlfo_link_map;
   known.unwind_table = found.dlfo_eh_frame;
-  known.begin.store(number(found.dlfo_map_start), std::memory_order_release);
+  known.identity = identity;
+  known.displaced = false;
+  known.gone.store(false, std::memory_order_relaxed);
+  for (Known& other : known_) {
+    const std::uint64_t there = other.begin.load(std::memory_order_relaxed);
+    if (there != 0 && there < end && other.end > begin && !other.displaced) {
+      other.gone.store(true, std::memory_order_relaxed);  // it cannot be there any more
+      other.displaced = true;
+      change ^= other.identity;
+    }
+  }
+  known.begin.store(begin, std::memory_order_release);
+  generation_.fetch_xor(change, std::memory_order_acq_rel);
+  watch_closed_places();
+}
+
+void ModuleTable::watch_closed_places() noexcept {
+  std::uint64_t begin = ~std::uint64_t{0};
+  std::uint64_t end = 0;
+  for (const Known& known : known_) {
+    const std::uint64_t there = known.begin.load(std::memory_order_relaxed);
+    if (there != 0 && known.gone.load(std::memory_order_relaxed) && !known.displaced) {
+      begin = there < begin ? there : begin;
+      end = known.end > end ? known.end : end;
+    }
+  }
+  watch_begin_.store(begin, std::memory_order_relaxed);
+  watch_end_.store(end, std::memory_order_relaxed);
+}
+
+void ModuleTable::closed(std::uint64_t begin) noexcept {
+  const Turn turn(adding_, kTries);
+  if (find_ == nullptr || !turn) {
+    return;
+  }
+  for (Known& known : known_) {
+    const std::uint64_t there = known.begin.load(std::memory_order_relaxed);
+    dl_find_object found = {};
+    // The one that was closed is watched even where it looks the same: another thread may have
+    // opened its like meanwhile.
+    if (there != 0 && !known.gone.load(std::memory_order_relaxed) &&
+        (there == begin || find_(reinterpret_cast<void*>(there), &found) != 0 ||
+         !is_same(known, found))) {
+      known.gone.store(true, std::memory_order_relaxed);
+    }
+  }
+  watch_closed_places();
 }
 
 bool ModuleTable::add_path(const link_map& linked, std::uint32_t& offset,
@@ -131,10 +218,10 @@ bool ModuleTable::add_path(const link_map& linked, std::uint32_t& offset,
     ++length;
   }
   std::uint64_t at = 0;
-  if (length == 0 || !store_.take(Table::kStrings, length, at)) {
+  if (length == 0 || !store_->take(Table::kStrings, length, at)) {
     return false;
   }
-  __builtin_memcpy(store_.item<char>(Table::kStrings, at), path, length);
+  __builtin_memcpy(store_->item<char>(Table::kStrings, at), path, length);
   offset = static_cast<std::uint32_t>(at);
   bytes = static_cast<std::uint32_t>(length);
   return true;
@@ -142,15 +229,15 @@ bool ModuleTable::add_path(const link_map& linked, std::uint32_t& offset,
 
 void ModuleTable::list(const dl_find_object& found) noexcept {
   std::uint64_t index = 0;
-  if (!store_.take(Table::kModules, 1, index)) {
+  if (!store_->take(Table::kModules, 1, index)) {
     return;
   }
-  auto& module = *store_.item<Module>(Table::kModules, index);
+  auto& module = *store_->item<Module>(Table::kModules, index);
   module.begin = number(found.dlfo_map_start);
   module.end = number(found.dlfo_map_end);
   module.load_bias = found.dlfo_link_map->l_addr;
   module.nodes_before = static_cast<std::uint32_t>(
-      store_.header()->table[static_cast<std::size_t>(Table::kNodes)].used.load(
+      store_->header()->table[static_cast<std::size_t>(Table::kNodes)].used.load(
           std::memory_order_relaxed));
   read_build_id(module.begin, module.end, module.load_bias, module);
   add_path(*found.dlfo_link_map, module.path_offset, module.path_bytes);
@@ -163,7 +250,9 @@ void ModuleTable::clear() noexcept {
       known.begin.store(0, std::memory_order_relaxed);
     }
   }
-  adding_.store(false, std::memory_order_relaxed);
+  watch_begin_.store(0, std::memory_order_relaxed);
+  watch_end_.store(0, std::memory_order_relaxed);
+  adding_.clear();
 }
 
 }  // namespace tidemark::tracer

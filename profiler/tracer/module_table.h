@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "profiler/tracer/trace_store.h"
+#include "profiler/tracer/turn.h"
 
 struct dl_find_object;
 struct link_map;
@@ -16,14 +17,28 @@ namespace tidemark::tracer {
 // Asks only `_dl_find_object` (glibc 2.35), which takes no lock and may be called in any state.
 class ModuleTable {
  public:
-  constexpr explicit ModuleTable(TraceStore& store) noexcept : store_(store) {}
+  constexpr ModuleTable() noexcept = default;  // to be bound before use
+  constexpr explicit ModuleTable(TraceStore& store) noexcept : store_(&store) {}
+  void bind(TraceStore& store) noexcept { store_ = &store; }
 
   // Looks up what it needs of the dynamic linker. Not in a hook.
   void set_up() noexcept;
   // Lists the modules of these addresses unless they are listed. Only for frames of the calling
   // thread: their modules cannot be closed meanwhile.
   void note(const std::uint64_t* pcs, std::size_t count) noexcept;
-  // Changes when new frames show a module at a place where another one was.
+  // A module may have been closed: `begin` is that of the one whose handle was given up, or 0. Not
+  // in a hook.
+  void closed(std::uint64_t begin) noexcept;
+  // Whether other code may have come to a place where code was closed, and if so at one of these
+  // addresses; the generation is right afterwards. Of the calling thread's frames, as above.
+  void look_again(const std::uint64_t* pcs, std::size_t count) noexcept {
+    if (watch_end_.load(std::memory_order_relaxed) != 0) {
+      look_closely(pcs, count);
+    }
+  }
+  // What the code at all places is known by together. It changes when a module comes to a place
+  // where another one was, and back when that one returns: a program that opens and closes two
+  // modules by turns has two generations, however often it does so.
   std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
   void clear() noexcept;  // in a forked child
 
@@ -36,23 +51,32 @@ class ModuleTable {
     std::uint64_t end;
     const link_map* linked;
     const void* unwind_table;
+    std::uint64_t identity;    // of its file
+    std::atomic<bool> gone;    // it was closed, or may have been
+    bool displaced;            // and another one lies there, in part, by another beginning
+    std::atomic<bool> listed;  // in the shared file, after the last one that was at its place
   };
 
-  void note(const dl_find_object& found) noexcept;
+  void note(const dl_find_object& found, bool list_it) noexcept;
+  void look_closely(const std::uint64_t* pcs, std::size_t count) noexcept;
   Known* place_for(std::uint64_t begin) noexcept;
   static bool is_same(const Known& known, const dl_find_object& found) noexcept;
-  void add(Known& known, const dl_find_object& found) noexcept;
+  void occupy(Known& known, const dl_find_object& found) noexcept;
+  void watch_closed_places() noexcept;
   void list(const dl_find_object& found) noexcept;
   bool add_path(const link_map& linked, std::uint32_t& offset, std::uint32_t& bytes) noexcept;
 
   static constexpr std::size_t kPlaces = 4096;  // a power of two
   static constexpr std::size_t kPathBytes = 4096;
 
-  TraceStore& store_;
+  TraceStore* store_ = nullptr;
   FindObject find_ = nullptr;
   Known known_[kPlaces] = {};
   std::atomic<std::uint64_t> generation_ = 0;
-  std::atomic<bool> adding_ = false;
+  TurnFlag adding_;
+  // All places where code was closed lie in here; 0: there are none.
+  std::atomic<std::uint64_t> watch_begin_ = 0;
+  std::atomic<std::uint64_t> watch_end_ = 0;
   char program_[kPathBytes] = {};
 };
 

@@ -8,6 +8,11 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "profiler/tracer/life.h"
+#include "profiler/tracer/recorder.h"
+
+extern "C" void* __libc_memalign(std::size_t alignment, std::size_t bytes);
+
 namespace tidemark::tracer {
 namespace {
 
@@ -22,17 +27,16 @@ constexpr std::size_t kHeader = 16;  // the size of the block, before it
 
 void* arena_block(std::size_t bytes, std::size_t alignment) noexcept {
   const std::size_t align = alignment < kHeader ? kHeader : alignment;
-  if (bytes > sizeof(g_arena) || align > 4096) {
-    return nullptr;
-  }
   const std::size_t room = bytes + align + kHeader;
-  const std::size_t at = g_arena_used.fetch_add(room, std::memory_order_relaxed);
-  if (at > sizeof(g_arena) || room > sizeof(g_arena) - at) {
-    return nullptr;
+  const std::size_t at =
+      room < sizeof(g_arena) ? g_arena_used.fetch_add(room, std::memory_order_relaxed) : room;
+  if (room >= sizeof(g_arena) || at > sizeof(g_arena) - room) {
+    return __libc_memalign(align, bytes);  // all that is left
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(g_arena + at + kHeader);
   char* const block = g_arena + at + kHeader + ((align - begin % align) % align);
   __builtin_memcpy(block - kHeader, &bytes, sizeof(bytes));
+  g_recorder.filter().pin(block);  // so that free() looks twice
   return block;
 }
 
@@ -112,12 +116,28 @@ void* reallocarray_by_realloc(void* block, std::size_t count, std::size_t bytes)
   return g_next.realloc(block, all);
 }
 
+// What is not found stays what it was, unless that is one of the functions that come here again.
 template <typename Function>
-void find(Function& function, const char* name) noexcept {
+void find(Function& function, const char* name, Function first, Function missing) noexcept {
   if (auto* const found = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name)); found != nullptr) {
     function = found;
+  } else if (function == first) {
+    function = missing;
   }
 }
+
+void* no_block(std::size_t /*bytes*/) {
+  errno = ENOMEM;
+  return nullptr;
+}
+void* no_aligned_block(std::size_t /*alignment*/, std::size_t /*bytes*/) {
+  errno = ENOMEM;
+  return nullptr;
+}
+int no_posix_block(void** /*block*/, std::size_t /*alignment*/, std::size_t /*bytes*/) {
+  return ENOMEM;
+}
+std::size_t no_size(void* /*block*/) { return 0; }
 
 void find_allocator_range() noexcept {
   Dl_info info = {};
@@ -151,20 +171,20 @@ void find_next_allocator() noexcept {
   }
   t_finding = true;
   NextAllocator found = g_next;
-  if (found.reallocarray == first_reallocarray) {
-    found.reallocarray = reallocarray_by_realloc;
-  }
-  find(found.malloc, "malloc");
-  find(found.free, "free");
-  find(found.calloc, "calloc");
-  find(found.realloc, "realloc");
-  find(found.reallocarray, "reallocarray");
-  find(found.memalign, "memalign");
-  find(found.posix_memalign, "posix_memalign");
-  find(found.aligned_alloc, "aligned_alloc");
-  find(found.valloc, "valloc");
-  find(found.pvalloc, "pvalloc");
-  find(found.malloc_usable_size, "malloc_usable_size");
+  find(found.malloc, "malloc", first_malloc, no_block);
+  find(
+      found.free, "free", first_free, +[](void* /*block*/) {});
+  find(found.calloc, "calloc", first_calloc, no_aligned_block);
+  find(
+      found.realloc, "realloc", first_realloc,
+      +[](void* /*block*/, std::size_t bytes) { return no_block(bytes); });
+  find(found.reallocarray, "reallocarray", first_reallocarray, reallocarray_by_realloc);
+  find(found.memalign, "memalign", first_memalign, no_aligned_block);
+  find(found.posix_memalign, "posix_memalign", first_posix_memalign, no_posix_block);
+  find(found.aligned_alloc, "aligned_alloc", first_aligned_alloc, no_aligned_block);
+  find(found.valloc, "valloc", first_valloc, no_block);
+  find(found.pvalloc, "pvalloc", first_pvalloc, no_block);
+  find(found.malloc_usable_size, "malloc_usable_size", first_usable_size, no_size);
   g_next = found;
   find_allocator_range();
   t_finding = false;

@@ -28,7 +28,8 @@ void find_next_allocator() noexcept;
 // that are recorded already.
 bool is_in_allocator(const void* address) noexcept;
 
-// Blocks that were asked for while the functions were being looked up. They are never given back.
+// Blocks that were asked for while the functions were being looked up. They are never given back;
+// free() knows them by the filter.
 bool is_bootstrap_block(const void* block) noexcept;
 std::size_t bootstrap_bytes(const void* block) noexcept;
 

@@ -18,6 +18,9 @@ std::uint64_t start_ticks() noexcept {
   }
   const long bytes = sys::read(fd, text, sizeof(text) - 1);
   sys::close(fd);
+  if (bytes <= 0) {
+    return 0;
+  }
   long at = bytes - 1;
   while (at > 0 && text[at] != ')') {
     --at;

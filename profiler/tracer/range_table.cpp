@@ -12,37 +12,40 @@ using wire::MapRange;
 using wire::Table;
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
+constexpr int kTries = 2000;  // to get a turn
 
 }  // namespace
 
-bool RangeTable::lock() noexcept {
-  constexpr int kTries = 2000;
-  for (int i = 0; i < kTries; ++i) {
-    if (!busy_.exchange(true, std::memory_order_acquire)) {
-      return true;
+// The first of the ranges, in the order of their addresses, that begins at `address` or later.
+std::uint32_t RangeTable::first_from(std::uint64_t address) noexcept {
+  std::uint32_t low = 0;
+  std::uint32_t high = count_;
+  while (low < high) {
+    const std::uint32_t middle = (low + high) / 2;
+    if (at(order_[middle]).begin.load(kRelaxed) < address) {
+      low = middle + 1;
+    } else {
+      high = middle;
     }
-    sys::call(SYS_sched_yield);
   }
-  return false;
-}
-
-std::uint64_t RangeTable::used() noexcept {
-  const std::uint64_t count =
-      store_.header()->table[static_cast<std::size_t>(Table::kRanges)].used.load(kRelaxed);
-  return count < kMost ? count : kMost;
+  return low;
 }
 
 bool RangeTable::put(std::uint64_t begin, std::uint64_t bytes, std::uint32_t site,
                      std::uint32_t epoch) noexcept {
-  std::uint64_t index = 0;
-  const std::uint64_t count = used();
-  while (index < count && at(index).bytes.load(kRelaxed) != 0) {
-    ++index;
+  if (count_ == slots_) {
+    std::uint64_t fresh = 0;
+    if (slots_ == kMost || !store_->take(Table::kRanges, 1, fresh) || fresh >= kMost) {
+      return false;
+    }
+    order_[slots_++] = static_cast<std::uint32_t>(fresh);
   }
-  if (index == count && (count >= kMost || !store_.take(Table::kRanges, 1, index))) {
-    return false;
-  }
-  MapRange& range = at(index);
+  const std::uint32_t slot = order_[count_];
+  const std::uint32_t place = first_from(begin);
+  __builtin_memmove(order_ + place + 1, order_ + place, (count_ - place) * sizeof(order_[0]));
+  order_[place] = slot;
+  ++count_;
+  MapRange& range = at(slot);
   range.begin.store(begin, kRelaxed);
   range.site = site;
   range.epoch = epoch;
@@ -50,72 +53,95 @@ bool RangeTable::put(std::uint64_t begin, std::uint64_t bytes, std::uint32_t sit
   return true;
 }
 
+void RangeTable::erase(std::uint32_t place) noexcept {
+  const std::uint32_t slot = order_[place];
+  at(slot).bytes.store(0, kRelaxed);
+  --count_;
+  __builtin_memmove(order_ + place, order_ + place + 1, (count_ - place) * sizeof(order_[0]));
+  order_[count_] = slot;  // for the next one
+}
+
 void RangeTable::cut_out(std::uint64_t begin, std::uint64_t end, ReleasedRange released,
                          void* context) noexcept {
-  const std::uint64_t count = used();
-  for (std::uint64_t i = 0; i < count; ++i) {
-    MapRange& range = at(i);
+  std::uint32_t place = first_from(begin);
+  place -= place > 0 ? 1 : 0;  // the one before may reach into it
+  while (place < count_ && at(order_[place]).begin.load(kRelaxed) < end) {
+    MapRange& range = at(order_[place]);
     const std::uint64_t from = range.begin.load(kRelaxed);
     const std::uint64_t to = from + range.bytes.load(kRelaxed);
-    if (from == to || to <= begin || from >= end) {
-      continue;
-    }
     const std::uint64_t first = begin > from ? begin : from;
     const std::uint64_t last = end < to ? end : to;
+    if (first >= last) {
+      ++place;
+      continue;
+    }
     const bool whole = first == from && last == to;
     released(context, range.site, last - first, whole);
+    if (whole) {
+      erase(place);
+      continue;
+    }
     if (first > from) {  // the front stays; a rest behind the hole becomes a range of its own
       range.bytes.store(first - from, kRelaxed);
       if (last < to && !put(last, to - last, range.site, range.epoch)) {
         released(context, range.site, to - last, false);
-        store_.header()->losses.ranges_full.fetch_add(1, kRelaxed);
+        store_->header()->losses.ranges_full.fetch_add(1, kRelaxed);
       }
     } else {
       range.begin.store(last, kRelaxed);
       range.bytes.store(to - last, kRelaxed);
     }
+    ++place;
   }
 }
 
 bool RangeTable::insert(std::uint64_t begin, std::uint64_t bytes, std::uint32_t site,
                         std::uint32_t epoch, ReleasedRange released, void* context) noexcept {
-  if (!lock()) {
+  const Turn turn(busy_, kTries);
+  if (!turn) {
     return false;
   }
   cut_out(begin, begin + bytes, released, context);
   const bool done = put(begin, bytes, site, epoch);
-  unlock();
   return done;
 }
 
 bool RangeTable::release(std::uint64_t begin, std::uint64_t bytes, ReleasedRange released,
                          void* context) noexcept {
-  if (!lock()) {
+  const Turn turn(busy_, kTries);
+  if (!turn) {
     return false;
   }
   cut_out(begin, begin + bytes, released, context);
-  unlock();
   return true;
 }
 
-bool RangeTable::find(std::uint64_t begin, MapRange& range) noexcept {
-  if (!lock()) {
+bool RangeTable::find(std::uint64_t address, MapRange& range) noexcept {
+  const Turn turn(busy_, kTries);
+  if (!turn) {
     return false;
   }
-  bool found = false;
-  const std::uint64_t count = used();
-  for (std::uint64_t i = 0; i < count && !found; ++i) {
-    const MapRange& here = at(i);
-    if (here.bytes.load(kRelaxed) != 0 && here.begin.load(kRelaxed) == begin) {
-      range.begin.store(begin, kRelaxed);
-      range.bytes.store(here.bytes.load(kRelaxed), kRelaxed);
-      range.site = here.site;
-      range.epoch = here.epoch;
-      found = true;
-    }
+  const std::uint32_t after = first_from(address + 1);
+  if (after == 0) {
+    return false;
   }
-  unlock();
-  return found;
+  const MapRange& here = at(order_[after - 1]);
+  const std::uint64_t begin = here.begin.load(kRelaxed);
+  const std::uint64_t bytes = here.bytes.load(kRelaxed);
+  if (address - begin >= bytes) {
+    return false;
+  }
+  range.begin.store(begin, kRelaxed);
+  range.bytes.store(bytes, kRelaxed);
+  range.site = here.site;
+  range.epoch = here.epoch;
+  return true;
+}
+
+void RangeTable::clear() noexcept {
+  busy_.clear();
+  count_ = 0;
+  slots_ = 0;
 }
 
 }  // namespace tidemark::tracer

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "profiler/tracer/trace_store.h"
+#include "profiler/tracer/turn.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::tracer {
@@ -16,7 +17,9 @@ using ReleasedRange = void (*)(void* context, std::uint32_t site, std::uint64_t 
 // time, for a bounded time: mappings are rare. A thread that does not get its turn is told so.
 class RangeTable {
  public:
-  constexpr explicit RangeTable(TraceStore& store) noexcept : store_(store) {}
+  constexpr RangeTable() noexcept = default;  // to be bound before use
+  constexpr explicit RangeTable(TraceStore& store) noexcept : store_(&store) {}
+  void bind(TraceStore& store) noexcept { store_ = &store; }
 
   // What lay there before (MAP_FIXED) is released first. False: no room, or no turn.
   bool insert(std::uint64_t begin, std::uint64_t bytes, std::uint32_t site, std::uint32_t epoch,
@@ -24,27 +27,31 @@ class RangeTable {
   // Unmapped. False: no turn.
   bool release(std::uint64_t begin, std::uint64_t bytes, ReleasedRange released,
                void* context) noexcept;
-  // The mapping that begins here. False: none, or no turn.
-  bool find(std::uint64_t begin, wire::MapRange& range) noexcept;
+  // The mapping that holds this address. False: none, or no turn.
+  bool find(std::uint64_t address, wire::MapRange& range) noexcept;
 
-  void clear() noexcept { busy_.store(false, std::memory_order_relaxed); }  // in a forked child
+  void clear() noexcept;  // in a forked child
 
  private:
-  bool lock() noexcept;
-  void unlock() noexcept { busy_.store(false, std::memory_order_release); }
   wire::MapRange& at(std::uint64_t index) noexcept {
-    return *store_.item<wire::MapRange>(wire::Table::kRanges, index);
+    return *store_->item<wire::MapRange>(wire::Table::kRanges, index);
   }
-  std::uint64_t used() noexcept;
+  std::uint32_t first_from(std::uint64_t address) noexcept;
   bool put(std::uint64_t begin, std::uint64_t bytes, std::uint32_t site,
            std::uint32_t epoch) noexcept;
+  void erase(std::uint32_t place) noexcept;
   void cut_out(std::uint64_t begin, std::uint64_t end, ReleasedRange released,
                void* context) noexcept;
 
-  static constexpr std::uint64_t kMost = 16384;
+  static constexpr std::uint32_t kMost = 16384;
 
-  TraceStore& store_;
-  std::atomic<bool> busy_ = false;
+  TraceStore* store_ = nullptr;
+  TurnFlag busy_;
+  // Numbers of slots: those of the ranges in the order of their addresses, then those that are
+  // free.
+  std::uint32_t order_[kMost] = {};
+  std::uint32_t count_ = 0;
+  std::uint32_t slots_ = 0;
 };
 
 }  // namespace tidemark::tracer

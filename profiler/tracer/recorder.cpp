@@ -4,7 +4,9 @@
 #include "profiler/tracer/draw.h"
 #include "profiler/tracer/life.h"
 #include "profiler/tracer/process_facts.h"
+#include "profiler/tracer/raw_text.h"
 #include "profiler/tracer/thread_state.h"
+#include "profiler/tracer/turn.h"
 #include "profiler/tracer/unwind/libunwind_fallback.h"
 #include "profiler/tracer/unwind/unwind.h"
 #include "profiler/wire/sampling.h"
@@ -18,16 +20,19 @@ using wire::LiveRecord;
 using wire::Mode;
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
-constexpr std::uint64_t kDormantStride = 1 << 20;  // bytes between two looks at the mode
 constexpr std::uint32_t kLanes = 4;
 constexpr std::size_t kLevelsForAll = 6;  // of the live table, when every block is recorded
 constexpr std::uint64_t kNoPeriod = ~std::uint64_t{0};
 
 std::uint64_t number(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
+constinit std::atomic<std::uint64_t> g_seeds = 0;
+
 void seed(std::uint64_t& random) noexcept {
-  // Differs between threads by their place, between runs by the layout of the address space.
-  random = wire::mix(number(&t_thread)) | 1U;
+  // Differs between threads by their number: a thread mostly gets the place of one that ended.
+  // Between runs and processes by time and the layout of the address space.
+  const std::uint64_t turn = g_seeds.fetch_add(0x9e3779b97f4a7c15, kRelaxed);
+  random = wire::mix(wire::mix(number(&t_thread) ^ monotonic_ns()) + turn) | 1U;
 }
 
 }  // namespace
@@ -40,7 +45,8 @@ std::uint32_t Recorder::epoch() const noexcept {
   return store_.header()->control.epoch.load(kRelaxed);
 }
 
-// Whether this block is recorded; sets what the thread may allocate before it asks again.
+// Whether this block is recorded; sets what the thread may allocate before it asks again. That is
+// never more than kStride, so that a thread soon hears of another mode.
 bool Recorder::picks(std::size_t bytes, std::uint8_t& period) noexcept {
   ThreadState& thread = t_thread;
   const Mode now = mode();
@@ -48,12 +54,15 @@ bool Recorder::picks(std::size_t bytes, std::uint8_t& period) noexcept {
     if (!filter_.holds_all()) {
       filter_.hold_all();
     }
-    thread.remaining = 0;
+    thread.ask_after(0);
     thread.period = 0;
     return period_index(0, period);
   }
+  if (filter_.holds_all()) {
+    leave_exact();
+  }
   if (now != Mode::kSampled) {
-    thread.remaining = kDormantStride;
+    thread.ask_after(kStride);
     thread.period = kNoPeriod;
     return false;
   }
@@ -61,16 +70,28 @@ bool Recorder::picks(std::size_t bytes, std::uint8_t& period) noexcept {
   if (thread.random == 0) {
     seed(thread.random);
   }
-  if (thread.period != every || thread.remaining == 0) {
+  std::uint64_t gap = thread.remaining + thread.beyond;
+  if (gap == 0 || thread.period == kNoPeriod) {
+    gap = draw_gap(thread.random, every);
     thread.period = every;
-    thread.remaining = draw_gap(thread.random, every);
-    if (bytes < thread.remaining) {
-      thread.remaining -= bytes;
-      return false;
-    }
   }
-  thread.remaining = draw_gap(thread.random, every);
-  return period_index(every, period);
+  if (bytes < gap) {  // also where a recorded block is resized: it is asked for anew
+    thread.ask_after(gap - bytes);
+    return false;
+  }
+  const std::uint64_t drawn_for = thread.period;  // another period begins with the next gap
+  thread.period = every;
+  thread.ask_after(draw_gap(thread.random, every));
+  return period_index(drawn_for, period);
+}
+
+// The blocks that were recorded while all were are still on the books.
+void Recorder::leave_exact() noexcept {
+  const Turn turn(leaving_, 1);
+  if (!turn || !filter_.holds_all()) {
+    return;
+  }
+  filter_.hold_only([this](auto mark) { live_.for_each_address(mark); });
 }
 
 // False: more periods were used than the file can tell apart.
@@ -110,8 +131,8 @@ void Recorder::count_alloc(std::uint32_t number_of_site, Weight weight) noexcept
   site.alloc_block_units.fetch_add(weight.block_units, kRelaxed);
   const std::uint64_t gone = site.free_bytes.load(kRelaxed);
   const std::uint64_t live = total > gone ? total - gone : 0;
-  if (live > site.peak_live_bytes.load(kRelaxed)) {
-    site.peak_live_bytes.store(live, kRelaxed);
+  std::uint64_t peak = site.peak_live_bytes.load(kRelaxed);
+  while (live > peak && !site.peak_live_bytes.compare_exchange_weak(peak, live, kRelaxed)) {
   }
 }
 
@@ -145,7 +166,7 @@ std::uint32_t Recorder::site_here(wire::SiteKind kind, const Registers& caller) 
   if (site == HashIndex::kNone) {
     lost(losses().sites_full);
   }
-  scratch_.give_back();
+  scratch_.give_back(*scratch);
   return site;
 }
 
@@ -223,6 +244,12 @@ void Recorder::gave_back(const void* block) noexcept {
 }
 
 bool Recorder::open(const wire::TraceRequest& request, bool forked) noexcept {
+  // Here and not by a constructor: as it is, a recorder is all zero, and takes no room in the file
+  // of the library.
+  modules_.bind(store_);
+  live_.bind(store_);
+  sites_.bind(store_, modules_);
+  ranges_.bind(store_);
   if (!store_.create(request.directory, request.most_file_bytes)) {
     return false;
   }
@@ -256,7 +283,10 @@ void Recorder::abandon(bool unmap) noexcept {
   sites_.clear();
   ranges_.clear();
   scratch_.clear();
-  filter_.clear();
+  leaving_.clear();
+  // The filter stays: it knows blocks of the parent, which are looked for in vain once.
+  t_thread.random = 0;  // children that do the same are not to draw the same
+  t_thread.ask_after(0);
 }
 
 void Recorder::set_stage(wire::Stage stage) noexcept {
@@ -281,6 +311,7 @@ bool Recorder::begin_resize(const void* block, LiveRecord& old) noexcept {
 }
 
 void Recorder::released(const void* block) noexcept {
+  const HookScope scope;
   LiveRecord old = {};
   if (!begin_resize(block, old)) {
     return;
@@ -297,7 +328,12 @@ void Recorder::released(const void* block) noexcept {
 void Recorder::not_resized(const void* block, const LiveRecord& old) noexcept {
   const HookScope scope;
   LiveRecord replaced = {};
-  if (!ready() || live_.insert(number(block), old, replaced) == Inserted::kNoRoom) {
+  if (!ready()) {
+    return;
+  }
+  if (live_.insert(number(block), old, replaced) == Inserted::kNoRoom) {
+    lost(losses().live_full);
+    count_free(old.site, weight_of(old));
     return;
   }
   if (!filter_.holds_all()) {
@@ -306,6 +342,7 @@ void Recorder::not_resized(const void* block, const LiveRecord& old) noexcept {
 }
 
 void Recorder::released_by_resize(const LiveRecord& old) noexcept {
+  const HookScope scope;
   if (ready()) {
     count_free(old.site, weight_of(old));
   }
@@ -363,15 +400,16 @@ void Recorder::remapped(const void* from, std::size_t old_bytes, const void* to,
     return;
   }
   wire::MapRange old = {};
-  const bool known = ranges_.find(number(from), old);
+  if (!ranges_.find(number(from), old)) {
+    ranges_.release(number(to), bytes, range_gone, this);  // a private file, or from before us
+    return;
+  }
   ranges_.release(number(from), old_bytes, range_gone, this);
-  const wire::SiteKind kind = known ? sites_.site(old.site).kind : wire::SiteKind::kAnonymousMap;
-  const std::uint32_t site = site_here(kind, caller);
+  const std::uint32_t site = site_here(sites_.site(old.site).kind, caller);
   if (site == HashIndex::kNone) {
     return;
   }
-  const std::uint32_t born = known ? old.epoch : epoch();
-  if (!ranges_.insert(number(to), bytes, site, born, range_gone, this)) {
+  if (!ranges_.insert(number(to), bytes, site, old.epoch, range_gone, this)) {
     lost(losses().ranges_full);
     return;
   }

@@ -12,6 +12,7 @@
 #include "profiler/tracer/scratch_pool.h"
 #include "profiler/tracer/site_table.h"
 #include "profiler/tracer/trace_store.h"
+#include "profiler/tracer/turn.h"
 #include "profiler/tracer/unwind/stack_trace.h"
 #include "profiler/wire/trace_layout.h"
 #include "profiler/wire/trace_request.h"
@@ -68,6 +69,7 @@ class Recorder {
   };
 
   wire::Mode mode() const noexcept;
+  void leave_exact() noexcept;
   bool picks(std::size_t bytes, std::uint8_t& period) noexcept;
   bool period_index(std::uint64_t period_bytes, std::uint8_t& index) noexcept;
   Weight weight_of(const wire::LiveRecord& record) const noexcept;
@@ -86,12 +88,13 @@ class Recorder {
                          bool whole) noexcept;
 
   TraceStore store_;
-  ModuleTable modules_{store_};
-  LiveTable live_{store_};
-  SiteTable sites_{store_, modules_};
-  RangeTable ranges_{store_};
+  ModuleTable modules_;
+  LiveTable live_;
+  SiteTable sites_;
+  RangeTable ranges_;
   BlockFilter filter_;
   ScratchPool scratch_;
+  TurnFlag leaving_;
   bool libunwind_ = false;
 };
 

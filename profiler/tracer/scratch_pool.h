@@ -40,10 +40,15 @@ class ScratchPool {
         return &slots_[slot].scratch;
       }
     }
+    t_thread.scratch = (t_thread.scratch - 1 + kTries) % kSlots + 1;  // others, the next time
     return nullptr;
   }
-  void give_back() noexcept {
-    slots_[t_thread.scratch - 1].busy.store(false, std::memory_order_release);
+  // By what was claimed, not by the thread: a signal handler on a stack of its own may have claimed
+  // and given back another one meanwhile.
+  void give_back(const Scratch& scratch) noexcept {
+    const auto offset = reinterpret_cast<std::uintptr_t>(&scratch) -
+                        reinterpret_cast<std::uintptr_t>(&slots_[0].scratch);
+    slots_[offset / sizeof(Slot)].busy.store(false, std::memory_order_release);
   }
   void clear() noexcept {  // in a forked child: the threads that held slots are not there
     for (Slot& slot : slots_) {

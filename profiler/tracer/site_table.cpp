@@ -17,7 +17,7 @@ std::uint64_t not_zero(std::uint64_t hash) { return hash == 0 ? 1 : hash; }
 }  // namespace
 
 std::uint64_t SiteTable::key_of(std::uint64_t hash) const noexcept {
-  return not_zero(wire::mix(hash ^ (modules_.generation() * 0x9e3779b97f4a7c15)));
+  return not_zero(wire::mix(hash ^ (modules_->generation() * 0x9e3779b97f4a7c15)));
 }
 
 // How many frames, from the inside, have no node yet; `node` is that of the frame after them.
@@ -55,12 +55,12 @@ std::uint32_t SiteTable::node_of(Scratch& scratch) noexcept {
   if (missing == 0) {
     return node;
   }
-  modules_.note(trace.pc, missing);  // before the nodes are there
+  modules_->note(trace.pc, missing);  // before the nodes are there
   std::uint64_t first = 0;
-  if (!store_.take(Table::kNodes, missing, first) || first + missing >= kNone) {
+  if (!store_->take(Table::kNodes, missing, first) || first + missing >= kNone) {
     return kNone;
   }
-  auto* const made = store_.item<wire::StackNode>(Table::kNodes, first);
+  auto* const made = store_->item<wire::StackNode>(Table::kNodes, first);
   NodeMemory& last = scratch.nodes;
   if (missing < trace.depth) {  // where those frames begin; further out it may be another stack
     const std::size_t place = kMaxFrames - trace.depth + missing;
@@ -85,7 +85,7 @@ std::uint32_t SiteTable::node_of(Scratch& scratch) noexcept {
 std::uint32_t SiteTable::add_site(std::uint32_t node, const StackTrace& trace,
                                   wire::SiteKind kind) noexcept {
   std::uint64_t number = 0;
-  if (!store_.take(Table::kSites, 1, number) || number >= kNone) {
+  if (!store_->take(Table::kSites, 1, number) || number >= kNone) {
     return kNone;
   }
   wire::Site& added = site(static_cast<std::uint32_t>(number));
@@ -99,6 +99,7 @@ std::uint32_t SiteTable::add_site(std::uint32_t node, const StackTrace& trace,
 std::uint32_t SiteTable::site_of(Scratch& scratch, wire::SiteKind kind,
                                  std::uint32_t lane) noexcept {
   const StackTrace& trace = scratch.trace;
+  modules_->look_again(trace.pc, trace.depth);
   const std::uint64_t stack = trace.depth == 0 ? 1 : trace.hash[0];
   const std::uint64_t which = (std::uint64_t{lane} << 8U) | static_cast<std::uint64_t>(kind);
   const std::uint64_t hash = stack ^ (which * 0xbf58476d1ce4e5b9);
@@ -114,7 +115,7 @@ std::uint32_t SiteTable::site_of(Scratch& scratch, wire::SiteKind kind,
   if (added != kNone) {
     key = key_of(hash);  // the generation may have changed meanwhile
     sites_.add(key, added);
-    store_.header()->private_bytes.store(private_bytes(), std::memory_order_relaxed);
+    store_->header()->private_bytes.store(private_bytes(), std::memory_order_relaxed);
   }
   return added;
 }

@@ -16,14 +16,19 @@ namespace tidemark::tracer {
 // stacks. Lock-free.
 class SiteTable {
  public:
+  constexpr SiteTable() noexcept = default;  // to be bound before use
   constexpr SiteTable(TraceStore& store, ModuleTable& modules) noexcept
-      : store_(store), modules_(modules) {}
+      : store_(&store), modules_(&modules) {}
+  void bind(TraceStore& store, ModuleTable& modules) noexcept {
+    store_ = &store;
+    modules_ = &modules;
+  }
 
   // The number of the site; HashIndex::kNone when there is no room for it. Each lane has sites of
   // its own, which the reader adds up: threads in different lanes never count in the same place.
   std::uint32_t site_of(Scratch& scratch, wire::SiteKind kind, std::uint32_t lane) noexcept;
   wire::Site& site(std::uint32_t number) const noexcept {
-    return *store_.item<wire::Site>(wire::Table::kSites, number);
+    return *store_->item<wire::Site>(wire::Table::kSites, number);
   }
 
   void clear() noexcept;  // in a forked child, which has tables of its own
@@ -37,8 +42,8 @@ class SiteTable {
   // other nodes.
   std::uint64_t key_of(std::uint64_t hash) const noexcept;
 
-  TraceStore& store_;
-  ModuleTable& modules_;
+  TraceStore* store_ = nullptr;
+  ModuleTable* modules_ = nullptr;
   HashIndex nodes_;
   HashIndex sites_;
 };

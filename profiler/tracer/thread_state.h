@@ -6,18 +6,28 @@
 
 namespace tidemark::tracer {
 
+inline constexpr std::uint64_t kStride = 64 * 1024;
+
 // What a thread keeps between two hooks. Initial-exec, trivially constructed and destroyed:
 // touching it never allocates, and a thread that ends leaves nothing to do.
 struct ThreadState {
   // Bytes that may be allocated before the next block that the recorder looks at. 0 at first and
   // while every block is recorded. The hooks count it down; all else is the recorder's.
   std::uint64_t remaining = 0;
+  std::uint64_t beyond = 0;      // bytes from there to the next sample
   std::uint64_t random = 0;      // 0: not seeded yet
-  std::uint64_t period = 0;      // for which `remaining` was drawn
+  std::uint64_t period = 0;      // for which the gap was drawn
   std::uint64_t last_block = 0;  // recorded last, and what `remaining` was then
   std::uint64_t last_remaining = 0;
   std::uint64_t hook_frame = 0;  // where on the stack the hook is that runs now; 0: none
   std::uint32_t scratch = 0;     // the scratch slot that was used last
+  bool orphaned = false;         // forked inside a hook: what that works on is not there
+
+  // The next sample comes after so many bytes.
+  void ask_after(std::uint64_t bytes) noexcept {
+    remaining = bytes < kStride ? bytes : kStride;
+    beyond = bytes - remaining;
+  }
 };
 
 inline constinit thread_local ThreadState t_thread;
@@ -39,6 +49,7 @@ class HookScope {
   ~HookScope() {
     if (first_) {
       t_thread.hook_frame = 0;
+      t_thread.orphaned = false;
     }
     errno = saved_errno_;
   }

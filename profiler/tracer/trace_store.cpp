@@ -16,6 +16,7 @@ namespace {
 using wire::Table;
 
 constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kPause = 200'000'000;  // ns; a full disk is not asked by every malloc
 constexpr char kUnfinished[] = ".new";
 
 constexpr std::uint64_t in_pages(std::uint64_t bytes) { return (bytes + kPage - 1) & ~(kPage - 1); }
@@ -104,20 +105,38 @@ bool TraceStore::publish() noexcept {
   return true;
 }
 
-void TraceStore::abandon(bool unmap) noexcept {
+template <typename Visit>
+void TraceStore::for_each_mapping(Visit visit) noexcept {
   for (const Table table : kAllTables) {
     const auto which = static_cast<std::size_t>(table);
-    full_[which].store(false, std::memory_order_relaxed);
-    const std::size_t count = extents_[which].exchange(0, std::memory_order_relaxed);
-    for (std::size_t i = 0; i < count && unmap; ++i) {
-      sys::unmap(bases_[which][i], in_pages((first_items(table) << i) * wire::item_bytes(table)));
+    for (std::size_t i = 0; i < extents_[which].load(std::memory_order_relaxed); ++i) {
+      visit(bases_[which][i], in_pages((first_items(table) << i) * wire::item_bytes(table)));
     }
   }
-  if (unmap && header_ != nullptr) {
-    sys::unmap(header_, wire::kHeaderBytes);
+  if (header_ != nullptr) {
+    visit(header_, wire::kHeaderBytes);
+  }
+}
+
+void TraceStore::cover() noexcept {
+  for_each_mapping([](void* base, std::uint64_t bytes) {
+    sys::call(SYS_mmap, sys::word(base), static_cast<long>(bytes), PROT_READ | PROT_WRITE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  });
+  covered_ = true;
+}
+
+void TraceStore::abandon(bool unmap) noexcept {
+  if (unmap || covered_) {
+    for_each_mapping([](void* base, std::uint64_t bytes) { sys::unmap(base, bytes); });
+  }
+  covered_ = false;
+  for (std::size_t which = 0; which < wire::kTables; ++which) {
+    extents_[which].store(0, std::memory_order_relaxed);
+    again_ns_[which].store(0, std::memory_order_relaxed);
   }
   header_ = nullptr;
-  extending_.store(false, std::memory_order_relaxed);
+  extending_.clear();
   end_ = 0;
 }
 
@@ -186,21 +205,24 @@ bool TraceStore::extend(Table table, std::size_t known) noexcept {
   if (extents(table) > known) {
     return true;
   }
-  std::atomic<bool>& full = full_[static_cast<std::size_t>(table)];
-  if (full.load(std::memory_order_relaxed) ||
-      extending_.exchange(true, std::memory_order_acquire)) {
+  std::atomic<std::uint64_t>& again = again_ns_[static_cast<std::size_t>(table)];
+  const std::uint64_t waiting = again.load(std::memory_order_relaxed);
+  if (waiting != 0 && monotonic_ns() < waiting) {
     return false;
   }
-  bool extended = extents(table) > known;
-  if (!extended) {
-    const int fd = open_again();
-    if (fd >= 0) {
-      extended = add_extent(fd, table);
-      sys::close(fd);
-    }
-    full.store(!extended, std::memory_order_relaxed);
+  const Turn turn(extending_, 1);
+  if (!turn) {
+    return false;
   }
-  extending_.store(false, std::memory_order_release);
+  if (extents(table) > known) {
+    return true;
+  }
+  const int fd = open_again();
+  const bool extended = fd >= 0 && add_extent(fd, table);
+  if (fd >= 0) {
+    sys::close(fd);
+  }
+  again.store(extended ? 0 : monotonic_ns() + kPause, std::memory_order_relaxed);
   return extended;
 }
 

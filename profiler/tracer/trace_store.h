@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "profiler/tracer/turn.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::tracer {
@@ -39,13 +40,16 @@ class TraceStore {
   void hide_from_children(bool hide) noexcept { hidden_ = hide; }
   // Makes it visible under its final name.
   bool publish() noexcept;
+  // Puts empty memory of this process in the place of all mappings, which it did not inherit: for a
+  // hook that was under way when it was forked.
+  void cover() noexcept;
   // Forgets the file of the parent; its mappings were not inherited or are given up.
   void abandon(bool unmap) noexcept;
 
   wire::Header* header() const noexcept { return header_; }
   int error() const noexcept { return error_; }
   // A thread is adding an extent right now.
-  bool extending() const noexcept { return extending_.load(std::memory_order_relaxed); }
+  bool extending() const noexcept { return extending_.taken(); }
 
   // The extents that are there. Only grows.
   std::size_t extents(wire::Table table) const noexcept {
@@ -71,6 +75,8 @@ class TraceStore {
   bool extend(wire::Table table, std::size_t known) noexcept;
 
  private:
+  template <typename Visit>
+  void for_each_mapping(Visit visit) noexcept;
   bool map_header(int fd) noexcept;
   bool add_extent(int fd, wire::Table table) noexcept;
   int open_again() noexcept;
@@ -86,13 +92,14 @@ class TraceStore {
   wire::Header* header_ = nullptr;
   void* bases_[wire::kTables][wire::kMostExtents] = {};
   std::atomic<std::size_t> extents_[wire::kTables] = {};
-  std::atomic<bool> extending_ = false;
-  std::atomic<bool> full_[wire::kTables] = {};  // could not grow once: is not tried again
-  std::uint64_t end_ = 0;                       // of the file; changed by the thread that extends
+  TurnFlag extending_;
+  std::atomic<std::uint64_t> again_ns_[wire::kTables] = {};  // could not grow: not tried before
+  std::uint64_t end_ = 0;  // of the file; changed by the thread that extends
   std::uint64_t device_ = 0;
   std::uint64_t inode_ = 0;
   int error_ = 0;
   bool hidden_ = false;
+  bool covered_ = false;
   char path_[kPathBytes] = {};
 };
 

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "profiler/tracer/sys.h"
+
+namespace tidemark::tracer {
+
+// Keeps all signals from this thread, those of pthread_cancel too: what is begun in here is ended,
+// and neither longjmp nor a fork in a handler comes in between.
+class NoSignals {
+ public:
+  NoSignals() noexcept { sys::call(SYS_rt_sigprocmask, 0, sys::word(&kAll), sys::word(&old_), 8); }
+  ~NoSignals() { sys::call(SYS_rt_sigprocmask, 2, sys::word(&old_), 0, 8); }
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  static constexpr std::uint64_t kAll = ~std::uint64_t{0};
+  std::uint64_t old_ = 0;
+};
+
+// One thread at a time, for work that is rare and short. A thread that does not get its turn within
+// a bounded time goes without.
+class TurnFlag {
+ public:
+  bool taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
+  void clear() noexcept { taken_.store(false, std::memory_order_relaxed); }  // in a forked child
+
+ private:
+  friend class Turn;
+  std::atomic<bool> taken_ = false;
+};
+
+class Turn {
+ public:
+  // `tries` 1: now or not at all.
+  Turn(TurnFlag& flag, int tries) noexcept : flag_(flag) {
+    while (!mine_ && tries-- > 0) {
+      mine_ = !flag_.taken_.exchange(true, std::memory_order_acquire);
+      if (!mine_ && tries > 0) {
+        sys::call(SYS_sched_yield);
+      }
+    }
+  }
+  ~Turn() {
+    if (mine_) {
+      flag_.taken_.store(false, std::memory_order_release);
+    }
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  explicit operator bool() const noexcept { return mine_; }
+
+ private:
+  NoSignals quiet_;  // given up last
+  TurnFlag& flag_;
+  bool mine_ = false;
+};
+
+}  // namespace tidemark::tracer

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a victim of tests/programs/traced says of itself.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/check.h"
+#include "common/text.h"
+#include "profiler/wire/trace_layout.h"
+
+namespace tidemark::tests {
+
+struct HeldTruth {
+  std::string function;
+  wire::SiteKind kind = wire::SiteKind::kHeap;
+  double live_bytes = 0.0;
+  double live_blocks = 0.0;
+};
+
+struct ProcessTruth {
+  std::uint32_t pid = 0;
+  bool uniform = false;
+  std::vector<HeldTruth> held;
+};
+
+// One for each line, that is for each process that came to its end.
+inline std::vector<ProcessTruth> parse_truth(const std::string& output) {
+  std::vector<ProcessTruth> truths;
+  for (const auto line : split(output, '\n')) {
+    if (line.empty()) {
+      continue;
+    }
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    TIDEMARK_CHECK(json.is_object(), "the victim printed something else");
+    ProcessTruth truth{json["pid"], json["uniform"], {}};
+    for (const auto& held : json["held"]) {
+      const std::string kind = held["kind"];
+      truth.held.push_back({held["function"],
+                            kind == "heap"     ? wire::SiteKind::kHeap
+                            : kind == "shared" ? wire::SiteKind::kSharedMap
+                                               : wire::SiteKind::kAnonymousMap,
+                            held["live_bytes"], held["live_blocks"]});
+    }
+    truths.push_back(std::move(truth));
+  }
+  return truths;
+}
+
+}  // namespace tidemark::tests

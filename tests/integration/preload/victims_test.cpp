@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs of known behaviour under the tracer: the file must say what they say of themselves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "profiler/wire/sampling.h"
+#include "tests/integration/preload/held_truth.h"
+#include "tests/support/paths.h"
+#include "tests/support/traced_run.h"
+
+namespace tidemark::tests {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using wire::Mode;
+using wire::Stage;
+
+std::string victim(const std::string& name) { return victim_path("traced_" + name); }
+
+TracedRun run_victim(const std::string& name, const TraceAsk& ask,
+                     const std::vector<std::string>& arguments = {}) {
+  std::vector<std::string> argv = {victim(name)};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return run_traced(argv, ask);
+}
+
+void expect_exactly(const TracedFile& file, const ProcessTruth& truth) {
+  for (const HeldTruth& held : truth.held) {
+    const TracedSite found = file.sum_of(held.function, held.kind);
+    EXPECT_EQ(found.live_bytes, held.live_bytes) << held.function;
+    EXPECT_EQ(found.live_blocks, held.live_blocks) << held.function;
+  }
+  const auto& losses = file.snapshot.losses;
+  EXPECT_EQ(losses.live_full + losses.sites_full + losses.ranges_full + losses.extend_failures, 0U);
+  EXPECT_EQ(losses.empty_stacks, 0U);
+  // Counters and tables tell the same.
+  double by_counters = 0.0;
+  for (const TracedSite& site : file.sites) {
+    by_counters += site.live_bytes;
+  }
+  EXPECT_EQ(by_counters, file.listed_bytes);
+}
+
+void expect_truth_of_all(const TracedRun& run, int status) {
+  ASSERT_EQ(run.status, status) << run.output << run.errors;
+  EXPECT_EQ(run.errors, "");
+  EXPECT_EQ(run.unreadable, 0U);
+  const auto truths = parse_truth(run.output);
+  ASSERT_FALSE(truths.empty());
+  for (const ProcessTruth& truth : truths) {
+    SCOPED_TRACE("pid " + std::to_string(truth.pid));
+    const TracedFile* const file = run.of_pid(truth.pid);
+    ASSERT_NE(file, nullptr);
+    expect_exactly(*file, truth);
+  }
+}
+
+class ExactVictim : public testing::TestWithParam<const char*> {};
+
+TEST_P(ExactVictim, HoldsWhatItSays) { expect_truth_of_all(run_victim(GetParam(), {}), 0); }
+
+TEST_P(ExactVictim, HoldsWhatItSaysByLibunwind) {
+  TraceAsk ask;
+  ask.libunwind = true;
+  const std::vector<std::string> few = {"20000"};  // exceptions, where the victim throws them
+
+  expect_truth_of_all(run_victim(GetParam(), ask, few), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(, ExactVictim,
+                         testing::Values("cache_with_cap", "cross_thread_free", "dlopen_close",
+                                         "exit_paths", "fork_tree", "fragmentation",
+                                         "freed_but_resident", "hostile_name", "leak_burst",
+                                         "leak_linear", "leak_step", "longjmp_out", "mmap_only",
+                                         "orphan_reparented", "other_allocator",
+                                         "plateau_after_warmup", "realloc_fails", "realloc_moves",
+                                         "sawtooth", "signal_storm", "thread_churn",
+                                         "throw_through", "tls_destructor_alloc", "vfork_exec"),
+                         [](const auto& named) { return std::string(named.param); });
+
+// The estimate of one run has a standard error that the theory knows; so has the mean of many.
+class SampledVictim : public testing::TestWithParam<const char*> {};
+
+TEST_P(SampledVictim, IsEstimatedWithinItsInterval) {
+  constexpr int kRuns = 20;
+  constexpr double kSigmas = 5.0;
+  TraceAsk ask;
+  ask.mode = Mode::kSampled;
+  ask.sample_every_bytes = 4096;
+  std::map<std::string, double> sum_of_errors;  // in standard errors
+
+  for (int i = 0; i < kRuns; ++i) {
+    const TracedRun run = run_victim(GetParam(), ask, {"20000"});
+    ASSERT_EQ(run.status, 0) << run.errors;
+    const auto truths = parse_truth(run.output);
+    const TracedFile* const file = run.of_pid(truths.at(0).pid);
+    ASSERT_NE(file, nullptr);
+    for (const HeldTruth& held : truths.at(0).held) {
+      const TracedSite found = file->sum_of(held.function, held.kind);
+      if (held.live_blocks == 0) {
+        EXPECT_EQ(found.live_bytes, 0.0) << held.function;
+        continue;
+      }
+      const double size = held.live_bytes / held.live_blocks;
+      const double weight = wire::sample_weight(static_cast<std::uint64_t>(size), 4096);
+      const double deviation = size * std::sqrt(held.live_blocks * (weight - 1.0));
+      const double error = (found.live_bytes - held.live_bytes) / deviation;
+      EXPECT_LT(std::abs(error), kSigmas) << held.function << ' ' << found.live_bytes;
+      sum_of_errors[held.function] += error;
+    }
+  }
+
+  for (const auto& [function, sum] : sum_of_errors) {
+    EXPECT_LT(std::abs(sum) / std::sqrt(kRuns), kSigmas) << function;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, SampledVictim,
+                         testing::Values("cache_with_cap", "cross_thread_free", "leak_burst",
+                                         "leak_linear", "leak_step", "plateau_after_warmup",
+                                         "realloc_fails", "realloc_moves", "sawtooth",
+                                         "thread_churn"),
+                         [](const auto& named) { return std::string(named.param); });
+
+TEST(Victims, ALeakIsTheTopSite) {
+  const TracedRun run = run_victim("leak_step", {});
+
+  ASSERT_EQ(run.files.size(), 1U);
+  const TracedSite& top = run.files[0].top();
+  ASSERT_FALSE(top.functions.empty());
+  EXPECT_EQ(top.functions[0], "leak_a_table");
+  EXPECT_THAT(top.functions, Contains("main"));
+}
+
+TEST(Victims, BlocksFreedAtOnceAreTemporary) {
+  const TracedRun run = run_victim("leak_linear", {});
+
+  const TracedFile& file = run.files.at(0);
+  EXPECT_EQ(file.sum_of("use_and_drop", wire::SiteKind::kHeap).temporary_blocks, 3000);
+  EXPECT_EQ(file.sum_of("leak_a_little", wire::SiteKind::kHeap).temporary_blocks, 0);
+}
+
+TEST(Victims, ForkedProcessesHaveFilesOfTheirOwn) {
+  const TracedRun run = run_victim("fork_tree", {});
+
+  EXPECT_EQ(run.files.size(), 10U);  // 1 + 3 + 6
+  int forked = 0;
+  for (const TracedFile& file : run.files) {
+    forked += file.snapshot.identity.forked ? 1 : 0;
+  }
+  EXPECT_EQ(forked, 9);
+}
+
+TEST(Victims, EveryWayToStartAProgramIsFollowed) {
+  const TracedRun run = run_victim("vfork_exec", {});
+
+  EXPECT_EQ(run.files.size(), 12U);
+  EXPECT_EQ(parse_truth(run.output).size(), 12U);
+}
+
+TEST(Victims, NobodyIsFollowedWhoIsNotToBe) {
+  TraceAsk ask;
+  ask.follow = false;
+
+  const TracedRun run = run_victim("vfork_exec", ask);
+
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.files.size(), 1U);
+  EXPECT_EQ(parse_truth(run.output).size(), 12U);
+}
+
+struct Ending {
+  const char* way;
+  int status;
+  Stage stage;
+};
+class ExitPath : public testing::TestWithParam<Ending> {};
+
+TEST_P(ExitPath, LeavesACompleteFile) {
+  const TracedRun run = run_victim("exit_paths", {}, {GetParam().way});
+
+  ASSERT_EQ(run.status, GetParam().status) << run.errors;
+  ASSERT_FALSE(run.files.empty());
+  const TracedFile& first = run.files[0];
+  EXPECT_EQ(first.snapshot.stage, GetParam().stage);
+  EXPECT_GE(first.sum_of("before_the_end", wire::SiteKind::kHeap).live_blocks, 40);
+}
+
+INSTANTIATE_TEST_SUITE_P(, ExitPath,
+                         testing::Values(Ending{"return", 0, Stage::kExited},
+                                         Ending{"exit", 5, Stage::kExited},
+                                         Ending{"_exit", 6, Stage::kRecording},
+                                         Ending{"quick_exit", 7, Stage::kRecording},
+                                         Ending{"abort", 128 + 6, Stage::kRecording},
+                                         Ending{"kill", 128 + 9, Stage::kRecording},
+                                         Ending{"failed_exec", 8, Stage::kExited},
+                                         Ending{"exec", 5, Stage::kReplaced}),
+                         [](const auto& named) { return std::string(named.param.way); });
+
+TEST(Victims, AnExecOfTheSameProcessHasTwoFiles) {
+  const TracedRun run = run_victim("exit_paths", {}, {"exec"});
+
+  ASSERT_EQ(run.files.size(), 2U);
+  EXPECT_EQ(run.files[0].snapshot.identity.pid, run.files[1].snapshot.identity.pid);
+  EXPECT_EQ(run.files[0].snapshot.stage, Stage::kReplaced);
+  EXPECT_EQ(run.files[1].snapshot.stage, Stage::kExited);
+}
+
+TEST(Victims, ADormantTracerRecordsNothing) {
+  TraceAsk ask;
+  ask.mode = Mode::kDormant;
+
+  const TracedRun run = run_victim("leak_linear", ask);
+
+  ASSERT_EQ(run.files.size(), 1U);
+  EXPECT_EQ(run.status, 0);
+  EXPECT_TRUE(run.files[0].sites.empty());
+}
+
+TEST(Victims, ARequestThatNobodyKnowsIsRefusedAloud) {
+  TraceAsk ask;
+  ask.environment = {"TIDEMARK_TRACE=2:exact:0:0::/tmp"};
+
+  const TracedRun run = run_victim("leak_linear", ask);
+
+  EXPECT_EQ(run.status, 0);
+  EXPECT_TRUE(run.files.empty());
+  EXPECT_THAT(run.errors, HasSubstr("is not traced: TIDEMARK_TRACE is not a request"));
+}
+
+}  // namespace
+}  // namespace tidemark::tests

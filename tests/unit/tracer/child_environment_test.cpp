@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/tracer/child_environment.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "profiler/tracer/life.h"
+#include "tests/support/in_child.h"
+#include "tests/support/temp_tree.h"
+
+namespace tidemark::tracer {
+namespace {
+
+using tests::in_child;
+using tests::TempTree;
+
+// How the tracer is called here: it is part of the test program.
+std::string own_path() {
+  Dl_info info = {};
+  ::dladdr(reinterpret_cast<void*>(&ChildEnvironment::set_up), &info);
+  return info.dli_fname;
+}
+
+struct Case {
+  const char* flags = "f";
+  std::vector<std::string> given;
+  bool no_environment = false;
+};
+
+// What a program would be started with, in a process that was asked to trace; one entry a line.
+std::string environment_for(const Case& asked) {
+  const TempTree folder;
+  const std::string request = "1:dormant:0:0:" + std::string(asked.flags) + ":" + folder.path();
+  std::string result = in_child([&] {
+    begin(request.c_str());
+    ChildEnvironment::set_up(environ);
+    std::vector<char*> given;
+    for (const std::string& entry : asked.given) {
+      given.push_back(const_cast<char*>(entry.c_str()));
+    }
+    given.push_back(nullptr);
+    char* const* const environment = asked.no_environment ? nullptr : given.data();
+    const ChildEnvironment child(environment);
+    std::vector<char*> entries(child.entries());
+    std::string room(child.text_bytes(), '?');
+    char* const* const made = child.fill(entries.data(), room.data());
+    if (made == nullptr) {
+      return std::string("none");
+    }
+    std::string text = made == environment ? "(as given)\n" : "";
+    for (char* const* entry = made; *entry != nullptr; ++entry) {
+      text += std::string(*entry) + "\n";
+    }
+    return text;
+  });
+  // The folder is another one each time.
+  for (std::size_t at = 0; (at = result.find(folder.path())) != std::string::npos;) {
+    result.replace(at, folder.path().size(), "FOLDER");
+  }
+  for (std::size_t at = 0; (at = result.find(own_path())) != std::string::npos;) {
+    result.replace(at, own_path().size(), "TRACER");
+  }
+  return result;
+}
+
+constexpr char kRequest[] = "TIDEMARK_TRACE=1:dormant:0:0:f:FOLDER\n";
+
+TEST(ChildEnvironment, PutsTheTracerIntoACleanOne) {
+  EXPECT_EQ(environment_for({"f", {"A=1", "B=2"}}),
+            std::string("A=1\nB=2\nLD_PRELOAD=TRACER\n") + kRequest);
+}
+
+TEST(ChildEnvironment, PutsTheTracerIntoAnEmptyOne) {
+  EXPECT_EQ(environment_for({"f", {}}), std::string("LD_PRELOAD=TRACER\n") + kRequest);
+}
+
+TEST(ChildEnvironment, MakesOneWhereThereIsNone) {
+  EXPECT_EQ(environment_for({"f", {}, true}), std::string("LD_PRELOAD=TRACER\n") + kRequest);
+}
+
+TEST(ChildEnvironment, KeepsOtherLibrariesBehindTheTracer) {
+  EXPECT_EQ(environment_for({"f", {"LD_PRELOAD=one.so two.so:three.so", "A=1"}}),
+            std::string("A=1\nLD_PRELOAD=TRACER:one.so:two.so:three.so\n") + kRequest);
+}
+
+TEST(ChildEnvironment, LeavesAloneWhatIsThere) {
+  const std::vector<std::string> given = {"LD_PRELOAD=" + own_path() + ":x.so",
+                                          "TIDEMARK_TRACE=1:exact:0:0::/elsewhere", "A=1"};
+
+  EXPECT_EQ(environment_for({"f", given}),
+            "(as given)\nLD_PRELOAD=TRACER:x.so\nTIDEMARK_TRACE=1:exact:0:0::/elsewhere\nA=1\n");
+}
+
+TEST(ChildEnvironment, TheTracerIsThereOnceEvenWithoutARequest) {
+  EXPECT_EQ(environment_for({"f", {"LD_PRELOAD=x.so:" + own_path()}}),
+            std::string("LD_PRELOAD=TRACER:x.so\n") + kRequest);
+}
+
+TEST(ChildEnvironment, TakesTheTracerOutWhereNobodyIsFollowed) {
+  EXPECT_EQ(
+      environment_for(
+          {"", {"LD_PRELOAD=" + own_path() + ":x.so", "TIDEMARK_TRACE=1:exact:0:0::/", "A=1"}}),
+      "A=1\nLD_PRELOAD=x.so\n");
+  EXPECT_EQ(environment_for({"", {"LD_PRELOAD=" + own_path(), "TIDEMARK_TRACE=x", "A=1"}}),
+            "A=1\n");
+}
+
+TEST(ChildEnvironment, NamesThatOnlyBeginAlikeAreOthers) {
+  EXPECT_EQ(
+      environment_for({"f", {"LD_PRELOAD_X=1", "TIDEMARK_TRACER=2", "LD_PRELOAD"}}),
+      std::string("LD_PRELOAD_X=1\nTIDEMARK_TRACER=2\nLD_PRELOAD\nLD_PRELOAD=TRACER\n") + kRequest);
+}
+
+TEST(ChildEnvironment, AHugeOneIsGivenOnAsItIs) {
+  const std::vector<std::string> many(25'000, "A=1");
+
+  EXPECT_TRUE(environment_for({"f", many}).starts_with("(as given)\n"));
+}
+
+TEST(ChildEnvironment, ALargeOneIsCompleted) {
+  const std::vector<std::string> many(15'000, "A=1");
+
+  const std::string made = environment_for({"f", many});
+
+  EXPECT_EQ(made.size(), many.size() * 4 + std::string("LD_PRELOAD=TRACER\n").size() +
+                             std::string(kRequest).size());
+}
+
+TEST(ChildEnvironment, APreloadThatDoesNotFitIsGivenOnAsItIs) {
+  EXPECT_TRUE(
+      environment_for({"f", {"LD_PRELOAD=" + std::string(9000, 'x')}}).starts_with("(as given)\n"));
+}
+
+TEST(Life, AProcessThatWasNotAskedIsLeftAlone) {
+  EXPECT_EQ(in_child([] {
+              begin(nullptr);
+              return std::string(ready() ? "ready" : "off") +
+                     (follows_children() ? " follows" : "");
+            }),
+            "off");
+}
+
+TEST(Life, BeginsOnce) {
+  const TempTree folder;
+  const std::string request = "1:exact:0:0:f:" + folder.path();
+
+  EXPECT_EQ(in_child([&] {
+              const bool before = ready();
+              begin(request.c_str());
+              begin(nullptr);
+              return std::string(before ? "early " : "") + (ready() ? "ready" : "off") +
+                     (follows_children() ? " follows" : "");
+            }),
+            "ready follows");
+}
+
+}  // namespace
+}  // namespace tidemark::tracer

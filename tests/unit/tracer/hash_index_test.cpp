@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/tracer/hash_index.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "profiler/wire/trace_layout.h"
+
+namespace tidemark::tracer {
+namespace {
+
+// As the site table makes them.
+std::uint64_t hash_of(std::uint64_t i) { return wire::mix(i + 1) | 1U; }
+
+class HashIndexTest : public testing::Test {
+ protected:
+  ~HashIndexTest() override { index_->clear(); }
+  HashIndex& index() { return *index_; }
+
+ private:
+  std::unique_ptr<HashIndex> index_ = std::make_unique<HashIndex>();
+};
+
+TEST_F(HashIndexTest, IsEmptyAtFirst) {
+  EXPECT_EQ(index().find(1), HashIndex::kNone);
+  EXPECT_EQ(index().bytes(), 0U);
+}
+
+TEST_F(HashIndexTest, FindsEveryNumberWhileItGrows) {
+  constexpr std::uint32_t kEntries = 200'000;
+
+  for (std::uint32_t i = 0; i < kEntries; ++i) {
+    ASSERT_TRUE(index().add(hash_of(i), i));
+    ASSERT_EQ(index().find(hash_of(i)), i);
+    ASSERT_EQ(index().find(hash_of(i / 2)), i / 2);
+  }
+
+  for (std::uint32_t i = 0; i < kEntries; ++i) {
+    ASSERT_EQ(index().find(hash_of(i)), i) << i;
+  }
+  EXPECT_EQ(index().find(hash_of(kEntries)), HashIndex::kNone);
+}
+
+TEST_F(HashIndexTest, GivesUpOldLevels) {
+  for (std::uint32_t i = 0; i < 100'000; ++i) {
+    index().add(hash_of(i), i);
+  }
+
+  // 16 bytes an entry; the newest level at most twice as large as needed, the one before it half of
+  // that, filled to a half at least.
+  EXPECT_LT(index().bytes(), 100'000U * 16 * 6);
+}
+
+TEST_F(HashIndexTest, BeginsAnewWhenCleared) {
+  for (std::uint32_t i = 0; i < 10'000; ++i) {
+    index().add(hash_of(i), i);
+  }
+
+  index().clear();
+
+  EXPECT_EQ(index().find(hash_of(3)), HashIndex::kNone);
+  EXPECT_EQ(index().bytes(), 0U);
+  ASSERT_TRUE(index().add(hash_of(3), 4));
+  EXPECT_EQ(index().find(hash_of(3)), 4U);
+}
+
+// Racing threads may lose an entry or have it twice, but never get a number of something else.
+TEST_F(HashIndexTest, NeverGivesAnotherThingsNumberToRacingThreads) {
+  constexpr std::uint32_t kEntries = 20'000;
+  std::atomic<std::uint32_t> wrong = 0;
+  std::atomic<std::uint32_t> missed = 0;
+
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint32_t n = 0; n < kEntries; ++n) {
+        const std::uint32_t i = (n + t * 777) % kEntries;
+        const std::uint32_t found = index().find(hash_of(i));
+        if (found == HashIndex::kNone) {
+          index().add(hash_of(i), i * 8 + t);
+        } else if (found / 8 != i) {
+          ++wrong;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  for (std::uint32_t i = 0; i < kEntries; ++i) {
+    const std::uint32_t found = index().find(hash_of(i));
+    missed += found == HashIndex::kNone ? 1U : 0U;
+    wrong += found != HashIndex::kNone && found / 8 != i ? 1U : 0U;
+  }
+
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_LT(missed, kEntries / 100);
+}
+
+}  // namespace
+}  // namespace tidemark::tracer

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/tracer/range_table.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/tracer/store_folder.h"
+
+namespace tidemark::tracer {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+// What the table said was released, by site.
+struct Released {
+  std::map<std::uint32_t, std::uint64_t> bytes;
+  std::map<std::uint32_t, int> whole;
+
+  static void hear(void* context, std::uint32_t site, std::uint64_t released, bool whole) {
+    auto& self = *static_cast<Released*>(context);
+    self.bytes[site] += released;
+    self.whole[site] += whole ? 1 : 0;
+  }
+};
+
+class RangeTableTest : public testing::Test {
+ protected:
+  bool map(std::uint64_t page, std::uint64_t pages, std::uint32_t site) {
+    return table_.insert(page * kPage, pages * kPage, site, 0, Released::hear, &released_);
+  }
+  bool unmap(std::uint64_t page, std::uint64_t pages) {
+    return table_.release(page * kPage, pages * kPage, Released::hear, &released_);
+  }
+  // Page to site, as the file lists them.
+  std::map<std::uint64_t, std::uint32_t> listed() {
+    std::map<std::uint64_t, std::uint32_t> pages;
+    const auto used = folder_.store().header()->table[5].used.load();
+    for (std::uint64_t i = 0; i < used; ++i) {
+      const auto* const range = folder_.store().item<wire::MapRange>(wire::Table::kRanges, i);
+      for (std::uint64_t at = 0; range != nullptr && at < range->bytes; at += kPage) {
+        EXPECT_TRUE(pages.emplace((range->begin + at) / kPage, range->site).second);
+      }
+    }
+    return pages;
+  }
+  std::set<std::uint64_t> pages() {
+    std::set<std::uint64_t> result;
+    for (const auto& [page, site] : listed()) {
+      result.insert(page);
+    }
+    return result;
+  }
+
+  StoreFolder folder_;
+  RangeTable table_{folder_.store()};
+  Released released_;
+};
+
+TEST_F(RangeTableTest, CutsOffTheFront) {
+  map(100, 10, 1);
+  unmap(98, 5);
+
+  EXPECT_EQ(pages(), (std::set<std::uint64_t>{103, 104, 105, 106, 107, 108, 109}));
+  EXPECT_EQ(released_.bytes[1], 3 * kPage);
+  EXPECT_EQ(released_.whole[1], 0);
+}
+
+TEST_F(RangeTableTest, CutsOffTheBack) {
+  map(100, 10, 1);
+  unmap(107, 100);
+
+  EXPECT_EQ(pages(), (std::set<std::uint64_t>{100, 101, 102, 103, 104, 105, 106}));
+  EXPECT_EQ(released_.bytes[1], 3 * kPage);
+}
+
+TEST_F(RangeTableTest, CutsOutTheMiddle) {
+  map(100, 6, 1);
+  unmap(102, 2);
+
+  EXPECT_EQ(pages(), (std::set<std::uint64_t>{100, 101, 104, 105}));
+  EXPECT_EQ(released_.bytes[1], 2 * kPage);
+  EXPECT_EQ(released_.whole[1], 0);
+}
+
+TEST_F(RangeTableTest, TheLastRestOfARangeIsWhole) {
+  map(100, 6, 1);
+  unmap(100, 3);
+  unmap(103, 3);
+
+  EXPECT_TRUE(pages().empty());
+  EXPECT_EQ(released_.bytes[1], 6 * kPage);
+  EXPECT_EQ(released_.whole[1], 1);
+}
+
+TEST_F(RangeTableTest, OneUnmapTakesSeveralRanges) {
+  map(100, 2, 1);
+  map(102, 2, 2);
+  map(104, 2, 3);
+  unmap(101, 4);
+
+  EXPECT_EQ(pages(), (std::set<std::uint64_t>{100, 105}));
+  EXPECT_EQ(released_.whole[2], 1);
+}
+
+TEST_F(RangeTableTest, AFixedMappingReplacesWhatWasThere) {
+  map(100, 4, 1);
+  map(101, 2, 2);
+
+  const auto now = listed();
+  EXPECT_EQ(now.at(100), 1U);
+  EXPECT_EQ(now.at(101), 2U);
+  EXPECT_EQ(now.at(102), 2U);
+  EXPECT_EQ(now.at(103), 1U);
+  EXPECT_EQ(released_.bytes[1], 2 * kPage);
+}
+
+TEST_F(RangeTableTest, FindsTheMappingThatHoldsAnAddress) {
+  map(100, 4, 7);
+  wire::MapRange found = {};
+
+  EXPECT_TRUE(table_.find(102 * kPage + 5, found));
+  EXPECT_EQ(found.site, 7U);
+  EXPECT_EQ(found.begin, 100 * kPage);
+  EXPECT_FALSE(table_.find(104 * kPage, found));
+  EXPECT_FALSE(table_.find(99 * kPage, found));
+}
+
+TEST_F(RangeTableTest, AgreesWithAnOracleOfPages) {
+  std::mt19937 random(7);
+  std::map<std::uint64_t, std::uint32_t> oracle;
+  std::uint64_t mapped = 0;
+
+  for (std::uint32_t i = 1; i <= 2000; ++i) {
+    const std::uint64_t page = random() % 200;
+    const std::uint64_t pages = 1 + random() % 20;
+    const bool adds = random() % 2 == 0;
+    if (adds) {
+      map(page, pages, i);
+      mapped += pages;
+    } else {
+      unmap(page, pages);
+    }
+    for (std::uint64_t n = page; n < page + pages; ++n) {
+      oracle.erase(n);
+      if (adds) {
+        oracle[n] = i;
+      }
+    }
+    ASSERT_EQ(listed(), oracle) << "after " << i << " calls";
+  }
+
+  std::uint64_t released = 0;
+  for (const auto& [site, bytes] : released_.bytes) {
+    released += bytes / kPage;
+  }
+  EXPECT_EQ(mapped - released, oracle.size());
+}
+
+TEST_F(RangeTableTest, ThreadsTakeTurns) {
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 1; t <= 4; ++t) {
+    threads.emplace_back([this, t] {
+      for (std::uint64_t i = 0; i < 300; ++i) {
+        Released mine;
+        const std::uint64_t at = (t * 1000 + i) * kPage;
+        if (table_.insert(at, kPage, static_cast<std::uint32_t>(t), 0, Released::hear, &mine) &&
+            i % 2 == 0) {
+          table_.release(at, kPage, Released::hear, &mine);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+
+  EXPECT_EQ(pages().size(), 4U * 150U);
+}
+
+TEST(RangeTable, StaysInItsBoundsWhenTheFileCannotGrow) {
+  StoreFolder folder(100U << 10U);
+  RangeTable table(folder.store());
+  Released released;
+  std::uint64_t held = 0;
+
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    held += table.insert(i * 2 * kPage, kPage, 1, 0, Released::hear, &released) ? 1U : 0U;
+  }
+
+  EXPECT_GE(held, first_items(wire::Table::kRanges));
+  EXPECT_LT(held, 5000U);
+  EXPECT_TRUE(table.release(0, 10000 * kPage, Released::hear, &released));
+  EXPECT_EQ(released.bytes[1], held * kPage);
+}
+
+}  // namespace
+}  // namespace tidemark::tracer

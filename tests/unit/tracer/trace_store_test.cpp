@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/tracer/trace_store.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "tests/support/in_child.h"
+#include "tests/unit/tracer/store_folder.h"
+
+namespace tidemark::tracer {
+namespace {
+
+using tests::in_child;
+using tests::TempTree;
+using wire::Table;
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  return names;
+}
+
+TEST(TraceStore, PlacesLieInExtentsThatDouble) {
+  for (const Table table : {Table::kStrings, Table::kNodes, Table::kLive, Table::kRanges}) {
+    const std::uint64_t first = first_items(table);
+    EXPECT_EQ(place_of(table, 0).extent, 0U);
+    EXPECT_EQ(place_of(table, 0).position, 0U);
+    EXPECT_EQ(place_of(table, first - 1).extent, 0U);
+    EXPECT_EQ(place_of(table, first - 1).position, first - 1);
+    EXPECT_EQ(place_of(table, first).extent, 1U);
+    EXPECT_EQ(place_of(table, first).position, 0U);
+    EXPECT_EQ(place_of(table, 3 * first - 1).extent, 1U);
+    EXPECT_EQ(place_of(table, 3 * first - 1).position, 2 * first - 1);
+    EXPECT_EQ(place_of(table, 3 * first).extent, 2U);
+    EXPECT_EQ(place_of(table, 3 * first).position, 0U);
+  }
+}
+
+TEST(TraceStore, IsSeenUnderItsNameOnlyWhenPublished) {
+  const TempTree folder;
+  const auto store = std::make_unique<TraceStore>();
+
+  ASSERT_TRUE(store->create(folder.path().c_str(), 0));
+  ASSERT_EQ(files_in(folder.path()).size(), 1U);
+  EXPECT_TRUE(files_in(folder.path())[0].ends_with(".trace.new"));
+  ASSERT_TRUE(store->publish());
+
+  EXPECT_TRUE(files_in(folder.path())[0].ends_with(".trace"));
+  EXPECT_TRUE(files_in(folder.path())[0].starts_with(std::to_string(::getpid()) + "-"));
+  store->abandon(true);
+}
+
+TEST(TraceStore, ItsFileIsForItsOwnerOnly) {
+  StoreFolder folder;
+  const auto name = files_in(folder.folder().path()).at(0);
+
+  const auto allowed = std::filesystem::status(folder.folder().path(name)).permissions();
+
+  EXPECT_EQ(static_cast<unsigned>(allowed), 0600U);
+}
+
+TEST(TraceStore, HandsOutItemsAndGrows) {
+  StoreFolder folder;
+  TraceStore& store = folder.store();
+
+  for (std::uint64_t i = 0; i < 20 * first_items(Table::kSites); ++i) {
+    std::uint64_t index = 0;
+    ASSERT_TRUE(store.take(Table::kSites, 1, index));
+    ASSERT_EQ(index, i);
+    store.item<wire::Site>(Table::kSites, index)->node = static_cast<std::uint32_t>(i);
+  }
+
+  EXPECT_EQ(store.extents(Table::kSites), 5U);
+  EXPECT_EQ(store.header()->table[static_cast<std::size_t>(Table::kSites)].extents.load(), 5U);
+  const auto name = files_in(folder.folder().path()).at(0);
+  EXPECT_EQ(std::filesystem::file_size(folder.folder().path(name)), store.header()->file_bytes);
+}
+
+TEST(TraceStore, SeveralItemsLieInOneExtent) {
+  StoreFolder folder;
+  TraceStore& store = folder.store();
+
+  for (int i = 0; i < 40; ++i) {
+    std::uint64_t index = 0;
+    ASSERT_TRUE(store.take(Table::kStrings, 3000, index));
+    ASSERT_EQ(place_of(Table::kStrings, index).extent,
+              place_of(Table::kStrings, index + 2999).extent);
+    std::memset(store.item<char>(Table::kStrings, index), 'x', 3000);
+  }
+}
+
+TEST(TraceStore, ThreadsNeverGetTheSameItem) {
+  StoreFolder folder;
+  constexpr std::size_t kEach = 3000;
+  std::vector<std::uint64_t> taken[4];
+
+  std::vector<std::thread> threads;
+  for (auto& mine : taken) {
+    threads.emplace_back([&] {
+      for (std::size_t i = 0; i < kEach; ++i) {
+        std::uint64_t index = 0;
+        if (folder.store().take(Table::kNodes, 1, index)) {
+          ++folder.store().item<wire::StackNode>(Table::kNodes, index)->value;
+          mine.push_back(index);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+
+  std::size_t all = 0;
+  for (const auto& mine : taken) {
+    all += mine.size();
+    for (const std::uint64_t index : mine) {
+      ASSERT_EQ(folder.store().item<wire::StackNode>(Table::kNodes, index)->value, 1U);
+    }
+  }
+  EXPECT_EQ(all, 4 * kEach);
+}
+
+TEST(TraceStore, DoesNotGrowBeyondItsLimit) {
+  StoreFolder folder(200U << 10U);
+  std::uint64_t index = 0;
+  bool took = true;
+
+  for (int i = 0; i < 100'000 && took; ++i) {
+    took = folder.store().take(Table::kNodes, 1, index);
+  }
+
+  EXPECT_FALSE(took);
+  EXPECT_LE(folder.store().header()->file_bytes, 200U << 10U);
+  EXPECT_EQ(folder.losses().extend_failures, 1U);
+  EXPECT_EQ(folder.store().header()->extend_errno, static_cast<std::uint32_t>(EDQUOT));
+  // What is full stays full; other tables are as they were.
+  EXPECT_FALSE(folder.store().take(Table::kNodes, 1, index));
+  EXPECT_EQ(folder.store().item<wire::StackNode>(Table::kNodes, index), nullptr);
+  EXPECT_TRUE(folder.store().take(Table::kSites, 1, index));
+}
+
+TEST(TraceStore, ALimitBelowTheFirstExtentsIsAnError) {
+  const TempTree folder;
+  const auto store = std::make_unique<TraceStore>();
+
+  EXPECT_FALSE(store->create(folder.path().c_str(), 8192));
+
+  EXPECT_EQ(store->error(), EDQUOT);
+  EXPECT_TRUE(files_in(folder.path()).empty());
+  EXPECT_EQ(store->header(), nullptr);
+}
+
+// Nothing of the test framework in children: they say what went wrong by a word.
+std::string grow_until_it_fails(const char* folder) {
+  static TraceStore store;
+  if (!store.create(folder, 0)) {
+    return "no file " + std::to_string(store.error());
+  }
+  store.publish();
+  std::uint64_t index = 0;
+  for (int i = 0; i < 10'000'000; ++i) {
+    if (!store.take(Table::kSites, 1, index)) {
+      return "full " + std::to_string(store.error());
+    }
+    store.item<wire::Site>(Table::kSites, index)->node = 1;
+  }
+  return "endless";
+}
+
+TEST(TraceStore, AFileSizeLimitBringsNoSignal) {
+  const TempTree folder;
+
+  const std::string said = in_child([&] {
+    const rlimit most = {1U << 20U, 1U << 20U};
+    ::setrlimit(RLIMIT_FSIZE, &most);
+    return grow_until_it_fails(folder.path().c_str());
+  });
+
+  EXPECT_EQ(said, "full " + std::to_string(EFBIG));
+}
+
+TEST(TraceStore, AFileSizeLimitOfNothingMeansNoFile) {
+  const TempTree folder;
+
+  const std::string said = in_child([&] {
+    const rlimit most = {100, 100};
+    ::setrlimit(RLIMIT_FSIZE, &most);
+    return grow_until_it_fails(folder.path().c_str());
+  });
+
+  EXPECT_EQ(said, "no file " + std::to_string(EFBIG));
+  EXPECT_TRUE(files_in(folder.path()).empty());
+}
+
+TEST(TraceStore, AFullFileSystemBringsNoSignal) {
+  const TempTree folder;
+
+  const std::string said = in_child([&] {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", folder.path().c_str(), "tmpfs", 0, "size=1m") != 0) {
+      return std::string("cannot mount");
+    }
+    return grow_until_it_fails(folder.path().c_str());
+  });
+
+  if (said == "cannot mount") {
+    GTEST_SKIP() << "may not mount a file system here";
+  }
+  EXPECT_EQ(said, "full " + std::to_string(ENOSPC));
+}
+
+TEST(TraceStore, ADeletedFileIsNotExtended) {
+  StoreFolder folder;
+  std::filesystem::remove_all(folder.folder().path());
+
+  EXPECT_FALSE(folder.store().extend(Table::kSites, 1));
+
+  EXPECT_EQ(folder.store().header()->extend_errno, static_cast<std::uint32_t>(ENOENT));
+  std::uint64_t index = 0;
+  EXPECT_TRUE(folder.store().take(Table::kSites, 1, index));  // what is mapped stays usable
+}
+
+TEST(TraceStore, AnotherFileUnderItsNameIsNotTouched) {
+  StoreFolder folder;
+  const auto name = files_in(folder.folder().path()).at(0);
+  folder.folder().remove(name);
+  folder.folder().write(name, "mine");
+
+  EXPECT_FALSE(folder.store().extend(Table::kSites, 1));
+
+  EXPECT_EQ(folder.store().header()->extend_errno, static_cast<std::uint32_t>(ESTALE));
+  EXPECT_EQ(std::filesystem::file_size(folder.folder().path(name)), 4U);
+}
+
+TEST(TraceStore, AFolderThatIsNotThereIsAnError) {
+  const auto store = std::make_unique<TraceStore>();
+
+  EXPECT_FALSE(store->create("/nonexistent/folder", 0));
+  EXPECT_EQ(store->error(), ENOENT);
+}
+
+TEST(TraceStore, APathThatIsTooLongIsAnError) {
+  const auto store = std::make_unique<TraceStore>();
+
+  EXPECT_FALSE(store->create(("/" + std::string(5000, 'x')).c_str(), 0));
+  EXPECT_EQ(store->error(), ENAMETOOLONG);
+}
+
+TEST(TraceStore, BeginsAnewAfterItWasAbandoned) {
+  StoreFolder folder;
+  std::uint64_t index = 0;
+  folder.store().take(Table::kSites, 1000, index);
+
+  folder.store().abandon(true);
+
+  EXPECT_EQ(folder.store().header(), nullptr);
+  EXPECT_EQ(folder.store().extents(Table::kSites), 0U);
+  ASSERT_TRUE(folder.store().create(folder.folder().path().c_str(), 0));
+  ASSERT_TRUE(folder.store().take(Table::kSites, 1, index));
+  EXPECT_EQ(index, 0U);
+}
+
+}  // namespace
+}  // namespace tidemark::tracer
