@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -149,9 +150,9 @@ CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
   return monitor;
 }
 
-// How a run is judged: `track` and `diff` take the same options.
+// How a curve is judged: `track`, `profile` and `diff` take the same options.
 template <typename Options>
-void add_judging(CLI::App& app, Options& options) {
+void add_gates(CLI::App& app, Options& options) {
   app.add_option_function<std::string>(
          "--warmup",
          parsed<tracker::Warmup>(parse_warmup,
@@ -160,16 +161,22 @@ void add_judging(CLI::App& app, Options& options) {
          "(default auto, see docs/verdicts.md)")
       ->type_name("TIME|STEPS");
   app.add_option_function<std::string>(
+         "--min-leak", parsed<Rate>(parse_rate, [&](Rate rate) { options.min_leak = rate; }),
+         "Slower growth is no leak, for example 1MB/min or 10KiB/step "
+         "(default: 0.5 % per hour, or per 1000 steps)")
+      ->type_name("RATE");
+}
+
+// The same, and what is judged.
+template <typename Options>
+void add_judging(CLI::App& app, Options& options) {
+  add_gates(app, options);
+  app.add_option_function<std::string>(
          "--metric",
          parsed<tracker::Metric>(parse_metric,
                                  [&](tracker::Metric metric) { options.metric = metric; }),
          "Judge footprint, rss, pss, uss or gpu (default: footprint where it is known)")
       ->type_name("METRIC");
-  app.add_option_function<std::string>(
-         "--min-leak", parsed<Rate>(parse_rate, [&](Rate rate) { options.min_leak = rate; }),
-         "Slower growth is no leak, for example 1MB/min or 10KiB/step "
-         "(default: 0.5 % per hour, or per 1000 steps)")
-      ->type_name("RATE");
 }
 
 CLI::App* add_track(CLI::App& app, TrackOptions& options) {
@@ -197,18 +204,81 @@ CLI::App* add_track(CLI::App& app, TrackOptions& options) {
   return track;
 }
 
+CLI::App* add_profile(CLI::App& app, ProfileOptions& options) {
+  CLI::App* profile =
+      app.add_subcommand("profile", "Which call stacks hold the growth: traces allocations");
+  profile->add_option("FILE", options.input, "A run file that this command has recorded");
+  add_watch(*profile, options.watch);
+  CLI::Option* json =
+      profile->add_flag("--json", options.watch.json, "Print one JSON object at the end");
+  profile->add_flag("--plain", options.plain, "Print lines, without colour")->excludes(json);
+  profile
+      ->add_option_function<std::string>(
+          "--mode",
+          parsed<TraceMode>(parse_trace_mode, [&](TraceMode mode) { options.mode = mode; }),
+          "sampled (default): a block in some bytes, for next to nothing; exact: every block")
+      ->type_name("sampled|exact");
+  profile
+      ->add_option_function<std::string>(
+          "--sample-every",
+          parsed<std::uint64_t>(parse_sample_every,
+                                [&](std::uint64_t bytes) { options.sample_every_bytes = bytes; }),
+          "Of sampled mode: one sample in so many allocated bytes (default 512KiB)")
+      ->type_name("SIZE");
+  profile->add_flag("--follow-children,!--no-follow", options.follow_children,
+                    "Trace the programs that the command starts as well (default)");
+  profile
+      ->add_option_function<std::string>(
+          "--unwinder",
+          [&](const std::string& text) { options.use_libunwind = text == "libunwind"; },
+          "How stacks are walked: own (default) or libunwind")
+      ->type_name("own|libunwind")
+      ->check(CLI::IsMember({"own", "libunwind"}).description(""));
+  profile->add_option("--top", options.top, "Show at most so many call stacks (default 10)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000).description(""));
+  add_gates(*profile, options);
+  profile->footer(
+      "Everything after -- is a command to start with the tracer in it; its output and its exit\n"
+      "status are its own, the report goes to stderr. docs/profile.md explains the report.\n\n"
+      "Examples:\n"
+      "  tidemark profile -- python train.py\n"
+      "  tidemark profile --mode exact --step-regex 'Step +(\\d+)' -o run.tidemark -- ./train\n"
+      "  tidemark profile run.tidemark");
+  return profile;
+}
+
 CLI::App* add_export(CLI::App& app, ExportOptions& options) {
   CLI::App* command = app.add_subcommand(
       "export", "Convert a recording (run file, CSV, mprof, psrecord, JSON series)");
   command->get_formatter()->label("REQUIRED", "");
   command->add_option("FILE", options.input, "The recording; - reads text formats from stdin")
       ->required();
-  command->add_option("-f,--format", options.format, "csv, jsonl or tidemark (default csv)")
-      ->check(CLI::IsMember({"csv", "jsonl", "tidemark"}).description(""));
+  command
+      ->add_option("-f,--format", options.format,
+                   "csv (default), jsonl or tidemark; of call stacks: folded, pprof or speedscope")
+      ->check(CLI::IsMember({"csv", "jsonl", "tidemark", "folded", "pprof", "speedscope"})
+                  .description(""));
+  const auto add_time = [&](const std::string& name, std::optional<double>& into,
+                            const std::string& what) {
+    command
+        ->add_option_function<std::string>(
+            name,
+            parsed<std::int64_t>(parse_duration_ns,
+                                 [&](std::int64_t ns) { into = to_seconds(ns); }),
+            what)
+        ->type_name("TIME");
+  };
+  add_time("--from", options.from_s,
+           "Of call stacks: growth since this time of the run instead of live bytes");
+  add_time("--to", options.to_s, "Of call stacks: as they were at this time (default: the end)");
   command->add_option("-o,--output", options.output, "Write here instead of stdout")
       ->type_name("FILE");
   command->add_flag("--force", options.force, "Replace an existing file");
-  command->footer("Example:\n  tidemark export run.tidemark --format csv -o run.csv");
+  command->footer(
+      "Examples:\n"
+      "  tidemark export run.tidemark --format csv -o run.csv\n"
+      "  tidemark export run.tidemark --format pprof --from 5min -o growth.pb");
   return command;
 }
 
@@ -291,9 +361,34 @@ std::string problem_with(const TrackOptions& options, bool has_dashes) {
                      : "";
 }
 
+std::string problem_with(const ProfileOptions& options, bool has_dashes) {
+  const TargetOptions& target = options.watch.target;
+  if (!options.input.empty()) {
+    return targets_given(target, has_dashes) > 0
+               ? "a recording and something to watch exclude each other"
+               : "";
+  }
+  if (target.find_training || target.system) {
+    return "profile starts a command: tidemark profile -- COMMAND (attaching comes later)";
+  }
+  if (target.pids.size() > 1) {
+    return "profile takes one --pid";
+  }
+  if (targets_given(target, has_dashes) == 0) {
+    return "say what to profile: -- COMMAND, or a run file";
+  }
+  const std::string problem = problem_with(target, has_dashes);
+  return problem.empty() ? problem_with(options.watch) : problem;
+}
+
 Command usage_error(std::string_view what, std::string_view command) {
   print_error(what, std::string("see tidemark ") + std::string(command) + " --help");
   return kExitUsage;
+}
+
+template <typename Options>
+Command checked(const Options& options, const std::string& problem, std::string_view command) {
+  return problem.empty() ? Command(options) : usage_error(problem, command);
 }
 
 }  // namespace
@@ -306,11 +401,13 @@ Command parse_command_line(int argc, char** argv) {
   FindOptions find_options;
   MonitorOptions monitor_options;
   TrackOptions track_options;
+  ProfileOptions profile_options;
   ExportOptions export_options;
   DiffOptions diff_options;
   DemoOptions demo_options;
   monitor_options.watch.target.command = cut_command(arguments);
   track_options.watch.target.command = monitor_options.watch.target.command;
+  profile_options.watch.target.command = monitor_options.watch.target.command;
 
   CLI::App app("Tells whether a training job's memory warms up, spikes or leaks, and where.",
                "tidemark");
@@ -319,6 +416,7 @@ Command parse_command_line(int argc, char** argv) {
   CLI::App* find = add_find(app, find_options);
   CLI::App* monitor = add_monitor(app, monitor_options);
   CLI::App* track = add_track(app, track_options);
+  CLI::App* profile = add_profile(app, profile_options);
   add_export(app, export_options);
   CLI::App* diff = add_diff(app, diff_options);
   CLI::App* demo = add_demo(app, demo_options);
@@ -340,8 +438,10 @@ Command parse_command_line(int argc, char** argv) {
     return problem.empty() ? Command(std::move(monitor_options)) : usage_error(problem, "monitor");
   }
   if (app.got_subcommand(track)) {
-    const std::string problem = problem_with(track_options, has_dashes);
-    return problem.empty() ? Command(std::move(track_options)) : usage_error(problem, "track");
+    return checked(track_options, problem_with(track_options, has_dashes), "track");
+  }
+  if (app.got_subcommand(profile)) {
+    return checked(profile_options, problem_with(profile_options, has_dashes), "profile");
   }
   if (has_dashes) {
     return usage_error("this command takes nothing after --", "");

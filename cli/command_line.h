@@ -9,6 +9,7 @@
 #include "cli/export.h"
 #include "cli/find.h"
 #include "cli/monitor.h"
+#include "cli/profile.h"
 #include "cli/track.h"
 
 namespace tidemark::cli {
@@ -18,8 +19,8 @@ std::string_view version();
 
 // What the user asked for: one subcommand with its options, or nothing to run any more (help was
 // printed, or the usage was wrong) and the exit code.
-using Command = std::variant<int, FindOptions, MonitorOptions, TrackOptions, ExportOptions,
-                             DiffOptions, DemoOptions>;
+using Command = std::variant<int, FindOptions, MonitorOptions, TrackOptions, ProfileOptions,
+                             ExportOptions, DiffOptions, DemoOptions>;
 
 Command parse_command_line(int argc, char** argv);
 

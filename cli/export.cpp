@@ -8,6 +8,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/export_output.h"
+#include "cli/export_sites.h"
 #include "cli/messages.h"
 #include "cli/process_table.h"
 #include "cli/read_notes.h"
@@ -154,9 +155,17 @@ class RedactingSink final : public RecordingSink {
 };
 
 Status check_usage(const ExportOptions& options) {
-  if (options.format != "csv" && options.format != "jsonl" && options.format != "tidemark") {
-    return Error{Errc::kUsage, fmt::format("'{}' is not a format; choose csv, jsonl or tidemark",
+  const bool is_of_sites = is_site_format(options.format);
+  if (!is_of_sites && options.format != "csv" && options.format != "jsonl" &&
+      options.format != "tidemark") {
+    return Error{Errc::kUsage, fmt::format("'{}' is not a format; choose csv, jsonl, tidemark, "
+                                           "folded, pprof or speedscope",
                                            escape_text(options.format))};
+  }
+  if (!is_of_sites && (options.from_s || options.to_s)) {
+    return Error{Errc::kUsage,
+                 "--from and --to are for the formats of call stacks: folded, pprof, "
+                 "speedscope"};
   }
   if (options.format == "tidemark" && (options.output.empty() || options.output == "-")) {
     return Error{Errc::kUsage, "a run file cannot go to the standard output; name it with -o"};
@@ -209,6 +218,9 @@ int run_export(const ExportOptions& options) {
   auto reader = recording::open_recording(options.input);
   if (!reader) {
     return fail(reader.error());
+  }
+  if (is_site_format(options.format)) {
+    return export_sites(**reader, options);
   }
   return options.format == "tidemark" ? export_run_file(**reader, options)
                                       : export_text(**reader, options);

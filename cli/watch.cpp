@@ -125,6 +125,9 @@ Status Watch::launch() {
   } else if (options_.json) {
     options.stdout_fd = STDERR_FILENO;  // stdout is pure JSON
   }
+  if (auto prepared = user_.prepare_launch(options); !prepared) {
+    return prepared;
+  }
   auto command = monitor::LaunchedCommand::start(options, *inbox_);
   if (!command) {
     return command.error();
@@ -266,7 +269,8 @@ int Watch::run() {
   start_recording();
   watch();
   settle_output();
-  if (!late_steps_.empty()) {
+  const bool has_more = user_.finish_looking();
+  if (has_more || !late_steps_.empty()) {
     look(clock_.monotonic_ns());
   }
   finish();

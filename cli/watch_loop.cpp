@@ -83,6 +83,7 @@ bool Watch::look(std::int64_t due_ns) {
   };
   const ProcessRecord* trainer = session_->sampler().trainer();
   const ProcessKey trainer_key = trainer == nullptr ? ProcessKey{} : trainer->key;
+  user_.complete(tick);
   user_.tick(tick);
   check_lines();
   if (view_ != nullptr) {

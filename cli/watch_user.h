@@ -9,6 +9,8 @@
 #include "cli/process_lookup.h"
 #include "cli/watch_output.h"
 #include "common/records.h"
+#include "common/result.h"
+#include "monitor/launch.h"
 #include "monitor/run_summary.h"
 
 namespace tidemark::cli {
@@ -38,6 +40,13 @@ class WatchUser {
   virtual std::string_view name() const = 0;
   // `lines` outlives the view. The view goes when nobody reads its lines any more.
   virtual std::unique_ptr<WatchView> make_view(LineWriter& lines) = 0;
+
+  // Before the command is started: what it is to be started with.
+  virtual Status prepare_launch(monitor::LaunchOptions& /*options*/) { return ok(); }
+  // Adds to a tick what the session does not know; before anybody else sees it.
+  virtual void complete(Tick& /*tick*/) {}
+  // Watching is over. True: there is something left to add to one more tick.
+  virtual bool finish_looking() { return false; }
 
   // The run itself, whether or not there is a view.
   virtual void begin(const RunInfo& /*info*/) {}

@@ -9,6 +9,7 @@
 
 #include "common/process_key.h"
 #include "common/role.h"
+#include "common/site_records.h"
 
 // What a run consists of: the values that the monitor produces, the recording keeps and the
 // tracker reads. All times are seconds since the start of the run. What the kernel would not tell
@@ -165,6 +166,7 @@ struct Tick {
   std::vector<MarkerRecord> markers;
   std::vector<EventRecord> events;
   std::vector<LossRecord> losses;
+  AllocationFacts allocations;  // empty without the allocation tracer
 };
 
 // "spawn", "oom_kill", ...; "step", "phase_begin", ...

@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,10 +20,35 @@
 namespace tidemark::monitor {
 namespace {
 
+// Our environment with these variables in it. The strings live as long as `environ` and `changed`.
+std::vector<char*> environment_with(std::vector<std::string>& changed) {
+  std::vector<char*> all;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    const bool is_changed =
+        std::any_of(changed.begin(), changed.end(), [&](const std::string& other) {
+          return other.size() > name.size() && other.starts_with(name) && other[name.size()] == '=';
+        });
+    if (!is_changed) {
+      all.push_back(*entry);
+    }
+  }
+  for (std::string& entry : changed) {
+    all.push_back(entry.data());
+  }
+  all.push_back(nullptr);
+  return all;
+}
+
 // posix_spawn's two option objects, released together.
 class SpawnSetup {
  public:
   SpawnSetup(const LaunchOptions& options, const SignalInbox& inbox) {
+    for (const auto& [name, value] : options.environment) {
+      variables_.push_back(fmt::format("{}={}", name, value));
+    }
+    environment_ = environment_with(variables_);
     ::posix_spawnattr_init(&attributes_);
     ::posix_spawn_file_actions_init(&actions_);
     sigset_t defaults;
@@ -54,10 +81,13 @@ class SpawnSetup {
       arguments.push_back(const_cast<char*>(argument.c_str()));  // POSIX: not modified
     }
     arguments.push_back(nullptr);
-    return ::posix_spawnp(&pid, arguments[0], &actions_, &attributes_, arguments.data(), environ);
+    return ::posix_spawnp(&pid, arguments[0], &actions_, &attributes_, arguments.data(),
+                          environment_.data());
   }
 
  private:
+  std::vector<std::string> variables_;
+  std::vector<char*> environment_;
   posix_spawnattr_t attributes_{};
   posix_spawn_file_actions_t actions_{};
 };

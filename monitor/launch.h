@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/process_key.h"
@@ -18,6 +19,8 @@ struct LaunchOptions {
   // Descriptors that become the command's stdout and stderr; -1: it inherits ours, untouched.
   int stdout_fd = -1;
   int stderr_fd = -1;
+  // Variables that it gets beside ours, or instead of ours of the same name.
+  std::vector<std::pair<std::string, std::string>> environment;
 };
 
 // A child of ours that has ended.

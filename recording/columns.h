@@ -90,6 +90,42 @@ void visit_columns(Visitor& visit, Row& row) {
   visit(row.t_s), visit(row.what), visit(row.count);
 }
 
+template <typename Visitor, RowOf<ModuleRecord> Row>
+void visit_columns(Visitor& visit, Row& row) {
+  visit(row.path), visit(row.build_id);
+}
+
+template <typename Visitor, RowOf<FrameRecord> Row>
+void visit_columns(Visitor& visit, Row& row) {
+  visit(row.kind), visit(row.module), visit(row.offset), visit(row.function), visit(row.file);
+  visit(row.line), visit(row.is_inlined);
+}
+
+template <typename Visitor, RowOf<SiteRecord> Row>
+void visit_columns(Visitor& visit, Row& row) {
+  visit(row.kind), visit(row.is_truncated);
+}
+
+template <typename Visitor, RowOf<SiteSample> Row>
+void visit_columns(Visitor& visit, Row& row) {
+  visit(row.live_bytes), visit(row.live_blocks), visit(row.alloc_bytes), visit(row.alloc_blocks);
+  visit(row.peak_bytes), visit(row.temporary_blocks), visit(row.resident_bytes);
+}
+
+template <typename Visitor, RowOf<SiteBirths::Birth> Row>
+void visit_columns(Visitor& visit, Row& row) {
+  visit(row.in_steps), visit(row.from), visit(row.bytes);
+}
+
+template <typename Visitor, RowOf<TraceSample> Row>
+void visit_columns(Visitor& visit, Row& row) {
+  visit(row.t_s), visit(row.mode), visit(row.sample_every_bytes), visit(row.sites);
+  visit(row.live_bytes), visit(row.live_blocks), visit(row.rest_bytes), visit(row.rest_blocks);
+  visit(row.freed_blocks), visit(row.unknown_frees), visit(row.dropped_records);
+  visit(row.truncated_stacks), visit(row.empty_stacks), visit(row.file_bytes);
+  visit(row.private_bytes), visit(row.has_ended), visit(row.problem);
+}
+
 // Binds values to consecutive parameters of a statement.
 class RowBinder {
  public:
@@ -110,6 +146,9 @@ class RowBinder {
   void operator()(Role value) { (*this)(role_name(value)); }
   void operator()(MarkerKind value) { (*this)(marker_name(value)); }
   void operator()(EventKind value) { (*this)(event_name(value)); }
+  void operator()(AllocationKind value) { (*this)(allocation_kind_name(value)); }
+  void operator()(FrameKind value) { (*this)(frame_kind_name(value)); }
+  void operator()(TraceMode value) { (*this)(trace_mode_name(value)); }
   template <typename T>
   void operator()(const std::optional<T>& value) {
     if (value) {
@@ -157,6 +196,15 @@ class RowLoader {
   void operator()(Role& value) { named(value, role_from_name(statement_.bytes(column_))); }
   void operator()(MarkerKind& value) { named(value, marker_from_name(statement_.bytes(column_))); }
   void operator()(EventKind& value) { named(value, event_from_name(statement_.bytes(column_))); }
+  void operator()(AllocationKind& value) {
+    named(value, allocation_kind_from_name(statement_.bytes(column_)));
+  }
+  void operator()(FrameKind& value) {
+    named(value, frame_kind_from_name(statement_.bytes(column_)));
+  }
+  void operator()(TraceMode& value) {
+    named(value, trace_mode_from_name(statement_.bytes(column_)));
+  }
   template <typename T>
   void operator()(std::optional<T>& value) {
     if (statement_.is_null(column_)) {

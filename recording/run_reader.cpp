@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -168,10 +169,18 @@ Result<std::unique_ptr<RunReader>> RunReader::open_database(std::optional<Privat
   if (!status) {
     return status.error();
   }
-  if (const Status schema = check_schema(*database); !schema) {
+  // Its header was looked at before; this is what SQLite and the log make of it.
+  const auto version = database->query_integer("PRAGMA user_version");
+  if (!version) {
+    return version.error();
+  }
+  const auto schema_version = static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(*version, kOldestSchemaVersion, kSchemaVersion));
+  if (const Status schema = check_schema(*database, schema_version); !schema) {
     return schema.error();
   }
   std::unique_ptr<RunReader> reader(new RunReader(std::move(directory), std::move(*database)));
+  reader->schema_version_ = schema_version;
   if (const Status info = reader->load_info(); !info) {
     return info.error();
   }
@@ -264,7 +273,7 @@ class Delivery {
 }  // namespace
 
 Result<ReadSummary> RunReader::read(RecordingSink& sink) {
-  auto cursor = TickCursor::open(database_);
+  auto cursor = TickCursor::open(database_, schema_version_);
   if (!cursor) {
     return cursor.error();
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,7 @@ class RunReader final : public RecordingReader {
   Database database_;
   RunInfo info_;
   std::optional<double> end_s_;
+  std::int32_t schema_version_ = 0;
   std::vector<std::string> notes_;
 };
 

@@ -9,7 +9,7 @@
 namespace tidemark::recording {
 namespace {
 
-constexpr std::array<Table, 12> kTables{{
+constexpr std::array<Table, 19> kTables{{
     {"run",
      "CREATE TABLE run(id INTEGER PRIMARY KEY, tool_version TEXT NOT NULL, host TEXT NOT NULL,"
      " kernel TEXT NOT NULL, command TEXT NOT NULL, format TEXT NOT NULL, start_wall_ns INTEGER,"
@@ -58,6 +58,45 @@ constexpr std::array<Table, 12> kTables{{
     {"losses",
      "CREATE TABLE losses(loss INTEGER PRIMARY KEY, tick INTEGER NOT NULL, t_s REAL NOT NULL,"
      " what TEXT NOT NULL, count INTEGER NOT NULL)"},
+    {"modules",
+     "CREATE TABLE modules(module INTEGER PRIMARY KEY, tick INTEGER NOT NULL, path TEXT NOT NULL,"
+     " build_id TEXT NOT NULL)",
+     2},
+    {"frames",
+     "CREATE TABLE frames(frame INTEGER PRIMARY KEY, tick INTEGER NOT NULL, kind TEXT NOT NULL,"
+     " module INTEGER, module_offset INTEGER NOT NULL, function TEXT NOT NULL, file TEXT NOT NULL,"
+     " line INTEGER, is_inlined INTEGER NOT NULL)",
+     2},
+    {"sites",
+     "CREATE TABLE sites(site INTEGER PRIMARY KEY, tick INTEGER NOT NULL,"
+     " process INTEGER NOT NULL, kind TEXT NOT NULL, is_truncated INTEGER NOT NULL)",
+     2},
+    {"site_frames",
+     "CREATE TABLE site_frames(site INTEGER NOT NULL, depth INTEGER NOT NULL,"
+     " frame INTEGER NOT NULL, PRIMARY KEY(site, depth)) WITHOUT ROWID",
+     2},
+    {"site_samples",
+     "CREATE TABLE site_samples(tick INTEGER NOT NULL, site INTEGER NOT NULL,"
+     " live_bytes INTEGER NOT NULL, live_blocks INTEGER NOT NULL, alloc_bytes INTEGER NOT NULL,"
+     " alloc_blocks INTEGER NOT NULL, peak_bytes INTEGER NOT NULL,"
+     " temporary_blocks INTEGER NOT NULL, resident_bytes INTEGER,"
+     " PRIMARY KEY(tick, site)) WITHOUT ROWID",
+     2},
+    {"site_births",
+     "CREATE TABLE site_births(site INTEGER NOT NULL, place INTEGER NOT NULL,"
+     " tick INTEGER NOT NULL, in_steps INTEGER NOT NULL, born REAL NOT NULL,"
+     " live_bytes INTEGER NOT NULL, PRIMARY KEY(site, place)) WITHOUT ROWID",
+     2},
+    {"trace_samples",
+     "CREATE TABLE trace_samples(tick INTEGER NOT NULL, process INTEGER NOT NULL,"
+     " t_s REAL NOT NULL, mode TEXT NOT NULL, sample_every_bytes INTEGER, sites INTEGER NOT NULL,"
+     " live_bytes INTEGER NOT NULL, live_blocks INTEGER NOT NULL, rest_bytes INTEGER NOT NULL,"
+     " rest_blocks INTEGER NOT NULL, freed_blocks INTEGER NOT NULL,"
+     " unknown_frees INTEGER NOT NULL, dropped_records INTEGER NOT NULL,"
+     " truncated_stacks INTEGER NOT NULL, empty_stacks INTEGER NOT NULL,"
+     " file_bytes INTEGER NOT NULL, private_bytes INTEGER NOT NULL, has_ended INTEGER NOT NULL,"
+     " problem TEXT NOT NULL, PRIMARY KEY(tick, process)) WITHOUT ROWID",
+     2},
 }};
 
 // For people; our own reader does not use them.
@@ -69,7 +108,14 @@ constexpr std::string_view kViews =
     " FROM process_samples s JOIN ticks t USING(tick) JOIN processes p USING(process);"
     "CREATE VIEW tree_memory AS SELECT t.tick, t.t_s, t.step, t.epoch, g.processes,"
     " g.footprint_bytes, g.rss_bytes, g.pss_bytes, g.swap_bytes, g.footprint_held, g.unreadable"
-    " FROM group_samples g JOIN ticks t USING(tick) WHERE g.who = 'tree';";
+    " FROM group_samples g JOIN ticks t USING(tick) WHERE g.who = 'tree';"
+    "CREATE VIEW site_memory AS SELECT t.tick, t.t_s, t.step, p.pid, p.start_ticks, p.role,"
+    " s.site, s.kind, m.live_bytes, m.live_blocks, m.alloc_bytes, m.alloc_blocks,"
+    " m.resident_bytes FROM site_samples m JOIN ticks t USING(tick) JOIN sites s USING(site)"
+    " JOIN processes p USING(process);"
+    "CREATE VIEW site_stacks AS SELECT f.site, f.depth, r.kind, r.function, r.file, r.line,"
+    " m.path AS module, r.module_offset, r.is_inlined FROM site_frames f JOIN frames r"
+    " USING(frame) LEFT JOIN modules m USING(module);";
 
 constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
 
@@ -98,12 +144,15 @@ Status create_schema(Database& database) {
   return database.execute(sql);
 }
 
-Status check_schema(Database& database) {
+Status check_schema(Database& database, std::int32_t version) {
   auto query = database.prepare("SELECT type, sql FROM sqlite_master WHERE name = ?1");
   if (!query) {
     return query.error();
   }
   for (const Table& table : kTables) {
+    if (table.since_version > version) {
+      continue;
+    }
     query->bind_bytes(1, table.name);
     const auto row = query->step();
     if (!row) {
@@ -132,10 +181,10 @@ FileKind classify_header(std::string_view head) {
     return FileKind::kOtherDatabase;
   }
   const auto version = static_cast<std::int32_t>(header_field(head, 60));
-  if (version == kSchemaVersion) {
-    return FileKind::kRun;
+  if (version > kSchemaVersion) {
+    return FileKind::kNewerRun;
   }
-  return version < kSchemaVersion ? FileKind::kOlderRun : FileKind::kNewerRun;
+  return version < kOldestSchemaVersion ? FileKind::kOlderRun : FileKind::kRun;
 }
 
 }  // namespace tidemark::recording

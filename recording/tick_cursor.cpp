@@ -16,32 +16,6 @@ namespace {
 // Names that a hostile file makes up are kept up to here.
 constexpr std::size_t kMaxUnknownNames = 20;
 
-// Opens one cursor after the other and keeps the first error.
-class CursorOpener {
- public:
-  explicit CursorOpener(Database& database) : database_(database) {}
-
-  std::optional<TableCursor> operator()(std::string_view table, std::string_view order) {
-    return open(fmt::format("SELECT tick, * FROM {} ORDER BY {}", table, order));
-  }
-  std::optional<TableCursor> open(const std::string& sql) {
-    if (error_) {
-      return std::nullopt;
-    }
-    auto cursor = TableCursor::open(database_, sql);
-    if (!cursor) {
-      error_ = cursor.error();
-      return std::nullopt;
-    }
-    return std::move(*cursor);
-  }
-  const std::optional<Error>& error() const { return error_; }
-
- private:
-  Database& database_;
-  std::optional<Error> error_;
-};
-
 Result<std::map<std::int64_t, std::string>> load_gpu_names(Database& database) {
   auto query = database.prepare("SELECT gpu, name FROM gpus");
   if (!query) {
@@ -62,33 +36,7 @@ Result<std::map<std::int64_t, std::string>> load_gpu_names(Database& database) {
 
 }  // namespace
 
-Result<TableCursor> TableCursor::open(Database& database, const std::string& sql) {
-  auto statement = database.prepare(sql);
-  if (!statement) {
-    return statement.error();
-  }
-  TableCursor cursor(std::move(*statement));
-  if (const Status status = cursor.advance(); !status) {
-    return status.error();
-  }
-  return cursor;
-}
-
-Status TableCursor::advance() {
-  if (at_end_) {
-    return ok();  // stepping on would start the query anew
-  }
-  const auto row = statement_.step();
-  if (!row) {
-    at_end_ = true;
-    return row.error();
-  }
-  at_end_ = !*row;
-  tick_ = at_end_ ? 0 : statement_.integer(0);
-  return ok();
-}
-
-Result<TickCursor> TickCursor::open(Database& database) {
+Result<TickCursor> TickCursor::open(Database& database, std::int32_t version) {
   CursorOpener open(database);
   auto ticks = open("ticks", "tick");
   auto processes = open("processes", "process");
@@ -109,12 +57,20 @@ Result<TickCursor> TickCursor::open(Database& database) {
   if (!gpu_names) {
     return gpu_names.error();
   }
-  return TickCursor(
+  TickCursor cursor(
       Tables{std::move(*ticks), std::move(*processes), std::move(*process_samples),
              std::move(*group_samples), std::move(*system_samples), std::move(*gpu_samples),
              std::move(*gpu_process_samples), std::move(*markers), std::move(*events),
              std::move(*losses), std::move(*ended)},
       std::move(*gpu_names), database.path());
+  if (version >= SiteCursor::kSinceVersion) {
+    auto sites = SiteCursor::open(database);
+    if (!sites) {
+      return sites.error();
+    }
+    cursor.sites_ = *std::move(sites);
+  }
+  return cursor;
 }
 
 Result<bool> TickCursor::next(Tick& tick) {
@@ -143,6 +99,7 @@ Result<bool> TickCursor::next(Tick& tick) {
   then([&] { return take_facts(tables_.markers, number, tick.markers); });
   then([&] { return take_facts(tables_.events, number, tick.events); });
   then([&] { return take_facts(tables_.losses, number, tick.losses); });
+  then([&] { return take_sites(number, tick.allocations); });
   then([&] { return tables_.ticks.advance(); });
   if (!status) {
     return status.error();
@@ -299,6 +256,16 @@ Status TickCursor::take_gpus(std::int64_t tick, std::vector<GpuSample>& gpus) {
       return malformed("a GPU's process belongs to no GPU");
     }
     return load(tables_.gpu_process_samples, 3, gpu->processes.emplace_back());
+  });
+}
+
+Status TickCursor::take_sites(std::int64_t tick, AllocationFacts& facts) {
+  if (!sites_) {
+    return ok();
+  }
+  return sites_->take(tick, facts, [this](std::int64_t process) -> const ProcessKey* {
+    const auto key = keys_.find(process);
+    return key == keys_.end() ? nullptr : &key->second;
   });
 }
 

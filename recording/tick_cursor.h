@@ -13,33 +13,18 @@
 
 #include "common/records.h"
 #include "common/result.h"
+#include "recording/site_cursor.h"
 #include "recording/sqlite.h"
+#include "recording/table_cursor.h"
 
 namespace tidemark::recording {
-
-// The rows of one table, in the order of ticks. Column 0 is the tick.
-class TableCursor {
- public:
-  static Result<TableCursor> open(Database& database, const std::string& sql);
-  // Moves to the next row; at_end() afterwards when there is none.
-  Status advance();
-  bool at_end() const { return at_end_; }
-  std::int64_t tick() const { return tick_; }
-  const Statement& row() const { return statement_; }
-
- private:
-  explicit TableCursor(Statement statement) : statement_(std::move(statement)) {}
-
-  Statement statement_;
-  std::int64_t tick_ = 0;
-  bool at_end_ = false;
-};
 
 // Puts ticks together again from the tables of a run file, one at a time. The database must
 // outlive it and stay in one read transaction.
 class TickCursor {
  public:
-  static Result<TickCursor> open(Database& database);
+  // `version` is that of the file's schema.
+  static Result<TickCursor> open(Database& database, std::int32_t version);
 
   // Fills `tick` with the next one; false at the end. After an error `tick` is not to be used.
   Result<bool> next(Tick& tick);
@@ -67,6 +52,8 @@ class TickCursor {
   TickCursor(Tables tables, std::map<std::int64_t, std::string> gpu_names, std::string path)
       : tables_(std::move(tables)), gpu_names_(std::move(gpu_names)), path_(std::move(path)) {}
 
+  Status take_sites(std::int64_t tick, AllocationFacts& facts);
+
   template <typename Record>
   Result<bool> load_names(const TableCursor& table, int first_column, Record& record);
   template <typename Record>
@@ -84,6 +71,7 @@ class TickCursor {
   Error malformed(std::string_view why) const;
 
   Tables tables_;
+  std::optional<SiteCursor> sites_;  // nullopt: the file is older than they are
   std::map<std::int64_t, std::string> gpu_names_;
   std::string path_;
   std::unordered_map<std::int64_t, ProcessKey> keys_;  // by process number

@@ -6,54 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "recording/columns.h"
+#include "recording/statements.h"
 
 namespace tidemark::recording {
-namespace {
-
-// Prepares one statement after the other and keeps the first error.
-class Preparer {
- public:
-  explicit Preparer(Database& database) : database_(database) {}
-
-  std::optional<Statement> operator()(std::string_view sql) {
-    if (error_) {
-      return std::nullopt;
-    }
-    auto statement = database_.prepare(sql);
-    if (!statement) {
-      error_ = statement.error();
-      return std::nullopt;
-    }
-    return std::move(*statement);
-  }
-  const std::optional<Error>& error() const { return error_; }
-
- private:
-  Database& database_;
-  std::optional<Error> error_;
-};
-
-// Binds the keys and then the columns of the record, and runs the statement.
-template <typename Record, typename... Keys>
-Status insert(Statement& statement, const Record& record, Keys... keys) {
-  RowBinder bind(statement);
-  (bind(keys), ...);
-  visit_columns(bind, record);
-  return statement.run();
-}
-
-template <typename Records, typename Write>
-Status for_each(const Records& records, Write write) {
-  for (const auto& record : records) {
-    if (Status status = write(record); !status) {
-      return status;
-    }
-  }
-  return ok();
-}
-
-}  // namespace
 
 Result<TickWriter> TickWriter::prepare(Database& database) {
   Preparer prepare(database);
@@ -73,14 +28,16 @@ Result<TickWriter> TickWriter::prepare(Database& database) {
   auto marker = prepare("INSERT INTO markers VALUES(NULL,?,?,?,?,?,?,?)");
   auto event = prepare("INSERT INTO events VALUES(NULL,?,?,?,?,?,?,?)");
   auto loss = prepare("INSERT INTO losses VALUES(NULL,?,?,?,?)");
-  if (prepare.error()) {
-    return *prepare.error();
+  auto sites = SiteWriter::prepare(database);
+  if (prepare.error() || !sites) {
+    return prepare.error() ? *prepare.error() : sites.error();
   }
-  return TickWriter(Statements{std::move(*tick), std::move(*lateness), std::move(*process),
-                               std::move(*process_end), std::move(*process_sample),
-                               std::move(*group), std::move(*system), std::move(*gpu),
-                               std::move(*gpu_sample), std::move(*gpu_process), std::move(*marker),
-                               std::move(*event), std::move(*loss)});
+  return TickWriter(
+      Statements{std::move(*tick), std::move(*lateness), std::move(*process),
+                 std::move(*process_end), std::move(*process_sample), std::move(*group),
+                 std::move(*system), std::move(*gpu), std::move(*gpu_sample),
+                 std::move(*gpu_process), std::move(*marker), std::move(*event), std::move(*loss)},
+      std::move(*sites));
 }
 
 Status TickWriter::write(const Tick& tick) {
@@ -116,6 +73,15 @@ Status TickWriter::write(const Tick& tick) {
   append(statements_.marker, tick.markers);
   append(statements_.event, tick.events);
   append(statements_.loss, tick.losses);
+  then([&] {
+    return sites_.write(tick.allocations, tick_,
+                        [this](const ProcessKey& key) { return traced_number_of(key); });
+  });
+  for (const TraceSample& trace : tick.allocations.traces) {
+    if (trace.has_ended) {
+      traced_numbers_.erase(trace.key);
+    }
+  }
   return status;
 }
 
@@ -189,6 +155,19 @@ Result<std::int64_t> TickWriter::number_of(const ProcessKey& key) {
     return status.error();
   }
   return last_process_;
+}
+
+// The last look at a traced process comes after its end.
+Result<std::int64_t> TickWriter::traced_number_of(const ProcessKey& key) {
+  const auto traced = traced_numbers_.find(key);
+  if (traced != traced_numbers_.end() && !process_numbers_.contains(key)) {
+    return traced->second;
+  }
+  auto number = number_of(key);
+  if (number) {
+    traced_numbers_[key] = *number;
+  }
+  return number;
 }
 
 }  // namespace tidemark::recording

@@ -9,12 +9,13 @@
 
 #include "common/records.h"
 #include "common/result.h"
+#include "recording/site_writer.h"
 #include "recording/sqlite.h"
 
 namespace tidemark::recording {
 
 // Puts ticks into the tables of schema.h. The caller holds the transaction. Keeps no history: its
-// memory depends on the number of processes that are alive.
+// memory depends on the number of processes that are alive or traced.
 class TickWriter {
  public:
   static Result<TickWriter> prepare(Database& database);
@@ -43,18 +44,22 @@ class TickWriter {
     Statement event;
     Statement loss;
   };
-  explicit TickWriter(Statements statements) : statements_(std::move(statements)) {}
+  TickWriter(Statements statements, SiteWriter sites)
+      : statements_(std::move(statements)), sites_(std::move(sites)) {}
 
   Status write_process(const ProcessRecord& process);
   Status write_sample(const ProcessSample& sample);
   Status write_group(std::string_view who, const GroupSample& sum);
   Status write_gpu(const GpuSample& gpu);
   Result<std::int64_t> number_of(const ProcessKey& key);
+  Result<std::int64_t> traced_number_of(const ProcessKey& key);
 
   Statements statements_;
+  SiteWriter sites_;
   std::int64_t tick_ = 0;  // number of the last tick; the first is 1
   std::int64_t last_process_ = 0;
   std::unordered_map<ProcessKey, std::int64_t> process_numbers_;
+  std::unordered_map<ProcessKey, std::int64_t> traced_numbers_;  // until their last look
   std::map<std::uint32_t, std::string> gpu_names_;
   double t_s_ = 0.0;
 };

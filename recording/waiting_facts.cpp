@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/waiting_facts.h"
 
+#include <algorithm>
 #include <iterator>
+#include <unordered_set>
 #include <utility>
 
 namespace tidemark::recording {
@@ -9,6 +11,26 @@ namespace {
 
 std::size_t bytes_of(const ProcessRecord& process) {
   return sizeof process + process.comm.size() + process.argv.size();
+}
+
+std::size_t allocation_bytes(const AllocationFacts& facts) {
+  std::size_t bytes = facts.samples.size() * sizeof(SiteSample);
+  for (const ModuleRecord& module : facts.modules) {
+    bytes += sizeof module + module.path.size() + module.build_id.size();
+  }
+  for (const FrameRecord& frame : facts.frames) {
+    bytes += sizeof frame + frame.function.size() + frame.file.size();
+  }
+  for (const SiteRecord& site : facts.sites) {
+    bytes += sizeof site + site.frames.size() * sizeof(std::uint32_t);
+  }
+  for (const SiteBirths& births : facts.births) {
+    bytes += sizeof births + births.births.size() * sizeof(SiteBirths::Birth);
+  }
+  for (const TraceSample& trace : facts.traces) {
+    bytes += sizeof trace + trace.problem.size();
+  }
+  return bytes;
 }
 
 std::size_t facts_bytes(const Tick& tick) {
@@ -25,11 +47,14 @@ std::size_t facts_bytes(const Tick& tick) {
   for (const LossRecord& loss : tick.losses) {
     bytes += sizeof loss + loss.what.size();
   }
-  return bytes;
+  return bytes + allocation_bytes(tick.allocations);
 }
 
 std::uint64_t facts_count(const Tick& tick) {
-  return tick.new_processes.size() + tick.markers.size() + tick.events.size() + tick.losses.size();
+  const AllocationFacts& facts = tick.allocations;
+  return tick.new_processes.size() + tick.markers.size() + tick.events.size() + tick.losses.size() +
+         facts.modules.size() + facts.frames.size() + facts.sites.size() + facts.samples.size() +
+         facts.births.size() + facts.traces.size();
 }
 
 template <typename T>
@@ -37,11 +62,40 @@ void prepend(std::vector<T>& to, std::vector<T>&& from) {
   to.insert(to.begin(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
+// Of two samples of one thing the later one counts; what the later tick does not name stays as the
+// earlier one has it, because only what has changed is sampled.
+template <typename T, typename Id>
+void keep_latest(std::vector<T>& to, std::vector<T>&& from, Id id) {
+  std::erase_if(from, [&](const T& old) {
+    return std::any_of(to.begin(), to.end(), [&](const T& now) { return id(now) == id(old); });
+  });
+  prepend(to, std::move(from));
+}
+
+void keep_latest_samples(std::vector<SiteSample>& to, std::vector<SiteSample>&& from) {
+  std::unordered_set<std::uint32_t> named;
+  for (const SiteSample& sample : to) {
+    named.insert(sample.site);
+  }
+  std::erase_if(from, [&](const SiteSample& sample) { return named.contains(sample.site); });
+  prepend(to, std::move(from));
+}
+
+void prepend_allocations(AllocationFacts& to, AllocationFacts&& from) {
+  prepend(to.modules, std::move(from.modules));
+  prepend(to.frames, std::move(from.frames));
+  prepend(to.sites, std::move(from.sites));
+  keep_latest_samples(to.samples, std::move(from.samples));
+  keep_latest(to.births, std::move(from.births), [](const SiteBirths& b) { return b.site; });
+  keep_latest(to.traces, std::move(from.traces), [](const TraceSample& t) { return t.key; });
+}
+
 void prepend_facts(Tick& to, Tick&& from) {
   prepend(to.new_processes, std::move(from.new_processes));
   prepend(to.markers, std::move(from.markers));
   prepend(to.events, std::move(from.events));
   prepend(to.losses, std::move(from.losses));
+  prepend_allocations(to.allocations, std::move(from.allocations));
 }
 
 void remove_facts(Tick& tick) {
@@ -49,6 +103,7 @@ void remove_facts(Tick& tick) {
   tick.markers.clear();
   tick.events.clear();
   tick.losses.clear();
+  tick.allocations = {};
 }
 
 void add_loss(Tick& tick, const char* what, std::uint64_t count) {

@@ -11,8 +11,9 @@
 namespace tidemark::recording {
 
 // What waits for the next tick that finds room in the queue: processes that have ended, and the
-// lasting facts (new processes, markers, events, losses) of ticks that were dropped. Samples are
-// taken again, facts happen once. Bounded: what goes beyond is counted as the loss "facts_dropped".
+// lasting facts (new processes, markers, events, losses, what allocates) of ticks that were
+// dropped. Samples of processes are taken again, facts happen once, and a site is sampled only when
+// it has changed. Bounded: what goes beyond is counted as the loss "facts_dropped".
 // Not thread-safe.
 class WaitingFacts {
  public:

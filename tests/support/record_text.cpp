@@ -56,6 +56,51 @@ std::string text_of(const GpuSample& gpu) {
   return text;
 }
 
+std::string text_of(const TraceSample& t) {
+  return fields("key", t.key, "t_s", t.t_s, "mode", std::string(trace_mode_name(t.mode)), "every",
+                t.sample_every_bytes, "sites", t.sites, "live", t.live_bytes, "blocks",
+                t.live_blocks, "rest", t.rest_bytes, "rest_blocks", t.rest_blocks) +
+         fields("freed", t.freed_blocks, "unknown", t.unknown_frees, "dropped", t.dropped_records,
+                "truncated", t.truncated_stacks, "empty", t.empty_stacks, "file", t.file_bytes,
+                "private", t.private_bytes, "ended", t.has_ended, "problem", t.problem);
+}
+
+std::string text_of(const AllocationFacts& facts) {
+  std::string text;
+  for (const ModuleRecord& m : facts.modules) {
+    text += "\n module" + fields("module", m.module, "path", m.path, "build_id", m.build_id);
+  }
+  for (const FrameRecord& f : facts.frames) {
+    text += "\n frame" + fields("frame", f.frame, "kind", std::string(frame_kind_name(f.kind)),
+                                "module", f.module, "offset", f.offset, "function", f.function,
+                                "file", f.file, "line", f.line, "inlined", f.is_inlined);
+  }
+  for (const SiteRecord& s : facts.sites) {
+    text +=
+        "\n site" + fields("site", s.site, "key", s.key, "kind",
+                           std::string(allocation_kind_name(s.kind)), "truncated", s.is_truncated);
+    for (const std::uint32_t frame : s.frames) {
+      text += fmt::format(" <{}>", frame);
+    }
+  }
+  for (const SiteSample& s : facts.samples) {
+    text += "\n site sample" + fields("site", s.site, "live", s.live_bytes, "blocks", s.live_blocks,
+                                      "alloc", s.alloc_bytes, "allocs", s.alloc_blocks, "peak",
+                                      s.peak_bytes, "temporary", s.temporary_blocks, "resident",
+                                      s.resident_bytes);
+  }
+  for (const SiteBirths& b : facts.births) {
+    text += "\n births" + fields("site", b.site);
+    for (const SiteBirths::Birth& birth : b.births) {
+      text += fields("in_steps", birth.in_steps, "from", birth.from, "bytes", birth.bytes);
+    }
+  }
+  for (const TraceSample& trace : facts.traces) {
+    text += "\n trace" + text_of(trace);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string text_of(const RunInfo& info) {
@@ -112,7 +157,7 @@ std::string text_of(const Tick& tick) {
   for (const LossRecord& loss : tick.losses) {
     text += "\n loss" + fields("t_s", loss.t_s, "what", loss.what, "count", loss.count);
   }
-  return text;
+  return text + text_of(tick.allocations);
 }
 
 }  // namespace tidemark::tests

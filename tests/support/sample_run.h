@@ -47,6 +47,44 @@ inline ProcessRecord worker_record() {
   return process;
 }
 
+inline TraceSample trace_sample(const ProcessKey& key, double t_s) {
+  TraceSample trace;
+  trace.key = key;
+  trace.t_s = t_s;
+  return trace;
+}
+
+inline SiteSample site_sample(std::uint32_t site, std::uint64_t live_bytes,
+                              std::uint64_t live_blocks = 1) {
+  SiteSample sample;
+  sample.site = site;
+  sample.live_bytes = live_bytes;
+  sample.live_blocks = live_blocks;
+  return sample;
+}
+
+inline AllocationFacts full_allocations() {
+  AllocationFacts facts;
+  facts.modules = {{1, "/opt/lib\xfftorch.so", "ab12"}, {2, "/usr/bin/python3", ""}};
+  facts.frames = {{1, FrameKind::kNative, 1, 0x1234, "collate()", "/src/train.cpp", 42, true},
+                  {2, FrameKind::kPython, {}, 7, "step", "", {}, false}};
+  facts.sites = {{1, trainer_record().key, AllocationKind::kAnonymousMap, true, {1, 2, 1}},
+                 {2, worker_record().key, AllocationKind::kCudaPinned, false, {}}};
+  facts.samples = {{1, 10, 2, 30, 4, 50, 6, 7}, {2, 1, 1, 1, 1, 1, 1, {}}};
+  facts.births = {{1, {{false, 3.0, 4}, {true, 9.0, 6}}}};
+  TraceSample exact = trace_sample(trainer_record().key, 1.25);
+  exact.mode = TraceMode::kExact;
+  exact.sites = 3, exact.live_bytes = 4, exact.live_blocks = 5, exact.rest_bytes = 6;
+  exact.rest_blocks = 7, exact.freed_blocks = 8, exact.unknown_frees = 9;
+  exact.dropped_records = 10, exact.truncated_stacks = 11, exact.empty_stacks = 12;
+  exact.file_bytes = 13, exact.private_bytes = 14, exact.has_ended = true;
+  exact.problem = "the file could not grow";
+  TraceSample sampled = trace_sample(worker_record().key, 1.5);
+  sampled.sample_every_bytes = 524'288;
+  facts.traces = {exact, sampled};
+  return facts;
+}
+
 inline Tick full_tick() {
   Tick tick;
   tick.t_s = 1.5;
@@ -80,6 +118,7 @@ inline Tick full_tick() {
                   {1.3, {}, MarkerKind::kPhaseBegin, 0, "eval"}};
   tick.events = {{1.5, EventKind::kSpawn, {102, 5'001}, "rank 3", 4}};
   tick.losses = {{1.5, "pss_denied", 2}};
+  tick.allocations = full_allocations();
   return tick;
 }
 

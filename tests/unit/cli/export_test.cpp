@@ -315,7 +315,8 @@ TEST(Export, RefusesWhatItCannotDo) {
   record(dir.path("run"));
 
   EXPECT_EQ(run({dir.path("run"), "xml", "", false}, kExitUsage),
-            "tidemark: error: 'xml' is not a format; choose csv, jsonl or tidemark\n");
+            "tidemark: error: 'xml' is not a format; choose csv, jsonl, tidemark, folded, pprof or "
+            "speedscope\n");
   EXPECT_EQ(run({dir.path("run"), "tidemark", "-", false}, kExitUsage),
             "tidemark: error: a run file cannot go to the standard output; name it with -o\n");
   EXPECT_EQ(

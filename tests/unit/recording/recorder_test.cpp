@@ -219,7 +219,9 @@ TEST(WaitingFacts, CountsFactsThatFindNoRoom) {
     facts_dropped += loss.what == "facts_dropped" ? loss.count : 0;
   }
   EXPECT_EQ(ticks_dropped, 2U);
-  EXPECT_EQ(facts_dropped, 12U);  // 2 x (2 processes, 2 markers, 1 event, 1 loss)
+  // 2 x (2 processes, 2 markers, 1 event, 1 loss; 2 modules, 2 frames, 2 sites, 2 samples of sites,
+  // births of 1 site, 2 traces)
+  EXPECT_EQ(facts_dropped, 34U);
   EXPECT_TRUE(next.events.empty());
 }
 
@@ -237,6 +239,25 @@ TEST(WaitingFacts, PutsFactsOfDroppedTicksBeforeThoseOfTheNext) {
   EXPECT_EQ(next.events[0].detail, "first");
   EXPECT_EQ(next.events[1].detail, "second");
   EXPECT_EQ(facts.take_last_dropped(), std::nullopt);
+}
+
+TEST(WaitingFacts, KeepsTheLastSampleOfASiteThatHasNotChangedSince) {
+  WaitingFacts facts(/*max_bytes=*/1 << 20);
+  Tick dropped = tests::empty_tick(1.0);
+  dropped.allocations.sites = {{1, {101, 5}, AllocationKind::kHeap, false, {1}}};
+  dropped.allocations.samples = {tests::site_sample(1, 100), tests::site_sample(2, 200)};
+  dropped.allocations.births = {{1, {{false, 0.0, 100}}}};
+  facts.add_dropped(dropped);
+  Tick next = tests::empty_tick(2.0);
+  next.allocations.samples = {tests::site_sample(2, 250)};
+
+  facts.move_into(next);
+
+  ASSERT_EQ(next.allocations.samples.size(), 2U);
+  EXPECT_EQ(next.allocations.samples[0].live_bytes, 100U);
+  EXPECT_EQ(next.allocations.samples[1].live_bytes, 250U);
+  EXPECT_EQ(next.allocations.sites.size(), 1U);
+  EXPECT_EQ(next.allocations.births.size(), 1U);
 }
 
 }  // namespace

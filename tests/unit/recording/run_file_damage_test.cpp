@@ -52,21 +52,21 @@ class DamagedRunFile : public testing::Test {
     ASSERT_TRUE(status) << status.error().what;
   }
 
-  static constexpr std::uint64_t kTicks = 300;
+  static constexpr std::uint64_t kTicks = 1'000;
   TempTree dir_;
   std::string path_ = dir_.path("run.tidemark");
   std::string content_;
 };
 
 TEST_F(DamagedRunFile, OfANewerVersionSaysToUpdate) {
-  set_header_field(60, 2);
+  set_header_field(60, 3);
 
   const Imported imported = import_file(path_);
 
   EXPECT_EQ(imported.code, Errc::kUnsupported);
   EXPECT_EQ(imported.error, path_ +
                                 " was written by a newer tidemark; this version reads schema "
-                                "1. Update tidemark to read it");
+                                "2. Update tidemark to read it");
 }
 
 TEST_F(DamagedRunFile, OfAnOlderVersionSaysWhatToDo) {
@@ -76,6 +76,42 @@ TEST_F(DamagedRunFile, OfAnOlderVersionSaysWhatToDo) {
 
   EXPECT_EQ(imported.code, Errc::kUnsupported);
   EXPECT_THAT(imported.error, HasSubstr(path_ + " was written by an older tidemark"));
+}
+
+// What version 1 did not have, version 2 does not miss.
+TEST_F(DamagedRunFile, OfTheFirstVersionIsReadAsItWas) {
+  execute("DROP VIEW site_memory; DROP VIEW site_stacks;");
+  for (const Table& table : tables()) {
+    if (table.since_version > 1) {
+      execute("DROP TABLE " + std::string(table.name));
+    }
+  }
+  execute("PRAGMA user_version=1");
+
+  const Imported imported = import_file(path_);
+
+  EXPECT_EQ(imported.error, "");
+  EXPECT_EQ(imported.run.ticks.size(), kTicks);
+}
+
+TEST_F(DamagedRunFile, OfThisVersionWithoutTheTablesOfSitesIsRefused) {
+  execute("DROP TABLE sites");
+
+  const Imported imported = import_file(path_);
+
+  EXPECT_THAT(imported.error, HasSubstr("its table 'sites' is missing or was altered"));
+}
+
+TEST_F(DamagedRunFile, WithAStackOfNoSiteIsRead) {
+  execute(
+      "INSERT INTO site_frames VALUES(77, 0, 5); INSERT INTO sites VALUES(3, 1, 999, 'heap',0);"
+      "INSERT INTO site_samples VALUES(1, 4711, 1, 1, 1, 1, 1, 1, NULL)");
+
+  const Imported imported = import_file(path_);
+
+  EXPECT_EQ(imported.error, "");
+  ASSERT_EQ(imported.run.ticks.size(), kTicks);
+  EXPECT_TRUE(imported.run.ticks[0].allocations.sites.empty());
 }
 
 TEST_F(DamagedRunFile, ThatIsAnotherDatabaseIsNotTouched) {

@@ -55,7 +55,7 @@ TEST_F(RunFilePage, HasQueriesThatWork) {
   Database database = open();
   const auto blocks = sql_blocks(page());
 
-  ASSERT_EQ(blocks.size(), 3U);
+  ASSERT_EQ(blocks.size(), 4U);
   for (const std::string& sql : blocks) {
     auto query = database.prepare(sql);
     ASSERT_TRUE(query) << query.error().what << "\n" << sql;

@@ -105,6 +105,71 @@ TEST(RunFile, DeliversTheEndOfAProcessWhenItsTimeComes) {
   EXPECT_EQ(text_of(sink.ended[0]), text_of(dead));
 }
 
+TEST(RunFile, TakesTheLastLookAtATracedProcessAfterItsEnd) {
+  const TempTree dir;
+  const auto writer = make_writer(dir.path("run"));
+  ASSERT_TRUE(writer->begin(full_run_info()));
+  Tick first = plain_tick(0);
+  first.allocations.traces = {tests::trace_sample(tests::trainer_record().key, 0.0)};
+  ASSERT_TRUE(writer->add(first));
+  ProcessRecord dead = tests::trainer_record();
+  dead.died_s = 1.0;
+  ASSERT_TRUE(writer->process_ended(dead));
+  ASSERT_TRUE(writer->add(empty_tick(1.0)));
+  Tick last = empty_tick(2.0);
+  last.allocations.traces = {tests::trace_sample(tests::trainer_record().key, 1.5)};
+  last.allocations.traces[0].has_ended = true;
+  ASSERT_TRUE(writer->add(last));
+  ASSERT_TRUE(writer->end(2.0));
+
+  MemorySink sink;
+  read_all(dir.path("run"), sink);
+
+  ASSERT_EQ(sink.ticks.size(), 3U);
+  EXPECT_TRUE(sink.ticks[2].new_processes.empty());
+  ASSERT_EQ(sink.ticks[2].allocations.traces.size(), 1U);
+  EXPECT_EQ(sink.ticks[2].allocations.traces[0].key, tests::trainer_record().key);
+}
+
+TEST(RunFile, KnowsAStackThatWasNamedLaterFromTheBeginning) {
+  const TempTree dir;
+  const auto writer = make_writer(dir.path("run"));
+  ASSERT_TRUE(writer->begin(full_run_info()));
+  Tick first = plain_tick(0);
+  first.allocations.sites = {{1, tests::trainer_record().key, AllocationKind::kHeap, false, {}}};
+  ASSERT_TRUE(writer->add(first));
+  Tick later = empty_tick(2.0);
+  later.allocations.sites = {
+      {1, tests::trainer_record().key, AllocationKind::kHeap, false, {5, 6}}};
+  ASSERT_TRUE(writer->add(later));
+  ASSERT_TRUE(writer->end(2.0));
+
+  MemorySink sink;
+  read_all(dir.path("run"), sink);
+
+  ASSERT_EQ(sink.ticks[0].allocations.sites.size(), 1U);
+  EXPECT_EQ(sink.ticks[0].allocations.sites[0].frames, (std::vector<std::uint32_t>{5, 6}));
+  EXPECT_TRUE(sink.ticks[1].allocations.sites.empty());
+}
+
+TEST(RunFile, KeepsOnlyTheLastBirthsOfASite) {
+  const TempTree dir;
+  const auto writer = make_writer(dir.path("run"));
+  ASSERT_TRUE(writer->begin(full_run_info()));
+  ASSERT_TRUE(writer->add(full_tick()));
+  Tick later = empty_tick(2.0);
+  later.allocations.births = {{1, {{false, 7.5, 9}}}};
+  ASSERT_TRUE(writer->add(later));
+  ASSERT_TRUE(writer->end(2.0));
+
+  MemorySink sink;
+  read_all(dir.path("run"), sink);
+
+  EXPECT_TRUE(sink.ticks[0].allocations.births.empty());
+  ASSERT_EQ(sink.ticks[1].allocations.births.size(), 1U);
+  EXPECT_EQ(sink.ticks[1].allocations.births[0].births.size(), 1U);
+}
+
 TEST(RunFile, KeepsAProcessThatCameAndWentBetweenTwoTicksAsOne) {
   const TempTree dir;
   const auto writer = make_writer(dir.path("run"));

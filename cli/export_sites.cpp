@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/export_sites.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/exit_code.h"
+#include "cli/export_output.h"
+#include "cli/messages.h"
+#include "cli/profile_frames.h"
+#include "cli/read_notes.h"
+#include "common/clock.h"
+#include "profiler/reader/export_folded.h"
+#include "profiler/reader/export_pprof.h"
+#include "profiler/reader/export_speedscope.h"
+
+namespace tidemark::cli {
+namespace {
+
+wire::SiteKind wire_kind(AllocationKind kind) {
+  switch (kind) {
+    case AllocationKind::kHeap:
+      return wire::SiteKind::kHeap;
+    case AllocationKind::kAnonymousMap:
+      return wire::SiteKind::kAnonymousMap;
+    case AllocationKind::kSharedMap:
+      return wire::SiteKind::kSharedMap;
+    case AllocationKind::kAllocatorMap:
+      return wire::SiteKind::kAllocatorMap;
+    case AllocationKind::kCudaDevice:
+      return wire::SiteKind::kCudaDevice;
+    case AllocationKind::kCudaPinned:
+      return wire::SiteKind::kCudaPinned;
+    case AllocationKind::kCudaRegistered:
+      return wire::SiteKind::kCudaRegistered;
+  }
+  return wire::SiteKind::kHeap;
+}
+
+reader::SourceFrame source_frame(const ShownFrame& shown) {
+  const FrameRecord& record = *shown.frame;
+  reader::SourceFrame frame;
+  frame.kind =
+      record.kind == FrameKind::kPython ? reader::FrameKind::kPython : reader::FrameKind::kNative;
+  frame.function = record.function;
+  frame.file = record.file;
+  frame.line = record.line;
+  frame.inlined = record.is_inlined;
+  frame.module = shown.module;
+  frame.address = record.offset;
+  return frame;
+}
+
+std::string process_label(const tracker::RunSites& run) {
+  if (run.processes.size() != 1) {
+    return fmt::format("{} processes", run.processes.size());
+  }
+  const tracker::TracedProcess& process = run.processes.front();
+  return fmt::format("{} {}", role_name(process.role), process.key.pid);
+}
+
+Result<ExportOutput> open_output(const ExportOptions& options) {
+  const bool is_stdout = options.output.empty() || options.output == "-";
+  return is_stdout ? Result<ExportOutput>(ExportOutput::to_stdout())
+                   : ExportOutput::to_file(options.output, options.force);
+}
+
+std::string render(const reader::Profile& profile, const ExportOptions& options) {
+  const reader::ProfileMeasure measure =
+      options.from_s ? reader::ProfileMeasure::kGrowthBytes : reader::ProfileMeasure::kLiveBytes;
+  if (options.format == "folded") {
+    return export_folded(profile, measure);
+  }
+  if (options.format == "pprof") {
+    return export_pprof(profile);
+  }
+  using reader::ProfileMeasure;
+  std::vector<ProfileMeasure> measures = {ProfileMeasure::kLiveBytes, ProfileMeasure::kGrowthBytes};
+  if (options.from_s) {
+    std::swap(measures[0], measures[1]);
+  }
+  return export_speedscope(profile, measures);
+}
+
+}  // namespace
+
+bool is_site_format(std::string_view format) {
+  return format == "folded" || format == "pprof" || format == "speedscope";
+}
+
+reader::Profile make_profile(const tracker::RunSites& run, std::optional<double> from_s,
+                             std::optional<double> to_s) {
+  reader::Profile profile;
+  profile.process = process_label(run);
+  const double end_s = to_s.value_or(run.end_s);
+  profile.duration_ns =
+      static_cast<std::int64_t>((end_s - from_s.value_or(0.0)) * static_cast<double>(kNsPerSecond));
+  for (const tracker::TracedProcess& process : run.processes) {
+    profile.sample_every_bytes =
+        process.last.sample_every_bytes.value_or(profile.sample_every_bytes);
+    for (const std::size_t i : process.sites) {
+      const tracker::SiteTrack& site = run.sites[i];
+      if (is_counted_elsewhere(site.record.kind)) {
+        continue;
+      }
+      reader::ProfileSite& into = profile.sites.emplace_back();
+      into.kind = wire_kind(site.record.kind);
+      into.truncated = site.record.is_truncated;
+      for (const ShownFrame& frame : frames_of(run, site.record.frames)) {
+        into.frames.push_back(source_frame(frame));
+      }
+      const double last = static_cast<double>(site.last.live_bytes);
+      into.live_bytes = to_s ? value_at(site.live, *to_s).value_or(0.0) : last;
+      into.live_blocks =
+          last > 0.0 ? static_cast<double>(site.last.live_blocks) * (into.live_bytes / last) : 0.0;
+      // A site that came later held nothing before.
+      const double before = from_s ? value_at(site.live, *from_s).value_or(0.0)
+                                   : static_cast<double>(site.first_live_bytes);
+      into.growth_bytes = into.live_bytes - before;
+      into.alloc_bytes = static_cast<double>(site.last.alloc_bytes);
+      into.alloc_blocks = static_cast<double>(site.last.alloc_blocks);
+      into.peak_live_bytes = static_cast<double>(site.last.peak_bytes);
+      into.temporary_blocks = static_cast<double>(site.last.temporary_blocks);
+    }
+  }
+  return profile;
+}
+
+int export_sites(recording::RecordingReader& reader, const ExportOptions& options) {
+  tracker::SiteTrackBuilder builder;
+  const auto summary = reader.read(builder);
+  if (!summary) {
+    print_error(summary.error());
+    return kExitTarget;
+  }
+  print_read_notes(*summary);
+  if (builder.sites().empty()) {
+    print_error("the recording has no call stacks",
+                "tidemark profile -o FILE -- COMMAND records them");
+    return kExitTarget;
+  }
+  reader::Profile profile = make_profile(builder.sites(), options.from_s, options.to_s);
+  profile.start_unix_ns = reader.info().start_wall_ns.value_or(0);
+  auto output = open_output(options);
+  if (!output) {
+    print_error(output.error());
+    return kExitTarget;
+  }
+  output->buffer() += render(profile, options);
+  if (const Status written = output->finish(); !written) {
+    print_error(written.error());
+    return kExitTarget;
+  }
+  return kExitOk;
+}
+
+}  // namespace tidemark::cli

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "cli/export.h"
+#include "profiler/reader/profile_model.h"
+#include "recording/reader.h"
+#include "tracker/site_tracks.h"
+
+namespace tidemark::cli {
+
+// "folded", "pprof", "speedscope".
+bool is_site_format(std::string_view format);
+
+// The sites of a run as a profile: live bytes at `to_s` (default: the end), and what they grew by
+// since `from_s` (default: the first look).
+reader::Profile make_profile(const tracker::RunSites& run, std::optional<double> from_s,
+                             std::optional<double> to_s);
+
+// `tidemark export` into a format of call stacks.
+int export_sites(recording::RecordingReader& reader, const ExportOptions& options);
+
+}  // namespace tidemark::cli

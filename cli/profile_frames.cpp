@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/profile_frames.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+
+namespace tidemark::cli {
+namespace {
+
+bool is_of_the_tracer(const ShownFrame& frame) {
+  const std::string_view module = basename_of(frame.module);
+  return module == "libtidemark_tracer.so" || module == "libtidemark_operators.so";
+}
+
+// The name without arguments, templates and version: "operator new" of "operator new(unsigned
+// long)", "malloc" of "malloc+0x1c".
+std::string_view bare_name(std::string_view function) {
+  return function.substr(0, function.find_first_of("(+@<"));
+}
+
+bool is_allocator_name(std::string_view function) {
+  constexpr std::array<std::string_view, 22> kNames{
+      "malloc",         "calloc",         "realloc",       "reallocarray",  "memalign",
+      "posix_memalign", "aligned_alloc",  "valloc",        "pvalloc",       "mmap",
+      "mmap64",         "mremap",         "__libc_malloc", "__libc_calloc", "__libc_realloc",
+      "operator new",   "operator new[]", "cudaMalloc",    "cudaHostAlloc", "cudaMallocHost",
+      "strdup",         "__strdup"};
+  const std::string_view name = trim(bare_name(function));
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+// What the C++ library puts between a container and operator new.
+bool is_library_wrapper(std::string_view function) {
+  constexpr std::array<std::string_view, 6> kPrefixes{
+      "std::allocator",        "__gnu_cxx::new_allocator", "std::__new_allocator",
+      "std::allocator_traits", "std::_Vector_base",        "void* std::__"};
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view prefix) { return function.starts_with(prefix); });
+}
+
+// The C library, its loader, the C++ library and allocators.
+bool is_of_the_runtime(const ShownFrame& frame) {
+  constexpr std::array<std::string_view, 7> kModules{
+      "libc.so", "libm.so", "ld-linux", "libjemalloc", "libtcmalloc", "libmimalloc", "libstdc++"};
+  const std::string_view module = basename_of(frame.module);
+  return std::any_of(kModules.begin(), kModules.end(),
+                     [&](std::string_view known) { return module.starts_with(known); });
+}
+
+bool is_of_an_allocator(const ShownFrame& frame) {
+  return is_of_the_runtime(frame) || is_allocator_name(frame.frame->function) ||
+         is_library_wrapper(frame.frame->function);
+}
+
+// Between two frames of the user: containers and callables of the C++ library.
+bool is_library_code(const ShownFrame& frame) {
+  const std::string_view file = frame.frame->file;
+  return file.starts_with("/usr/include/") || file.find("/include/c++/") != std::string_view::npos;
+}
+
+// Below main() and below the start of a thread.
+bool is_start_code(const ShownFrame& frame) {
+  constexpr std::array<std::string_view, 4> kNames{"_start", "start_thread", "clone3", "__clone3"};
+  const std::string_view name = trim(bare_name(frame.frame->function));
+  return name.starts_with("__libc_start") ||
+         std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+// A source file that came with the system is not what the user wrote.
+bool is_own_source(const ShownFrame& shown) {
+  const FrameRecord& frame = *shown.frame;
+  if (frame.file.empty() || !frame.line || is_of_the_runtime(shown)) {
+    return false;
+  }
+  const std::string_view file = frame.file;
+  return !file.starts_with("/usr/") && file.find("/include/c++/") == std::string_view::npos;
+}
+
+}  // namespace
+
+std::vector<ShownFrame> frames_of(const tracker::RunSites& run,
+                                  const std::vector<std::uint32_t>& numbers) {
+  std::vector<ShownFrame> frames;
+  for (const std::uint32_t number : numbers) {
+    const auto frame = run.frames.find(number);
+    if (frame == run.frames.end()) {
+      continue;
+    }
+    ShownFrame shown{&frame->second, {}};
+    if (const auto module = run.modules.find(frame->second.module.value_or(0));
+        module != run.modules.end()) {
+      shown.module = module->second.path;
+    }
+    if (!is_of_the_tracer(shown)) {
+      frames.push_back(shown);
+    }
+  }
+  return frames;
+}
+
+ShownStack shown_stack(const tracker::RunSites& run, const std::vector<std::uint32_t>& numbers) {
+  ShownStack stack;
+  stack.frames = frames_of(run, numbers);
+  const auto first = std::find_if_not(stack.frames.begin(), stack.frames.end(), is_of_an_allocator);
+  if (first != stack.frames.end()) {  // else nothing would be left
+    stack.left_out = static_cast<std::size_t>(first - stack.frames.begin());
+    stack.frames.erase(stack.frames.begin(), first);
+  }
+  const auto is_dull = [](const ShownFrame& frame) {
+    return is_library_code(frame) || is_start_code(frame);
+  };
+  if (!std::all_of(stack.frames.begin(), stack.frames.end(), is_dull)) {
+    stack.left_out += std::erase_if(stack.frames, is_dull);
+  }
+  const auto own = std::find_if(stack.frames.begin(), stack.frames.end(), is_own_source);
+  if (own != stack.frames.end()) {
+    stack.own_line = static_cast<std::size_t>(own - stack.frames.begin());
+  }
+  return stack;
+}
+
+std::string frame_text(const ShownFrame& frame, std::size_t columns) {
+  const FrameRecord& record = *frame.frame;
+  std::string place;
+  if (!record.file.empty()) {
+    place = escape_text(basename_of(record.file));
+    if (record.line) {
+      place += fmt::format(":{}", *record.line);
+    }
+  } else if (!frame.module.empty()) {
+    place = fmt::format("[{}]", escape_text(basename_of(frame.module)));
+  }
+  place = shorten(place, columns / 2);
+  const std::size_t room = columns > place.size() + 1 ? columns - place.size() - 1 : columns / 2;
+  return fmt::format("{}{}{}",
+                     shorten(escape_text(record.function), std::max<std::size_t>(room, 16)),
+                     place.empty() ? "" : " ", place);
+}
+
+std::string headline(const ShownStack& stack, std::size_t columns) {
+  if (stack.frames.empty()) {
+    return "";
+  }
+  return frame_text(stack.frames[stack.own_line.value_or(0)], columns);
+}
+
+}  // namespace tidemark::cli

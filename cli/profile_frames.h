@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/site_records.h"
+#include "tracker/site_tracks.h"
+
+// Which frames of a stack people want to see.
+namespace tidemark::cli {
+
+struct ShownFrame {
+  const FrameRecord* frame = nullptr;
+  std::string_view module;  // path, raw bytes; empty: none
+};
+
+// A stack for people, innermost first: without the tracer's own frames, the allocator's on top of
+// it, what the C++ library puts between, and what calls main().
+struct ShownStack {
+  std::vector<ShownFrame> frames;
+  std::size_t left_out = 0;
+  std::optional<std::size_t> own_line;  // the first with a source line of the user's program
+};
+
+// All frames but the tracer's own.
+std::vector<ShownFrame> frames_of(const tracker::RunSites& run,
+                                  const std::vector<std::uint32_t>& numbers);
+ShownStack shown_stack(const tracker::RunSites& run, const std::vector<std::uint32_t>& numbers);
+
+// "collate(Batch&) train.cpp:42", "malloc_consolidate [libc.so.6]"; escaped.
+std::string frame_text(const ShownFrame& frame, std::size_t columns);
+// The frame that stands for the stack in one line; "" when the stack is not known.
+std::string headline(const ShownStack& stack, std::size_t columns);
+
+}  // namespace tidemark::cli

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/profile_report.h"
+
+#include <algorithm>
+
+namespace tidemark::cli {
+namespace {
+
+ProfileCoverage coverage_of(const tracker::RunSites& run, const tracker::SiteRanking& ranking) {
+  ProfileCoverage coverage;
+  std::uint64_t freed = 0;
+  std::uint64_t unknown = 0;
+  for (const tracker::TracedProcess& process : run.processes) {
+    const TraceSample& last = process.last;
+    freed += last.freed_blocks;
+    unknown += last.unknown_frees;
+    coverage.dropped_records += last.dropped_records;
+    coverage.truncated_stacks += last.truncated_stacks;
+    coverage.empty_stacks += last.empty_stacks;
+    coverage.sites += last.sites;
+    coverage.rest_bytes += last.rest_bytes;
+    coverage.tracer_bytes = std::max(coverage.tracer_bytes, last.file_bytes + last.private_bytes);
+    if (last.sample_every_bytes) {
+      coverage.sample_every_bytes = last.sample_every_bytes;
+    }
+    if (std::find(coverage.modes.begin(), coverage.modes.end(), last.mode) ==
+        coverage.modes.end()) {
+      coverage.modes.push_back(last.mode);
+    }
+    if (!last.problem.empty() && coverage.problems.size() < 10) {
+      coverage.problems.push_back("pid " + std::to_string(process.key.pid) + ": " + last.problem);
+    }
+  }
+  if (freed + unknown > 0) {
+    coverage.frees_known_share =
+        static_cast<double>(freed) / (static_cast<double>(freed) + static_cast<double>(unknown));
+  }
+  if (!ranking.processes.empty()) {
+    coverage.rss_explained_share = ranking.processes.front().explained_share;
+  }
+  return coverage;
+}
+
+}  // namespace
+
+ProfileReport make_report(const tracker::RunSites& run, const tracker::Options& options,
+                          std::size_t top) {
+  ProfileReport report;
+  report.run = &run;
+  report.top = top;
+  report.ranking = tracker::rank_sites(run, options);
+  report.coverage = coverage_of(run, report.ranking);
+  return report;
+}
+
+const tracker::TracedProcess* find_process(const tracker::RunSites& run, const ProcessKey& key) {
+  const auto it =
+      std::find_if(run.processes.rbegin(), run.processes.rend(),
+                   [&](const tracker::TracedProcess& process) { return process.key == key; });
+  return it == run.processes.rend() ? nullptr : &*it;
+}
+
+}  // namespace tidemark::cli

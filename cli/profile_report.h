@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/profile.h"
+#include "cli/shm_growth.h"
+#include "common/records.h"
+#include "tracker/site_ranking.h"
+#include "tracker/site_tracks.h"
+
+namespace tidemark::cli {
+
+// How far the figures can be trusted, over all traced processes.
+struct ProfileCoverage {
+  std::optional<double> frees_known_share;
+  std::optional<double> rss_explained_share;  // of the process that grew most
+  std::uint64_t dropped_records = 0;
+  std::uint64_t truncated_stacks = 0;
+  std::uint64_t empty_stacks = 0;
+  std::uint64_t tracer_bytes = 0;  // of the tracers' own memory, of those that are traced last
+  std::uint64_t sites = 0;
+  std::uint64_t rest_bytes = 0;  // of sites too small to be followed
+  std::vector<TraceMode> modes;
+  std::optional<std::uint64_t> sample_every_bytes;
+  std::vector<std::string> problems;  // why tracers gave up, files were not used; raw bytes
+};
+
+// All that a report of `tidemark profile` says. `run` outlives it.
+struct ProfileReport {
+  const tracker::RunSites* run = nullptr;
+  std::string command;
+  tracker::SiteRanking ranking;
+  ProfileCoverage coverage;
+  ShmGrowthReport shm;
+  std::vector<std::pair<std::string, std::uint64_t>> losses;
+  std::size_t top = 10;
+};
+
+ProfileReport make_report(const tracker::RunSites& run, const tracker::Options& options,
+                          std::size_t top);
+
+// The process of a key; the last one of that key, should it have called exec.
+const tracker::TracedProcess* find_process(const tracker::RunSites& run, const ProcessKey& key);
+
+}  // namespace tidemark::cli

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/profile_watch.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/exit_code.h"
+#include "cli/messages.h"
+#include "cli/profile_json.h"
+#include "cli/profile_preload.h"
+#include "cli/profile_report.h"
+#include "cli/profile_text.h"
+#include "cli/profile_worker.h"
+#include "cli/watch.h"
+#include "common/step_count.h"
+#include "profiler/reader/trace_directory.h"
+#include "tracker/site_tracks.h"
+
+namespace tidemark::cli {
+namespace {
+
+// The last stacks are named while the user waits.
+constexpr std::int64_t kLastNamingNs = 20 * kNsPerSecond;
+constexpr std::size_t kMostLosses = 64;
+
+tracker::Options judging(const ProfileOptions& options) {
+  tracker::Options judging;
+  judging.warmup = options.warmup;
+  judging.min_leak = options.min_leak;
+  return judging;
+}
+
+class Profiling final : public WatchUser {
+ public:
+  explicit Profiling(const ProfileOptions& options)
+      : options_(options), start_ns_(SystemClock().monotonic_ns()) {}
+
+  std::string_view name() const override { return "profile"; }
+  std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
+
+  Status prepare_launch(monitor::LaunchOptions& launch) override;
+  // For a process that has the tracer in it already: where its file is.
+  Status wake_in(const std::string& directory);
+
+  void begin(const RunInfo& info) override {
+    command_ = info.command;
+    (void)builder_.begin(info);
+    if (worker_ != nullptr) {
+      worker_->start();
+    }
+  }
+  void complete(Tick& tick) override;
+  void tick(const Tick& tick) override {
+    for (const ProcessRecord& process : tick.new_processes) {
+      pids_.insert(process.key.pid);
+    }
+    (void)builder_.add(tick);
+  }
+  void process_ended(const ProcessRecord& process) override {
+    (void)builder_.process_ended(process);
+  }
+  bool finish_looking() override {
+    if (worker_ == nullptr) {
+      return false;
+    }
+    worker_->finish(kLastNamingNs, /*put_to_sleep=*/true);
+    return true;
+  }
+
+  void conclude(const WatchEnding& ending, WatchOutput& output) override;
+  int exit_code(const WatchEnding& ending) override {
+    return ending.command_status && ending.own_code != kExitUsage ? *ending.command_status
+                                                                  : ending.own_code;
+  }
+
+  ProfileReport report() const {
+    ProfileReport report = make_report(builder_.sites(), judging(options_), options_.top);
+    report.command = command_;
+    report.losses = losses_;
+    report.coverage.problems.insert(report.coverage.problems.end(), problems_.begin(),
+                                    problems_.end());
+    return report;
+  }
+  ProfileReport last_report() const {
+    ProfileReport last = report();
+    if (worker_ != nullptr) {
+      last.shm = made_by(worker_->shm(), pids_);
+    }
+    return last;
+  }
+
+ private:
+  void make_worker(reader::CollectorOptions collecting) {
+    worker_ = std::make_unique<ProfileWorker>(std::move(collecting), options_.watch.interval_ns);
+    worker_->look_at_shm();
+  }
+  void take_loss(const LossRecord& loss);
+
+  const ProfileOptions& options_;
+  const std::int64_t start_ns_;
+  std::optional<reader::TraceDirectory> directory_;
+  std::unique_ptr<ProfileWorker> worker_;
+  tracker::SiteTrackBuilder builder_;
+  StepCount steps_;
+  std::unordered_set<pid_t> pids_;  // of all processes of the tree
+  std::string command_;
+  std::vector<std::pair<std::string, std::uint64_t>> losses_;
+  std::vector<std::string> problems_;
+};
+
+Status Profiling::prepare_launch(monitor::LaunchOptions& launch) {
+  auto directory = reader::TraceDirectory::create(reader::trace_bases());
+  if (!directory) {
+    return directory.error();
+  }
+  auto variables = tracing_environment(options_, directory->path());
+  if (!variables) {
+    return variables.error();
+  }
+  directory_.emplace(*std::move(directory));
+  launch.environment = *std::move(variables);
+  reader::CollectorOptions collecting;
+  collecting.directory = directory_->path();
+  collecting.start_ns = start_ns_;
+  make_worker(std::move(collecting));
+  return ok();
+}
+
+Status Profiling::wake_in(const std::string& directory) {
+  reader::CollectorOptions collecting;
+  collecting.directory = directory;
+  collecting.start_ns = start_ns_;
+  collecting.remove_files = false;
+  collecting.wake_as =
+      options_.mode == TraceMode::kExact ? wire::Mode::kExact : wire::Mode::kSampled;
+  collecting.sample_every_bytes = options_.sample_every_bytes;
+  make_worker(std::move(collecting));
+  return ok();
+}
+
+void Profiling::complete(Tick& tick) {
+  if (worker_ == nullptr) {
+    return;
+  }
+  if (tick.step) {
+    worker_->set_step(steps_.add_numbered(*tick.step));
+  }
+  ProfileNews news = worker_->take();
+  tick.allocations = std::move(news.facts);
+  for (LossRecord& loss : news.losses) {
+    loss.t_s = tick.t_s;
+    tick.losses.push_back(loss);
+  }
+  for (const LossRecord& loss : tick.losses) {
+    take_loss(loss);
+  }
+  problems_.insert(problems_.end(), news.problems.begin(), news.problems.end());
+}
+
+void Profiling::take_loss(const LossRecord& loss) {
+  const auto known = std::find_if(losses_.begin(), losses_.end(),
+                                  [&](const auto& each) { return each.first == loss.what; });
+  if (known != losses_.end()) {
+    known->second += loss.count;
+  } else if (losses_.size() < kMostLosses) {
+    losses_.emplace_back(loss.what, loss.count);
+  }
+}
+
+void Profiling::conclude(const WatchEnding& ending, WatchOutput& output) {
+  if (ending.own_code == kExitOk && builder_.sites().empty()) {
+    output.error("no process of the command could be traced",
+                 "static programs, and those that run as another user, do not load the tracer; "
+                 "tidemark track -- COMMAND judges their memory as a whole");
+  }
+}
+
+// Lines now and then, and the report at the end.
+class ProfileLines final : public WatchView {
+ public:
+  ProfileLines(const Profiling& profiling, const ProfileOptions& options, LineWriter& writer)
+      : profiling_(profiling), options_(options), writer_(writer) {}
+
+  void begin(const RunInfo& /*info*/) override {}
+  void tick(const Tick& tick, const ProcessKey&, const ProcessLookup&) override {
+    if (tick.t_s >= next_s_ && tick.t_s > 0.0) {
+      show(tick.t_s);
+    }
+  }
+  void end(const monitor::RunSummary& /*summary*/) override {
+    erase();
+    const ProfileStyle style{glyphs_of_locale(), !options_.plain && ::isatty(lines_fd()) == 1};
+    writer_.submit_always('\n' + profile_text(profiling_.last_report(), style));
+  }
+
+ private:
+  bool wraps_command() const { return !options_.watch.target.command.empty(); }
+  int lines_fd() const { return wraps_command() ? STDERR_FILENO : STDOUT_FILENO; }
+  // In place, where nothing of the command's comes in between.
+  bool draws_in_place() const {
+    return !options_.plain && ::isatty(lines_fd()) == 1 &&
+           !(wraps_command() && ::isatty(STDOUT_FILENO) == 1);
+  }
+  void show(double t_s) {
+    if (!draws_in_place()) {
+      writer_.submit(profile_line(profiling_.report(), t_s));
+      next_s_ = t_s + std::clamp(t_s / 10.0, 5.0, 600.0);
+      return;
+    }
+    winsize size{};
+    const bool is_known = ::ioctl(lines_fd(), TIOCGWINSZ, &size) == 0 && size.ws_col > 20;
+    const std::string list =
+        profile_list(profiling_.report(), t_s, is_known ? size.ws_col - 1U : 80U);
+    erase();
+    drawn_lines_ = static_cast<std::size_t>(std::count(list.begin(), list.end(), '\n'));
+    writer_.submit(list);
+    next_s_ = t_s + 1.0;
+  }
+  void erase() {
+    if (drawn_lines_ > 0) {
+      writer_.submit(fmt::format("\x1b[{}A\x1b[J", drawn_lines_));
+      drawn_lines_ = 0;
+    }
+  }
+
+  const Profiling& profiling_;
+  const ProfileOptions& options_;
+  LineWriter& writer_;
+  std::size_t drawn_lines_ = 0;
+  double next_s_ = 2.0;
+};
+
+class ProfileJson final : public WatchView {
+ public:
+  ProfileJson(const Profiling& profiling, LineWriter& writer)
+      : profiling_(profiling), writer_(writer) {}
+
+  void begin(const RunInfo& /*info*/) override {}
+  void tick(const Tick&, const ProcessKey&, const ProcessLookup&) override {}
+  void end(const monitor::RunSummary& /*summary*/) override {
+    writer_.submit_always(profile_json(profiling_.last_report()) + '\n');
+  }
+
+ private:
+  const Profiling& profiling_;
+  LineWriter& writer_;
+};
+
+std::unique_ptr<WatchView> Profiling::make_view(LineWriter& lines) {
+  if (options_.watch.json) {
+    return std::make_unique<ProfileJson>(*this, lines);
+  }
+  return std::make_unique<ProfileLines>(*this, options_, lines);
+}
+
+}  // namespace
+
+int watch_and_profile(const ProfileOptions& options) {
+  Profiling profiling(options);
+  if (!options.watch.target.pids.empty()) {
+    const pid_t pid = options.watch.target.pids.front();
+    const auto directory = reader::find_trace_of(pid, reader::trace_bases());
+    if (!directory) {
+      print_error(
+          fmt::format("the tracer is not in process {}, and attaching to a running process is not "
+                      "there yet",
+                      pid),
+          fmt::format("start it with tidemark profile -- COMMAND, or watch it as it is: tidemark "
+                      "track --pid {}",
+                      pid));
+      return kExitUsage;
+    }
+    if (const Status woken = profiling.wake_in(*directory); !woken) {
+      print_error(woken.error());
+      return kExitTarget;
+    }
+  }
+  return Watch(options.watch, profiling).run();
+}
+
+}  // namespace tidemark::cli

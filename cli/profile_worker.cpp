@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/profile_worker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <unordered_set>
+#include <utility>
+
+#include "common/quiet_thread.h"
+
+namespace tidemark::cli {
+namespace {
+
+// How finely births are told apart from outside.
+constexpr std::int64_t kEpochNs = kNsPerSecond / 5;
+constexpr std::int64_t kShmNs = 5 * kNsPerSecond;
+
+template <typename T>
+void append(std::vector<T>& to, std::vector<T>&& from) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+// A tick has one look at a process: of two that wait for it the later one counts, live as in a
+// file.
+void forget_what_is_old(AllocationFacts& waiting, const AllocationFacts& now) {
+  std::unordered_set<std::uint32_t> sampled;
+  for (const SiteSample& sample : now.samples) {
+    sampled.insert(sample.site);
+  }
+  std::erase_if(waiting.samples, [&](const SiteSample& old) { return sampled.contains(old.site); });
+  std::erase_if(waiting.traces, [&](const TraceSample& old) {
+    return !old.has_ended && std::any_of(now.traces.begin(), now.traces.end(),
+                                         [&](const TraceSample& t) { return t.key == old.key; });
+  });
+  std::erase_if(waiting.births, [&](const SiteBirths& old) {
+    return std::any_of(now.births.begin(), now.births.end(),
+                       [&](const SiteBirths& births) { return births.site == old.site; });
+  });
+}
+
+}  // namespace
+
+ProfileWorker::ProfileWorker(reader::CollectorOptions options, std::int64_t interval_ns)
+    : interval_ns_(interval_ns),
+      world_(reader::make_trace_world()),
+      collector_(std::move(options), *world_, clock_) {}
+
+ProfileWorker::~ProfileWorker() { finish(0, /*put_to_sleep=*/false); }
+
+void ProfileWorker::start() {
+  thread_ = start_quiet_thread([this] { run(); });
+}
+
+void ProfileWorker::set_step(std::int64_t step) {
+  const std::lock_guard lock(mutex_);
+  step_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(step, 0, INT32_MAX));
+}
+
+ProfileNews ProfileWorker::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(news_, {});
+}
+
+void ProfileWorker::finish(std::int64_t naming_budget_ns, bool put_to_sleep) {
+  if (!thread_.joinable()) {
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+  naming_budget_ns_ = naming_budget_ns;
+  look(/*is_last=*/true);
+  shm_.look();
+  if (put_to_sleep) {
+    collector_.put_to_sleep();
+  }
+}
+
+void ProfileWorker::run() {
+  std::int64_t next_look_ns = clock_.monotonic_ns() + interval_ns_ / 2;
+  std::int64_t next_shm_ns = clock_.monotonic_ns() + kShmNs;
+  while (true) {
+    std::optional<std::uint32_t> step;
+    {
+      std::unique_lock lock(mutex_);
+      const std::int64_t pause_ns =
+          std::clamp<std::int64_t>(next_look_ns - clock_.monotonic_ns(), 0, kEpochNs);
+      wake_.wait_for(lock, std::chrono::nanoseconds(pause_ns), [this] { return is_stopping_; });
+      if (is_stopping_) {
+        return;
+      }
+      step = step_;
+    }
+    collector_.set_epoch(step);
+    const std::int64_t now_ns = clock_.monotonic_ns();
+    if (now_ns >= next_look_ns) {
+      look(/*is_last=*/false);
+      const std::int64_t late_ns = clock_.monotonic_ns() - next_look_ns;
+      next_look_ns += (late_ns / interval_ns_ + 1) * interval_ns_;
+    }
+    if (now_ns >= next_shm_ns) {
+      shm_.look();
+      next_shm_ns = clock_.monotonic_ns() + kShmNs;
+    }
+  }
+}
+
+void ProfileWorker::look(bool is_last) {
+  AllocationFacts facts;
+  if (is_last) {
+    collector_.finish(facts, naming_budget_ns_);
+  } else {
+    collector_.look(facts);
+  }
+  auto problems = collector_.take_problems();
+  auto losses = collector_.take_losses();
+  const std::lock_guard lock(mutex_);
+  forget_what_is_old(news_.facts, facts);
+  append(news_.facts.modules, std::move(facts.modules));
+  append(news_.facts.frames, std::move(facts.frames));
+  append(news_.facts.sites, std::move(facts.sites));
+  append(news_.facts.samples, std::move(facts.samples));
+  append(news_.facts.births, std::move(facts.births));
+  append(news_.facts.traces, std::move(facts.traces));
+  append(news_.problems, std::move(problems));
+  append(news_.losses, std::move(losses));
+}
+
+}  // namespace tidemark::cli

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/shm_growth.h"
+#include "common/clock.h"
+#include "common/records.h"
+#include "profiler/reader/collector.h"
+
+namespace tidemark::cli {
+
+// What has come since the last time.
+struct ProfileNews {
+  AllocationFacts facts;
+  std::vector<std::string> problems;
+  std::vector<LossRecord> losses;
+};
+
+// The collector on a thread of its own: reading and naming take longer than a tick may. It is also
+// the clock of the tracers. All calls come from one thread.
+class ProfileWorker {
+ public:
+  ProfileWorker(reader::CollectorOptions options, std::int64_t interval_ns);
+  ~ProfileWorker();
+  ProfileWorker(const ProfileWorker&) = delete;
+  ProfileWorker& operator=(const ProfileWorker&) = delete;
+
+  // Before the command starts: what is in /dev/shm by then is not its doing.
+  void look_at_shm() { shm_.look(); }
+  void start();
+  void set_step(std::int64_t step);
+  ProfileNews take();
+  // The last look, with all stacks named that can be named in this time; then the thread ends.
+  // `put_to_sleep`: tracers that still run are told to rest.
+  void finish(std::int64_t naming_budget_ns, bool put_to_sleep);
+
+  // After finish().
+  const ShmGrowthReport& shm() const { return shm_.report(); }
+  std::uint64_t files_seen() const { return collector_.files_seen(); }
+
+ private:
+  void run();
+  void look(bool is_last);
+
+  const SystemClock clock_;
+  const std::int64_t interval_ns_;
+  std::unique_ptr<reader::TraceWorld> world_;
+  reader::Collector collector_;  // these two: the thread's while it runs
+  ShmGrowth shm_;
+  std::int64_t naming_budget_ns_ = 0;
+  std::thread thread_;
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable wake_;
+  bool is_stopping_ = false;
+  std::optional<std::uint32_t> step_;
+  ProfileNews news_;
+};
+
+}  // namespace tidemark::cli

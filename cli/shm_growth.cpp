@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/shm_growth.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "monitor/shm_pass.h"
+
+namespace tidemark::cli {
+
+void ShmGrowth::look() {
+  monitor::ShmPass pass(directory_, "/proc", ::geteuid());
+  while (!pass.step()) {
+  }
+  if (!pass.readable()) {
+    return;
+  }
+  if (!has_looked_) {
+    has_looked_ = true;
+    for (const monitor::ShmSegment& segment : pass.segments()) {
+      at_first_[segment.inode] = segment.allocated_bytes;
+    }
+    return;
+  }
+  ShmGrowthReport now;
+  for (const monitor::ShmSegment& segment : pass.segments()) {
+    const auto before = at_first_.find(segment.inode);
+    const std::uint64_t first = before == at_first_.end() ? 0 : before->second;
+    const bool is_a_trace = segment.path.ends_with(".trace");  // of another run of ours
+    if (segment.allocated_bytes > first && !is_a_trace) {
+      const std::uint64_t grown = segment.allocated_bytes - first;
+      now.grown_bytes += grown;
+      ++now.segments;
+      now.largest.push_back(
+          {segment.path, segment.allocated_bytes, grown, segment.held, segment.owner_pid});
+    }
+  }
+  std::sort(
+      now.largest.begin(), now.largest.end(), [](const GrowingSegment& a, const GrowingSegment& b) {
+        return a.grown_bytes != b.grown_bytes ? a.grown_bytes > b.grown_bytes : a.path < b.path;
+      });
+  if (now.grown_bytes >= most_.grown_bytes) {
+    most_ = std::move(now);
+  }
+}
+
+ShmGrowthReport made_by(const ShmGrowthReport& all, const std::unordered_set<pid_t>& pids) {
+  constexpr std::size_t kMostNamed = 10;
+  ShmGrowthReport own;
+  for (const GrowingSegment& segment : all.largest) {
+    if (segment.maker && !pids.contains(*segment.maker)) {
+      continue;
+    }
+    own.grown_bytes += segment.grown_bytes;
+    ++own.segments;
+    if (own.largest.size() < kMostNamed) {
+      own.largest.push_back(segment);
+    }
+  }
+  return own;
+}
+
+}  // namespace tidemark::cli

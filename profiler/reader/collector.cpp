@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/reader/collector.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+
+namespace tidemark::reader {
+namespace {
+
+constexpr std::string_view kSuffix = ".trace";
+// A folder full of rubbish is not worth more.
+constexpr std::size_t kMostNames = 1U << 16U;
+constexpr std::size_t kMostProblems = 50;
+// Residency is looked up where blocks are so large that they may be untouched.
+constexpr double kLargeBlock = 64.0 * 1024.0;
+constexpr std::size_t kMostResidencySites = 32;
+
+}  // namespace
+
+Collector::Collector(CollectorOptions options, TraceWorld& world, const Clock& clock)
+    : options_(std::move(options)), world_(world), clock_(clock) {}
+
+void Collector::set_epoch(std::optional<std::uint32_t> step) {
+  find_new_files();  // a newborn learns the time at once
+  const std::int64_t now_ns = clock_.monotonic_ns();
+  for (const auto& open : files_) {
+    open->traced.set_epoch(now_ns, step);
+  }
+}
+
+void Collector::look(AllocationFacts& facts) {
+  find_new_files();
+  read_files();
+  choose_sites(facts);
+  name_sites(facts, options_.naming_budget_ns);
+  scan(facts);
+  for (const auto& open : files_) {
+    open->traced.add_samples(facts);
+  }
+  add_summaries(facts);
+  drop_ended();
+}
+
+void Collector::finish(AllocationFacts& facts, std::int64_t naming_budget_ns) {
+  next_scan_ns_ = 0;
+  options_.naming_budget_ns = naming_budget_ns;
+  look(facts);
+}
+
+void Collector::put_to_sleep() {
+  for (const auto& open : files_) {
+    // A process that has just gone cannot be told, and need not be.
+    static_cast<void>(open->traced.file().set_mode(wire::Mode::kDormant));
+  }
+}
+
+void Collector::find_new_files() {
+  DIR* directory = ::opendir(options_.directory.c_str());
+  if (directory == nullptr) {
+    return;  // nobody has been traced yet, or somebody has tidied up
+  }
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(directory)) {
+    const std::string_view name = entry->d_name;
+    if (name.ends_with(kSuffix) && !name.starts_with('.') && names.size() < kMostNames) {
+      names.emplace_back(name);
+    }
+  }
+  ::closedir(directory);
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    const bool is_known =
+        done_.contains(name) || std::any_of(files_.begin(), files_.end(), [&](const auto& open) {
+          return open->traced.name() == name;
+        });
+    if (!is_known && files_.size() < options_.most_files) {
+      open_file(name);
+    }
+  }
+}
+
+void Collector::open_file(const std::string& name) {
+  TraceOpenOptions options;
+  options.access = TraceOpenOptions::Access::kControl;
+  auto file = TraceFile::open(options_.directory + '/' + name, options);
+  if (!file) {
+    if (file.error().code != Errc::kNotFound) {  // else it is not ready yet, or gone
+      note_problem(name, file.error().what);
+    }
+    return;
+  }
+  if (options_.wake_as) {
+    if (options_.sample_every_bytes > 0) {
+      static_cast<void>(file->set_sample_every(options_.sample_every_bytes));
+    }
+    if (const Status woken = file->set_mode(*options_.wake_as); !woken) {
+      note_problem(name, woken.error().what);
+      return;
+    }
+  }
+  const auto key = world_.find(file->identity());
+  if (!key) {
+    note_problem(name, "it belongs to a process that cannot be seen from here");
+    return;
+  }
+  ++files_seen_;
+  files_.push_back(std::make_unique<Open>(Open{TracedFile(name, *key, *std::move(file)), false}));
+}
+
+// Whether a process lives is asked before its file is read: what it did until its death is then in
+// the file.
+void Collector::read_files() {
+  for (const auto& open : files_) {
+    TracedFile& traced = open->traced;
+    const bool is_alive = world_.is_alive(traced.key());
+    looked_ns_ = clock_.monotonic_ns();
+    if (const Status status = traced.read(); !status) {
+      note_problem(traced.name(), status.error().what);
+      open->has_ended = true;
+      continue;
+    }
+    if (traced.last().read_losses.damaged_items > 0) {
+      ++damaged_looks_;
+    }
+    open->has_ended = !is_alive || traced.last().stage == wire::Stage::kReplaced;
+  }
+}
+
+// Sites that are among the largest, or among those that grew most, are followed from then on. Small
+// ones are left out, so that a thousand compilers do not use up the room of the one that leaks.
+void Collector::choose_sites(AllocationFacts& facts) {
+  struct Candidate {
+    std::uint64_t bytes;
+    TracedFile* file;
+    const SiteCounts* site;
+  };
+  std::vector<Candidate> largest;
+  std::vector<Candidate> growing;
+  double total = 0.0;
+  for (const auto& open : files_) {
+    for (const SiteCounts& site : open->traced.last().sites) {
+      total += static_cast<double>(site.live_bytes());
+    }
+  }
+  for (const auto& open : files_) {
+    for (const SiteCounts& site : open->traced.last().sites) {
+      if (open->traced.state(site).number != 0) {
+        continue;
+      }
+      const std::uint64_t grown = open->traced.grown_bytes(site);
+      if (static_cast<double>(site.live_bytes()) >= options_.least_share * total) {
+        largest.push_back({site.live_bytes(), &open->traced, &site});
+      }
+      if (static_cast<double>(grown) >= options_.least_grown_share * total) {
+        growing.push_back({grown, &open->traced, &site});
+      }
+    }
+  }
+  const auto follow_most = [&](std::vector<Candidate>& all, std::size_t most) {
+    const std::size_t count = std::min(all.size(), most);
+    std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
+                      [](const Candidate& a, const Candidate& b) { return a.bytes > b.bytes; });
+    for (std::size_t i = 0; i < count && all[i].bytes > 0; ++i) {
+      follow(*all[i].file, *all[i].site, facts);
+    }
+  };
+  follow_most(growing, options_.most_new_by_growth);
+  follow_most(largest, options_.most_new_by_size);
+}
+
+void Collector::follow(TracedFile& file, const SiteCounts& site, AllocationFacts& facts) {
+  TracedFile::SiteState& state = file.state(site);
+  if (state.number != 0 || last_site_ >= options_.most_sites) {
+    return;
+  }
+  state.number = ++last_site_;
+  facts.sites.push_back({state.number, file.key(), kind_of(site.kind), site.truncated, {}});
+}
+
+// The largest first; what finds no time in this look is named in a later one.
+void Collector::name_sites(AllocationFacts& facts, std::int64_t budget_ns) {
+  struct Unnamed {
+    std::uint64_t bytes;
+    TracedFile* file;
+    const SiteCounts* site;
+  };
+  std::vector<Unnamed> all;
+  for (const auto& open : files_) {
+    for (const SiteCounts& site : open->traced.last().sites) {
+      const TracedFile::SiteState& state = open->traced.state(site);
+      if (state.number != 0 && !state.is_named) {
+        all.push_back({site.live_bytes(), &open->traced, &site});
+      }
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const Unnamed& a, const Unnamed& b) { return a.bytes > b.bytes; });
+  const std::int64_t begin_ns = clock_.monotonic_ns();
+  for (const Unnamed& unnamed : all) {
+    if (clock_.monotonic_ns() - begin_ns > budget_ns) {
+      return;
+    }
+    TracedFile& file = *unnamed.file;
+    TracedFile::SiteState& state = file.state(*unnamed.site);
+    const auto stack = file.file().stack(unnamed.site->node);
+    SiteRecord record{
+        state.number, file.key(), kind_of(unnamed.site->kind), unnamed.site->truncated, {}};
+    record.frames = numbers_.number(world_.name(file.key(), stack, file.file().modules()), facts);
+    state.is_named = true;
+    // Introduced in this very look: complete it; else it comes once more, with its frames.
+    const auto own = std::find_if(facts.sites.begin(), facts.sites.end(),
+                                  [&](const SiteRecord& s) { return s.site == record.site; });
+    if (own != facts.sites.end()) {
+      *own = std::move(record);
+    } else {
+      facts.sites.push_back(std::move(record));
+    }
+  }
+}
+
+void Collector::scan(AllocationFacts& facts) {
+  const std::int64_t begin_ns = clock_.monotonic_ns();
+  const bool is_due = begin_ns >= next_scan_ns_;
+  for (const auto& open : files_) {
+    if (!is_due && !open->has_ended) {
+      continue;
+    }
+    TracedFile& traced = open->traced;
+    LiveScanOptions options;
+    for (const SiteCounts& site : traced.last().sites) {
+      const bool is_large =
+          site.live_blocks() > 0.0 &&
+          static_cast<double>(site.live_bytes()) / site.live_blocks() > kLargeBlock;
+      if (is_large && traced.state(site).number != 0 && !open->has_ended &&
+          options.keep_blocks_of.size() < kMostResidencySites) {
+        options.keep_blocks_of.push_back(site.index);
+      }
+    }
+    options.most_kept_blocks = 1U << 16U;
+    const auto found = traced.file().live_blocks(options);
+    if (!found) {
+      continue;  // the counters were read; only the ages are missing
+    }
+    const double created_s = to_seconds(static_cast<std::int64_t>(std::min<std::uint64_t>(
+                                            traced.last().identity.created_ns, INT64_MAX)) -
+                                        options_.start_ns);
+    traced.add_births(*found, created_s, facts);
+    look_at_residency(traced, *found);
+  }
+  const std::int64_t now_ns = clock_.monotonic_ns();
+  if (is_due) {
+    const auto pause_ns =
+        static_cast<std::int64_t>(static_cast<double>(now_ns - begin_ns) / options_.scan_share);
+    next_scan_ns_ = now_ns + std::max(options_.scan_interval_ns, pause_ns);
+  }
+}
+
+void Collector::look_at_residency(TracedFile& file, const LiveScan& scan) {
+  std::vector<std::pair<std::uint32_t, std::vector<MemoryRange>>> by_site;
+  for (const LiveBlock& block : scan.blocks) {
+    auto it = std::find_if(by_site.begin(), by_site.end(),
+                           [&](const auto& each) { return each.first == block.site; });
+    if (it == by_site.end()) {
+      it = by_site.emplace(by_site.end(), block.site, std::vector<MemoryRange>());
+    }
+    it->second.push_back({block.address, block.size_bytes, block.weight});
+  }
+  for (const auto& [site, ranges] : by_site) {
+    if (const auto residency = world_.residency(file.key(), ranges)) {
+      file.set_resident_share(site, residency->resident_share + residency->swapped_share);
+    }
+  }
+}
+
+void Collector::add_summaries(AllocationFacts& facts) {
+  for (const auto& open : files_) {
+    TraceSample sum = open->traced.summary(to_seconds(looked_ns_ - options_.start_ns));
+    sum.has_ended = open->has_ended;
+    facts.traces.push_back(std::move(sum));
+  }
+}
+
+void Collector::drop_ended() {
+  for (const auto& open : files_) {
+    if (!open->has_ended) {
+      continue;
+    }
+    const std::string path = options_.directory + '/' + open->traced.name();
+    const bool is_removed = options_.remove_files && ::unlink(path.c_str()) == 0;
+    if (!is_removed && done_.size() < kMostNames) {
+      done_.insert(open->traced.name());
+    }
+  }
+  std::erase_if(files_, [](const auto& open) { return open->has_ended; });
+}
+
+void Collector::note_problem(const std::string& name, const std::string& what) {
+  if (done_.size() < kMostNames && done_.insert(name).second) {
+    ++unreadable_files_;
+    if (problems_.size() < kMostProblems) {
+      problems_.push_back(fmt::format("{} is not used: {}", shorten(escape_text(name), 80), what));
+    }
+  }
+}
+
+std::vector<std::string> Collector::take_problems() { return std::exchange(problems_, {}); }
+
+std::vector<LossRecord> Collector::take_losses() {
+  std::vector<LossRecord> losses;
+  if (const auto count = std::exchange(unreadable_files_, std::uint64_t{0}); count > 0) {
+    losses.push_back({0.0, "trace_files_unreadable", count});
+  }
+  if (const auto count = std::exchange(damaged_looks_, std::uint64_t{0}); count > 0) {
+    losses.push_back({0.0, "trace_looks_damaged", count});
+  }
+  return losses;
+}
+
+}  // namespace tidemark::reader

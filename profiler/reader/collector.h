@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/records.h"
+#include "profiler/reader/frame_numbers.h"
+#include "profiler/reader/trace_world.h"
+#include "profiler/reader/traced_file.h"
+
+namespace tidemark::reader {
+
+struct CollectorOptions {
+  std::string directory;      // where the tracers put their files
+  std::int64_t start_ns = 0;  // CLOCK_MONOTONIC at t = 0 of the run
+  bool remove_files = true;   // after the last look at a process that has ended
+  // Orders to tracers that are found; none: they know what to do.
+  std::optional<wire::Mode> wake_as;
+  std::uint64_t sample_every_bytes = 0;  // with wake_as
+
+  std::size_t most_files = 1024;    // open at one time; others wait
+  std::size_t most_sites = 16'384;  // with samples of their own, in the whole run
+  // A site is followed once it holds, or has grown by, this share of what all sites hold.
+  double least_share = 1.0 / 2'000.0;
+  double least_grown_share = 1.0 / 20'000.0;
+  std::size_t most_new_by_size = 200;  // the largest of a look, and those that grew most
+  std::size_t most_new_by_growth = 200;
+  std::int64_t naming_budget_ns = kNsPerSecond / 4;  // of one look
+  double scan_share = 0.02;                          // of the time, for births and residency
+  std::int64_t scan_interval_ns = 5 * kNsPerSecond;  // at least
+};
+
+// Follows the trace files of all processes of a run: finds new ones, reads their counters, names
+// their stacks, reads the rest of those whose process has died, and is the clock of the tracers.
+// Whatever a file holds, it costs at most that file. Memory is bounded by the options and by the
+// limits of TraceFile. Not thread-safe; look() may take long: use a thread of its own.
+class Collector {
+ public:
+  // `world` and `clock` outlive it.
+  Collector(CollectorOptions options, TraceWorld& world, const Clock& clock);
+
+  // Several times a second: from now on blocks are born in this step, or second.
+  void set_epoch(std::optional<std::uint32_t> step);
+
+  // One look at all files; adds what is new to `facts`.
+  void look(AllocationFacts& facts);
+  // The last look: names all stacks that can be named in `naming_budget_ns`, however many.
+  void finish(AllocationFacts& facts, std::int64_t naming_budget_ns);
+  // Tells all tracers to rest.
+  void put_to_sleep();
+
+  // What went wrong since the last call, as sentences; each file is named once.
+  std::vector<std::string> take_problems();
+  // The same as counts: "trace_files_unreadable", "trace_looks_damaged".
+  std::vector<LossRecord> take_losses();
+  std::size_t open_files() const { return files_.size(); }
+  std::uint64_t files_seen() const { return files_seen_; }
+
+ private:
+  struct Open {
+    TracedFile traced;
+    bool has_ended = false;
+  };
+
+  void find_new_files();
+  void open_file(const std::string& name);
+  void read_files();
+  void choose_sites(AllocationFacts& facts);
+  void follow(TracedFile& file, const SiteCounts& site, AllocationFacts& facts);
+  void name_sites(AllocationFacts& facts, std::int64_t budget_ns);
+  void scan(AllocationFacts& facts);
+  void look_at_residency(TracedFile& file, const LiveScan& scan);
+  void add_summaries(AllocationFacts& facts);
+  void drop_ended();
+  void note_problem(const std::string& name, const std::string& what);
+
+  CollectorOptions options_;
+  TraceWorld& world_;
+  const Clock& clock_;
+  FrameNumbers numbers_;
+  std::vector<std::unique_ptr<Open>> files_;
+  std::unordered_set<std::string> done_;  // names of files that are not to be opened (again)
+  std::vector<std::string> problems_;
+  std::uint64_t unreadable_files_ = 0;
+  std::uint64_t damaged_looks_ = 0;
+  std::uint64_t files_seen_ = 0;
+  std::uint32_t last_site_ = 0;
+  std::int64_t looked_ns_ = 0;
+  std::int64_t next_scan_ns_ = 0;
+};
+
+}  // namespace tidemark::reader

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/fd.h"
+#include "common/result.h"
+
+namespace tidemark::reader {
+
+// Where trace files may be, the best place first: shared memory, the user's run folder, the folder
+// for temporary files. Each is a private folder of the user below it ("/dev/shm/tidemark-1000").
+std::vector<std::string> trace_bases();
+
+// The folder of one run, for the tracers of its processes to put their files in. Private (0700),
+// and removed with all its content at the end: a process that still runs keeps its file, without a
+// name.
+class TraceDirectory {
+ public:
+  // In the first of `bases` that can be used and has `least_free_bytes`. Tidies up what runs that
+  // were killed have left there.
+  static Result<TraceDirectory> create(const std::vector<std::string>& bases,
+                                       std::uint64_t least_free_bytes = 16U << 20U);
+  ~TraceDirectory();
+  TraceDirectory(TraceDirectory&& other) noexcept;
+  TraceDirectory& operator=(TraceDirectory&&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  TraceDirectory(std::string path, Fd lock);
+
+  std::string path_;
+  Fd lock_;  // says that we are alive
+};
+
+// The folder that holds a trace file of this living process; nullopt: the tracer is not in it.
+std::optional<std::string> find_trace_of(pid_t pid, const std::vector<std::string>& bases);
+
+}  // namespace tidemark::reader

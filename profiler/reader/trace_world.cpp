@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/reader/trace_world.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/io.h"
+#include "common/text.h"
+#include "profiler/reader/symbolizer.h"
+
+namespace tidemark::reader {
+namespace {
+
+constexpr std::size_t kStatBytes = 4096;
+
+// Field 22 of /proc/PID/stat; the name in field 2 may hold anything.
+std::optional<std::uint64_t> start_ticks(const std::string& proc_root, pid_t pid) {
+  const auto text = read_file(fmt::format("{}/{}/stat", proc_root, pid), kStatBytes);
+  if (!text) {
+    return std::nullopt;
+  }
+  const std::size_t name_end = text->rfind(')');
+  if (name_end == std::string::npos || name_end + 2 > text->size()) {
+    return std::nullopt;
+  }
+  const auto fields = split(std::string_view(*text).substr(name_end + 2), ' ');
+  constexpr std::size_t kStartField = 22 - 3;  // the first one here is the third
+  if (fields.size() <= kStartField || fields[0] == "Z" || fields[0] == "X") {
+    return std::nullopt;  // a zombie holds nothing any more
+  }
+  return parse_number<std::uint64_t>(fields[kStartField]);
+}
+
+std::optional<std::uint64_t> pid_namespace(const std::string& proc_root, std::string_view pid) {
+  struct stat info {};
+  const std::string path = fmt::format("{}/{}/ns/pid", proc_root, pid);
+  return ::stat(path.c_str(), &info) == 0 ? std::optional<std::uint64_t>(info.st_ino)
+                                          : std::nullopt;
+}
+
+class RealTraceWorld final : public TraceWorld {
+ public:
+  explicit RealTraceWorld(std::string proc_root)
+      : proc_root_(std::move(proc_root)), own_namespace_(pid_namespace(proc_root_, "self")) {}
+
+  std::optional<ProcessKey> find(const TraceIdentity& identity) override {
+    const bool is_ours =
+        !own_namespace_ || identity.pid_namespace == 0 || identity.pid_namespace == *own_namespace_;
+    if (!is_ours) {
+      return find_in_namespace(identity);
+    }
+    // Also when it has ended already: its file is worth reading all the same.
+    return ProcessKey{static_cast<pid_t>(identity.pid), identity.start_ticks};
+  }
+
+  bool is_alive(const ProcessKey& key) override {
+    return start_ticks(proc_root_, key.pid) == key.start_ticks;
+  }
+
+  std::vector<SourceFrame> name(const ProcessKey& key, const std::vector<StackFrame>& stack,
+                                const std::vector<TraceModule>& modules) override {
+    return symbolizer_of(key).resolve(stack, modules);
+  }
+
+  std::optional<Residency> residency(const ProcessKey& key,
+                                     std::span<const MemoryRange> ranges) override {
+    ResidencyOptions options;
+    options.proc = proc_root_;
+    options.most_pages = std::uint64_t{1} << 16U;
+    return residency_of(key.pid, ranges, options);
+  }
+
+ private:
+  // A process in a container sees other files under the same names.
+  Symbolizer& symbolizer_of(const ProcessKey& key) {
+    const std::string root = fmt::format("{}/{}/root", proc_root_, key.pid);
+    struct stat ours {};
+    struct stat theirs {};
+    const bool is_other = ::stat("/", &ours) == 0 && ::stat(root.c_str(), &theirs) == 0 &&
+                          (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino);
+    const auto place =
+        is_other ? std::pair(theirs.st_dev, theirs.st_ino) : std::pair(dev_t{}, ino_t{});
+    const auto it = symbolizers_.find(place);
+    if (it != symbolizers_.end()) {
+      return it->second;
+    }
+    SymbolizerOptions options;
+    options.root = is_other ? root : "";
+    return symbolizers_.emplace(place, Symbolizer(options)).first->second;
+  }
+
+  // By its start and its namespace; start times are rarely alike.
+  std::optional<ProcessKey> find_in_namespace(const TraceIdentity& identity) {
+    DIR* directory = ::opendir(proc_root_.c_str());
+    if (directory == nullptr) {
+      return std::nullopt;
+    }
+    std::optional<ProcessKey> found;
+    while (const dirent* entry = ::readdir(directory)) {
+      const auto pid = parse_number<pid_t>(entry->d_name);
+      if (pid && start_ticks(proc_root_, *pid) == identity.start_ticks &&
+          pid_namespace(proc_root_, entry->d_name) == identity.pid_namespace) {
+        found = ProcessKey{*pid, identity.start_ticks};
+        break;
+      }
+    }
+    ::closedir(directory);
+    return found;
+  }
+
+  std::string proc_root_;
+  std::optional<std::uint64_t> own_namespace_;
+  std::map<std::pair<dev_t, ino_t>, Symbolizer> symbolizers_;  // by root folder
+};
+
+}  // namespace
+
+std::unique_ptr<TraceWorld> make_trace_world(std::string proc_root) {
+  return std::make_unique<RealTraceWorld>(std::move(proc_root));
+}
+
+}  // namespace tidemark::reader

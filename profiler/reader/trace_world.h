@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/process_key.h"
+#include "profiler/reader/residency.h"
+#include "profiler/reader/source_frame.h"
+#include "profiler/reader/trace_values.h"
+
+namespace tidemark::reader {
+
+// What the collector has to know beside the trace files: the machine in the tool, made-up answers
+// in tests. Not thread-safe.
+class TraceWorld {
+ public:
+  virtual ~TraceWorld() = default;
+  // The process as we see it: in another pid namespace its own pid means nothing to us. nullopt: it
+  // is gone, or is not visible from here.
+  virtual std::optional<ProcessKey> find(const TraceIdentity& identity) = 0;
+  virtual bool is_alive(const ProcessKey& key) = 0;
+  // Names a stack, innermost frame first; slow.
+  virtual std::vector<SourceFrame> name(const ProcessKey& key, const std::vector<StackFrame>& stack,
+                                        const std::vector<TraceModule>& modules) = 0;
+  virtual std::optional<Residency> residency(const ProcessKey& key,
+                                             std::span<const MemoryRange> ranges) = 0;
+};
+
+// The machine that we run on.
+std::unique_ptr<TraceWorld> make_trace_world(std::string proc_root = "/proc");
+
+}  // namespace tidemark::reader

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/reader/traced_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_map>
+
+#include "common/clock.h"
+
+namespace tidemark::reader {
+namespace {
+
+std::uint64_t whole(double value) {
+  return value > 0.0 ? static_cast<std::uint64_t>(std::llround(std::min(value, 0x1p62))) : 0;
+}
+
+TraceMode mode_of(wire::Mode mode) {
+  switch (mode) {
+    case wire::Mode::kSampled:
+      return TraceMode::kSampled;
+    case wire::Mode::kExact:
+      return TraceMode::kExact;
+    case wire::Mode::kDormant:
+      break;
+  }
+  return TraceMode::kDormant;
+}
+
+bool is_host_memory(wire::SiteKind kind) {
+  return !is_counted_elsewhere(kind_of(kind)) && kind != wire::SiteKind::kCudaDevice;
+}
+
+bool is_same(const SiteSample& a, const SiteSample& b) {
+  return a.live_bytes == b.live_bytes && a.live_blocks == b.live_blocks &&
+         a.alloc_bytes == b.alloc_bytes && a.resident_bytes == b.resident_bytes;
+}
+
+}  // namespace
+
+AllocationKind kind_of(wire::SiteKind kind) {
+  switch (kind) {
+    case wire::SiteKind::kHeap:
+      return AllocationKind::kHeap;
+    case wire::SiteKind::kAnonymousMap:
+      return AllocationKind::kAnonymousMap;
+    case wire::SiteKind::kSharedMap:
+      return AllocationKind::kSharedMap;
+    case wire::SiteKind::kAllocatorMap:
+      return AllocationKind::kAllocatorMap;
+    case wire::SiteKind::kCudaDevice:
+      return AllocationKind::kCudaDevice;
+    case wire::SiteKind::kCudaPinned:
+      return AllocationKind::kCudaPinned;
+    case wire::SiteKind::kCudaRegistered:
+      return AllocationKind::kCudaRegistered;
+  }
+  return AllocationKind::kHeap;
+}
+
+Status TracedFile::read() {
+  auto snapshot = file_.snapshot();
+  if (!snapshot) {
+    return snapshot.error();
+  }
+  last_ = *std::move(snapshot);
+  merge_sites();
+  if (!last_.sites.empty() && states_.size() <= last_.sites.back().index) {
+    states_.resize(last_.sites.back().index + std::size_t{1});
+  }
+  if (!has_been_read_) {
+    for (const SiteCounts& site : last_.sites) {
+      state(site).first_live_bytes = site.live_bytes();
+    }
+    has_been_read_ = true;
+  }
+  return ok();
+}
+
+void TracedFile::merge_sites() {
+  if (last_.sites.empty()) {
+    return;
+  }
+  std::unordered_map<std::uint64_t, std::size_t> places;  // into the merged sites
+  std::vector<SiteCounts> merged;
+  leaders_.resize(last_.sites.back().index + std::size_t{1});
+  for (const SiteCounts& site : last_.sites) {
+    const std::uint64_t stack =
+        std::uint64_t{site.node} << 8U | static_cast<std::uint64_t>(site.kind);
+    const auto [it, is_new] = places.try_emplace(stack, merged.size());
+    if (is_new) {
+      merged.push_back(site);
+    } else {
+      SiteCounts& into = merged[it->second];
+      into.alloc_bytes += site.alloc_bytes;
+      into.free_bytes += site.free_bytes;
+      into.peak_live_bytes += site.peak_live_bytes;
+      into.alloc_blocks += site.alloc_blocks;
+      into.free_blocks += site.free_blocks;
+      into.temporary_blocks += site.temporary_blocks;
+      into.truncated = into.truncated || site.truncated;
+    }
+    leaders_[site.index] = merged[it->second].index;
+  }
+  last_.sites = std::move(merged);
+}
+
+void TracedFile::set_epoch(std::int64_t now_ns, std::optional<std::uint32_t> step) {
+  const std::int64_t age_ns = now_ns - static_cast<std::int64_t>(std::min<std::uint64_t>(
+                                           file_.identity().created_ns, INT64_MAX));
+  const auto seconds = static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(age_ns / kNsPerSecond, 0, wire::kEpochIsStep - 1));
+  const std::uint32_t epoch =
+      step ? wire::kEpochIsStep | std::min(*step, wire::kEpochIsStep - 1) : seconds;
+  if (epoch_ == epoch) {
+    return;
+  }
+  // A file that cannot be written keeps its last epoch: ages are then coarser, nothing else.
+  const Status set = step ? file_.set_epoch_step(std::min(*step, wire::kEpochIsStep - 1))
+                          : file_.set_epoch_seconds(seconds);
+  static_cast<void>(set);
+  epoch_ = epoch;
+}
+
+TracedFile::SiteState& TracedFile::state(const SiteCounts& site) {
+  if (states_.size() <= site.index) {
+    states_.resize(site.index + std::size_t{1});
+  }
+  return states_[site.index];
+}
+
+std::uint64_t TracedFile::grown_bytes(const SiteCounts& site) {
+  const std::uint64_t first = state(site).first_live_bytes;
+  return site.live_bytes() > first ? site.live_bytes() - first : 0;
+}
+
+SiteSample TracedFile::sample_of(const SiteCounts& site, const SiteState& state) const {
+  SiteSample sample;
+  sample.site = state.number;
+  sample.live_bytes = site.live_bytes();
+  sample.live_blocks = whole(site.live_blocks());
+  sample.alloc_bytes = site.alloc_bytes;
+  sample.alloc_blocks = whole(site.alloc_blocks);
+  sample.peak_bytes = std::max(site.peak_live_bytes, sample.live_bytes);
+  sample.temporary_blocks = whole(site.temporary_blocks);
+  const auto share = std::find_if(resident_.begin(), resident_.end(),
+                                  [&](const auto& known) { return known.first == site.index; });
+  if (share != resident_.end()) {
+    sample.resident_bytes = whole(share->second * static_cast<double>(sample.live_bytes));
+  }
+  return sample;
+}
+
+void TracedFile::add_samples(AllocationFacts& facts) {
+  for (const SiteCounts& site : last_.sites) {
+    SiteState& state = this->state(site);
+    if (state.number == 0) {
+      continue;
+    }
+    SiteSample sample = sample_of(site, state);
+    if (state.told.site == 0 || !is_same(sample, state.told)) {
+      state.told = sample;
+      facts.samples.push_back(sample);
+    }
+  }
+}
+
+TraceSample TracedFile::summary(double t_s) {
+  TraceSample sum;
+  sum.key = key_;
+  sum.t_s = t_s;
+  sum.mode = mode_of(last_.mode);
+  if (last_.mode == wire::Mode::kSampled) {
+    sum.sample_every_bytes = last_.sample_every_bytes;
+  }
+  sum.sites = last_.sites.size();
+  double live_blocks = 0.0;
+  double rest_blocks = 0.0;
+  double freed_blocks = 0.0;
+  for (const SiteCounts& site : last_.sites) {
+    freed_blocks += site.free_blocks;
+    if (!is_host_memory(site.kind)) {
+      continue;
+    }
+    sum.live_bytes += site.live_bytes();
+    live_blocks += site.live_blocks();
+    if (state(site).number == 0) {
+      sum.rest_bytes += site.live_bytes();
+      rest_blocks += site.live_blocks();
+    }
+  }
+  sum.live_blocks = whole(live_blocks);
+  sum.rest_blocks = whole(rest_blocks);
+  sum.freed_blocks = whole(freed_blocks);
+  const TraceLosses& losses = last_.losses;
+  sum.unknown_frees = losses.unknown_frees + losses.missed_frees;
+  sum.dropped_records = losses.live_full + losses.sites_full + losses.ranges_full;
+  sum.truncated_stacks = losses.truncated_stacks;
+  sum.empty_stacks = losses.empty_stacks;
+  sum.file_bytes = last_.file_bytes;
+  sum.private_bytes = last_.private_bytes;
+  if (last_.stage == wire::Stage::kBroken) {
+    sum.problem = last_.reason.empty() ? "the tracer gave up" : last_.reason;
+  }
+  return sum;
+}
+
+void TracedFile::add_births(const LiveScan& scan, double created_s, AllocationFacts& facts) {
+  const std::size_t ages = std::min(scan.ages.size(), kMostAgeBuckets);
+  std::map<std::uint32_t, SiteBirths> by_number;
+  for (const LiveSite& site : scan.sites) {
+    const std::uint32_t leader = site.site < leaders_.size() ? leaders_[site.site] : site.site;
+    if (leader >= states_.size() || states_[leader].number == 0) {
+      continue;
+    }
+    SiteBirths& births = by_number[states_[leader].number];
+    births.site = states_[leader].number;
+    births.births.resize(ages);
+    for (std::size_t i = 0; i < ages; ++i) {
+      const AgeBucket& age = scan.ages[i];
+      births.births[i].in_steps = age.is_step;
+      births.births[i].from = age.is_step ? age.first : age.first + created_s;
+      births.births[i].bytes += whole(site.bytes_by_age[i]);
+    }
+  }
+  for (auto& [number, births] : by_number) {
+    facts.births.push_back(std::move(births));
+  }
+}
+
+void TracedFile::set_resident_share(std::uint32_t site, double share) {
+  const auto known = std::find_if(resident_.begin(), resident_.end(),
+                                  [&](const auto& each) { return each.first == site; });
+  if (known != resident_.end()) {
+    known->second = share;
+  } else {
+    resident_.emplace_back(site, share);
+  }
+}
+
+}  // namespace tidemark::reader

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/result.h"
+#include "common/site_records.h"
+#include "profiler/reader/trace_file.h"
+
+namespace tidemark::reader {
+
+// One trace file under the collector's eye: what it said last, which of its sites are followed, and
+// what has changed since. Not thread-safe.
+class TracedFile {
+ public:
+  struct SiteState {
+    std::uint32_t number = 0;  // in the run; 0: not followed
+    bool is_named = false;
+    std::uint64_t first_live_bytes = 0;
+    SiteSample told;  // as it was last given out
+  };
+
+  TracedFile(std::string name, ProcessKey key, TraceFile file)
+      : name_(std::move(name)), key_(key), file_(std::move(file)) {}
+
+  const std::string& name() const { return name_; }
+  const ProcessKey& key() const { return key_; }
+  TraceFile& file() { return file_; }
+  const TraceSnapshot& last() const { return last_; }
+
+  // Reads the counters. After an error last() is what it was.
+  Status read();
+  // Seconds since the file was created, or a step; written only when it changes.
+  void set_epoch(std::int64_t now_ns, std::optional<std::uint32_t> step);
+
+  SiteState& state(const SiteCounts& site);
+  // Live bytes above those that were there at the first look.
+  std::uint64_t grown_bytes(const SiteCounts& site);
+
+  // Samples of followed sites that are not as they were told last. `resident_share` of a site is
+  // kept until the next scan.
+  void add_samples(AllocationFacts& facts);
+  // The process as a whole.
+  TraceSample summary(double t_s);
+
+  // Birth times and residency, from a scan of the live blocks.
+  void add_births(const LiveScan& scan, double created_s, AllocationFacts& facts);
+  void set_resident_share(std::uint32_t site, double share);
+
+ private:
+  void merge_sites();
+  SiteSample sample_of(const SiteCounts& site, const SiteState& state) const;
+
+  std::string name_;
+  ProcessKey key_;
+  TraceFile file_;
+  TraceSnapshot last_;
+  bool has_been_read_ = false;
+  std::optional<std::uint32_t> epoch_;
+  std::vector<SiteState> states_;  // by index of the site
+  // Several sites may stand for one stack; the first of them then stands for all. By index.
+  std::vector<std::uint32_t> leaders_;
+  std::vector<std::pair<std::uint32_t, double>> resident_;  // by index of the site
+};
+
+// What the format calls it, in the words of a run file.
+AllocationKind kind_of(wire::SiteKind kind);
+
+}  // namespace tidemark::reader

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tidemark profile` as a user runs it, with the real tracer in a program whose leak is known.
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "common/io.h"
+#include "tests/integration/monitor/command_output.h"
+#include "tests/support/temp_tree.h"
+
+namespace tidemark {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+using tests::Output;
+using tests::run_tool;
+using tests::Subprocess;
+using tests::TempTree;
+using tests::victim_path;
+
+constexpr double kLeakPerStep = 256.0 * 1024.0;
+
+// A short run of the victim; its first step is step 1, the allowance ends early.
+Output profile(std::vector<std::string> options, const std::vector<std::string>& victim = {}) {
+  std::vector<std::string> arguments = {"profile", "--interval", "100ms", "--warmup", "20steps"};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  arguments.insert(arguments.end(), {"--", victim_path("leak_by_line")});
+  arguments.insert(arguments.end(), victim.begin(), victim.end());
+  return run_tool(arguments);
+}
+
+// The place of the leak among the frames of a site; nullptr: it is not there.
+const json* frame_named(const json& site, const std::string& function) {
+  for (const json& frame : site.at("frames")) {
+    if (frame.at("function").get<std::string>().find(function) != std::string::npos) {
+      return &frame;
+    }
+  }
+  return nullptr;
+}
+
+// Folders of runs that are under way or were left behind.
+std::vector<std::string> run_folders() {
+  std::vector<std::string> folders;
+  std::error_code error;
+  const std::string base = fmt::format("/dev/shm/tidemark-{}", ::geteuid());
+  for (std::filesystem::directory_iterator it(base, error), end; !error && it != end;
+       it.increment(error)) {
+    folders.push_back(it->path().string());
+  }
+  return folders;
+}
+
+TEST(ProfileCommand, NamesTheLineThatLeaksAndItsRate) {
+  const Output output = profile({"--json", "--mode", "exact"});
+
+  EXPECT_EQ(output.exit_code, 7) << output.err;  // the command's own
+  const json truth = json::parse(output.err.substr(0, output.err.find('\n')));
+  const json report = json::parse(output.out);
+  const json& site = report.at("sites").at(0);
+  EXPECT_EQ(site.at("verdict"), "leak") << site.dump(1);
+  EXPECT_NEAR(site.at("growth_bytes_per_step").get<double>(), kLeakPerStep, 0.1 * kLeakPerStep);
+  const json* frame = frame_named(site, "leak_here");
+  ASSERT_NE(frame, nullptr) << site.dump(1);
+  EXPECT_EQ(frame->at("line"), truth.at("line"));
+  EXPECT_GT(site.at("share_of_growth").get<double>(), 0.8);
+  EXPECT_NEAR(site.at("live_bytes").get<double>(), 100.0 * kLeakPerStep, 2.0 * kLeakPerStep);
+  EXPECT_EQ(report.at("coverage").at("dropped_records"), 0);
+}
+
+TEST(ProfileCommand, FindsTheLineFromSamplesToo) {
+  const Output output = profile({"--json", "--sample-every", "64KiB"});
+
+  const json report = json::parse(output.out);
+  const json& site = report.at("sites").at(0);
+  EXPECT_NE(frame_named(site, "leak_here"), nullptr) << site.dump(1);
+  EXPECT_NEAR(site.at("growth_bytes_per_step").get<double>(), kLeakPerStep, 0.2 * kLeakPerStep);
+  EXPECT_EQ(report.at("target").at("processes").at(0).at("mode"), "sampled");
+}
+
+TEST(ProfileCommand, LeavesStdoutToTheCommand) {
+  const Output output = profile({"--mode", "exact"}, {"--count", "40"});
+
+  EXPECT_THAT(output.out, StartsWith("{\"victim\":\"leak_by_line\""));
+  EXPECT_EQ(std::count(output.out.begin(), output.out.end(), '\n'), 1);
+  EXPECT_THAT(output.err, HasSubstr("leak_here"));
+  EXPECT_THAT(output.err, HasSubstr("coverage exact"));
+  EXPECT_THAT(output.err, Not(HasSubstr("libtidemark_tracer")));
+  EXPECT_THAT(output.err, Not(HasSubstr("\x1b")));
+}
+
+TEST(ProfileCommand, ReportsAfterTheCommandWasKilled) {
+  const Output output = profile({"--json", "--mode", "exact"}, {"--die", "9"});
+
+  EXPECT_EQ(output.exit_code, 128 + SIGKILL);
+  const json report = json::parse(output.out);
+  const json& site = report.at("sites").at(0);
+  EXPECT_NE(frame_named(site, "leak_here"), nullptr) << site.dump(1);
+  EXPECT_NEAR(site.at("live_bytes").get<double>(), 100.0 * kLeakPerStep, 1.0);
+}
+
+TEST(ProfileCommand, RecordsWhatItSawAndShowsItAgain) {
+  const TempTree dir;
+  const std::string file = dir.path("run.tidemark");
+  const Output live = profile({"--json", "--mode", "exact", "-o", file});
+
+  const Output again = run_tool({"profile", file, "--json", "--warmup", "20steps"});
+  const Output track = run_tool({"track", file, "--warmup", "20steps", "--json"});
+  const Output csv = run_tool({"export", file, "--format", "csv"});
+
+  const json first = json::parse(live.out);
+  const json second = json::parse(again.out);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(first.at("sites").at(0), second.at("sites").at(0));
+  EXPECT_EQ(json::parse(track.out).at("schema"), 1);
+  EXPECT_THAT(csv.out, HasSubstr("footprint_bytes"));
+}
+
+TEST(ProfileCommand, ExportsFlameGraphs) {
+  const TempTree dir;
+  const std::string file = dir.path("run.tidemark");
+  profile({"--json", "--mode", "exact", "-o", file});
+
+  const Output folded = run_tool({"export", file, "--format", "folded"});
+  const Output growth = run_tool({"export", file, "--format", "folded", "--from", "1s"});
+  const Output speedscope = run_tool({"export", file, "--format", "speedscope"});
+  const Output pprof =
+      run_tool({"export", file, "--format", "pprof", "-o", dir.path("profile.pb")});
+  const Output csv = run_tool({"export", file, "--format", "csv", "--from", "1s"});
+
+  EXPECT_THAT(folded.out, HasSubstr("hold_at_start"));
+  EXPECT_THAT(growth.out, HasSubstr("leak_here"));
+  EXPECT_THAT(growth.out, Not(HasSubstr("hold_at_start")));
+  EXPECT_TRUE(json::parse(speedscope.out).contains("$schema"));
+  EXPECT_EQ(pprof.exit_code, 0) << pprof.err;
+  EXPECT_TRUE(std::filesystem::exists(dir.path("profile.pb")));
+  EXPECT_EQ(csv.exit_code, 2);
+}
+
+TEST(ProfileCommand, AddsUpWhatChildrenHold) {
+  const Output output = profile({"--json", "--mode", "exact"}, {"--children", "2"});
+
+  const json report = json::parse(output.out);
+  EXPECT_EQ(report.at("target").at("processes").size(), 3U) << report.dump(1);
+}
+
+TEST(ProfileCommand, EndsWhenItWasToldTo) {
+  const Output output =
+      profile({"--json", "--mode", "exact", "--duration", "1s"}, {"--count", "150"});
+
+  EXPECT_EQ(output.exit_code, 7);
+  const json report = json::parse(output.out);
+  EXPECT_LT(report.at("duration_s").get<double>(), 2.5);
+  EXPECT_NE(frame_named(report.at("sites").at(0), "leak_here"), nullptr);
+}
+
+TEST(ProfileCommand, LeavesNoFilesBehind) {
+  const std::vector<std::string> before = run_folders();
+
+  profile({"--json"}, {"--count", "5"});
+
+  std::vector<std::string> left = run_folders();
+  std::erase_if(left, [&](const std::string& folder) {
+    return std::find(before.begin(), before.end(), folder) != before.end() ||
+           folder.find("/trace-") == std::string::npos;
+  });
+  // Other runs may be under way: theirs have somebody's trace in them.
+  for (const std::string& folder : left) {
+    EXPECT_FALSE(std::filesystem::is_empty(folder)) << folder;
+  }
+}
+
+TEST(ProfileCommand, SaysThatAttachingComesLater) {
+  const Output output = run_tool({"profile", "--pid", std::to_string(::getpid())});
+
+  EXPECT_EQ(output.exit_code, 2);
+  EXPECT_THAT(output.err, HasSubstr("hint: start it with tidemark profile -- COMMAND"));
+}
+
+TEST(ProfileCommand, SaysWhyThereIsNothingInARecordingWithoutSites) {
+  const TempTree dir;
+  dir.write("run.csv", "time_s,rss_mb\n0,1\n1,2\n");
+
+  const Output output = run_tool({"profile", dir.path("run.csv")});
+
+  EXPECT_EQ(output.exit_code, 3);
+  EXPECT_THAT(output.err, HasSubstr("has no allocation sites"));
+}
+
+TEST(ProfileCommand, PassesOnThatACommandCannotStart) {
+  const Output output = run_tool({"profile", "--", "/no/such/program"});
+
+  EXPECT_EQ(output.exit_code, 3);
+  EXPECT_THAT(output.err, HasSubstr("cannot start /no/such/program"));
+}
+
+// Preloaded and asleep: woken from outside, then put to sleep again.
+TEST(ProfileCommand, WakesATracerThatSleepsInAProcess) {
+  const std::string base = fmt::format("/dev/shm/tidemark-{}", ::geteuid());
+  ::mkdir(base.c_str(), 0700);
+  const std::string folder = fmt::format("{}/asleep-{}", base, ::getpid());
+  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  const std::string tracer = TIDEMARK_BINARY_DIR "/lib/libtidemark_tracer.so";
+  Subprocess victim({"/usr/bin/env", "LD_PRELOAD=" + tracer,
+                     fmt::format("TIDEMARK_TRACE=1:dormant:524288:1073741824:f:{}", folder),
+                     victim_path("leak_by_line"), "--count", "400"});
+  victim.read_until("\n");
+
+  const Output output =
+      run_tool({"profile", "--pid", std::to_string(victim.pid()), "--json", "--mode", "exact",
+                "--interval", "100ms", "--duration", "2s", "--warmup", "20steps"});
+  std::filesystem::remove_all(folder);
+
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  const json report = json::parse(output.out);
+  ASSERT_THAT(report.at("sites"), Not(IsEmpty())) << report.dump(1);
+  EXPECT_NE(frame_named(report.at("sites").at(0), "leak_here"), nullptr);
+}
+
+}  // namespace
+}  // namespace tidemark

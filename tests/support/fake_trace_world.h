@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "profiler/reader/trace_world.h"
+
+namespace tidemark::tests {
+
+// Names a frame after its address, and kills a process when the test says so.
+class FakeTraceWorld final : public reader::TraceWorld {
+ public:
+  std::set<pid_t> dead;
+  std::set<std::uint32_t> unseen;  // pids that cannot be found
+  std::optional<reader::Residency> resident;
+  std::vector<std::string> named;  // pids whose stacks were asked for
+
+  std::optional<ProcessKey> find(const reader::TraceIdentity& identity) override {
+    if (unseen.contains(identity.pid)) {
+      return std::nullopt;
+    }
+    return ProcessKey{static_cast<pid_t>(identity.pid), identity.start_ticks};
+  }
+  bool is_alive(const ProcessKey& key) override { return !dead.contains(key.pid); }
+  std::vector<reader::SourceFrame> name(const ProcessKey& key,
+                                        const std::vector<reader::StackFrame>& stack,
+                                        const std::vector<reader::TraceModule>&) override {
+    named.push_back(std::to_string(key.pid));
+    std::vector<reader::SourceFrame> frames;
+    for (const reader::StackFrame& frame : stack) {
+      reader::SourceFrame& source = frames.emplace_back();
+      source.function = fmt::format("f{:x}", frame.value);
+      source.module = "/lib/a.so";
+      source.address = frame.value;
+    }
+    return frames;
+  }
+  std::optional<reader::Residency> residency(const ProcessKey&,
+                                             std::span<const reader::MemoryRange>) override {
+    return resident;
+  }
+};
+
+}  // namespace tidemark::tests

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/profile_preload.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "cli/shm_growth.h"
+#include "profiler/reader/needed_libraries.h"
+#include "profiler/reader/trace_directory.h"
+#include "tests/support/temp_tree.h"
+#include "tests/support/trace_builder.h"
+
+namespace tidemark::cli {
+namespace {
+
+using testing::Contains;
+using testing::IsEmpty;
+using testing::StartsWith;
+using tests::TempTree;
+
+constexpr std::size_t kKiB = 1024;
+
+TEST(PreloadValue, PutsTheTracerBeforeWhatWasThere) {
+  const TempTree dir;
+  dir.write("libtidemark_operators.so", "");
+  const std::string tracer = dir.path("libtidemark_tracer.so");
+
+  EXPECT_EQ(*preload_value(tracer, false, ""), tracer);
+  EXPECT_EQ(*preload_value(tracer, false, "/a.so:/b.so"), tracer + ":/a.so:/b.so");
+  EXPECT_EQ(*preload_value(tracer, true, "libjemalloc.so"),
+            tracer + ":" + dir.path("libtidemark_operators.so") + ":libjemalloc.so");
+}
+
+TEST(PreloadValue, RefusesANameThatTheLoaderCannotRead) {
+  EXPECT_FALSE(preload_value("/home/my tools/libtidemark_tracer.so", false, ""));
+}
+
+TEST(OtherAllocator, IsKnownFromWhatIsPreloaded) {
+  EXPECT_TRUE(has_other_allocator({}, "/usr/lib/libfoo.so:/usr/lib/libjemalloc.so.2", ""));
+  EXPECT_TRUE(has_other_allocator({}, "libtcmalloc_minimal.so.4 libfoo.so", ""));
+  EXPECT_FALSE(has_other_allocator({"/bin/sh"}, "/usr/lib/libfoo.so", ""));
+  EXPECT_FALSE(has_other_allocator({"no-such-program"}, "", "/bin:/usr/bin"));
+}
+
+TEST(NeededLibraries, AreReadFromAnElfFile) {
+  EXPECT_THAT(reader::needed_libraries("/proc/self/exe"), Contains(StartsWith("libc.so")));
+}
+
+TEST(NeededLibraries, AreNoneOfWhatIsNoElfFile) {
+  const TempTree dir;
+  dir.write("text", "#!/bin/sh\n");
+  dir.write("short",
+            "\x7f"
+            "ELF");
+  std::string claims =
+      "\x7f"
+      "ELF\x02\x01\x01";
+  claims.resize(64, '\xff');
+  dir.write("claims", claims);
+
+  EXPECT_THAT(reader::needed_libraries(dir.path("text")), IsEmpty());
+  EXPECT_THAT(reader::needed_libraries(dir.path("short")), IsEmpty());
+  EXPECT_THAT(reader::needed_libraries(dir.path("claims")), IsEmpty());
+  EXPECT_THAT(reader::needed_libraries(dir.path("absent")), IsEmpty());
+  EXPECT_THAT(reader::needed_libraries(dir.path()), IsEmpty());
+}
+
+TEST(TraceDirectory, IsPrivateAndGoesWithItsContent) {
+  const TempTree dir;
+  std::string path;
+  {
+    const auto made = reader::TraceDirectory::create({dir.path("absent/x"), dir.path("base")}, 0);
+    ASSERT_TRUE(made) << made.error().what;
+    path = made->path();
+    struct stat info {};
+    ASSERT_EQ(::stat(path.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777U, 0700U);
+    EXPECT_THAT(path, StartsWith(dir.path("base/")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(TraceDirectory, TidiesUpAfterRunsThatWereKilledOnly) {
+  const TempTree dir;
+  dir.make_directory("base");
+  std::filesystem::permissions(dir.path("base"), std::filesystem::perms::owner_all);
+  tests::TraceBuilder dead;  // of a process that does not exist
+  dead.header().pid = 0x7ffffff0;
+  dir.write("base/trace-old/1.trace", dead.bytes());
+  dir.write("base/other/1.trace", dead.bytes());
+
+  const auto first = reader::TraceDirectory::create({dir.path("base")}, 0);
+  const auto second = reader::TraceDirectory::create({dir.path("base")}, 0);
+
+  ASSERT_TRUE(first && second);
+  EXPECT_FALSE(std::filesystem::exists(dir.path("base/trace-old")));
+  EXPECT_TRUE(std::filesystem::exists(dir.path("base/other")));
+  EXPECT_TRUE(std::filesystem::exists(first->path()));
+}
+
+TEST(TraceDirectory, RefusesAFolderThatOthersMayWriteTo) {
+  const TempTree dir;
+  dir.make_directory("open");
+  std::filesystem::permissions(dir.path("open"), std::filesystem::perms::all);
+
+  const auto made = reader::TraceDirectory::create({dir.path("open")}, 0);
+
+  ASSERT_FALSE(made);
+  EXPECT_THAT(made.error().what, testing::HasSubstr("is not a private folder of yours"));
+}
+
+TEST(ShmGrowth, NamesTheSegmentsThatAreNewOrGrew) {
+  const TempTree dir;
+  dir.write("old", std::string(64 * kKiB, 'x'));
+  dir.write("grows", std::string(64 * kKiB, 'x'));
+  ShmGrowth growth(dir.path());
+  growth.look();
+  dir.write("new", std::string(256 * kKiB, 'x'));
+  dir.write("torch_77_1", std::string(128 * kKiB, 'x'));
+  dir.write("tt/1.trace", std::string(512 * kKiB, 'x'));
+
+  growth.look();
+
+  const ShmGrowthReport own = made_by(growth.report(), {1});
+  EXPECT_EQ(growth.report().segments, 2U);
+  EXPECT_EQ(own.segments, 1U);
+  EXPECT_EQ(own.largest.at(0).path, "new");
+  EXPECT_EQ(own.grown_bytes, 256 * kKiB);
+  EXPECT_EQ(made_by(growth.report(), {77}).segments, 2U);
+}
+
+}  // namespace
+}  // namespace tidemark::cli

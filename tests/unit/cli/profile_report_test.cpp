@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/profile_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/export_sites.h"
+#include "cli/profile_frames.h"
+#include "cli/profile_json.h"
+#include "cli/profile_text.h"
+#include "tests/support/golden.h"
+#include "tests/support/site_run.h"
+
+namespace tidemark::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using tests::constant;
+using tests::difference_from_golden;
+using tests::kSiteMiB;
+using tests::rising;
+using tests::SiteRun;
+using tests::trainer_record;
+
+tracker::RunSites built(const SiteRun& run, std::size_t seconds,
+                        const std::vector<SiteBirths>& births = {}) {
+  tracker::SiteTrackBuilder builder;
+  for (Tick& tick : run.ticks(seconds)) {
+    tick.allocations.births = births;
+    (void)builder.add(tick);
+  }
+  return builder.sites();
+}
+
+tracker::Options short_warmup() {
+  tracker::Options options;
+  options.warmup.steps = 600.0;
+  return options;
+}
+
+std::vector<SiteBirths> even_births() {
+  SiteBirths births;
+  births.site = 1;
+  for (double step = 0.0; step < 3'000.0; step += 100.0) {
+    births.births.push_back({true, step, 10 * kSiteMiB});
+  }
+  return {births};
+}
+
+// A trainer that leaks in collate(), with the usual frames around it, and holds a model.
+SiteRun leaking_trainer() {
+  SiteRun run;
+  run.add_process(trainer_record());
+  run.with_steps = true;
+  const auto tracer = run.add_frame("malloc", "", {}, "/opt/lib/libtidemark_tracer.so");
+  const auto operator_new = run.add_frame("operator new(unsigned long)", "", {},
+                                          "/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
+  const auto vector = run.add_frame("std::vector<Batch>::push_back(Batch&&)",
+                                    "/usr/include/c++/12/bits/stl_vector.h", 1287);
+  const auto collate = run.add_frame("collate(Batch const&)", "/home/me/src/loader.cpp", 42);
+  const auto main = run.add_frame("main", "/home/me/src/train.cpp", 7);
+  const auto start = run.add_frame("__libc_start_main@@GLIBC_2.34", "", {}, "/lib/libc.so.6");
+  run.add_site(trainer_record().key, {tracer, operator_new, vector, collate, main, start},
+               rising(kSiteMiB));
+  const auto model = run.add_frame("Model::Model()", "/home/me/src/model.cpp", 12);
+  run.add_site(trainer_record().key, {tracer, operator_new, model, main, start},
+               constant(700 * kSiteMiB));
+  return run;
+}
+
+ProfileReport report_of(const tracker::RunSites& run) {
+  ProfileReport report = make_report(run, short_warmup(), 10);
+  report.command = "python train.py --token ***";
+  report.shm = {30 * kSiteMiB, 2, {{"torch_1", 20 * kSiteMiB, 20 * kSiteMiB, false, {}}}};
+  report.losses = {{"markers_lost", 3}};
+  return report;
+}
+
+TEST(ProfileText, LooksAsInTheGoldenFile) {
+  const tracker::RunSites run = built(leaking_trainer(), 300, even_births());
+
+  EXPECT_EQ(difference_from_golden("profile/leak.txt",
+                                   profile_text(report_of(run), {Glyphs::kAscii, false})),
+            "");
+}
+
+TEST(ProfileJson, LooksAsInTheGoldenFile) {
+  const tracker::RunSites run = built(leaking_trainer(), 300, even_births());
+
+  const auto json = nlohmann::json::parse(profile_json(report_of(run)));
+
+  EXPECT_EQ(difference_from_golden("profile/leak.json", json.dump(1) + '\n'), "");
+}
+
+TEST(ProfileJson, HasWhatTheSchemaPromises) {
+  const tracker::RunSites run = built(leaking_trainer(), 300);
+
+  const auto json = nlohmann::json::parse(profile_json(report_of(run)));
+
+  EXPECT_EQ(json["schema"], 1);
+  const auto& site = json["sites"][0];
+  EXPECT_EQ(site["rank"], 1);
+  EXPECT_EQ(site["verdict"], "leak");
+  EXPECT_NEAR(site["growth_bytes_per_step"].get<double>(), kSiteMiB / 10.0, 5'000.0);
+  EXPECT_EQ(site["frames"][0]["function"], "operator new(unsigned long)");
+  EXPECT_EQ(site["frames"][2]["function"], "collate(Batch const&)");
+  EXPECT_EQ(site["frames"][2]["line"], 42);
+  EXPECT_EQ(json["sites"][1]["verdict"], "stable");
+}
+
+TEST(ProfileText, EscapesHostileNames) {
+  SiteRun run;
+  ProcessRecord process = trainer_record();
+  process.comm = "evil\x1b[2J";
+  run.add_process(process);
+  run.add_site(process.key, {run.add_frame("f\x1b]0;x\x07\n", "a\x1b.cpp", 3, "/m\x1b/x")},
+               rising(kSiteMiB));
+  const tracker::RunSites sites = built(run, 100);
+  ProfileReport report = make_report(sites, {}, 10);
+  report.coverage.problems = {"bad\x1b"};
+  report.shm = {30 * kSiteMiB, 1, {{"seg\x1b", kSiteMiB, kSiteMiB, {}, {}}}};
+
+  const std::string text = profile_text(report, {Glyphs::kUtf8, false});
+  const std::string line = profile_line(report, 1.0) + profile_list(report, 1.0, 100);
+
+  EXPECT_THAT(text + line, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, HasSubstr("f\\x1b]0;x"));
+  EXPECT_TRUE(nlohmann::json::accept(profile_json(report)));
+}
+
+TEST(ProfileText, SaysWhenNothingGrows) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  run.add_site(trainer_record().key, {run.add_frame("model")}, constant(700 * kSiteMiB));
+  const tracker::RunSites sites = built(run, 300);
+
+  const std::string text = profile_text(make_report(sites, {}, 10), {});
+
+  EXPECT_THAT(text, HasSubstr("NOTHING GROWS"));
+  EXPECT_THAT(text, HasSubstr("holds    stable"));
+}
+
+TEST(ProfileText, SaysWhenOnlySharedMemoryGrows) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  run.add_site(trainer_record().key, {run.add_frame("model")}, constant(700 * kSiteMiB));
+  const tracker::RunSites sites = built(run, 300);
+  ProfileReport report = make_report(sites, {}, 10);
+  report.shm = {30 * kSiteMiB, 1, {{"torch_1", 30 * kSiteMiB, 30 * kSiteMiB, false, {}}}};
+
+  const std::string text = profile_text(report, {});
+
+  EXPECT_THAT(text, HasSubstr("/dev/shm GROWS by 30.0 MiB, and no call stack does"));
+  EXPECT_THAT(text, HasSubstr("+30.0 MiB torch_1, held by no process"));
+}
+
+TEST(ProfileText, SaysWhenThereIsNoData) {
+  const tracker::RunSites nothing;
+
+  const std::string text = profile_text(make_report(nothing, {}, 10), {});
+
+  EXPECT_THAT(text, HasSubstr("NO DATA"));
+}
+
+TEST(ProfileText, ShowsTheFastestInALine) {
+  const tracker::RunSites run = built(leaking_trainer(), 300);
+
+  EXPECT_EQ(profile_line(report_of(run), 299.0),
+            "00:04:59  step 2990  1 traced  sites 999 MiB  +60.0 MiB/min leak  "
+            "collate(Batch const&) loader.cpp:42\n");
+}
+
+TEST(BirthText, TellsALeakFromWarmUpAndFromYouth) {
+  std::vector<SiteBirths::Birth> births(8);
+  for (auto& birth : births) {
+    birth.bytes = 100;
+  }
+  const std::string even = birth_text(births, Glyphs::kAscii);
+  births.assign(8, {});
+  births[0].bytes = 100;
+  const std::string early = birth_text(births, Glyphs::kAscii);
+  births.assign(8, {});
+  births[7].bytes = 100;
+  const std::string late = birth_text(births, Glyphs::kAscii);
+
+  EXPECT_THAT(even, HasSubstr("########  in every part of the run"));
+  EXPECT_THAT(early, HasSubstr("#_______  nearly all at the beginning"));
+  EXPECT_THAT(late, HasSubstr("_______#  nearly all of it young"));
+  EXPECT_EQ(birth_text({}, Glyphs::kAscii), "");
+}
+
+TEST(ShownStack, LeavesOutTheTracerAndTheAllocator) {
+  const tracker::RunSites run = built(leaking_trainer(), 10);
+
+  const ShownStack stack = shown_stack(run, run.sites.at(0).record.frames);
+
+  ASSERT_EQ(stack.frames.size(), 2U);
+  EXPECT_EQ(stack.frames[0].frame->function, "collate(Batch const&)");
+  EXPECT_EQ(stack.own_line, 0U);
+  EXPECT_EQ(frames_of(run, run.sites[0].record.frames).size(), 5U);
+}
+
+TEST(ShownStack, DoesNotTakeTheCLibraryForTheUsersOwn) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  const auto python = run.add_frame("PyByteArray_Resize+0x1e4", "", {}, "/usr/bin/python3.11");
+  const auto start =
+      run.add_frame("__libc_start_main_impl", "../csu/libc-start.c", 360, "/lib/libc.so.6");
+  run.add_site(trainer_record().key, {python, start}, constant(1));
+  const tracker::RunSites sites = built(run, 2);
+
+  const ShownStack stack = shown_stack(sites, sites.sites.at(0).record.frames);
+
+  EXPECT_EQ(stack.own_line, std::nullopt);
+  EXPECT_EQ(headline(stack, 80), "PyByteArray_Resize+0x1e4 [python3.11]");
+}
+
+TEST(ShownStack, KeepsTheAllocatorWhenThereIsNothingElse) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  run.add_site(trainer_record().key, {run.add_frame("malloc", "", {}, "/lib/libc.so.6")},
+               constant(1));
+  const tracker::RunSites sites = built(run, 2);
+
+  EXPECT_EQ(shown_stack(sites, sites.sites.at(0).record.frames).frames.size(), 1U);
+}
+
+TEST(ExportSites, GivesLiveBytesOrTheGrowthBetweenTwoTimes) {
+  const tracker::RunSites run = built(leaking_trainer(), 300);
+
+  const reader::Profile live = make_profile(run, {}, {});
+  const reader::Profile growth = make_profile(run, 100.0, 200.0);
+
+  EXPECT_EQ(live.sites.at(0).live_bytes, 299.0 * kSiteMiB);
+  EXPECT_NEAR(growth.sites.at(0).growth_bytes, 100.0 * kSiteMiB, 2.0 * kSiteMiB);
+  EXPECT_NEAR(growth.sites[0].live_bytes, 200.0 * kSiteMiB, 2.0 * kSiteMiB);
+  EXPECT_EQ(growth.sites.at(1).growth_bytes, 0.0);
+  EXPECT_EQ(live.process, "trainer 101");
+}
+
+}  // namespace
+}  // namespace tidemark::cli

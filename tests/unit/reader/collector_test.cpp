@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/reader/collector.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "common/io.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_trace_world.h"
+#include "tests/support/temp_tree.h"
+#include "tests/support/trace_builder.h"
+
+namespace tidemark::reader {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using tests::TraceBuilder;
+
+class CollectorTest : public testing::Test {
+ protected:
+  CollectorTest() { dir_.make_directory("run"); }
+
+  CollectorOptions options() const {
+    CollectorOptions options;
+    options.directory = dir_.path("run");
+    return options;
+  }
+  void write(const std::string& name, TraceBuilder& builder) const {
+    dir_.write("run/" + name, builder.bytes());
+  }
+  bool exists(const std::string& name) const {
+    return ::access(dir_.path("run/" + name).c_str(), F_OK) == 0;
+  }
+
+  tests::TempTree dir_;
+  tests::FakeClock clock_;
+  tests::FakeTraceWorld world_;
+};
+
+std::uint32_t add_site(TraceBuilder& builder, std::uint64_t address, std::uint64_t live_bytes) {
+  return builder.add_site(
+      {builder.add_stack({address, 0x1}), wire::SiteKind::kHeap, live_bytes, 1});
+}
+
+TEST_F(CollectorTest, TellsTheSitesOfANewProcess) {
+  TraceBuilder builder;
+  add_site(builder, 0x1010, 5'000);
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  ASSERT_EQ(facts.sites.size(), 1U);
+  EXPECT_EQ(facts.sites[0].key, (ProcessKey{100, 5'000}));
+  EXPECT_THAT(facts.sites[0].frames, ElementsAre(1U, 2U));
+  ASSERT_EQ(facts.frames.size(), 2U);
+  EXPECT_EQ(facts.frames[0].function, "f1010");
+  ASSERT_EQ(facts.modules.size(), 1U);
+  ASSERT_EQ(facts.samples.size(), 1U);
+  EXPECT_EQ(facts.samples[0].live_bytes, 5'000U);
+  ASSERT_EQ(facts.traces.size(), 1U);
+  EXPECT_EQ(facts.traces[0].live_bytes, 5'000U);
+  EXPECT_EQ(facts.traces[0].rest_bytes, 0U);
+  EXPECT_FALSE(facts.traces[0].has_ended);
+}
+
+TEST_F(CollectorTest, TellsOnlyWhatHasChanged) {
+  TraceBuilder builder;
+  add_site(builder, 0x1010, 5'000);
+  const auto grows = add_site(builder, 0x1020, 10);
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+  AllocationFacts first;
+  collector.look(first);
+  builder.site(grows).alloc_bytes += 90;
+  write("100.trace", builder);
+
+  AllocationFacts second;
+  collector.look(second);
+
+  EXPECT_THAT(second.sites, IsEmpty());
+  EXPECT_THAT(second.frames, IsEmpty());
+  ASSERT_EQ(second.samples.size(), 1U);
+  EXPECT_EQ(second.samples[0].live_bytes, 100U);
+  EXPECT_EQ(second.traces[0].live_bytes, 5'100U);
+}
+
+TEST_F(CollectorTest, ReadsTheRestOfAProcessThatHasDiedAndRemovesItsFile) {
+  TraceBuilder builder;
+  add_site(builder, 0x1010, 5'000);
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+  world_.dead.insert(100);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  EXPECT_TRUE(facts.traces.at(0).has_ended);
+  EXPECT_EQ(facts.samples.at(0).live_bytes, 5'000U);
+  EXPECT_EQ(collector.open_files(), 0U);
+  EXPECT_FALSE(exists("100.trace"));
+}
+
+TEST_F(CollectorTest, IsDoneWithAnImageThatWasReplacedByExec) {
+  TraceBuilder builder;
+  builder.header().stage = static_cast<std::uint32_t>(wire::Stage::kReplaced);
+  add_site(builder, 0x1010, 5'000);
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  EXPECT_TRUE(facts.traces.at(0).has_ended);
+}
+
+TEST_F(CollectorTest, NamesAFileThatIsNoTraceOnce) {
+  dir_.write("run/bad\x1b.trace", "rubbish");
+  TraceBuilder builder;
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+  const auto problems = collector.take_problems();
+  collector.look(facts);
+
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0], HasSubstr("bad\\x1b.trace is not used"));
+  EXPECT_THAT(collector.take_problems(), IsEmpty());
+  const auto losses = collector.take_losses();
+  ASSERT_EQ(losses.size(), 1U);
+  EXPECT_EQ(losses[0].what, "trace_files_unreadable");
+  EXPECT_EQ(collector.open_files(), 1U);
+}
+
+TEST_F(CollectorTest, FollowsTheLargestAndTheGrowingAndSumsUpTheRest) {
+  TraceBuilder builder;
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    add_site(builder, 0x1000 + 16 * i, 1'000 * (i + 1));
+  }
+  write("100.trace", builder);
+  CollectorOptions few = options();
+  few.most_new_by_size = 2;
+  few.most_new_by_growth = 1;
+  few.most_sites = 3;
+  Collector collector(few, world_, clock_);
+  AllocationFacts first;
+  collector.look(first);
+  builder.site(0).alloc_bytes += 500;
+  builder.site(1).alloc_bytes += 10;
+  write("100.trace", builder);
+
+  AllocationFacts second;
+  collector.look(second);
+
+  ASSERT_EQ(first.sites.size(), 2U);  // the two largest
+  EXPECT_EQ(first.traces[0].rest_bytes, 55'000U - 19'000U);
+  ASSERT_EQ(second.sites.size(), 1U);  // the one that grew most
+  ASSERT_EQ(second.samples.size(), 1U);
+  EXPECT_EQ(second.samples[0].live_bytes, 1'500U);
+}
+
+TEST_F(CollectorTest, LeavesSmallSitesToTheRest) {
+  TraceBuilder builder;
+  add_site(builder, 0x1010, 100'000'000);
+  const auto small = add_site(builder, 0x1020, 100);
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+  AllocationFacts first;
+  collector.look(first);
+  builder.site(small).alloc_bytes += 10'000;  // it grows
+  write("100.trace", builder);
+
+  AllocationFacts second;
+  collector.look(second);
+
+  EXPECT_EQ(first.sites.size(), 1U);
+  EXPECT_EQ(first.traces[0].rest_bytes, 100U);
+  EXPECT_EQ(second.sites.size(), 1U);
+  EXPECT_EQ(second.traces[0].rest_bytes, 0U);
+}
+
+TEST_F(CollectorTest, GivesOneNumberToOneStackInTwoProcesses) {
+  TraceBuilder builder;
+  add_site(builder, 0x1010, 5'000);
+  write("100.trace", builder);
+  builder.header().pid = 101;
+  write("101.trace", builder);
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  ASSERT_EQ(facts.sites.size(), 2U);
+  EXPECT_EQ(facts.sites[0].frames, facts.sites[1].frames);
+  EXPECT_NE(facts.sites[0].site, facts.sites[1].site);
+  EXPECT_EQ(facts.frames.size(), 2U);
+}
+
+TEST_F(CollectorTest, IsTheClockOfTheTracers) {
+  TraceBuilder builder;
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+  clock_.now_ns = 42 * kNsPerSecond;  // the file was created at second 1
+
+  collector.set_epoch(std::nullopt);
+  AllocationFacts facts;
+  collector.look(facts);
+  const auto file = TraceFile::open(dir_.path("run/100.trace"));
+  ASSERT_TRUE(file);
+  auto in_seconds = TraceFile::open(dir_.path("run/100.trace"))->snapshot();
+  collector.set_epoch(7);
+  auto in_steps = TraceFile::open(dir_.path("run/100.trace"))->snapshot();
+
+  ASSERT_TRUE(in_seconds && in_steps);
+  EXPECT_EQ(in_seconds->epoch, 41U);
+  EXPECT_EQ(in_steps->epoch, wire::kEpochIsStep | 7U);
+}
+
+TEST_F(CollectorTest, TellsWhenLiveBlocksWereBorn) {
+  TraceBuilder builder;
+  const auto site = add_site(builder, 0x1010, 300);
+  builder.add_block(0x5000, 100, site, 0);
+  builder.add_block(0x6000, 200, site, 9);
+  builder.header().control.epoch = 9;
+  write("100.trace", builder);
+  CollectorOptions late = options();
+  late.start_ns = 0;  // the process began at second 1 of the run
+  Collector collector(late, world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  ASSERT_EQ(facts.births.size(), 1U);
+  const auto& births = facts.births[0].births;
+  ASSERT_GE(births.size(), 2U);
+  EXPECT_EQ(births.front().from, 1.0);
+  EXPECT_EQ(births.front().bytes, 100U);
+  EXPECT_EQ(births.back().bytes, 200U);
+}
+
+TEST_F(CollectorTest, TellsHowMuchOfALargeBlockIsResident) {
+  TraceBuilder builder;
+  const auto site = add_site(builder, 0x1010, 1'000'000);
+  builder.add_block(0x5000, 1'000'000, site, 0);
+  write("100.trace", builder);
+  world_.resident = Residency{0.25, 0.0, 250, 250};
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  ASSERT_EQ(facts.samples.size(), 1U);
+  EXPECT_EQ(facts.samples[0].resident_bytes, 250'000U);
+}
+
+TEST_F(CollectorTest, WakesATracerThatSleepsAndPutsItToSleepAgain) {
+  TraceBuilder builder;
+  builder.header().control.mode = static_cast<std::uint32_t>(wire::Mode::kDormant);
+  write("100.trace", builder);
+  CollectorOptions wake = options();
+  wake.wake_as = wire::Mode::kSampled;
+  wake.sample_every_bytes = 4'096;
+  Collector collector(wake, world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+  const auto awake = TraceFile::open(dir_.path("run/100.trace"))->snapshot();
+  collector.put_to_sleep();
+  const auto asleep = TraceFile::open(dir_.path("run/100.trace"))->snapshot();
+
+  ASSERT_TRUE(awake && asleep);
+  EXPECT_EQ(awake->mode, wire::Mode::kSampled);
+  EXPECT_EQ(awake->sample_every_bytes, 4'096U);
+  EXPECT_EQ(asleep->mode, wire::Mode::kDormant);
+}
+
+TEST_F(CollectorTest, NamesLaterWhatItHasNoTimeForNow) {
+  TraceBuilder builder;
+  add_site(builder, 0x1010, 5'000);
+  write("100.trace", builder);
+  CollectorOptions hasty = options();
+  hasty.naming_budget_ns = -1;
+  Collector collector(hasty, world_, clock_);
+  AllocationFacts first;
+  collector.look(first);
+
+  AllocationFacts last;
+  collector.finish(last, kNsPerSecond);
+
+  ASSERT_EQ(first.sites.size(), 1U);
+  EXPECT_THAT(first.sites[0].frames, IsEmpty());
+  ASSERT_EQ(last.sites.size(), 1U);
+  EXPECT_EQ(last.sites[0].site, first.sites[0].site);
+  EXPECT_EQ(last.sites[0].frames.size(), 2U);
+}
+
+TEST_F(CollectorTest, DoesNotCountMemoryTwice) {
+  TraceBuilder builder;
+  add_site(builder, 0x1010, 5'000);
+  builder.add_site({builder.add_stack({0x1030}), wire::SiteKind::kAllocatorMap, 100'000, 1});
+  builder.add_site({builder.add_stack({0x1040}), wire::SiteKind::kCudaDevice, 7'000, 1});
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  EXPECT_EQ(facts.traces.at(0).live_bytes, 5'000U);
+}
+
+TEST_F(CollectorTest, AddsUpSitesOfOneStack) {
+  TraceBuilder builder;
+  const auto node = builder.add_stack({0x1010});
+  const auto first = builder.add_site({node, wire::SiteKind::kHeap, 100, 1});
+  const auto second = builder.add_site({node, wire::SiteKind::kHeap, 200, 1});
+  builder.add_site({node, wire::SiteKind::kAnonymousMap, 400, 1});
+  builder.add_block(0x5000, 100, first);
+  builder.add_block(0x6000, 200, second);
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  ASSERT_EQ(facts.samples.size(), 2U);
+  EXPECT_EQ(facts.samples[0].live_bytes, 300U);
+  EXPECT_EQ(facts.samples[1].live_bytes, 400U);
+  ASSERT_EQ(facts.births.size(), 1U);
+  EXPECT_EQ(facts.births[0].births.at(0).bytes, 300U);
+}
+
+TEST_F(CollectorTest, SaysWhyATracerGaveUp) {
+  TraceBuilder builder;
+  builder.header().stage = static_cast<std::uint32_t>(wire::Stage::kBroken);
+  std::string("no room").copy(builder.header().reason, 95);
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  EXPECT_EQ(facts.traces.at(0).problem, "no room");
+}
+
+TEST_F(CollectorTest, LivesWithoutItsFolder) {
+  CollectorOptions nowhere = options();
+  nowhere.directory = dir_.path("absent");
+  Collector collector(nowhere, world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  EXPECT_TRUE(facts.empty());
+}
+
+}  // namespace
+}  // namespace tidemark::reader
