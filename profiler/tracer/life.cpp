@@ -48,7 +48,12 @@ void say_why_not(const char* what, int error) noexcept {
   sys::write(2, line, text.size());
 }
 
-void forked_child() noexcept { g_fork_page.on.store(0, std::memory_order_release); }
+void forked_child() noexcept {
+  g_fork_page.on.store(0, std::memory_order_release);
+  // A thread that was making the file of the parent is not here to finish.
+  Life starting = Life::kStarting;
+  g_life.compare_exchange_strong(starting, Life::kOn);
+}
 
 bool open_file(bool forked) noexcept {
   const bool opened = g_recorder.open(g_request, forked);
