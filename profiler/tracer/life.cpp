@@ -56,9 +56,11 @@ void say_why_not(const char* what, int error) noexcept {
 }
 
 void forked_child() noexcept {
-  const bool was_on = g_life.load(std::memory_order_acquire) == Life::kOn;
+  Life life = g_life.load(std::memory_order_acquire);
   g_fork_page.on.store(0, std::memory_order_release);
-  if (was_on && t_thread.hook_frame != 0) {  // by a signal handler that interrupted a hook
+  if (life == Life::kStarting) {  // the thread that was making the file is not here to finish
+    g_life.compare_exchange_strong(life, Life::kOn);
+  } else if (life == Life::kOn && t_thread.hook_frame != 0) {  // a handler that interrupted a hook
     t_thread.orphaned = true;
     if (g_wiped_by_kernel) {
       g_recorder.store().cover();

@@ -301,7 +301,9 @@ bool Recorder::open(const wire::TraceRequest& request, bool forked) noexcept {
   for (std::size_t levels = 1; levels < wanted; ++levels) {
     store_.extend(wire::Table::kLive, levels);
   }
-  libunwind_ = request.libunwind;
+  // libunwind asks the dynamic linker, whose lock another thread of the parent may have held when
+  // it forked: the child would wait for ever.
+  libunwind_ = request.libunwind && !forked;
   set_stage(wire::Stage::kRecording);
   if (!store_.publish()) {
     store_.abandon(true);

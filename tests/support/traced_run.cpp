@@ -70,7 +70,7 @@ TracedSite site_of(const reader::SiteCounts& counts) {
   return site;
 }
 
-bool read_one(const std::string& path, TracedFile& result) {
+bool read_one(const std::string& path, bool with_names, TracedFile& result) {
   auto file = reader::TraceFile::open(path);
   if (!file) {
     return false;
@@ -90,7 +90,9 @@ bool read_one(const std::string& path, TracedFile& result) {
     TracedSite site = site_of(counts);
     const auto stack = file->stack(counts.node);
     site.frames = stack.size();
-    site.functions = names.of(stack);
+    if (with_names) {
+      site.functions = names.of(stack);
+    }
     result.sites.push_back(std::move(site));
   }
   return true;
@@ -144,11 +146,11 @@ std::vector<std::string> traced_command(const std::vector<std::string>& argv, co
   return command;
 }
 
-void read_traces(const std::string& directory, TracedRun& run) {
+void read_traces(const std::string& directory, bool names, TracedRun& run) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
     TracedFile file;
-    if (read_one(entry.path().string(), file)) {
+    if (read_one(entry.path().string(), names, file)) {
       run.files.push_back(std::move(file));
     } else {
       ++run.unreadable;
@@ -167,12 +169,16 @@ TracedRun run_traced(const std::vector<std::string>& argv, const TraceAsk& ask) 
     here.directory = own->path();
   }
   TracedRun run;
-  Subprocess program(traced_command(argv, here));
+  // A deadlock in a child of the program must not outlive the test.
+  std::vector<std::string> command = {"/usr/bin/timeout", "--kill-after=1", "50"};
+  const auto rest = traced_command(argv, here);
+  command.insert(command.end(), rest.begin(), rest.end());
+  Subprocess program(command);
   program.close_input();
   run.status = program.wait();
   run.output = program.output();
   run.errors = program.errors();
-  read_traces(here.directory, run);
+  read_traces(here.directory, here.names, run);
   return run;
 }
 

@@ -17,6 +17,7 @@ struct TraceAsk {
   std::uint64_t most_file_bytes = 0;
   bool follow = true;
   bool libunwind = false;
+  bool names = true;                      // false: `functions` of the sites are left empty
   std::string directory;                  // empty: a private one, gone after the run
   std::vector<std::string> also_preload;  // after the tracer
   std::vector<std::string> environment;   // "NAME=value"
@@ -67,6 +68,6 @@ std::vector<std::string> traced_command(const std::vector<std::string>& argv, co
 // Runs it to its end. What the tracer left is read then.
 TracedRun run_traced(const std::vector<std::string>& argv, const TraceAsk& ask = {});
 // The trace files of a folder.
-void read_traces(const std::string& directory, TracedRun& run);
+void read_traces(const std::string& directory, bool names, TracedRun& run);
 
 }  // namespace tidemark::tests

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -26,6 +27,15 @@ struct ProcessTruth {
   std::vector<HeldTruth> held;
 };
 
+inline wire::SiteKind kind_named(const std::string& name) {
+  using wire::SiteKind;
+  static const std::map<std::string, SiteKind> kKinds = {
+      {"heap", SiteKind::kHeap},         {"map", SiteKind::kAnonymousMap},
+      {"shared", SiteKind::kSharedMap},  {"device", SiteKind::kCudaDevice},
+      {"pinned", SiteKind::kCudaPinned}, {"registered", SiteKind::kCudaRegistered}};
+  return kKinds.at(name);
+}
+
 // One for each line, that is for each process that came to its end.
 inline std::vector<ProcessTruth> parse_truth(const std::string& output) {
   std::vector<ProcessTruth> truths;
@@ -37,12 +47,8 @@ inline std::vector<ProcessTruth> parse_truth(const std::string& output) {
     TIDEMARK_CHECK(json.is_object(), "the victim printed something else");
     ProcessTruth truth{json["pid"], json["uniform"], {}};
     for (const auto& held : json["held"]) {
-      const std::string kind = held["kind"];
-      truth.held.push_back({held["function"],
-                            kind == "heap"     ? wire::SiteKind::kHeap
-                            : kind == "shared" ? wire::SiteKind::kSharedMap
-                                               : wire::SiteKind::kAnonymousMap,
-                            held["live_bytes"], held["live_blocks"]});
+      truth.held.push_back(
+          {held["function"], kind_named(held["kind"]), held["live_bytes"], held["live_blocks"]});
     }
     truths.push_back(std::move(truth));
   }

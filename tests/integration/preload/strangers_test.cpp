@@ -45,7 +45,9 @@ Outcome run_plain(const std::string& script, const std::vector<std::string>& var
 // Runs the script under the tracer and expects what a plain run gave.
 void expect_same(const std::string& script, const Outcome& plain, const TraceAsk& ask) {
   const TempTree folder;
-  const TracedRun traced = run_traced(in_folder(folder, script), ask);
+  TraceAsk here = ask;
+  here.names = false;
+  const TracedRun traced = run_traced(in_folder(folder, script), here);
 
   EXPECT_EQ(traced.status, plain.status);
   EXPECT_EQ(traced.output, plain.output);

@@ -2,12 +2,15 @@
 // Programs of known behaviour under the tracer: the file must say what they say of themselves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <map>
 
 #include "profiler/wire/sampling.h"
 #include "tests/integration/preload/held_truth.h"
 #include "tests/support/paths.h"
+#include "tests/support/temp_tree.h"
 #include "tests/support/traced_run.h"
 
 namespace tidemark::tests {
@@ -229,6 +232,40 @@ TEST(Victims, ARequestThatNobodyKnowsIsRefusedAloud) {
   EXPECT_EQ(run.status, 0);
   EXPECT_TRUE(run.files.empty());
   EXPECT_THAT(run.errors, HasSubstr("is not traced: TIDEMARK_TRACE is not a request"));
+}
+
+struct Allocator {
+  const char* name;
+  const char* path;
+};
+class OtherAllocator : public testing::TestWithParam<Allocator> {};
+
+TEST_P(OtherAllocator, IsTracedThroughMallocAndNew) {
+  if (::access(GetParam().path, R_OK) != 0) {
+    GTEST_SKIP() << GetParam().path << " is not installed";
+  }
+  TraceAsk ask;
+  ask.also_preload = {operators_path(), GetParam().path};
+
+  expect_truth_of_all(run_victim("other_allocator", ask), 0);
+  expect_truth_of_all(run_victim("realloc_moves", ask), 0);
+  expect_truth_of_all(run_victim("thread_churn", ask), 0);
+  expect_truth_of_all(run_victim("fork_tree", ask), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , OtherAllocator,
+    testing::Values(Allocator{"jemalloc", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"},
+                    Allocator{"tcmalloc", "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4"}),
+    [](const auto& named) { return std::string(named.param.name); });
+
+TEST(Victims, TheFolderMayHaveAnyName) {
+  const TempTree folder;
+  folder.make_directory("a b:c\n\"d'");
+  TraceAsk ask;
+  ask.directory = folder.path("a b:c\n\"d'");
+
+  expect_truth_of_all(run_victim("vfork_exec", ask), 0);
 }
 
 }  // namespace

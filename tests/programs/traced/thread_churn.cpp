@@ -9,8 +9,8 @@ using namespace tidemark::victim;  // NOLINT(google-build-using-namespace)
 VICTIM_SITE void* left_by_thread() { return seen(std::malloc(96)); }
 
 void* run(void*) {
-  for (int i = 0; i < 10; ++i) {
-    std::free(seen(std::malloc(static_cast<std::size_t>(16 + 100 * i))));
+  for (std::size_t i = 0; i < 10; ++i) {
+    std::free(seen(std::malloc(16 + 100 * i)));
   }
   left_by_thread();
   return nullptr;

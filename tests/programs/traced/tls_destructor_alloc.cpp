@@ -31,7 +31,7 @@ int main() {
   pthread_key_create(&key, destroy_key);
   for (int i = 0; i < kThreads; ++i) {
     std::thread([key] {
-      thread_local const AtEnd at_end;
+      thread_local AtEnd at_end;
       seen(at_end.mine);
       pthread_setspecific(key, std::malloc(32));
     }).join();

@@ -18,7 +18,7 @@ std::uint64_t hash_of(std::uint64_t i) { return wire::mix(i + 1) | 1U; }
 
 class HashIndexTest : public testing::Test {
  protected:
-  ~HashIndexTest() override { index_->clear(); }
+  void TearDown() override { index_->clear(); }
   HashIndex& index() { return *index_; }
 
  private:

@@ -48,7 +48,7 @@ class RecorderTest : public testing::Test {
     ASSERT_TRUE(recorder_->open(request, false));
     g_fork_page.on.store(1);
   }
-  ~RecorderTest() override {
+  void TearDown() override {
     g_fork_page.on.store(0);
     recorder_->abandon(true);
   }

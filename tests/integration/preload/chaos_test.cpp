@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes wrong for the tracer does not go wrong for its target.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "common/io.h"
+#include "tests/integration/preload/held_truth.h"
+#include "tests/support/paths.h"
+#include "tests/support/subprocess.h"
+#include "tests/support/temp_tree.h"
+#include "tests/support/traced_run.h"
+
+namespace tidemark::tests {
+namespace {
+
+using testing::HasSubstr;
+using wire::Mode;
+
+std::string victim(const std::string& name) { return victim_path("traced_" + name); }
+
+const TracedFile* file_of_victim(const TracedRun& run) {
+  const auto truths = parse_truth(run.output);
+  return truths.empty() ? nullptr : run.of_pid(truths.at(0).pid);
+}
+
+// All blocks are accounted for: recorded, or counted as lost.
+void expect_all_accounted(const TracedRun& run) {
+  const auto truths = parse_truth(run.output);
+  ASSERT_FALSE(truths.empty());
+  const TracedFile* const file = run.of_pid(truths[0].pid);
+  ASSERT_NE(file, nullptr);
+  const auto& held = truths[0].held.at(0);
+  const double recorded = file->sum_of(held.function, held.kind).live_blocks;
+  const auto& losses = file->snapshot.losses;
+  const auto lost = static_cast<double>(losses.live_full + losses.sites_full);
+  EXPECT_LE(recorded, held.live_blocks);
+  EXPECT_GE(recorded + lost, held.live_blocks);
+}
+
+class HardTimes : public testing::TestWithParam<Mode> {
+ protected:
+  TracedRun run(const std::vector<std::string>& arguments, const std::string& limits = "") {
+    TraceAsk ask;
+    ask.mode = GetParam();
+    ask.sample_every_bytes = 256;
+    ask.directory = folder_.path();
+    if (!limits.empty()) {
+      ask.before = {"/bin/bash", "-c", limits + " && exec \"$0\" \"$@\""};
+    }
+    std::vector<std::string> argv = {victim("hard_times")};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    return run_traced(argv, ask);
+  }
+  // The error for which the file could not grow, 0 when it could.
+  static int why_it_is_full(const TracedRun& run) {
+    const TracedFile* const file = file_of_victim(run);
+    return file == nullptr ? -1 : file->snapshot.extend_errno;
+  }
+
+  TempTree folder_;
+};
+
+INSTANTIATE_TEST_SUITE_P(, HardTimes, testing::Values(Mode::kExact, Mode::kSampled),
+                         [](const auto& named) {
+                           return named.param == Mode::kExact ? "Exact" : "Sampled";
+                         });
+
+TEST_P(HardTimes, NothingIsTakenAway) {
+  const TracedRun done = run({"nothing"});
+
+  ASSERT_EQ(done.status, 0) << done.errors;
+  EXPECT_EQ(why_it_is_full(done), 0);
+}
+
+TEST_P(HardTimes, WithoutDescriptors) {
+  const TracedRun done = run({"descriptors"});
+
+  ASSERT_EQ(done.status, 0);
+  EXPECT_EQ(why_it_is_full(done), EMFILE);
+}
+
+TEST_P(HardTimes, InAnotherRootFolder) {
+  const TempTree other;
+  const TracedRun done = run({"root_folder", other.path()});
+
+  if (done.status == 77) {
+    GTEST_SKIP() << "may not chroot here";
+  }
+  ASSERT_EQ(done.status, 0);
+  EXPECT_EQ(why_it_is_full(done), ENOENT);
+}
+
+TEST_P(HardTimes, WithoutRights) {
+  const TracedRun done = run({"rights"});
+
+  if (done.status == 77) {
+    GTEST_SKIP() << "only root can give up its rights";
+  }
+  ASSERT_EQ(done.status, 0);
+  EXPECT_EQ(why_it_is_full(done), EACCES);
+}
+
+TEST_P(HardTimes, WithLittleAddressSpace) {
+  const TracedRun done = run({"address_space", "20000000"});
+
+  ASSERT_EQ(done.status, 0) << done.errors;
+}
+
+TEST_P(HardTimes, WithLittleMemoryToLock) {
+  const TracedRun done = run({"locked_memory"});
+
+  if (done.status == 77) {
+    GTEST_SKIP() << "cannot lock memory here";
+  }
+  ASSERT_EQ(done.status, 0) << done.errors;
+}
+
+TEST_P(HardTimes, UnderUlimitF) {
+  const TracedRun done = run({"nothing"}, "ulimit -f 300");
+
+  ASSERT_EQ(done.status, 0) << done.errors;
+  EXPECT_EQ(why_it_is_full(done), EFBIG);
+  if (GetParam() == Mode::kExact) {
+    expect_all_accounted(done);
+  }
+}
+
+TEST_P(HardTimes, UnderUlimitFOfNothing) {
+  const TracedRun done = run({"nothing"}, "ulimit -f 0");
+
+  ASSERT_EQ(done.status, 0) << done.errors;
+  EXPECT_THAT(done.errors, HasSubstr("is not traced: its file cannot be made (errno 27)"));
+  EXPECT_TRUE(done.files.empty());
+}
+
+TEST_P(HardTimes, UnderUlimitV) {
+  const TracedRun done = run({"nothing"}, "ulimit -v 40000");
+
+  ASSERT_EQ(done.status, 0) << done.errors;
+}
+
+TEST_P(HardTimes, UnderUlimitL) {
+  const TracedRun done = run({"nothing"}, "ulimit -l 0");
+
+  ASSERT_EQ(done.status, 0) << done.errors;
+}
+
+TEST_P(HardTimes, OnAFullFileSystem) {
+  for (const char* const size : {"32k", "300k"}) {
+    const TempTree place;
+    TraceAsk ask;
+    ask.mode = GetParam();
+    ask.sample_every_bytes = 256;
+    ask.directory = place.path();
+    ask.before = {"/usr/bin/unshare", "-m", "/bin/bash", "-c",
+                  "mount -t tmpfs -o size=" + std::string(size) + " none '" + place.path() +
+                      "' || exit 78; \"$0\" \"$@\"; code=$?; ls '" + place.path() +
+                      "' | wc -l; exit $code"};
+    const TracedRun done = run_traced({victim("hard_times"), "nothing"}, ask);
+    if (done.status == 78 || done.status == 1) {
+      GTEST_SKIP() << "may not mount here: " << done.errors;
+    }
+
+    EXPECT_EQ(done.status, 0) << done.errors;
+    if (std::string(size) == "32k") {
+      EXPECT_THAT(done.errors, HasSubstr("its file cannot be made (errno 28)"));
+      EXPECT_THAT(done.output, HasSubstr("\n0\n"));
+    } else {
+      EXPECT_EQ(done.errors, "");
+    }
+  }
+}
+
+TEST_P(HardTimes, WithoutAFolder) {
+  TraceAsk ask;
+  ask.mode = GetParam();
+  ask.directory = folder_.path("nothing/here");
+
+  const TracedRun done = run_traced({victim("hard_times"), "nothing"}, ask);
+
+  ASSERT_EQ(done.status, 0);
+  EXPECT_THAT(done.errors, HasSubstr("is not traced: its file cannot be made (errno 2)"));
+}
+
+TEST_P(HardTimes, TheFolderIsDeletedMeanwhile) {
+  TraceAsk ask;
+  ask.mode = GetParam();
+  ask.directory = folder_.path();
+  const std::string script = "rm -r '" + folder_.path() + "'; declare -a a; for i in {1..30000}; " +
+                             "do a[i]=$i$i; done; (echo ${#a[@]}); exec 2>/dev/null; /bin/echo end";
+
+  const TracedRun done = run_traced({"/bin/bash", "-c", script}, ask);
+
+  EXPECT_EQ(done.status, 0);
+  EXPECT_EQ(done.output, "30000\nend\n");
+}
+
+TEST(Chaos, AProgramWithMoreRightsIsLeftAlone) {
+  const TempTree folder;
+  const std::string program = folder.path("raised");
+  std::filesystem::copy_file(victim("leak_linear"), program);
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+  if (::geteuid() != 0 || ::chown(program.c_str(), 65534, 65534) != 0 ||
+      ::chmod(program.c_str(), 04755) != 0) {
+    GTEST_SKIP() << "only root can make a program that changes its user";
+  }
+
+  const TracedRun run = run_traced({program}, {});
+
+  EXPECT_EQ(run.status, 0) << run.errors;
+  EXPECT_TRUE(run.files.empty());
+  EXPECT_EQ(run.unreadable, 0U);
+}
+
+// The header is written outside as well, by anybody who may: its values are not believed.
+TEST(Chaos, ADamagedFileDoesNotHurtTheTarget) {
+  const TempTree folder;
+  TraceAsk ask;
+  ask.directory = folder.path();
+  ask.follow = false;
+  const std::string script =
+      "f=$(echo '" + folder.path() + "'/$$-*.trace); for round in 0 1 2 3 4 5 6 7 8 9; do " +
+      "printf '\\377%.0s' {1..64} | dd of=\"$f\" bs=1 seek=$((320 + round * 64)) conv=notrunc " +
+      "2>/dev/null; a=(); for i in {1..2000}; do a[i]=$i$i; done; done; echo end";
+
+  const TracedRun run = run_traced({"/bin/bash", "-c", script}, ask);
+
+  EXPECT_EQ(run.status, 0) << run.errors;
+  EXPECT_EQ(run.output, "end\n");
+}
+
+void expect_peace(int seconds, int forks, bool libunwind) {
+  TraceAsk ask;
+  ask.libunwind = libunwind;
+  ask.names = false;
+
+  const TracedRun run =
+      run_traced({victim("chaos"), std::to_string(seconds), std::to_string(forks)}, ask);
+
+  EXPECT_EQ(run.status, 0) << run.output << run.errors;
+  EXPECT_EQ(run.errors, "");
+  EXPECT_EQ(run.unreadable, 0U);
+  EXPECT_GT(run.files.size(), static_cast<std::size_t>(forks));
+  for (const TracedFile& file : run.files) {
+    EXPECT_EQ(file.snapshot.losses.live_full, 0U);
+    EXPECT_EQ(file.snapshot.read_losses.damaged_items, 0U);
+  }
+}
+
+TEST(Chaos, EightThreadsOpenAllocateAndFork) { expect_peace(5, 0, false); }
+TEST(Chaos, EightThreadsOpenAllocateAndForkByLibunwind) { expect_peace(5, 0, true); }
+TEST(Chaos, AThousandForksOfEightThreads) { expect_peace(0, 1000, false); }
+
+}  // namespace
+}  // namespace tidemark::tests
