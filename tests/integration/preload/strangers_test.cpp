@@ -252,7 +252,7 @@ declare -A seen; for i in {1..2000}; do seen[$((i % 97))]+=x; done; echo ${#seen
 for i in 1 2 3; do (exec -a odd sh -c 'echo $0'); done
 seq 1000 | while read n; do [ $((n % 250)) = 0 ] && echo $n; done | sort -r | tr '\n' ' '
 env -i /bin/sh -c 'echo alone; env | grep -v -e ^PWD= -e ^_= -e ^SHLVL= -e ^LD_PRELOAD= -e ^TIDEMARK_TRACE='
-ls /nonexistent; trap 'echo bye' EXIT; false || { kill -TERM $$ & } ; trap 'echo term' TERM; wait; echo last
+ls /nonexistent; trap 'echo bye' EXIT; trap 'echo term' TERM; false || { kill -TERM $$ & } ; wait; echo last
 )sh");
 }
 

@@ -20,7 +20,7 @@ namespace {
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::StartsWith;
-using testing::StrEq;
+using testing::EndsWith;
 using tests::Subprocess;
 using tests::TempTree;
 
@@ -88,7 +88,7 @@ void expect_the_inlined_frames(const std::vector<SourceFrame>& frames) {
   EXPECT_FALSE(frames[2].inlined);
   for (const SourceFrame& frame : frames) {
     EXPECT_EQ(frame.detail, FrameDetail::kSource);
-    EXPECT_THAT(frame.file, StrEq(TIDEMARK_SOURCE_DIR "/tests/programs/symbol_victim.cpp"));
+    EXPECT_THAT(frame.file, EndsWith("/tests/programs/symbol_victim.cpp"));
     EXPECT_EQ(frame.address, truth().inlined);
   }
 }
