@@ -11,7 +11,7 @@
 #include "profiler/tracer/life.h"
 #include "profiler/tracer/recorder.h"
 
-extern "C" void* __libc_memalign(std::size_t alignment, std::size_t bytes);
+extern "C" void* __libc_memalign(std::size_t alignment, std::size_t bytes);  // NOLINT: libc's name
 
 namespace tidemark::tracer {
 namespace {

@@ -405,7 +405,11 @@ void Recorder::range_gone(void* recorder, std::uint32_t site, std::uint64_t byte
 void Recorder::mapped(const void* begin, std::size_t bytes, wire::SiteKind kind,
                       const Registers& caller) noexcept {
   HookScope scope;
-  if (!may_record(scope, caller) || mode() == Mode::kDormant) {
+  if (!may_record(scope, caller)) {
+    return;
+  }
+  if (mode() == Mode::kDormant) {  // MAP_FIXED may have replaced what was recorded before
+    ranges_.release(number(begin), bytes, range_gone, this);
     return;
   }
   const std::uint32_t site = site_here(kind, caller);
@@ -429,7 +433,12 @@ void Recorder::unmapped(const void* begin, std::size_t bytes) noexcept {
 void Recorder::remapped(const void* from, std::size_t old_bytes, const void* to, std::size_t bytes,
                         const Registers& caller) noexcept {
   HookScope scope;
-  if (!may_record(scope, caller) || mode() == Mode::kDormant) {
+  if (!may_record(scope, caller)) {
+    return;
+  }
+  if (mode() == Mode::kDormant) {  // what was recorded before is gone all the same
+    ranges_.release(number(from), old_bytes, range_gone, this);
+    ranges_.release(number(to), bytes, range_gone, this);
     return;
   }
   wire::MapRange old = {};

@@ -6,7 +6,7 @@
 
 namespace tidemark::tracer {
 
-inline constexpr std::uint64_t kStride = 64 * 1024;
+inline constexpr std::uint64_t kStride = 64U << 10U;
 
 // What a thread keeps between two hooks. Initial-exec, trivially constructed and destroyed:
 // touching it never allocates, and a thread that ends leaves nothing to do.

@@ -380,6 +380,20 @@ TEST_F(RecorderTest, AMovedMappingThatNobodyKnowsStaysUnknown) {
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).alloc_blocks, 0);
 }
 
+TEST_F(RecorderTest, RecordedMappingsThatGoWhileItSleepsAreReleased) {
+  begin(Mode::kExact);
+  constexpr std::size_t kPage = 4096;
+  auto* const at = reinterpret_cast<const char*>(0x7000000);
+  recorder().mapped(at, 2 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  recorder().mapped(at + 8 * kPage, 2 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  set_mode(Mode::kDormant);
+  recorder().remapped(at, 2 * kPage, at + 64 * kPage, 8 * kPage, capture_registers());
+  recorder().mapped(at + 9 * kPage, kPage, SiteKind::kAnonymousMap, capture_registers());
+
+  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, kPage);
+  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);
+}
+
 TEST_F(RecorderTest, DeviceBlocksAreRecordedInSampledModeToo) {
   begin(Mode::kSampled, 1U << 30U);
   recorder().acquired(block_at(1), 777, SiteKind::kCudaDevice, capture_registers());
