@@ -8,6 +8,7 @@
 
 #include "cli/outline.h"
 #include "cli/track_words.h"
+#include "common/text.h"
 
 namespace tidemark::cli {
 namespace {
@@ -50,6 +51,15 @@ std::string problem_with_rate(const DemoGrade& grade) {
              : fmt::format("the rate is off by {:+.0f} %", 100.0 * off);
 }
 
+// Segments of shared memory grow without a stack that does.
+std::string problem_with_line(const DemoGrade& grade, const DemoTruth& truth) {
+  const bool wanted = truth.where != track_kind_name(TrackKind::kShm) && !grade.true_line.empty() &&
+                      !grade.found_line.empty();
+  return !wanted || basename_of(grade.found_line) == basename_of(grade.true_line)
+             ? ""
+             : "the stack that grows most is another one";
+}
+
 std::string problem_with(const DemoGrade& grade, const DemoTruth& truth,
                          const TrackResult& result) {
   if (!result.verdict) {
@@ -64,12 +74,14 @@ std::string problem_with(const DemoGrade& grade, const DemoTruth& truth,
   if (const tracker::Track& found = culprit(result); !is_found_there(truth, found)) {
     return fmt::format("the leak was looked for in the wrong place: {}", who_text(found));
   }
-  return problem_with_rate(grade);
+  const std::string rate = problem_with_rate(grade);
+  return rate.empty() ? problem_with_line(grade, truth) : rate;
 }
 
 }  // namespace
 
-DemoGrade grade_demo(std::string scenario, const DemoTruth& truth, const TrackResult& result) {
+DemoGrade grade_demo(std::string scenario, const DemoTruth& truth, const TrackResult& result,
+                     std::string found_line) {
   DemoGrade grade;
   grade.scenario = std::move(scenario);
   grade.truth = truth.verdict;
@@ -77,6 +89,7 @@ DemoGrade grade_demo(std::string scenario, const DemoTruth& truth, const TrackRe
     grade.true_bytes_per_step = truth.leak->bytes_per_step;
   }
   grade.true_line = truth.allocating_line;
+  grade.found_line = std::move(found_line);
   if (result.verdict) {
     const tracker::TrackReading& answer = result.verdict->answer();
     grade.verdict = result.verdict->verdict;

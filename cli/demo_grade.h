@@ -27,8 +27,10 @@ struct DemoGrade {
 };
 
 // Right: the verdict is that of the truth; a leak is found in the trainer (or in the shared memory)
-// where it is, at a rate within 10 % of the true one.
-DemoGrade grade_demo(std::string scenario, const DemoTruth& truth, const TrackResult& result);
+// where it is, at a rate within 10 % of the true one, and its line is the true one where somebody
+// looked for it. `found_line`: of the call stack that grows most; empty: nobody looked.
+DemoGrade grade_demo(std::string scenario, const DemoTruth& truth, const TrackResult& result,
+                     std::string found_line = {});
 // Of a scenario that could not be watched to its end.
 DemoGrade failed_demo(std::string scenario, std::string problem);
 

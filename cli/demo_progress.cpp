@@ -41,7 +41,7 @@ std::string demo_opening(std::span<const DemoScenario> scenarios, std::size_t at
   const std::string pairs = at_a_time > 1 && scenarios.size() > 1
                                 ? fmt::format("{} run at a time. ", at_a_time)
                                 : std::string();
-  return fmt::format("{}: monitor, tracker.\n{}This takes about {}.\n\n", jobs, pairs,
+  return fmt::format("{}: monitor, tracker, profiler.\n{}This takes about {}.\n\n", jobs, pairs,
                      format_duration(expected_seconds(scenarios, at_a_time)));
 }
 

@@ -18,12 +18,17 @@
 
 #include "cli/demo_truth.h"
 #include "cli/exit_code.h"
+#include "cli/profile_frames.h"
+#include "cli/profile_preload.h"
+#include "cli/profile_report.h"
+#include "cli/profile_watch.h"
 #include "cli/track_result.h"
 #include "cli/track_watch.h"
 #include "common/clock.h"
 #include "common/io.h"
 #include "common/text.h"
 #include "recording/open.h"
+#include "tracker/site_tracks.h"
 #include "tracker/track_builder.h"
 
 namespace tidemark::cli {
@@ -76,15 +81,43 @@ int watch_in_child(const std::vector<std::string>& command, const std::string& b
       ::dup2(log, STDERR_FILENO) < 0) {
     return kExitTarget;
   }
-  TrackOptions options;
-  options.watch.target.command = command;
-  options.watch.interval_ns = kIntervalNs;
-  options.watch.output = recording_of(base);
-  options.watch.force = true;
+  WatchOptions watch;
+  watch.target.command = command;
+  watch.interval_ns = kIntervalNs;
+  watch.output = recording_of(base);
+  watch.force = true;
   // Workers are born shortly before the first step of a run of seconds: within its usual budget the
   // monitor would learn only later how much they share, and that looks like growth.
-  options.watch.pss = monitor::PssMode::kAlways;
-  return watch_and_track(options, [news](const Tick& tick) { send(news, tick); });
+  watch.pss = monitor::PssMode::kAlways;
+  const auto on_tick = [news](const Tick& tick) { send(news, tick); };
+  if (!find_tracer()) {
+    TrackOptions options;
+    options.watch = watch;
+    const int code = watch_and_track(options, on_tick);
+    return code == kExitLeak || code == kExitUndetermined ? kExitOk : code;
+  }
+  ProfileOptions options;
+  options.watch = watch;
+  return watch_and_profile(options, on_tick);
+}
+
+// The line of the call stack that grows most; empty: there is none, or nobody looked.
+std::string growing_line(const std::string& path) {
+  auto reader = recording::open_recording(path);
+  tracker::SiteTrackBuilder builder;
+  if (!reader || !(*reader)->read(builder)) {
+    return "";
+  }
+  const ProfileReport report = make_report(builder.sites(), tracker::Options{}, 1);
+  if (report.ranking.sites.empty() || !report.ranking.sites.front().grows()) {
+    return "";
+  }
+  const ShownStack stack = shown_stack(builder.sites(), report.ranking.sites.front().frames);
+  if (!stack.own_line) {
+    return "";
+  }
+  const FrameRecord& frame = *stack.frames[*stack.own_line].frame;
+  return frame.line ? fmt::format("{}:{}", frame.file, *frame.line) : frame.file;
 }
 
 Result<TrackResult> judge_recording(const std::string& path) {
@@ -204,7 +237,7 @@ DemoGrade DemoRun::grade() {
   watcher_ = 0;
   std::string title(place_.scenario->title);
   const int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : kExitBug;
-  if (code == kExitTarget || code == kExitBug) {
+  if (code != kExitOk) {
     return failed_demo(std::move(title), "the job failed: " + last_words());
   }
   const auto truth = read_demo_truth(truth_of(base_));
@@ -218,7 +251,7 @@ DemoGrade DemoRun::grade() {
   if (!result) {
     return failed_demo(std::move(title), escape_text(result.error().what));
   }
-  return grade_demo(std::move(title), *truth, *result);
+  return grade_demo(std::move(title), *truth, *result, growing_line(recording_of(base_)));
 }
 
 }  // namespace tidemark::cli

@@ -16,8 +16,8 @@
 namespace tidemark::cli {
 
 // One scenario that runs. A process of its own watches the harness, with the code of `tidemark
-// track -- COMMAND`; so two can run at a time, each with a tree of its own. The verdict is the one
-// on the recording.
+// profile -- COMMAND`, or of `track` where the tracer was not built; so two can run at a time, each
+// with a tree of its own. The verdict is the one on the recording.
 class DemoRun {
  public:
   // Leaves NAME.tidemark, NAME.truth.json and NAME.log in `folder`. `inbox` is ours; the watcher

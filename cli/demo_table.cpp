@@ -52,11 +52,14 @@ std::string source_line(const std::string& line, std::size_t columns) {
   return std::string(kCut) + text.substr(from);
 }
 
-// "collator.cpp:42 / -"
+// "collator.cpp:42 / same"
 std::string line_cell(const DemoGrade& grade) {
   constexpr std::size_t kLongest = 32;
   if (grade.true_line.empty() && grade.found_line.empty()) {
     return std::string(kNone);
+  }
+  if (basename_of(grade.true_line) == basename_of(grade.found_line)) {
+    return source_line(grade.true_line, kLongest) + " / same";
   }
   const std::size_t each = grade.found_line.empty() ? kLongest : kLongest / 2;
   return fmt::format("{} / {}", source_line(grade.true_line, each),

@@ -42,8 +42,8 @@ tracker::Options judging(const ProfileOptions& options) {
 
 class Profiling final : public WatchUser {
  public:
-  explicit Profiling(const ProfileOptions& options)
-      : options_(options), start_ns_(SystemClock().monotonic_ns()) {}
+  Profiling(const ProfileOptions& options, std::function<void(const Tick& tick)> on_tick)
+      : options_(options), on_tick_(std::move(on_tick)), start_ns_(SystemClock().monotonic_ns()) {}
 
   std::string_view name() const override { return "profile"; }
   std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
@@ -65,6 +65,9 @@ class Profiling final : public WatchUser {
       pids_.insert(process.key.pid);
     }
     (void)builder_.add(tick);
+    if (on_tick_) {
+      on_tick_(tick);
+    }
   }
   void process_ended(const ProcessRecord& process) override {
     (void)builder_.process_ended(process);
@@ -107,6 +110,7 @@ class Profiling final : public WatchUser {
   void take_loss(const LossRecord& loss);
 
   const ProfileOptions& options_;
+  const std::function<void(const Tick& tick)> on_tick_;
   const std::int64_t start_ns_;
   std::optional<reader::TraceDirectory> directory_;
   std::unique_ptr<ProfileWorker> worker_;
@@ -265,8 +269,9 @@ std::unique_ptr<WatchView> Profiling::make_view(LineWriter& lines) {
 
 }  // namespace
 
-int watch_and_profile(const ProfileOptions& options) {
-  Profiling profiling(options);
+int watch_and_profile(const ProfileOptions& options,
+                      std::function<void(const Tick& tick)> on_tick) {
+  Profiling profiling(options, std::move(on_tick));
   if (!options.watch.target.pids.empty()) {
     const pid_t pid = options.watch.target.pids.front();
     const auto directory = reader::find_trace_of(pid, reader::trace_bases());

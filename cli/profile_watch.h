@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+
 #include "cli/profile.h"
+#include "common/records.h"
 
 namespace tidemark::cli {
 
 // Starts the command with the tracer in it (or wakes the tracer that sleeps in a process) and
-// watches until it ends. The exit code is the command's.
-int watch_and_profile(const ProfileOptions& options);
+// watches until it ends. The exit code is the command's. `on_tick` hears of every tick.
+int watch_and_profile(const ProfileOptions& options,
+                      std::function<void(const Tick& tick)> on_tick = {});
 
 }  // namespace tidemark::cli

@@ -59,8 +59,10 @@ void write_truth(const Script& script, bool complete) {
                  script.number("--from-step", 100),
                  script.number("--mb-per-step", 0.5) * kMegabyte);
   }
+  const std::string line =
+      "\"tests/programs/memory_victim.h:" + std::to_string(Block::kMapLine) + '"';
   std::fprintf(file, R"(],"allocating_line":%s,"where":{"kind":"process","role":"trainer"},)",
-               leaks ? R"("tests/programs/scripted_harness.cpp:1")" : "null");
+               leaks ? line.c_str() : "null");
   std::fprintf(file, R"("processes":[{"pid":%d,"role":"trainer"}]})", static_cast<int>(::getpid()));
   std::fclose(file);
 }

@@ -63,6 +63,13 @@ TEST(DemoGrade, IsWrongWhenTheLeakWasSeenInAnotherProcess) {
   EXPECT_THAT(grade.problem, HasSubstr("wrong place: trainer, pid 1240"));
 }
 
+TEST(DemoGrade, WantsTheTrueLineWhereSomebodyLooked) {
+  EXPECT_TRUE(grade_demo("leak", true_leak(), leaking_run(), "/src/collator.cpp:42").is_right());
+
+  EXPECT_EQ(grade_demo("leak", true_leak(), leaking_run(), "/src/collator.cpp:43").problem,
+            "the stack that grows most is another one");
+}
+
 TEST(DemoGrade, GoesByWhoCarriesTheGrowthOfATree) {
   TrackResult result = leaking_run();
   result.verdict->carrier = result.verdict->where;
