@@ -50,22 +50,37 @@ std::string memory_line(const ProcessSample& sample) {
   return text;
 }
 
-std::string verdict_line(const RunHistory& history, const ProcessHistory& process) {
+// As the verdict on the run has it; of the smaller processes on its own curve alone.
+tracker::Reading reading_of(const RunHistory& history, const std::optional<JudgedRun>& judged,
+                            const ProcessHistory& process) {
   tracker::Options options;
   if (history.info().limit_bytes) {
     options.limit_bytes = static_cast<double>(*history.info().limit_bytes);
   }
-  const tracker::Reading reading = tracker::judge(process.footprint, options);
-  return fmt::format("verdict {}: {}", verdict_word(reading, reading.verdict),
-                     finding_words(reading, reading.verdict));
+  if (judged) {
+    options.epoch_steps = judged->run.epoch_steps;
+    options.epoch_seconds = judged->run.epoch_seconds;
+  }
+  if (judged && judged->verdict) {
+    for (const tracker::TrackReading& reading : judged->verdict->readings) {
+      const tracker::Track& track = judged->run.tracks[reading.track];
+      if (track.kind == tracker::TrackKind::kProcess && track.key == process.record.key) {
+        return reading.reading;
+      }
+    }
+  }
+  return tracker::judge(process.footprint, options);
 }
 
-DetailModel process_detail(const RunHistory& history, const ProcessHistory& process) {
+DetailModel process_detail(const RunHistory& history, const std::optional<JudgedRun>& judged,
+                           const ProcessHistory& process) {
   const ProcessRecord& record = process.record;
   DetailModel detail;
   detail.title = fmt::format("{} {}", role_name(record.role), record.key.pid);
   if (!process.footprint.empty()) {
-    detail.lines.push_back(verdict_line(history, process));
+    const tracker::Reading reading = reading_of(history, judged, process);
+    detail.lines.push_back(fmt::format("verdict {}: {}", verdict_word(reading, reading.verdict),
+                                       finding_words(reading, reading.verdict)));
     for (const tracker::Cell& cell : process.footprint.cells()) {
       detail.curve.push_back(cell.mean_bytes());
     }
@@ -111,7 +126,9 @@ DetailModel role_detail(const RunHistory& history, const TreeRow& row) {
 
 }  // namespace
 
-std::optional<DetailModel> build_detail(const RunHistory& history, const TreeModel& tree) {
+std::optional<DetailModel> build_detail(const RunHistory& history,
+                                        const std::optional<JudgedRun>& judged,
+                                        const TreeModel& tree) {
   if (tree.selected >= tree.rows.size()) {
     return std::nullopt;
   }
@@ -122,7 +139,7 @@ std::optional<DetailModel> build_detail(const RunHistory& history, const TreeMod
   const auto process = history.processes().find(row.id.key);
   return process == history.processes().end()
              ? std::nullopt
-             : std::optional(process_detail(history, process->second));
+             : std::optional(process_detail(history, judged, process->second));
 }
 
 }  // namespace tidemark::tui

@@ -42,12 +42,17 @@ Layout plan_layout(const DashboardModel& model, int width, int height) {
   layout.sites = pane(model.sites.size(), is_roomy ? 6 : 3, left);
   layout.jobs = pane(model.jobs.size(), is_roomy ? 6 : 3, left);
   if (is_roomy) {
-    layout.detail = pane(model.detail ? 5 : 0, 5, left);
+    layout.detail = pane(model.detail ? 4 : 0, 4, left);
   }
   if (!model.output_path.empty() && height >= 20) {
     layout.output = pane(is_roomy ? 4 : 2, 4, left);
   }
-  layout.tree = left;
+  // What a short tree does not need makes the curve finer.
+  const int needed = std::max(
+      kLeastTree, static_cast<int>(std::min<std::size_t>(model.tree.rows.size(), 1000)) + 3);
+  const int spare = std::clamp(left - needed, 0, std::max(0, height / 2 - layout.timeline));
+  layout.timeline += spare;
+  layout.tree = left - spare;
   return layout;
 }
 

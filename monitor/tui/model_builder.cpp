@@ -80,7 +80,7 @@ DashboardModel build_model(const RunHistory& history, const std::optional<Judged
   model.banner = build_banner(history, judged);
   model.timeline = build_timeline(history, judged, state, around);
   model.tree = build_tree(history, state);
-  model.detail = build_detail(history, model.tree);
+  model.detail = build_detail(history, judged, model.tree);
   model.gpus = gpus_of(history);
   model.sites = around.sites;
   model.jobs = around.jobs;

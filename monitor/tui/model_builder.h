@@ -44,6 +44,8 @@ BannerModel build_banner(const RunHistory& history, const std::optional<JudgedRu
 TimelineModel build_timeline(const RunHistory& history, const std::optional<JudgedRun>& judged,
                              const ViewState& state, const Surroundings& around);
 TreeModel build_tree(const RunHistory& history, const ViewState& state);
-std::optional<DetailModel> build_detail(const RunHistory& history, const TreeModel& tree);
+std::optional<DetailModel> build_detail(const RunHistory& history,
+                                        const std::optional<JudgedRun>& judged,
+                                        const TreeModel& tree);
 
 }  // namespace tidemark::tui
