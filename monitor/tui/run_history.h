@@ -88,6 +88,8 @@ class RunHistory {
   // Footprint of the tree in the order of time: what is recent as it was sampled, what is older
   // merged.
   std::vector<HistoryPoint> timeline(double from_s, double to_s) const;
+  // Since when every sample is there.
+  double recent_from_s() const { return recent_.empty() ? 0.0 : recent_.front().t_s; }
 
  private:
   static constexpr std::size_t kRecentPoints = 8192;

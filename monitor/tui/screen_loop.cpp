@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +20,7 @@
 #include "common/units.h"
 #include "monitor/tui/layout.h"
 #include "monitor/tui/screen_text.h"
+#include "recording/run_window.h"
 
 namespace tidemark::tui {
 namespace {
@@ -182,6 +184,10 @@ void ScreenLoop::notice_changes() {
   const std::lock_guard lock(shared_.mutex);
   if (shared_.history.ticks() != ticks_seen_) {
     ticks_seen_ = shared_.history.ticks();
+    if (state_.back_s > 0.0 && !frozen_) {  // who looks at the past keeps looking at it
+      state_.back_s += shared_.history.now_s() - run_now_s_;
+    }
+    run_now_s_ = shared_.history.now_s();
     is_dirty_ = is_dirty_ || !frozen_;
   }
   if (shared_.message != message_seen_) {
@@ -221,6 +227,7 @@ DashboardModel ScreenLoop::make_model() {
   around.output_path = options_.output_path;
   around.output = tail_.lines();
   around.message = own_message_;
+  around.recorded = recorded_;
   const std::lock_guard lock(shared_.mutex);
   around.notes = shared_.notes;
   around.has_ended = shared_.has_ended;
@@ -238,7 +245,43 @@ void ScreenLoop::refresh_scene() {
   scene_.window_s = window.to_s - window.from_s;
 }
 
+// A window on times of which the history has kept the outline only.
+void ScreenLoop::look_up_the_past() {
+  constexpr std::size_t kMostPoints = 1200;
+  Window window;
+  bool is_wanted = false;
+  {
+    const std::lock_guard lock(shared_.mutex);
+    const RunHistory& history = frozen_ ? *frozen_ : shared_.history;
+    window = window_of(history, state_);
+    is_wanted = !options_.run_file.empty() && state_.zoom != Zoom::kAll && state_.back_s > 0.0 &&
+                window.from_s < history.recent_from_s();
+  }
+  if (!is_wanted) {
+    recorded_.clear();
+    recorded_window_ = {};
+    return;
+  }
+  const double moved = std::fabs(window.from_s - recorded_window_.from_s) +
+                       std::fabs(window.to_s - recorded_window_.to_s);
+  if (moved < 1e-3 * (window.to_s - window.from_s)) {
+    return;
+  }
+  recorded_window_ = window;
+  recorded_.clear();
+  const auto points =
+      recording::read_tree_window(options_.run_file, window.from_s, window.to_s, kMostPoints);
+  if (!points) {
+    say(points.error().what);
+    return;
+  }
+  for (const recording::WindowPoint& point : *points) {
+    recorded_.push_back({point.t_s, point.min_bytes, point.max_bytes});
+  }
+}
+
 void ScreenLoop::draw() {
+  look_up_the_past();
   const DashboardModel model = make_model();
   std::string bytes = painter_.paint(screen_lines(model, size_.width, size_.height, theme_), size_);
   if (!bytes.empty() && !terminal_.write(bytes)) {

@@ -59,6 +59,7 @@ class ScreenLoop {
   void draw();
   DashboardModel make_model();
   void refresh_scene();
+  void look_up_the_past();
   void export_screen();
   void say(std::string message);
   double now_s() const { return to_seconds(clock_.monotonic_ns()); }
@@ -74,7 +75,10 @@ class ScreenLoop {
   ViewState state_;
   Scene scene_;
   TerminalSize size_;
-  std::optional<RunHistory> frozen_;  // while it is paused
+  std::optional<RunHistory> frozen_;    // while it is paused
+  std::vector<HistoryPoint> recorded_;  // of `recorded_window_`, from the run file
+  Window recorded_window_;
+  double run_now_s_ = 0.0;
   std::optional<JudgedRun> judged_;
   std::uint64_t ticks_seen_ = 0;
   std::uint64_t ticks_judged_ = 0;
