@@ -142,7 +142,9 @@ class Raster {
       for (std::size_t dy = 0; dy < dots_y_; ++dy) {
         const auto at = static_cast<std::ptrdiff_t>((plot_.height - 1 - y) * dots_y_ + dy);
         const bool is_curve = at >= low && at <= high;
-        if (is_curve || at <= floor) {
+        // Below its surface the water is thin, so that the waves stand out.
+        const bool is_water = at < floor && (!utf8_ || (dx + dy) % 2 == 0);
+        if (is_curve || at == floor || is_water) {
           pattern |= dot_bit(dx, dy);
         }
         has_curve = has_curve || (is_curve && at > floor);

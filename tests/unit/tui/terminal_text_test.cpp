@@ -89,8 +89,7 @@ TEST(TimelinePlot, LeavesOutWhatWasNotSampled) {
 }
 
 TEST(TimelinePlot, UsesEveryBrailleDot) {
-  TimelineModel timeline = timeline_of({{0, 100, 100}, {2, 100, 100}});
-  timeline.floor = {{0, 100, 100}};
+  TimelineModel timeline = timeline_of({{0, 0, 100}, {1, 0, 100}});
   timeline.to_s = 2.0;
 
   const Plot plot = draw_timeline(timeline, 1, 1, true);
