@@ -46,6 +46,17 @@ Result<monitor::PssMode> parse_pss_mode(std::string_view text) {
   return Error{Errc::kUsage, "--pss is off, auto or always, not '" + std::string(text) + "'"};
 }
 
+// "20x" or "20".
+Result<double> parse_speed(std::string_view text) {
+  constexpr double kFastest = 1e6;
+  const std::string_view number = text.ends_with('x') ? text.substr(0, text.size() - 1) : text;
+  const auto speed = parse_number<double>(number);
+  if (!speed || !(*speed > 0.0 && *speed <= kFastest)) {
+    return Error{Errc::kUsage, "--speed is a factor such as 20x, not '" + escape_text(text) + "'"};
+  }
+  return *speed;
+}
+
 void add_target(CLI::App& app, TargetOptions& target) {
   app.add_option("-p,--pid", target.pids,
                  "Watch this process with all its descendants (repeatable)")
@@ -127,7 +138,18 @@ CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
   add_watch(*monitor, options.watch);
   CLI::Option* json =
       monitor->add_flag("--json", options.watch.json, "Print one JSON object per sample and event");
-  monitor->add_flag("--plain", options.plain, "Print lines (the default)")->excludes(json);
+  monitor
+      ->add_flag("--plain", options.plain, "Print lines (the default where there is no terminal)")
+      ->excludes(json);
+  CLI::Option* replay =
+      monitor->add_option("--replay", options.replay, "Play a recording instead of watching")
+          ->type_name("FILE");
+  monitor
+      ->add_option_function<std::string>(
+          "--speed", parsed<double>(parse_speed, [&](double speed) { options.speed = speed; }),
+          "How fast to play it (default 20x)")
+      ->type_name("N")
+      ->needs(replay);
   monitor
       ->add_option_function<std::string>(
           "--warn-growth",
@@ -146,6 +168,7 @@ CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
       "Examples:\n"
       "  tidemark monitor --find-training -o run.tidemark\n"
       "  tidemark monitor --pid 1234 --duration 5min\n"
+      "  tidemark monitor --replay run.tidemark --speed 20x\n"
       "  tidemark monitor --step-regex 'Step +(\\d+)' -- python train.py");
   return monitor;
 }
@@ -381,6 +404,19 @@ std::string problem_with(const ProfileOptions& options, bool has_dashes) {
   return problem.empty() ? problem_with(options.watch) : problem;
 }
 
+std::string problem_with(const MonitorOptions& options, bool has_dashes) {
+  if (options.replay.empty()) {
+    const std::string problem = problem_with(options.watch.target, has_dashes);
+    return problem.empty() ? problem_with(options.watch) : problem;
+  }
+  const bool is_watching = targets_given(options.watch.target, has_dashes) > 0 ||
+                           options.watch.duration_ns || !options.watch.output.empty() ||
+                           !options.watch.step_regex.empty();
+  return is_watching ? "--replay plays a recording: it takes nothing to watch, no --duration, "
+                       "--output or --step-regex"
+                     : "";
+}
+
 Command usage_error(std::string_view what, std::string_view command) {
   print_error(what, std::string("see tidemark ") + std::string(command) + " --help");
   return kExitUsage;
@@ -433,8 +469,7 @@ Command parse_command_line(int argc, char** argv) {
   }
 
   if (app.got_subcommand(monitor)) {
-    std::string problem = problem_with(monitor_options.watch.target, has_dashes);
-    problem = problem.empty() ? problem_with(monitor_options.watch) : problem;
+    const std::string problem = problem_with(monitor_options, has_dashes);
     return problem.empty() ? Command(std::move(monitor_options)) : usage_error(problem, "monitor");
   }
   if (app.got_subcommand(track)) {

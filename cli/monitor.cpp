@@ -2,9 +2,16 @@
 #include "cli/monitor.h"
 
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <utility>
 
+#include "cli/command_output.h"
+#include "cli/exit_code.h"
+#include "cli/messages.h"
+#include "cli/monitor_dashboard.h"
 #include "cli/monitor_view.h"
+#include "cli/replay.h"
 #include "cli/watch.h"
 
 namespace tidemark::cli {
@@ -12,10 +19,16 @@ namespace {
 
 class Monitor final : public WatchUser {
  public:
-  explicit Monitor(bool json) : json_(json) {}
+  // `setup`: of the dashboard; nullopt for lines.
+  Monitor(bool json, std::optional<DashboardSetup> setup) : json_(json), setup_(std::move(setup)) {}
 
   std::string_view name() const override { return "monitor"; }
   std::unique_ptr<WatchView> make_view(LineWriter& lines) override {
+    if (setup_) {
+      if (auto dashboard = make_dashboard_view(lines, *setup_)) {
+        return dashboard;
+      }
+    }
     return json_ ? make_json_view(lines) : make_plain_view(lines);
   }
   // Transparent around a command.
@@ -25,13 +38,41 @@ class Monitor final : public WatchUser {
 
  private:
   bool json_;
+  std::optional<DashboardSetup> setup_;
 };
 
 }  // namespace
 
 int run_monitor(const MonitorOptions& options) {
-  Monitor monitor(options.watch.json);
-  return Watch(options.watch, monitor).run();
+  const bool has_dashboard = !options.plain && !options.watch.json && dashboard_is_possible();
+  if (!options.replay.empty()) {
+    std::optional<DashboardSetup> setup;
+    if (has_dashboard) {
+      setup = DashboardSetup{false, options.speed, {}, options.replay};
+    }
+    Monitor monitor(options.watch.json, std::move(setup));
+    return replay(options.replay, options.speed,
+                  [&](LineWriter& lines) { return monitor.make_view(lines); });
+  }
+  if (!has_dashboard) {
+    Monitor monitor(options.watch.json, std::nullopt);
+    return Watch(options.watch, monitor).run();
+  }
+  WatchOptions watch = options.watch;
+  if (!watch.target.command.empty()) {
+    auto path = make_command_output(watch.output);
+    if (!path) {
+      print_error(path.error());
+      return kExitTarget;
+    }
+    watch.command_output = *std::move(path);
+  }
+  Monitor monitor(false, DashboardSetup{true, {}, watch.command_output, watch.output});
+  const int code = Watch(watch, monitor).run();
+  if (!watch.command_output.empty()) {
+    print_note("the output of the command is in " + watch.command_output);
+  }
+  return code;
 }
 
 }  // namespace tidemark::cli

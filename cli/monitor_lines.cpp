@@ -66,6 +66,8 @@ std::string_view verb_of(EventKind kind) {
       return "WARNING";
     case EventKind::kReparent:
       return "orphaned";
+    case EventKind::kMark:
+      return "MARK";
   }
   return "?";
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/watch.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -67,6 +68,13 @@ Status Watch::prepare() {
       output_->note(target.note);
     }
   }
+  if (!options_.command_output.empty()) {
+    auto file = open_file(options_.command_output, O_WRONLY | O_APPEND);
+    if (!file) {
+      return file.error();
+    }
+    command_output_ = *std::move(file);
+  }
   if (auto status = open_step_source(); !status) {
     return status;
   }
@@ -104,11 +112,13 @@ Status Watch::open_step_source() {
     log_.emplace(*std::move(log));
     return ok();
   }
-  auto relay =
-      monitor::OutputRelay::open({.pattern = *std::move(pattern),
-                                  .stdout_sink = options_.json ? STDERR_FILENO : STDOUT_FILENO,
-                                  .run_start_ns = start_ns_},
-                                 clock_);
+  const int stderr_sink = command_output_ ? command_output_.get() : STDERR_FILENO;
+  auto relay = monitor::OutputRelay::open(
+      {.pattern = *std::move(pattern),
+       .stdout_sink = options_.json || command_output_ ? stderr_sink : STDOUT_FILENO,
+       .stderr_sink = stderr_sink,
+       .run_start_ns = start_ns_},
+      clock_);
   if (!relay) {
     return relay.error();
   }
@@ -119,6 +129,17 @@ Status Watch::open_step_source() {
 Status Watch::launch() {
   monitor::LaunchOptions options;
   options.argv = options_.target.command;
+  Fd no_input;
+  if (command_output_) {
+    auto opened = open_file("/dev/null", O_RDONLY);
+    if (!opened) {
+      return opened.error();
+    }
+    no_input = *std::move(opened);
+    options.stdin_fd = no_input.get();
+    options.stdout_fd = command_output_.get();
+    options.stderr_fd = command_output_.get();
+  }
   if (relay_) {
     options.stdout_fd = relay_->child_stdout();
     options.stderr_fd = relay_->child_stderr();
@@ -154,6 +175,8 @@ Status Watch::start_session(monitor::TreeRoots roots) {
   }
   session_ = *std::move(session);
   view_ = user_.make_view(output_->lines());
+  output_->set_listener(
+      [this](const std::string& text) { return view_ != nullptr && view_->tell(text); });
   return ok();
 }
 
@@ -199,14 +222,33 @@ void Watch::tell_unheld_segments() {
   }
 }
 
-void Watch::finish() {
-  session_->add_losses(take_losses());
+void Watch::end_view() {
   if (view_ != nullptr) {
     view_->end(session_->summary());
     view_.reset();
   }
+}
+
+void Watch::finish() {
+  session_->add_losses(take_losses());
+  const bool may_stay = view_ != nullptr && !command_ && !told_to_stop_ && !options_.duration_ns;
+  if (!may_stay || !view_->stay()) {
+    end_view();
+  }
   tell_unheld_segments();
   output_->tell_dropped();
+  end_recording();
+  while (view_ != nullptr && !told_to_stop_) {
+    if (sleep_until(INT64_MAX) == Wake::kSignal) {
+      handle_signals();
+    } else {
+      attend_view();
+    }
+  }
+  end_view();
+}
+
+void Watch::end_recording() {
   if (recorder_ == nullptr) {
     return;
   }

@@ -12,6 +12,7 @@
 #include "cli/watch_output.h"
 #include "cli/watch_user.h"
 #include "common/clock.h"
+#include "common/fd.h"
 #include "common/records.h"
 #include "common/result.h"
 #include "monitor/finder.h"
@@ -55,6 +56,7 @@ class Watch {
 
   enum class Wake { kDue, kSignal, kEvent };
   // Sleeps until `due_ns`, a signal, or until one of two descriptors (-1: none) is readable.
+  // Also when its user has answered the view.
   Wake sleep_until(std::int64_t due_ns, int event_fd = -1, int other_event_fd = -1) const;
   // Sleeps until `due_ns`; false when watching is over.
   bool wait_until(std::int64_t due_ns);
@@ -70,6 +72,9 @@ class Watch {
   void finish();
 
   void check_lines();
+  void attend_view();
+  void end_view();
+  void end_recording();
   int leave(int own_code);
 
   const WatchOptions& options_;
@@ -78,6 +83,7 @@ class Watch {
   const std::int64_t start_ns_;
   std::optional<monitor::SignalInbox> inbox_;
   std::optional<WatchOutput> output_;
+  Fd command_output_;  // see WatchOptions
   std::optional<monitor::OutputRelay> relay_;
   std::optional<monitor::LogFollower> log_;
   std::optional<monitor::LaunchedCommand> command_;
@@ -89,6 +95,7 @@ class Watch {
   std::optional<monitor::NoPick> no_pick_;        // why --find-training found nobody
   std::vector<MarkerRecord> late_steps_;          // found after the last look
   std::uint64_t late_lost_steps_ = 0;
+  std::uint64_t marks_ = 0;
   bool told_to_stop_ = false;
   bool command_was_told_to_stop_ = false;
   bool told_who_lingers_ = false;

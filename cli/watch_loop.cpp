@@ -63,6 +63,11 @@ std::vector<LossRecord> Watch::take_losses() {
 bool Watch::look(std::int64_t due_ns) {
   std::vector<MarkerRecord> steps = steps_from_log();
   Tick tick = session_->look(due_ns, std::move(steps), take_losses());
+  if (view_ != nullptr) {
+    for (std::uint64_t new_marks = view_->take_marks(); new_marks > 0; --new_marks) {
+      tick.events.push_back({tick.t_s, EventKind::kMark, {}, fmt::format("mark {}", ++marks_)});
+    }
+  }
   for (EventRecord& event : tick.events) {
     const auto it = wait_statuses_.find(event.key.pid);
     if (event.kind == EventKind::kExit && it != wait_statuses_.end()) {
@@ -116,10 +121,13 @@ Watch::Wake Watch::sleep_until(std::int64_t due_ns, int event_fd, int other_even
   while (true) {
     const std::int64_t left = std::max<std::int64_t>(0, due_ns - clock_.monotonic_ns());
     const timespec timeout{left / kNsPerSecond, left % kNsPerSecond};
-    std::array<pollfd, 3> waiting = {
-        {{inbox_->fd(), POLLIN, 0}, {event_fd, POLLIN, 0}, {other_event_fd, POLLIN, 0}}};
+    const int view_fd = view_ == nullptr ? -1 : view_->news_fd();
+    std::array<pollfd, 4> waiting = {{{inbox_->fd(), POLLIN, 0},
+                                      {event_fd, POLLIN, 0},
+                                      {other_event_fd, POLLIN, 0},
+                                      {view_fd, POLLIN, 0}}};
     const int ready = ::ppoll(waiting.data(), waiting.size(), &timeout, nullptr);
-    TIDEMARK_CHECK(ready >= 0 || errno == EINTR, "poll takes three descriptors");
+    TIDEMARK_CHECK(ready >= 0 || errno == EINTR, "poll takes four descriptors");
     if (ready > 0) {
       return waiting[0].revents != 0 ? Wake::kSignal : Wake::kEvent;
     }
@@ -166,6 +174,7 @@ bool Watch::wait_until(std::int64_t due_ns) {
         break;
       case Wake::kEvent:
         check_lines();
+        attend_view();
         break;
     }
     if (!is_worth_watching()) {
@@ -221,6 +230,8 @@ void Watch::settle_output() {
   while (output_lingers() && !told_to_stop_) {
     if (sleep_until(INT64_MAX, relay_->ended_fd()) == Wake::kSignal) {
       handle_signals();
+    } else {
+      attend_view();
     }
   }
   relay_->leave();
@@ -244,6 +255,21 @@ void Watch::wait_for_command() {
     }
   }
   settle_output();
+}
+
+// Whoever closes the view has seen enough; a command that we run goes on.
+void Watch::attend_view() {
+  if (view_ == nullptr || view_->attend()) {
+    return;
+  }
+  if (!command_runs()) {
+    told_to_stop_ = true;
+    return;
+  }
+  end_view();
+  output_->note(fmt::format(
+      "the command runs on{}; Ctrl-C stops it",
+      options_.command_output.empty() ? "" : ", its output goes to " + options_.command_output));
 }
 
 // What nobody can read need not be made.

@@ -36,6 +36,9 @@ struct WatchOptions {
   bool warn = true;
   std::string step_regex;
   std::string log_file;
+  // Where the output of the command goes when a screen of ours is on the terminal; it gets no input
+  // then. Empty: it has the terminal to itself.
+  std::string command_output;
 };
 
 }  // namespace tidemark::cli

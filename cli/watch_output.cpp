@@ -67,6 +67,12 @@ void WatchOutput::tell_dropped() {
   }
 }
 
+void WatchOutput::say(std::string text) {
+  if (!listener_ || !listener_(text)) {
+    messages_.submit_always(std::move(text));
+  }
+}
+
 void WatchOutput::note(std::string_view text) { say(note_text(text)); }
 
 void WatchOutput::error(std::string_view what, std::string_view hint) {

@@ -33,7 +33,11 @@ class WatchOutput {
   std::uint64_t take_dropped();
   void tell_dropped();
 
-  void say(std::string text) { messages_.submit_always(std::move(text)); }
+  void say(std::string text);
+  // Somebody who gets to hear messages first; true: that was enough.
+  void set_listener(std::function<bool(const std::string& text)> listener) {
+    listener_ = std::move(listener);
+  }
   void note(std::string_view text);
   void error(std::string_view what, std::string_view hint = {});
 
@@ -46,6 +50,7 @@ class WatchOutput {
 
   LineWriter messages_;               // to stderr
   std::optional<LineWriter> output_;  // to stdout, when the lines go there
+  std::function<bool(const std::string& text)> listener_;
   std::uint64_t dropped_ = 0;
   bool lines_failed_ = false;
   bool is_incomplete_ = false;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "cli/line_writer.h"
@@ -23,6 +25,20 @@ class WatchView {
   virtual void begin(const RunInfo& info) = 0;
   virtual void tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& lookup) = 0;
   virtual void end(const monitor::RunSummary& summary) = 0;
+
+  // Of a view that its user can answer. The descriptor is readable when attend() has something to
+  // do; -1: never.
+  virtual int news_fd() const { return -1; }
+  // Takes in what the user has done; false when that was to close it.
+  virtual bool attend() { return true; }
+  // How many times the user has marked a moment since the last call.
+  virtual std::uint64_t take_marks() { return 0; }
+  // Shows a message of ours; false: stderr is the place for it.
+  virtual bool tell(const std::string& /*text*/) { return false; }
+  // Nothing is left to watch; true: the user goes on looking, until attend() says false.
+  virtual bool stay() { return false; }
+  // The user wants to look at one moment.
+  virtual bool is_paused() const { return false; }
 };
 
 // How watching ended.

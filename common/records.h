@@ -134,6 +134,7 @@ enum class EventKind {
   kGap,         // no sample for longer than three intervals: suspended, stopped or starved
   kWarnGrowth,  // --warn-growth
   kReparent,    // lost its parent, still watched
+  kMark,        // the user marked this moment
 };
 
 struct EventRecord {

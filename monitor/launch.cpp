@@ -59,6 +59,9 @@ class SpawnSetup {
     ::posix_spawnattr_setsigmask(&attributes_, &inbox.original_mask());
     ::posix_spawnattr_setsigdefault(&attributes_, &defaults);
     ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    if (options.stdin_fd >= 0) {
+      ::posix_spawn_file_actions_adddup2(&actions_, options.stdin_fd, STDIN_FILENO);
+    }
     if (options.stdout_fd >= 0) {
       ::posix_spawn_file_actions_adddup2(&actions_, options.stdout_fd, STDOUT_FILENO);
     }

@@ -16,7 +16,9 @@ namespace tidemark::monitor {
 
 struct LaunchOptions {
   std::vector<std::string> argv;
-  // Descriptors that become the command's stdout and stderr; -1: it inherits ours, untouched.
+  // Descriptors that become the command's stdin, stdout and stderr; -1: it inherits ours,
+  // untouched.
+  int stdin_fd = -1;
   int stdout_fd = -1;
   int stderr_fd = -1;
   // Variables that it gets beside ours, or instead of ours of the same name.

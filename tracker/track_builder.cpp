@@ -74,6 +74,7 @@ std::optional<RunEvent::Kind> kind_of(EventKind kind) {
     case EventKind::kGap:
     case EventKind::kWarnGrowth:
     case EventKind::kReparent:
+    case EventKind::kMark:
       return std::nullopt;
   }
   return std::nullopt;

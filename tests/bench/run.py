@@ -105,6 +105,20 @@ def bench_thousand_processes(build, bars):
     bars.report("memory of the tool meanwhile, recording", memory, 30, " MiB")
 
 
+def bench_dashboard(build, bars):
+    program = build / "tests/bench/dashboard_cost"
+    if not program.exists():
+        print("--    the dashboard: not built")
+        return
+    out = subprocess.run([program, "1000", "7", "300", "100"], check=True, capture_output=True,
+                         text=True).stdout
+    result = json.loads(out)
+    bars.report("dashboard of 1,000 processes after a week, share of a core",
+                100 * result["core_share"], 3, " %",
+                detail=f"{result['draw_ms']} ms a frame of 300x100, {result['judge_ms']} ms a verdict")
+    bars.report("memory of that", result["peak_rss_mib"], 60, " MiB")
+
+
 def bench_long_run(build, bars):
     with training_tree(build, "--workers", 4, "--dataloaders", 2) as pid:
         out = subprocess.run([build / "tests/bench/long_run", str(pid), "100000"], check=True,
@@ -136,6 +150,7 @@ def main():
     bench_pss_pass(build, bars)
     bench_thousand_processes(build, bars)
     bench_long_run(build, bars)
+    bench_dashboard(build, bars)
     sys.exit(1 if bars.missed else 0)
 
 

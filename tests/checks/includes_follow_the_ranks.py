@@ -17,7 +17,7 @@ MAY_INCLUDE = {
     "recording": {"common"},
     "tracker": {"common"},
     "monitor": {"common", "api"},
-    "monitor/tui": {"common", "monitor", "tracker"},
+    "monitor/tui": {"common", "monitor", "recording", "tracker"},
     "profiler/reader": {"common", "profiler/wire"},
     "profiler/inject": {"common"},
     "profiler/tracer": {"profiler/wire"},
@@ -33,6 +33,10 @@ ADAPTERS = {
     "sqlite3.h": {"recording/sqlite.cpp"},
     "nlohmann/": {"recording/json_series_parse.cpp", "cli/demo_truth.cpp"},
     "CLI/": {"cli/command_line.cpp"},
+    "ftxui/": {"monitor/tui/banner_view.cpp", "monitor/tui/dashboard_view.cpp",
+               "monitor/tui/pane_views.cpp", "monitor/tui/style.cpp", "monitor/tui/style.h",
+               "monitor/tui/timeline_view.cpp", "monitor/tui/tree_view.cpp",
+               "monitor/tui/views.h"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 

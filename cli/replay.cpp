@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/replay.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "cli/exit_code.h"
+#include "cli/messages.h"
+#include "cli/process_table.h"
+#include "cli/read_notes.h"
+#include "cli/watch_output.h"
+#include "common/clock.h"
+#include "common/recording_sink.h"
+#include "monitor/run_summary.h"
+#include "monitor/signal_inbox.h"
+#include "recording/open.h"
+
+namespace tidemark::cli {
+namespace {
+
+// Hands ticks to the view when their time has come.
+class Player final : public RecordingSink {
+ public:
+  Player(double speed, WatchView& view, monitor::SignalInbox& inbox)
+      : speed_(speed), view_(view), inbox_(inbox) {}
+
+  Status begin(const RunInfo& info) override {
+    view_.begin(info);
+    return ok();
+  }
+
+  Status add(const Tick& tick) override {
+    table_.update(tick);
+    choose_trainer(tick);
+    if (!wait_for(tick.t_s)) {
+      return Error{Errc::kUsage, "the replay was stopped"};
+    }
+    summary_.add(tick);
+    view_.tick(tick, trainer_,
+               [this](const ProcessKey& key) -> const ProcessRecord* { return table_.find(key); });
+    return ok();
+  }
+
+  Status process_ended(const ProcessRecord& process) override {
+    table_.remove(process.key);
+    return ok();
+  }
+
+  Status end(double /*t_s*/) override { return ok(); }
+
+  // Until the user has seen enough.
+  void stay() {
+    if (!is_stopped_ && view_.stay()) {
+      while (!is_stopped_) {
+        sleep(kNsPerSecond);
+      }
+    }
+  }
+
+  bool is_stopped() const { return is_stopped_; }
+  const monitor::RunSummary& summary() const { return summary_; }
+
+ private:
+  // False when the user has stopped it.
+  bool wait_for(double t_s) {
+    if (!last_s_) {
+      last_s_ = t_s;
+      due_ns_ = clock_.monotonic_ns();
+    }
+    due_ns_ += static_cast<std::int64_t>((t_s - *last_s_) / speed_ * 1e9);
+    last_s_ = t_s;
+    while (!is_stopped_) {
+      const std::int64_t now = clock_.monotonic_ns();
+      if (view_.is_paused()) {
+        sleep(kNsPerSecond);
+        due_ns_ += clock_.monotonic_ns() - now;  // the time stood still
+        continue;
+      }
+      if (now >= due_ns_) {
+        break;
+      }
+      sleep(due_ns_ - now);
+    }
+    return !is_stopped_;
+  }
+
+  // Or until the user does something.
+  void sleep(std::int64_t ns) {
+    const timespec timeout{ns / kNsPerSecond, ns % kNsPerSecond};
+    std::array<pollfd, 2> waiting = {{{inbox_.fd(), POLLIN, 0}, {view_.news_fd(), POLLIN, 0}}};
+    (void)::ppoll(waiting.data(), waiting.size(), &timeout, nullptr);
+    while (const auto signal = inbox_.next()) {
+      is_stopped_ = is_stopped_ || signal->asks_to_stop();
+    }
+    is_stopped_ = !view_.attend() || is_stopped_;
+  }
+
+  // The trainer, else the lowest rank.
+  void choose_trainer(const Tick& tick) {
+    const ProcessRecord* best = nullptr;
+    for (const ProcessSample& sample : tick.processes) {
+      const ProcessRecord* record = table_.find(sample.key);
+      if (record == nullptr || (record->role != Role::kTrainer && record->role != Role::kRank)) {
+        continue;
+      }
+      const auto order = [](const ProcessRecord& r) {
+        return r.role == Role::kTrainer ? -1 : r.rank.value_or(1 << 20);
+      };
+      if (best == nullptr || order(*record) < order(*best)) {
+        best = record;
+      }
+    }
+    trainer_ = best == nullptr ? ProcessKey{} : best->key;
+  }
+
+  const double speed_;
+  WatchView& view_;
+  monitor::SignalInbox& inbox_;
+  const SystemClock clock_;
+  ProcessTable table_;
+  monitor::RunSummary summary_;
+  ProcessKey trainer_;
+  std::optional<double> last_s_;
+  std::int64_t due_ns_ = 0;
+  bool is_stopped_ = false;
+};
+
+}  // namespace
+
+int replay(const std::string& path, double speed,
+           const std::function<std::unique_ptr<WatchView>(LineWriter& lines)>& make_view) {
+  auto reader = recording::open_recording(path);
+  if (!reader) {
+    print_error(reader.error());
+    return kExitTarget;
+  }
+  auto inbox = monitor::SignalInbox::open(monitor::SignalInbox::For::kStop);
+  if (!inbox) {
+    print_error(inbox.error());
+    return kExitTarget;
+  }
+  auto output = WatchOutput::open(WatchOutput::Lines::kStdout);
+  if (!output) {
+    print_error(output.error());
+    return kExitTarget;
+  }
+  std::unique_ptr<WatchView> view = make_view(output->lines());
+  Player player(speed, *view, *inbox);
+  const auto read = (*reader)->read(player);
+  player.stay();
+  view->end(player.summary());
+  view.reset();
+  output->flush([](int fd) {
+    pollfd ended{fd, POLLIN, 0};
+    constexpr int kLongestMs = 10'000;
+    return ::poll(&ended, 1, kLongestMs) > 0;
+  });
+  if (!read && !player.is_stopped()) {
+    print_error(read.error());
+    return kExitTarget;
+  }
+  if (read) {
+    print_read_notes(*read);
+  }
+  return output->is_incomplete() ? kExitTarget : kExitOk;
+}
+
+}  // namespace tidemark::cli

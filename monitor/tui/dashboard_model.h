@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "monitor/tui/run_history.h"
+#include "monitor/tui/view_state.h"
+
+// What the screen shows, as plain data: every name is escaped, nothing is formatted for a size.
+namespace tidemark::tui {
+
+// Which characters the terminal may be given, and whether colours.
+struct Theme {
+  bool utf8 = true;
+  bool color = true;
+};
+
+enum class Tone { kUnknown, kGood, kWatch, kBad };
+
+struct BannerModel {
+  Tone tone = Tone::kUnknown;
+  std::string word = "WAITING";  // "LEAK", "STABLE", ...
+  std::optional<double> confidence;
+  std::string finding;   // what it does: "grows by 5.0 MiB/step since step 25"
+  std::string outlook;   // "limit 23.5 GiB in 14 min to 19 min", "settles near ..."
+  std::string watched;   // "trainer, pid 25510 (python3)"
+  std::string because;   // why that is not the wrapper
+  std::string clock;     // "00:03:20"
+  std::string progress;  // "step 124, epoch 2"
+};
+
+struct TimelineMark {
+  double t_s = 0.0;
+  char letter = '?';
+  Tone tone = Tone::kUnknown;
+};
+
+struct TimelinePhase {
+  double from_s = 0.0;
+  double to_s = 0.0;
+  std::string name;
+};
+
+struct TimelineModel {
+  std::string title;  // "footprint of the tree, last 10 min"
+  double from_s = 0.0;
+  double to_s = 0.0;
+  std::vector<HistoryPoint> points;  // in the order of time
+  std::vector<HistoryPoint> floor;   // low-water line, likewise; only min_bytes counts
+  std::vector<TimelineMark> marks;
+  std::vector<TimelinePhase> phases;
+  std::optional<double> limit_bytes;
+  std::string last_event;  // newest event in the window, in words
+  bool is_focused = false;
+};
+
+// A role or a process. Unknown is nullopt.
+struct TreeRow {
+  RowId id;
+  std::string name;     // "compile_worker x20", "25510"
+  std::string command;  // of a process
+  std::optional<std::uint64_t> footprint_bytes;
+  bool footprint_held = false;  // partly carried over
+  std::optional<std::uint64_t> rss_bytes;
+  std::optional<std::uint64_t> pss_bytes;
+  std::optional<double> pss_age_s;
+  std::optional<std::uint64_t> swap_bytes;
+  std::optional<std::int64_t> change_bytes;  // since it was first seen
+  std::optional<double> rate_bytes_per_s;    // over the last minute
+  std::optional<std::uint64_t> gpu_bytes;
+  bool is_role = false;
+  bool is_open = true;  // of a role
+  bool is_trainer = false;
+  bool is_zombie = false;
+};
+
+struct TreeModel {
+  std::uint32_t processes = 0;
+  TreeRow total;
+  std::vector<TreeRow> rows;
+  std::size_t selected = 0;
+  std::string filter;
+  bool is_typing_filter = false;
+  SortBy sort = SortBy::kFootprint;
+  bool is_focused = true;
+  bool shows_gpu = false;
+  bool shows_swap = false;
+};
+
+struct DetailModel {
+  std::string title;               // "trainer 25510"
+  std::vector<std::string> lines;  // facts, the most telling first
+  std::vector<double> curve;       // its footprint over its life, evenly spaced
+};
+
+struct GpuModel {
+  std::string name;  // "gpu0 NVIDIA A100"
+  std::optional<std::uint64_t> used_bytes;
+  std::optional<std::uint64_t> total_bytes;
+  std::string processes;  // "25510 3.9 GiB, ..."
+};
+
+// A line of code that holds growing memory.
+struct SiteRow {
+  std::string place;  // "train.py:42 collate"
+  std::string verdict;
+  std::optional<double> rate_bytes_per_s;
+  std::optional<std::uint64_t> live_bytes;
+};
+
+struct JobRow {
+  std::string name;
+  std::string state;
+  std::optional<std::int64_t> kept_bytes;  // after it ended, against before
+};
+
+struct StatusModel {
+  std::string message;  // the newest thing to say; empty: the keys
+  bool is_paused = false;
+  std::string state;  // "PAUSED", "ENDED", "REPLAY 20x", or empty
+  std::vector<std::string> keys;
+};
+
+struct DashboardModel {
+  BannerModel banner;
+  TimelineModel timeline;
+  TreeModel tree;
+  std::optional<DetailModel> detail;
+  std::vector<GpuModel> gpus;
+  std::vector<SiteRow> sites;
+  std::vector<JobRow> jobs;
+  std::vector<std::string> output;  // last lines of the command
+  std::string output_path;          // empty: there is no command
+  std::vector<std::string> notes;   // what else is worth knowing
+  StatusModel status;
+  bool shows_help = false;
+  std::vector<std::string> help;
+};
+
+}  // namespace tidemark::tui

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/tui/layout.h"
+
+#include <algorithm>
+
+namespace tidemark::tui {
+namespace {
+
+constexpr int kLeastTree = 5;
+
+// A pane with a title and at most `most` lines, if that much can be spared.
+int pane(std::size_t lines, int most, int& left) {
+  if (lines == 0) {
+    return 0;
+  }
+  const int wanted = 1 + std::min(static_cast<int>(std::min<std::size_t>(lines, 100)), most);
+  if (left - wanted < kLeastTree) {
+    return 0;
+  }
+  left -= wanted;
+  return wanted;
+}
+
+}  // namespace
+
+Layout plan_layout(const DashboardModel& model, int width, int height) {
+  Layout layout;
+  layout.width = width;
+  layout.height = height;
+  if (width < kLeastWidth || height < kLeastHeight) {
+    layout.is_too_small = true;
+    return layout;
+  }
+  layout.banner = height < 14 ? 2 : 3;
+  int left = height - layout.banner - layout.status;
+  layout.timeline = std::clamp(left * 2 / 5, 4, 26);
+  layout.has_marks_line = layout.timeline >= 7;
+  layout.has_phases_line = layout.timeline >= 8 && !model.timeline.phases.empty();
+  left -= layout.timeline;
+  layout.gpu = pane(model.gpus.size(), 8, left);
+  const bool is_roomy = height >= 30;
+  layout.sites = pane(model.sites.size(), is_roomy ? 6 : 3, left);
+  layout.jobs = pane(model.jobs.size(), is_roomy ? 6 : 3, left);
+  if (is_roomy) {
+    layout.detail = pane(model.detail ? 4 : 0, 4, left);
+  }
+  if (!model.output_path.empty() && height >= 20) {
+    layout.output = pane(is_roomy ? 4 : 2, 4, left);
+  }
+  // What a short tree does not need makes the curve finer.
+  const int needed = std::max(
+      kLeastTree, static_cast<int>(std::min<std::size_t>(model.tree.rows.size(), 1000)) + 3);
+  const int spare = std::clamp(left - needed, 0, std::max(0, height / 2 - layout.timeline));
+  layout.timeline += spare;
+  layout.tree = left - spare;
+  return layout;
+}
+
+std::size_t first_visible_row(std::size_t selected, std::size_t rows, std::size_t shown) {
+  if (rows <= shown || shown == 0) {
+    return 0;
+  }
+  const std::size_t middle = shown / 2;
+  return std::min(selected > middle ? selected - middle : 0, rows - shown);
+}
+
+Scene scene_of(const DashboardModel& model, const Layout& layout) {
+  Scene scene;
+  scene.rows.reserve(model.tree.rows.size());
+  for (const TreeRow& row : model.tree.rows) {
+    scene.rows.push_back(row.id);
+  }
+  scene.selected = model.tree.selected;
+  if (layout.is_too_small) {
+    return scene;
+  }
+  const auto shown = static_cast<std::size_t>(std::max(0, layout.tree_rows()));
+  scene.first_row = first_visible_row(model.tree.selected, scene.rows.size(), shown);
+  scene.rows_shown = std::min(shown, scene.rows.size() - scene.first_row);
+  scene.timeline_y = layout.banner;
+  scene.timeline_height = layout.timeline;
+  scene.first_row_y = layout.banner + layout.timeline + layout.gpu + layout.sites + layout.jobs + 2;
+  return scene;
+}
+
+}  // namespace tidemark::tui

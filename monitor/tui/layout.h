@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "monitor/tui/dashboard_model.h"
+
+namespace tidemark::tui {
+
+inline constexpr int kLeastWidth = 40;
+inline constexpr int kLeastHeight = 12;
+
+// How many lines each part of the screen gets, titles included; 0: not shown. They add up to the
+// height.
+struct Layout {
+  bool is_too_small = false;
+  int width = 0;
+  int height = 0;
+  int banner = 0;
+  int timeline = 0;
+  bool has_marks_line = false;   // of the timeline
+  bool has_phases_line = false;  // likewise
+  int gpu = 0;
+  int sites = 0;
+  int jobs = 0;
+  int tree = 0;  // its title and header, then rows
+  int detail = 0;
+  int output = 0;
+  int status = 1;
+
+  int plot_lines() const {
+    return timeline - 2 - (has_marks_line ? 1 : 0) - (has_phases_line ? 1 : 0);
+  }
+  int tree_rows() const { return tree - 2; }
+};
+
+Layout plan_layout(const DashboardModel& model, int width, int height);
+
+// The first row that is shown so that the selected one is; as few as possible change their place.
+std::size_t first_visible_row(std::size_t selected, std::size_t rows, std::size_t shown);
+
+// What keys and the mouse act on.
+Scene scene_of(const DashboardModel& model, const Layout& layout);
+
+}  // namespace tidemark::tui

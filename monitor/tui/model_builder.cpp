@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/tui/model_builder.h"
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+#include "common/units.h"
+
+namespace tidemark::tui {
+namespace {
+
+// A key is told only where it does something.
+std::vector<std::string> keys_of(const Surroundings& around) {
+  std::vector<std::string> keys = {"? help", "q quit",     "space pause", "z zoom",  "/ filter",
+                                   "s sort", "enter open", "tab focus",   "e export"};
+  if (around.can_mark) {
+    keys.emplace_back("m mark");
+  }
+  return keys;
+}
+
+std::vector<std::string> help_of(const Surroundings& around) {
+  std::vector<std::string> lines = {
+      "q            quit",
+      around.replay_speed ? "space        stop and go on" : "space        pause (watching goes on)",
+      "up/down j k  select a process; in the timeline: zoom",
+      "left/right   go back and forth in time (h l)",
+      "enter        open or close a role",
+      "tab          tree or timeline",
+      "pgup pgdn    a page",
+      "home end g G first and last",
+      "/            filter by name, pid or command; esc clears",
+      "s            sort by footprint, rss, change, rate, pid",
+      "z            zoom: 1 min, 10 min, 1 h, all",
+      "e            export this screen as text",
+  };
+  if (around.can_mark) {
+    lines.emplace_back("m            mark this moment");
+  }
+  lines.insert(lines.end(), {
+                                "ctrl-l       draw again",
+                                "",
+                                "Marks: b born, d ended, E epoch, W growth warning,",
+                                "O OOM kill, g gap, M your mark. docs/dashboard.md",
+                            });
+  return lines;
+}
+
+std::vector<GpuModel> gpus_of(const RunHistory& history) {
+  std::vector<GpuModel> gpus;
+  for (const GpuSample& gpu : history.gpus()) {
+    GpuModel model;
+    model.name = fmt::format("gpu{} {}", gpu.index, shorten(escape_text(gpu.name), 24));
+    model.used_bytes = gpu.used_bytes;
+    model.total_bytes = gpu.total_bytes;
+    for (const GpuProcessUse& use : gpu.processes) {
+      model.processes += fmt::format("{}{} {}", model.processes.empty() ? "" : ", ", use.pid,
+                                     use.used_bytes ? format_bytes(*use.used_bytes) : "?");
+    }
+    gpus.push_back(std::move(model));
+  }
+  return gpus;
+}
+
+std::string state_of(const ViewState& state, const Surroundings& around) {
+  std::string text = around.replay_speed ? fmt::format("REPLAY {:g}x", *around.replay_speed) : "";
+  if (around.has_ended) {
+    text += text.empty() ? "ENDED" : " ENDED";
+  } else if (state.is_paused) {
+    text += text.empty() ? "PAUSED" : " STOPPED";
+  }
+  return text;
+}
+
+}  // namespace
+
+DashboardModel build_model(const RunHistory& history, const std::optional<JudgedRun>& judged,
+                           const ViewState& state, const Surroundings& around) {
+  DashboardModel model;
+  model.banner = build_banner(history, judged);
+  model.timeline = build_timeline(history, judged, state, around);
+  model.tree = build_tree(history, state);
+  model.detail = build_detail(history, judged, model.tree);
+  model.gpus = gpus_of(history);
+  model.sites = around.sites;
+  model.jobs = around.jobs;
+  model.output = around.output;
+  model.output_path = around.output_path;
+  model.notes = around.notes;
+  for (const LossRecord& loss : history.losses()) {
+    model.notes.push_back(fmt::format("not seen: {} x{}", escape_text(loss.what), loss.count));
+  }
+  model.status.message = around.message;
+  model.status.is_paused = state.is_paused;
+  model.status.state = state_of(state, around);
+  model.status.keys = keys_of(around);
+  model.shows_help = state.shows_help;
+  if (state.shows_help) {
+    model.help = help_of(around);
+    model.help.insert(model.help.end(), model.notes.begin(), model.notes.end());
+  }
+  return model;
+}
+
+}  // namespace tidemark::tui

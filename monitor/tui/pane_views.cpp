@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+#include "common/units.h"
+#include "monitor/tui/style.h"
+#include "monitor/tui/timeline_plot.h"
+#include "monitor/tui/verdict_words.h"
+#include "monitor/tui/views.h"
+
+namespace tidemark::tui {
+namespace {
+
+using ftxui::Color;
+using ftxui::Element;
+using ftxui::Elements;
+using ftxui::text;
+
+std::string size_or_unknown(const std::optional<std::uint64_t>& bytes) {
+  return bytes ? format_bytes(*bytes) : "?";
+}
+
+std::string bar(double share, std::size_t width, bool utf8) {
+  const auto filled =
+      static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(width));
+  std::string text_of_bar;
+  for (std::size_t x = 0; x < width; ++x) {
+    text_of_bar += x < filled ? (utf8 ? "█" : "#") : (utf8 ? "░" : ".");
+  }
+  return text_of_bar;
+}
+
+std::size_t columns_left(int width, std::size_t used) {
+  const auto all = static_cast<std::size_t>(std::max(0, width));
+  return all > used ? all - used : 0;
+}
+
+}  // namespace
+
+Element detail_view(const DetailModel& detail, int width, int lines, const Theme& theme) {
+  Elements rows;
+  const std::size_t room = columns_left(width, detail.title.size() + 12);
+  rows.push_back(title_line(detail.title, sparkline(detail.curve, room, theme.utf8), false, theme));
+  for (const std::string& line : detail.lines) {
+    rows.push_back(text(shorten(line, static_cast<std::size_t>(std::max(1, width)))));
+  }
+  return exactly(std::move(rows), lines);
+}
+
+Element gpu_view(const std::vector<GpuModel>& gpus, int width, int lines, const Theme& theme) {
+  if (gpus.empty()) {
+    return ftxui::emptyElement();
+  }
+  constexpr std::size_t kBar = 20;
+  Elements rows;
+  rows.push_back(title_line("GPU", "", false, theme));
+  for (const GpuModel& gpu : gpus) {
+    std::string line = fmt::format("{:<28} ", shorten(gpu.name, 28));
+    if (gpu.used_bytes && gpu.total_bytes && *gpu.total_bytes > 0 && width >= 80) {
+      line += bar(static_cast<double>(*gpu.used_bytes) / static_cast<double>(*gpu.total_bytes),
+                  kBar, theme.utf8) +
+              " ";
+    }
+    line +=
+        fmt::format("{} of {}", size_or_unknown(gpu.used_bytes), size_or_unknown(gpu.total_bytes));
+    if (!gpu.processes.empty()) {
+      line += "  " + gpu.processes;
+    }
+    rows.push_back(text(line));
+  }
+  return exactly(std::move(rows), lines);
+}
+
+Element sites_view(const std::vector<SiteRow>& sites, int width, int lines, const Theme& theme) {
+  Elements rows;
+  rows.push_back(title_line("lines of code that grow", "", false, theme));
+  for (const SiteRow& site : sites) {
+    const std::string figures = fmt::format(
+        "{:>13} {:>10}  {:<8} ", site.rate_bytes_per_s ? rate_words(*site.rate_bytes_per_s) : "?",
+        size_or_unknown(site.live_bytes), site.verdict);
+    rows.push_back(text(figures + shorten(site.place, columns_left(width, figures.size()))));
+  }
+  return exactly(std::move(rows), lines);
+}
+
+Element jobs_view(const std::vector<JobRow>& jobs, int width, int lines, const Theme& theme) {
+  Elements rows;
+  rows.push_back(title_line("jobs", "", false, theme));
+  for (const JobRow& job : jobs) {
+    const std::string figures =
+        fmt::format("{:<10} {:>11} kept  ", job.state,
+                    job.kept_bytes ? format_bytes_delta(*job.kept_bytes) : "?");
+    rows.push_back(text(figures + shorten(job.name, columns_left(width, figures.size()))));
+  }
+  return exactly(std::move(rows), lines);
+}
+
+Element output_view(const DashboardModel& model, int width, int lines, const Theme& theme) {
+  Elements rows;
+  rows.push_back(title_line("output of the command", model.output_path, false, theme));
+  const auto shown = static_cast<std::size_t>(std::max(0, lines - 1));
+  const std::size_t first = model.output.size() > shown ? model.output.size() - shown : 0;
+  for (std::size_t i = first; i < model.output.size(); ++i) {
+    rows.push_back(text(shorten(model.output[i], static_cast<std::size_t>(std::max(1, width)))) |
+                   ftxui::dim);
+  }
+  return exactly(std::move(rows), lines);
+}
+
+Element status_view(const StatusModel& status, int width, const Theme& theme) {
+  Elements parts;
+  if (!status.state.empty()) {
+    parts.push_back(text(" " + status.state + " ") | ftxui::inverted | ftxui::bold);
+    parts.push_back(text(" "));
+  }
+  std::string words = status.message;
+  if (words.empty()) {
+    std::size_t left = columns_left(width, status.state.empty() ? 0 : status.state.size() + 3);
+    for (const std::string& key : status.keys) {
+      if (key.size() + 2 > left) {
+        break;
+      }
+      left -= key.size() + 2;
+      words += key + "  ";
+    }
+  }
+  parts.push_back(text(words) | ink(Color::Cyan, theme));
+  return ftxui::hbox(std::move(parts));
+}
+
+Element help_view(const std::vector<std::string>& help, const Theme& theme) {
+  std::size_t widest = 0;
+  for (const std::string& line : help) {
+    widest = std::max(widest, std::min<std::size_t>(line.size(), 70));
+  }
+  Elements rows;
+  rows.push_back(title_line("keys", "any key closes", true, theme));
+  for (const std::string& line : help) {
+    rows.push_back(text(" " + shorten(line, 70)));
+  }
+  rows.push_back(title_line("", "", true, theme));
+  return ftxui::vbox(std::move(rows)) |
+         ftxui::size(ftxui::WIDTH, ftxui::EQUAL, static_cast<int>(widest) + 2) | ftxui::clear_under;
+}
+
+Element small_view(const DashboardModel& model, const Theme& theme) {
+  const TreeRow& total = model.tree.total;
+  return text(
+             fmt::format("{} {}{}", model.banner.word, size_or_unknown(total.footprint_bytes),
+                         total.change_bytes ? " " + format_bytes_delta(*total.change_bytes) : "")) |
+         tone_style(model.banner.tone, theme);
+}
+
+}  // namespace tidemark::tui

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/tui/run_history.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tidemark::tui {
+namespace {
+
+constexpr double kRateWindowS = 60.0;
+constexpr double kRateStepS = 2.0;
+constexpr double kShortestS = 3.0;
+constexpr std::size_t kTogether = 3;  // so many births at once are one mark
+
+std::string name_of(const ProcessRecord& record) {
+  return fmt::format("{} {}", role_name(record.role), record.key.pid);
+}
+
+}  // namespace
+
+std::uint64_t bytes_of(const GroupSample& sum) {
+  return sum.footprint_bytes.value_or(sum.rss_bytes);
+}
+
+std::optional<std::uint64_t> bytes_of(const ProcessSample& sample) {
+  const auto footprint = sample.footprint_bytes();
+  return footprint ? footprint : sample.rss_bytes;
+}
+
+void RecentRate::add(double t_s, double bytes) {
+  if (points_.size() >= 2 && t_s - points_[points_.size() - 2].first < kRateStepS) {
+    points_.back() = {t_s, bytes};
+  } else {
+    points_.emplace_back(t_s, bytes);
+  }
+  while (points_.size() > 2 && t_s - points_[1].first >= kRateWindowS) {
+    points_.pop_front();
+  }
+}
+
+std::optional<double> RecentRate::bytes_per_s() const {
+  if (points_.size() < 2 || points_.back().first - points_.front().first < kShortestS) {
+    return std::nullopt;
+  }
+  return (points_.back().second - points_.front().second) /
+         (points_.back().first - points_.front().first);
+}
+
+void RunHistory::add(const Tick& tick, const ProcessKey& trainer) {
+  ++ticks_;
+  now_s_ = tick.t_s;
+  step_ = tick.step ? tick.step : step_;
+  epoch_ = tick.epoch ? tick.epoch : epoch_;
+  trainer_ = trainer;
+  system_ = tick.system ? tick.system : system_;
+  gpus_ = tick.gpus;
+  add_tree(tick);
+  add_processes(tick);
+  add_events(tick);
+  forget_the_dead(tick);
+  add_markers(tick);
+  for (const LossRecord& loss : tick.losses) {
+    const auto it = std::find_if(losses_.begin(), losses_.end(),
+                                 [&](const LossRecord& known) { return known.what == loss.what; });
+    if (it == losses_.end()) {
+      losses_.push_back(loss);
+    } else {
+      it->count += loss.count;
+    }
+  }
+}
+
+void RunHistory::add_tree(const Tick& tick) {
+  tree_ = tick.tree;
+  roles_ = tick.roles;
+  const auto bytes = static_cast<double>(bytes_of(tree_));
+  if (!first_tree_bytes_) {
+    first_tree_bytes_ = bytes_of(tree_);
+  }
+  tree_rate_.add(now_s_, bytes);
+  for (const RoleSample& role : roles_) {
+    const auto [it, is_new] = role_courses_.try_emplace(static_cast<int>(role.role));
+    if (is_new) {
+      it->second.first_bytes = bytes_of(role.sum);
+    }
+    it->second.rate.add(now_s_, static_cast<double>(bytes_of(role.sum)));
+  }
+  whole_.add(now_s_, tracker::kUnknown, bytes);
+  recent_.push_back({now_s_, bytes, bytes});
+  if (recent_.size() > kRecentPoints) {
+    recent_.pop_front();
+  }
+}
+
+void RunHistory::add_processes(const Tick& tick) {
+  for (const ProcessRecord& record : tick.new_processes) {
+    const auto known = processes_.find(record.key);
+    (known != processes_.end() ? known->second.record : introduced_[record.key]) = record;
+  }
+  for (const ProcessSample& sample : tick.processes) {
+    const auto [it, is_new] = processes_.try_emplace(sample.key);
+    ProcessHistory& process = it->second;
+    if (is_new) {
+      process.record.key = sample.key;
+      if (auto node = introduced_.extract(sample.key)) {
+        process.record = std::move(node.mapped());
+      }
+    }
+    process.sample = sample;
+    if (const auto bytes = bytes_of(sample)) {
+      process.first_bytes = process.first_bytes.value_or(*bytes);
+      process.rate.add(now_s_, static_cast<double>(*bytes));
+      process.footprint.add(now_s_, step_ ? static_cast<double>(*step_) : tracker::kUnknown,
+                            static_cast<double>(*bytes));
+    }
+  }
+  // What was introduced and never sampled has come and gone.
+  std::erase_if(introduced_, [&](const auto& entry) { return entry.second.born_s < now_s_; });
+}
+
+void RunHistory::add_mark(HistoryMark mark) {
+  marks_.push_back(std::move(mark));
+  if (marks_.size() > kMostMarks) {
+    marks_.pop_front();
+  }
+}
+
+void RunHistory::add_events(const Tick& tick) {
+  std::size_t born = 0;
+  std::size_t ended = 0;
+  std::string born_text;
+  std::string ended_text;
+  for (const EventRecord& event : tick.events) {
+    const auto known = processes_.find(event.key);
+    const std::string who = known == processes_.end() ? fmt::format("pid {}", event.key.pid)
+                                                      : name_of(known->second.record);
+    switch (event.kind) {
+      case EventKind::kSpawn:
+        born_text += (born == 0 ? "" : ", ") + (born < kTogether ? who : "");
+        ++born;
+        break;
+      case EventKind::kExit:
+        ended_text += (ended == 0 ? "" : ", ") + (ended < kTogether ? who : "");
+        ++ended;
+        break;
+      case EventKind::kOomKill:
+        add_mark({event.t_s, HistoryMark::Kind::kOomKill, "OOM kill: " + event.detail});
+        break;
+      case EventKind::kGap:
+        add_mark({event.t_s, HistoryMark::Kind::kGap, "gap: " + event.detail});
+        break;
+      case EventKind::kWarnGrowth:
+        add_mark({event.t_s, HistoryMark::Kind::kWarning, "warning: " + event.detail});
+        break;
+      case EventKind::kMark:
+        add_mark({event.t_s, HistoryMark::Kind::kUser, event.detail});
+        break;
+      case EventKind::kExec:
+      case EventKind::kReparent:
+        break;
+    }
+  }
+  // Who was there from the beginning is no news.
+  if (born > 0 && ticks_ > 1) {
+    add_mark({now_s_, HistoryMark::Kind::kBorn,
+              "born: " + (born > kTogether ? fmt::format("{} processes", born) : born_text)});
+  }
+  if (ended > 0) {
+    add_mark({now_s_, HistoryMark::Kind::kEnded,
+              "ended: " + (ended > kTogether ? fmt::format("{} processes", ended) : ended_text)});
+  }
+}
+
+// After the events of the tick, which still name them.
+void RunHistory::forget_the_dead(const Tick& tick) {
+  std::unordered_set<ProcessKey> present;
+  present.reserve(tick.processes.size());
+  for (const ProcessSample& sample : tick.processes) {
+    present.insert(sample.key);
+  }
+  std::erase_if(processes_, [&](const auto& entry) { return !present.contains(entry.first); });
+}
+
+void RunHistory::add_markers(const Tick& tick) {
+  for (const MarkerRecord& marker : tick.markers) {
+    switch (marker.kind) {
+      case MarkerKind::kEpoch:
+        add_mark({marker.t_s, HistoryMark::Kind::kEpoch, fmt::format("epoch {}", marker.value)});
+        break;
+      case MarkerKind::kPhaseBegin:
+        phases_.push_back({marker.t_s, std::nullopt, marker.name});
+        if (phases_.size() > kMostMarks) {
+          phases_.pop_front();
+        }
+        break;
+      case MarkerKind::kPhaseEnd: {
+        const auto open = std::find_if(phases_.rbegin(), phases_.rend(), [&](const auto& phase) {
+          return phase.name == marker.name && !phase.to_s;
+        });
+        if (open != phases_.rend()) {
+          open->to_s = marker.t_s;
+        }
+        break;
+      }
+      case MarkerKind::kStep:
+        break;
+    }
+  }
+}
+
+std::optional<std::uint64_t> RunHistory::first_role_bytes(Role role) const {
+  const auto it = role_courses_.find(static_cast<int>(role));
+  return it == role_courses_.end() ? std::nullopt : std::optional(it->second.first_bytes);
+}
+
+const RecentRate* RunHistory::role_rate(Role role) const {
+  const auto it = role_courses_.find(static_cast<int>(role));
+  return it == role_courses_.end() ? nullptr : &it->second.rate;
+}
+
+std::vector<HistoryPoint> RunHistory::timeline(double from_s, double to_s) const {
+  std::vector<HistoryPoint> points;
+  const double recent_from = recent_.empty() ? to_s : recent_.front().t_s;
+  if (from_s < recent_from) {
+    for (const tracker::Cell& cell : whole_.cells()) {
+      if (cell.t_s >= from_s && cell.t_s < std::min(recent_from, to_s)) {
+        points.push_back({cell.t_s, cell.min_bytes, cell.max_bytes});
+      }
+    }
+  }
+  const auto first = std::lower_bound(recent_.begin(), recent_.end(), from_s,
+                                      [](const HistoryPoint& p, double t) { return p.t_s < t; });
+  for (auto it = first; it != recent_.end() && it->t_s <= to_s; ++it) {
+    points.push_back(*it);
+  }
+  return points;
+}
+
+}  // namespace tidemark::tui

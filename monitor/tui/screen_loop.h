@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/fd.h"
+#include "monitor/tui/dashboard.h"
+#include "monitor/tui/frame_painter.h"
+#include "monitor/tui/key_decoder.h"
+#include "monitor/tui/live_judge.h"
+#include "monitor/tui/model_builder.h"
+#include "monitor/tui/output_tail.h"
+#include "monitor/tui/run_history.h"
+#include "monitor/tui/terminal.h"
+#include "monitor/tui/view_state.h"
+
+namespace tidemark::tui {
+
+// What the thread that samples and the thread that draws share.
+struct Shared {
+  std::mutex mutex;  // guards the next five
+  RunHistory history;
+  LiveJudge judge;
+  std::string message;
+  std::vector<std::string> notes;
+  bool has_ended = false;
+
+  Fd wake;  // eventfd: there is something to draw, or the end
+  Fd news;  // eventfd: for the other thread
+  std::atomic<bool> is_stopping = false;
+  std::atomic<bool> is_closed = false;
+  std::atomic<bool> is_paused = false;
+  std::atomic<std::uint64_t> marks = 0;
+
+  void notify(const Fd& event) const;
+  static void drain(const Fd& event);
+};
+
+// Waits for keys and samples, and draws: at most ten times a second, and only what has changed.
+class ScreenLoop {
+ public:
+  ScreenLoop(Shared& shared, Terminal& terminal, const DashboardOptions& options);
+  // Until it is told to stop or the terminal is gone.
+  void run();
+
+ private:
+  void wait();
+  void read_keys();
+  void take_key(const Key& key);
+  void obey(Command command);
+  void notice_changes();
+  void judge();
+  void draw();
+  DashboardModel make_model();
+  void refresh_scene();
+  void look_up_the_past();
+  void export_screen();
+  void say(std::string message);
+  double now_s() const { return to_seconds(clock_.monotonic_ns()); }
+
+  Shared& shared_;
+  Terminal& terminal_;
+  const DashboardOptions& options_;
+  const SystemClock clock_;
+  const Theme theme_;
+  KeyDecoder decoder_;
+  FramePainter painter_;
+  OutputTail tail_;
+  ViewState state_;
+  Scene scene_;
+  TerminalSize size_;
+  std::optional<RunHistory> frozen_;    // while it is paused
+  std::vector<HistoryPoint> recorded_;  // of `recorded_window_`, from the run file
+  Window recorded_window_;
+  double run_now_s_ = 0.0;
+  std::optional<JudgedRun> judged_;
+  std::uint64_t ticks_seen_ = 0;
+  std::uint64_t ticks_judged_ = 0;
+  double next_judgement_s_ = 0.0;
+  double last_drawn_s_ = -1.0;
+  double message_until_s_ = 0.0;
+  std::string message_seen_;
+  std::string own_message_;
+  bool is_dirty_ = true;
+};
+
+}  // namespace tidemark::tui

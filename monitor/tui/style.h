@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <ftxui/dom/elements.hpp>
+
+#include "monitor/tui/dashboard_model.h"
+
+// What the views of monitor/tui have in common.
+namespace tidemark::tui {
+
+// Of the sixteen colours that every terminal has; none without colour.
+ftxui::Decorator ink(ftxui::Color::Palette16 color, const Theme& theme);
+ftxui::Decorator tone_style(Tone tone, const Theme& theme);
+// "-- title ---------- right --": the title of a pane.
+ftxui::Element title_line(const std::string& title, const std::string& right, bool is_focused,
+                          const Theme& theme);
+// Exactly so many lines: cut or filled up.
+ftxui::Element exactly(ftxui::Elements rows, int lines);
+
+}  // namespace tidemark::tui

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/tui/terminal.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "common/io.h"
+
+namespace tidemark::tui {
+namespace {
+
+// Other screen, no cursor, no wrapping; mouse buttons with SGR coordinates. And back.
+constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?1000h\x1b[?1006h\x1b[2J";
+constexpr std::string_view kLeave = "\x1b[?1006l\x1b[?1000l\x1b[?7h\x1b[?25h\x1b[0m\x1b[?1049l";
+
+constexpr std::array kCrashSignals = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
+
+// For handlers of signals, which reach nothing else.
+struct Rescue {
+  int fd = -1;
+  termios mode{};
+  std::array<struct sigaction, kCrashSignals.size()> before{};
+};
+Rescue g_rescue;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+void restore(int fd, const termios& mode) {
+  // From a background process group this would stop us.
+  sigset_t blocked;
+  sigset_t mask;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGTTOU);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &mask);
+  const ssize_t written = ::write(fd, kLeave.data(), kLeave.size());
+  (void)written;  // a terminal that is gone needs no restoring
+  ::tcsetattr(fd, TCSADRAIN, &mode);
+  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+}
+
+extern "C" void restore_and_die(int number) {
+  if (g_rescue.fd >= 0) {
+    restore(std::exchange(g_rescue.fd, -1), g_rescue.mode);
+  }
+  ::signal(number, SIG_DFL);
+  ::raise(number);
+}
+
+const char* environment(const char* name) {
+  // Nothing of ours changes the environment. NOLINTNEXTLINE(concurrency-mt-unsafe)
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? nullptr : value;
+}
+
+}  // namespace
+
+Result<Terminal> Terminal::open() {
+  Fd fd(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY));
+  if (!fd) {
+    return system_error("cannot open the terminal", errno);
+  }
+  Terminal terminal(std::move(fd));
+  if (::tcgetattr(terminal.fd(), &g_rescue.mode) != 0) {
+    return system_error("cannot read the mode of the terminal", errno);
+  }
+  terminal.take_over();
+  return terminal;
+}
+
+void Terminal::take_over() {
+  g_rescue.fd = fd_.get();
+  struct sigaction action {};
+  action.sa_handler = restore_and_die;
+  action.sa_flags = SA_NODEFER;
+  for (std::size_t i = 0; i < kCrashSignals.size(); ++i) {
+    ::sigaction(kCrashSignals[i], &action, &g_rescue.before[i]);
+  }
+  termios mode = g_rescue.mode;
+  mode.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | IEXTEN);
+  mode.c_iflag &= ~static_cast<tcflag_t>(ICRNL | INLCR | IXON);
+  mode.c_cc[VMIN] = 0;
+  mode.c_cc[VTIME] = 0;
+  mode.c_cc[VSUSP] = _POSIX_VDISABLE;
+  ::tcsetattr(fd_.get(), TCSADRAIN, &mode);
+  (void)write(kEnter);
+  is_taken_ = true;
+}
+
+Terminal::Terminal(Terminal&& other) noexcept
+    : fd_(std::move(other.fd_)), is_taken_(std::exchange(other.is_taken_, false)) {}
+
+Terminal::~Terminal() {
+  if (!is_taken_) {
+    return;
+  }
+  restore(std::exchange(g_rescue.fd, -1), g_rescue.mode);
+  for (std::size_t i = 0; i < kCrashSignals.size(); ++i) {
+    ::sigaction(kCrashSignals[i], &g_rescue.before[i], nullptr);
+  }
+}
+
+TerminalSize Terminal::size() const {
+  winsize size{};
+  constexpr TerminalSize kUsual{80, 24};
+  constexpr int kLargest = 1000;
+  if (::ioctl(fd_.get(), TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) {
+    return kUsual;
+  }
+  return {std::min<int>(size.ws_col, kLargest), std::min<int>(size.ws_row, kLargest)};
+}
+
+Status Terminal::write(std::string_view bytes) const { return write_all(fd_.get(), bytes); }
+
+bool terminal_is_usable() {
+  const char* term = environment("TERM");
+  return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1 && term != nullptr &&
+         std::string_view(term) != "dumb";
+}
+
+bool terminal_knows_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    if (const char* value = environment(name)) {
+      const std::string_view locale(value);
+      return locale.find("UTF-8") != std::string_view::npos ||
+             locale.find("utf-8") != std::string_view::npos ||
+             locale.find("UTF8") != std::string_view::npos ||
+             locale.find("utf8") != std::string_view::npos;
+    }
+  }
+  return false;
+}
+
+bool terminal_wants_color() {
+  const char* term = environment("TERM");
+  const std::string_view name = term == nullptr ? "" : term;
+  return environment("NO_COLOR") == nullptr && name != "vt100" && name != "vt220" &&
+         name.find("-mono") == std::string_view::npos;
+}
+
+}  // namespace tidemark::tui

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <termios.h>
+
+#include <string_view>
+
+#include "common/fd.h"
+#include "common/result.h"
+
+namespace tidemark::tui {
+
+struct TerminalSize {
+  int width = 0;
+  int height = 0;
+
+  bool operator==(const TerminalSize&) const = default;
+};
+
+// The terminal of this process while a screen is on it: other screen, no echo, keys one by one,
+// mouse. It is put back as it was by the destructor, and by the handlers of the signals that a
+// crash raises. Ctrl-C still sends SIGINT; Ctrl-Z does nothing. One at a time.
+class Terminal {
+ public:
+  static Result<Terminal> open();
+  ~Terminal();
+  Terminal(Terminal&& other) noexcept;
+  Terminal& operator=(Terminal&&) = delete;
+
+  // Readable when keys have come.
+  int fd() const { return fd_.get(); }
+  TerminalSize size() const;
+  Status write(std::string_view bytes) const;
+
+ private:
+  explicit Terminal(Fd fd) : fd_(std::move(fd)) {}
+  void take_over();
+
+  Fd fd_;
+  bool is_taken_ = false;
+};
+
+// Whether there is a terminal that a screen can be drawn on.
+bool terminal_is_usable();
+// What the environment says: UTF-8 locale; NO_COLOR (https://no-color.org) and a terminal without.
+bool terminal_knows_utf8();
+bool terminal_wants_color();
+
+}  // namespace tidemark::tui

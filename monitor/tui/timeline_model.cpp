@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+#include "common/units.h"
+#include "monitor/tui/model_builder.h"
+
+namespace tidemark::tui {
+namespace {
+
+TimelineMark mark_of(const HistoryMark& mark) {
+  switch (mark.kind) {
+    case HistoryMark::Kind::kBorn:
+      return {mark.t_s, 'b', Tone::kUnknown};
+    case HistoryMark::Kind::kEnded:
+      return {mark.t_s, 'd', Tone::kUnknown};
+    case HistoryMark::Kind::kWarning:
+      return {mark.t_s, 'W', Tone::kWatch};
+    case HistoryMark::Kind::kOomKill:
+      return {mark.t_s, 'O', Tone::kBad};
+    case HistoryMark::Kind::kGap:
+      return {mark.t_s, 'g', Tone::kWatch};
+    case HistoryMark::Kind::kEpoch:
+      return {mark.t_s, 'E', Tone::kGood};
+    case HistoryMark::Kind::kUser:
+      return {mark.t_s, 'M', Tone::kGood};
+  }
+  return {mark.t_s, '?', Tone::kUnknown};
+}
+
+std::string_view zoom_words(Zoom zoom) {
+  switch (zoom) {
+    case Zoom::kMinute:
+      return "1 min";
+    case Zoom::kTenMinutes:
+      return "10 min";
+    case Zoom::kHour:
+      return "1 h";
+    case Zoom::kAll:
+      break;
+  }
+  return "the whole run";
+}
+
+std::string title_of(const RunHistory& history, const ViewState& state, const Window& window) {
+  const std::string_view what = history.tree().footprint_bytes ? "footprint" : "rss";
+  if (state.zoom == Zoom::kAll) {
+    return fmt::format("{} of the tree, the whole run", what);
+  }
+  return state.back_s > 0.0 ? fmt::format("{} of the tree, {} until {}", what,
+                                          zoom_words(state.zoom), format_clock(window.to_s))
+                            : fmt::format("{} of the tree, last {}", what, zoom_words(state.zoom));
+}
+
+// The low-water marks that the verdict on the tree rests on, drawn on to its right edge.
+std::vector<HistoryPoint> floor_of(const JudgedRun& judged, const Window& window) {
+  std::vector<HistoryPoint> floor;
+  for (const tracker::TrackReading& judged_curve : judged.verdict->readings) {
+    if (judged.run.tracks[judged_curve.track].kind != tracker::TrackKind::kTree) {
+      continue;
+    }
+    for (const tracker::FloorPoint& point : judged_curve.reading.floor) {
+      if (point.at.t_s) {
+        floor.push_back({*point.at.t_s, point.floor_bytes, point.ceiling_bytes});
+      }
+    }
+    break;
+  }
+  // What begins before the window reaches into it.
+  const auto first = std::find_if(floor.begin(), floor.end(),
+                                  [&](const HistoryPoint& p) { return p.t_s > window.from_s; });
+  if (first - floor.begin() > 1) {
+    floor.erase(floor.begin(), first - 1);
+  }
+  std::erase_if(floor, [&](const HistoryPoint& point) { return point.t_s > window.to_s; });
+  return floor;
+}
+
+}  // namespace
+
+Window window_of(const RunHistory& history, const ViewState& state) {
+  const auto seconds = zoom_seconds(state.zoom);
+  const double now = history.now_s();
+  if (!seconds) {
+    return {0.0, std::max(now, 1.0)};
+  }
+  const double to = std::max(now - state.back_s, std::min(now, *seconds));
+  return {to - *seconds, to};
+}
+
+TimelineModel build_timeline(const RunHistory& history, const std::optional<JudgedRun>& judged,
+                             const ViewState& state, const Surroundings& around) {
+  TimelineModel timeline;
+  const Window window = window_of(history, state);
+  timeline.from_s = window.from_s;
+  timeline.to_s = window.to_s;
+  timeline.is_focused = state.focus == Focus::kTimeline;
+  timeline.title = title_of(history, state, window);
+  timeline.points =
+      around.recorded.empty() ? history.timeline(window.from_s, window.to_s) : around.recorded;
+  if (judged && judged->verdict) {
+    timeline.floor = floor_of(*judged, window);
+  }
+  if (history.info().limit_bytes) {
+    timeline.limit_bytes = static_cast<double>(*history.info().limit_bytes);
+  }
+  for (const HistoryMark& mark : history.marks()) {
+    if (mark.t_s >= window.from_s && mark.t_s <= window.to_s) {
+      timeline.marks.push_back(mark_of(mark));
+      timeline.last_event =
+          fmt::format("{} {}", format_clock(mark.t_s), shorten(escape_text(mark.text), 80));
+    }
+  }
+  for (const HistoryPhase& phase : history.phases()) {
+    const double to = phase.to_s.value_or(history.now_s());
+    if (to >= window.from_s && phase.from_s <= window.to_s) {
+      timeline.phases.push_back({phase.from_s, to, shorten(escape_text(phase.name), 24)});
+    }
+  }
+  return timeline;
+}
+
+}  // namespace tidemark::tui

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <ftxui/dom/node.hpp>
+#include <ftxui/screen/screen.hpp>
+
+#include "common/units.h"
+#include "monitor/tui/style.h"
+#include "monitor/tui/timeline_plot.h"
+#include "monitor/tui/views.h"
+
+namespace tidemark::tui {
+namespace {
+
+using ftxui::Color;
+using ftxui::Element;
+using ftxui::Elements;
+using ftxui::text;
+
+constexpr int kLabelColumns = 10;
+
+// A finished plot as an element: copied cell by cell, which is much cheaper than an element each.
+class PlotNode final : public ftxui::Node {
+ public:
+  PlotNode(Plot plot, const Theme& theme) : plot_(std::move(plot)), theme_(theme) {}
+
+  void ComputeRequirement() override {
+    requirement_.min_x = static_cast<int>(plot_.width);
+    requirement_.min_y = static_cast<int>(plot_.height);
+  }
+
+  void Render(ftxui::Screen& screen) override {
+    for (std::size_t y = 0; y < plot_.height; ++y) {
+      for (std::size_t x = 0; x < plot_.width; ++x) {
+        const PlotCell& cell = plot_.at(x, y);
+        const int to_x = box_.x_min + static_cast<int>(x);
+        const int to_y = box_.y_min + static_cast<int>(y);
+        if (cell.ink == Ink::kNone || to_x > box_.x_max || to_y > box_.y_max) {
+          continue;
+        }
+        ftxui::Pixel& pixel = screen.PixelAt(to_x, to_y);
+        pixel.character = cell.glyph;
+        if (theme_.color) {
+          pixel.foreground_color = color_of(cell.ink);
+        }
+      }
+    }
+  }
+
+ private:
+  static Color color_of(Ink ink) {
+    switch (ink) {
+      case Ink::kFloor:
+        return Color::Blue;
+      case Ink::kCurve:
+        return Color::CyanLight;
+      case Ink::kLimit:
+        return Color::Red;
+      case Ink::kNone:
+        break;
+    }
+    return Color::Default;
+  }
+
+  Plot plot_;
+  Theme theme_;
+};
+
+std::string bytes_label(double bytes) {
+  return format_bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)));
+}
+
+Element labels_view(const Plot& plot) {
+  Elements rows;
+  for (std::size_t y = 0; y < plot.height; ++y) {
+    std::string label;
+    if (y == 0) {
+      label = bytes_label(plot.high_bytes);
+    } else if (y + 1 == plot.height) {
+      label = bytes_label(plot.low_bytes);
+    } else if (y == plot.height / 2 && plot.height >= 5) {
+      const double share = static_cast<double>(plot.height - y) / static_cast<double>(plot.height);
+      label = bytes_label(plot.low_bytes + share * (plot.high_bytes - plot.low_bytes));
+    }
+    rows.push_back(text(fmt::format("{:>{}} ", label, kLabelColumns - 1)));
+  }
+  return ftxui::vbox(std::move(rows));
+}
+
+// The letters of the marks below the moments that they stand for; the gravest wins a place.
+Element marks_view(const TimelineModel& timeline, std::size_t width, const Theme& theme) {
+  std::string letters(width, ' ');
+  std::vector<Tone> tones(width, Tone::kUnknown);
+  for (const TimelineMark& mark : timeline.marks) {
+    const auto x = plot_column(timeline, width, mark.t_s);
+    if (x && (letters[*x] == ' ' || mark.tone >= tones[*x])) {
+      letters[*x] = mark.letter;
+      tones[*x] = mark.tone;
+    }
+  }
+  Elements parts;
+  for (std::size_t begin = 0; begin < width;) {
+    std::size_t end = begin + 1;
+    while (end < width && tones[end] == tones[begin]) {
+      ++end;
+    }
+    parts.push_back(text(letters.substr(begin, end - begin)) | tone_style(tones[begin], theme));
+    begin = end;
+  }
+  return ftxui::hbox({text(std::string(kLabelColumns, ' ')), ftxui::hbox(std::move(parts))});
+}
+
+// Phases as shaded stretches with their names; neighbours differ.
+Element phases_view(const TimelineModel& timeline, std::size_t width, const Theme& theme) {
+  std::vector<std::string> cells(width, " ");
+  bool is_even = false;
+  for (const TimelinePhase& phase : timeline.phases) {
+    const auto from =
+        plot_column(timeline, width, std::clamp(phase.from_s, timeline.from_s, timeline.to_s));
+    const auto to =
+        plot_column(timeline, width, std::clamp(phase.to_s, timeline.from_s, timeline.to_s));
+    if (!from || !to) {
+      continue;
+    }
+    const std::string shade = theme.utf8 ? (is_even ? "░" : "▒") : (is_even ? "." : ":");
+    is_even = !is_even;
+    for (std::size_t x = *from; x <= *to; ++x) {
+      const std::size_t letter = x - *from;
+      const bool has_room = *to - *from + 1 >= phase.name.size() + 2;
+      const bool is_name = has_room && letter >= 1 && letter <= phase.name.size();
+      const auto byte = is_name ? static_cast<unsigned char>(phase.name[letter - 1]) : 0U;
+      cells[x] = is_name && byte < 0x80 ? std::string(1, phase.name[letter - 1]) : shade;
+    }
+  }
+  std::string line;
+  for (const std::string& cell : cells) {
+    line += cell;
+  }
+  return ftxui::hbox({text(fmt::format("{:>{}} ", "phase", kLabelColumns - 1)),
+                      text(line) | ink(Color::Magenta, theme)});
+}
+
+Element axis_view(const TimelineModel& timeline) {
+  const std::string from =
+      timeline.from_s < 0.0 ? "" : format_clock(std::max(0.0, timeline.from_s));
+  return ftxui::hbox({text(std::string(kLabelColumns, ' ')), text(from), ftxui::filler(),
+                      text(format_clock(timeline.to_s))});
+}
+
+std::string limit_words(const TimelineModel& timeline) {
+  return timeline.limit_bytes ? "limit " + bytes_label(*timeline.limit_bytes) : "";
+}
+
+}  // namespace
+
+Element timeline_view(const TimelineModel& timeline, const Layout& layout, const Theme& theme) {
+  const auto width = static_cast<std::size_t>(std::max(1, layout.width - kLabelColumns));
+  const auto height = static_cast<std::size_t>(std::max(1, layout.plot_lines()));
+  Plot plot = draw_timeline(timeline, width, height, theme.utf8);
+  Elements rows;
+  const bool has_room = layout.width >= 100 && !timeline.last_event.empty();
+  rows.push_back(title_line(timeline.title, has_room ? timeline.last_event : limit_words(timeline),
+                            timeline.is_focused, theme));
+  Element labels = labels_view(plot);
+  rows.push_back(
+      ftxui::hbox({std::move(labels), std::make_shared<PlotNode>(std::move(plot), theme)}));
+  if (layout.has_phases_line) {
+    rows.push_back(phases_view(timeline, width, theme));
+  }
+  if (layout.has_marks_line) {
+    rows.push_back(marks_view(timeline, width, theme));
+  }
+  rows.push_back(axis_view(timeline));
+  return ftxui::vbox(std::move(rows)) | ftxui::size(ftxui::HEIGHT, ftxui::EQUAL, layout.timeline);
+}
+
+}  // namespace tidemark::tui

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// usage: dashboard_cost PROCESSES DAYS [WIDTH HEIGHT]
+// A dashboard over a tree of that many processes that has run for that long, sampled every second:
+// prints JSON with the share of a core that it takes (samples, verdicts and redraws as they come in
+// one minute) and the memory of this program.
+#include <sys/resource.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/clock.h"
+#include "monitor/tui/frame_painter.h"
+#include "monitor/tui/layout.h"
+#include "monitor/tui/live_judge.h"
+#include "monitor/tui/model_builder.h"
+#include "monitor/tui/screen_text.h"
+
+namespace {
+
+using namespace tidemark;  // NOLINT(google-build-using-namespace)
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+Tick tick_at(double t_s, int processes, bool is_first) {
+  Tick tick;
+  tick.t_s = t_s;
+  tick.step = static_cast<std::int64_t>(t_s);
+  const auto noise = static_cast<std::uint64_t>(t_s * 2654435761.0) % (8 * kMiB);
+  tick.tree.processes = static_cast<std::uint32_t>(processes);
+  for (int i = 0; i < processes; ++i) {
+    ProcessSample sample;
+    sample.key = {1000 + i, 1};
+    sample.rss_anon_bytes = (i == 0 ? 4000 * kMiB : 20 * kMiB) + noise;
+    sample.rss_shmem_bytes = 0;
+    sample.rss_bytes = *sample.rss_anon_bytes + 50 * kMiB;
+    sample.state = 'S';
+    tick.processes.push_back(sample);
+    tick.tree.rss_bytes += *sample.rss_bytes;
+    if (is_first) {
+      ProcessRecord record;
+      record.key = sample.key;
+      record.ppid = i == 0 ? 1 : 1000;
+      record.role = i == 0 ? Role::kTrainer : Role::kCompileWorker;
+      record.argv = "python3 -m torch._inductor.compile_worker --pickler=x --kind=fork";
+      tick.new_processes.push_back(std::move(record));
+    }
+  }
+  tick.tree.footprint_bytes = 8000 * kMiB + noise;
+  tick.roles = {
+      {Role::kTrainer, {1, 4050 * kMiB, 0, 4000 * kMiB + noise, false, {}, 0}},
+      {Role::kCompileWorker,
+       {static_cast<std::uint32_t>(processes - 1), 4000 * kMiB, 0, 4000 * kMiB, false, {}, 0}}};
+  return tick;
+}
+
+double cpu_s() { return to_seconds(thread_cpu_ns()); }
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    return 2;
+  }
+  const int processes = std::atoi(argv[1]);
+  const double days = std::atof(argv[2]);
+  const int width = argc > 4 ? std::atoi(argv[3]) : 200;
+  const int height = argc > 4 ? std::atoi(argv[4]) : 60;
+
+  tui::RunHistory history;
+  tui::LiveJudge judge;
+  RunInfo info;
+  info.limit_bytes = 32'000 * kMiB;
+  history.begin(info);
+  judge.begin(info);
+  const auto seconds = static_cast<std::int64_t>(days * 86400.0);
+  // The past with few processes is soon written; the last minutes with all of them.
+  const std::int64_t crowded_from = seconds - 300;
+  for (std::int64_t s = 0; s < crowded_from; ++s) {
+    const Tick tick = tick_at(static_cast<double>(s), 4, s == 0);
+    history.add(tick, {1000, 1});
+    judge.add(tick);
+  }
+  for (std::int64_t s = crowded_from; s < seconds; ++s) {
+    const Tick tick = tick_at(static_cast<double>(s), processes, s == crowded_from);
+    history.add(tick, {1000, 1});
+    judge.add(tick);
+  }
+
+  constexpr int kSeconds = 60;
+  tui::FramePainter painter;
+  std::optional<tui::JudgedRun> judged;
+  tui::ViewState state;
+  state.flipped.insert(Role::kCompileWorker);
+  double next_judgement = 0.0;
+  double worst_judgement = 0.0;
+  double draws = 0.0;
+  std::size_t bytes = 0;
+  double used = 0.0;
+  for (int second = 0; second < kSeconds; ++second) {
+    const Tick tick = tick_at(static_cast<double>(seconds + second), processes, false);
+    const double begin = cpu_s();
+    history.add(tick, {1000, 1});
+    judge.add(tick);
+    if (second >= next_judgement) {
+      const double before = cpu_s();
+      judged = tui::judge_now(judge.tracks(), history.now_s());
+      worst_judgement = std::max(worst_judgement, cpu_s() - before);
+      next_judgement = tui::next_judgement_s(second, cpu_s() - before);
+    }
+    const double drawing = cpu_s();
+    const tui::DashboardModel model = tui::build_model(history, judged, state, {});
+    (void)tui::scene_of(model, tui::plan_layout(model, width, height));
+    bytes += painter.paint(tui::screen_lines(model, width, height, {true, true}), {width, height})
+                 .size();
+    draws += cpu_s() - drawing;
+    used += cpu_s() - begin;
+  }
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  fmt::print(
+      "{{\"core_share\":{:.4f},\"draw_ms\":{:.2f},\"judge_ms\":{:.1f},\"frame_bytes\":{},"
+      "\"peak_rss_mib\":{:.1f}}}\n",
+      used / kSeconds, draws / kSeconds * 1000.0, worst_judgement * 1000.0, bytes / kSeconds,
+      static_cast<double>(usage.ru_maxrss) / 1024.0);
+  return 0;
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dashboard as a user sees it: the real program on a real terminal (tmux).
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/monitor/command_output.h"
+#include "tests/support/tmux_session.h"
+
+namespace tidemark {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+using tests::Subprocess;
+using tests::TmuxSession;
+using tests::TrainingTree;
+
+class DashboardCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!tests::has_tmux()) {
+      GTEST_SKIP() << "there is no tmux, or no terminals";
+    }
+  }
+
+  static TmuxSession::Options options(int width = 120, int height = 40) {
+    return {width, height, {"LC_ALL=C.UTF-8", "NO_COLOR="}};
+  }
+  static std::string tool() { return "'" + tests::tool_path() + "'"; }
+  static std::string watch(const TrainingTree& tree, const std::string& more = "") {
+    return tool() + " monitor --interval 200ms --pid " + std::to_string(tree.root()) + " " + more;
+  }
+  // The lines of a run file that name an event.
+  static std::string exported(const std::string& path) {
+    Subprocess process({tests::tool_path(), "export", path, "--format", "jsonl"});
+    process.wait();
+    return process.output();
+  }
+};
+
+TEST_F(DashboardCommand, ShowsTheTreeAndLeavesTheTerminalAsItWas) {
+  const TrainingTree tree;
+  const TmuxSession session(watch(tree), options());
+
+  EXPECT_TRUE(session.shows("watching trainer, pid " +
+                            std::to_string(tree.truth().at("trainer").get<pid_t>())));
+  EXPECT_TRUE(session.shows("compile_worker x20"));
+  EXPECT_TRUE(session.shows("footprint of the tree"));
+  session.press({"q"});
+
+  EXPECT_EQ(session.exit_code(), 0);
+  EXPECT_TRUE(session.is_restored());
+  EXPECT_TRUE(session.shows("summary: ")) << "what stays in the scroll-back";
+}
+
+TEST_F(DashboardCommand, EveryKeyDoesWhatItSays) {
+  const TrainingTree tree;
+  const TmuxSession session(watch(tree, "-o run.tidemark"), options());
+  ASSERT_TRUE(session.shows("compile_worker x20"));
+
+  session.press({"?"});
+  EXPECT_TRUE(session.shows("any key closes"));
+  session.press({"x"});
+  EXPECT_TRUE(session.shows_no_more("any key closes"));
+  session.press({"z"});
+  EXPECT_TRUE(session.shows("last 1 min"));
+  session.press({"s"});
+  EXPECT_TRUE(session.shows("by rss"));
+  session.press({"/", "d", "a", "t", "a", "l"});
+  EXPECT_TRUE(session.shows("filter: datal_"));
+  EXPECT_TRUE(session.shows_no_more("compile_worker x20"));
+  session.press({"Escape"});
+  EXPECT_TRUE(session.shows("compile_worker x20"));
+  session.press({"G", "g", "j", "k", "/", "c", "o", "m", "p", "i", "l", "e", "_", "Enter"});
+  session.press({"Home", "Escape"});
+  EXPECT_TRUE(session.shows("▸ compile_worker x20"));
+  session.press({"Enter"});
+  EXPECT_TRUE(session.shows("▾ compile_worker x20"));
+  session.press({"Enter", "m"});
+  EXPECT_TRUE(session.shows("marked"));
+  session.press({"e"});
+  EXPECT_TRUE(session.shows("this screen is in tidemark-screen-"));
+  session.press({" "});
+  EXPECT_TRUE(session.shows("PAUSED"));
+  session.press({" "});
+  EXPECT_TRUE(session.shows_no_more("PAUSED"));
+  session.press({"Tab", "Up", "C-l", "q"});
+
+  EXPECT_EQ(session.exit_code(), 0);
+  EXPECT_THAT(exported(session.folder().path("run.tidemark")), HasSubstr("\"event\":\"mark\""));
+  std::size_t screens = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(session.folder().path())) {
+    screens += entry.path().filename().string().starts_with("tidemark-screen-") ? 1U : 0U;
+  }
+  EXPECT_EQ(screens, 1U);
+}
+
+TEST_F(DashboardCommand, TheMouseSelectsAndOpens) {
+  const TrainingTree tree;
+  const TmuxSession session(watch(tree), options());
+  ASSERT_TRUE(session.shows("▸ compile_worker x20"));
+  const auto lines = session.screen();
+  std::size_t row = 1;
+  while (row <= lines.size() && lines[row - 1].find("▸ compile_worker x20") == std::string::npos) {
+    ++row;
+  }
+
+  // Two presses on that line, as SGR reports them: ESC [ < 0 ; 5 ; ROW M.
+  std::string press = "1b 5b 3c 30 3b 35 3b";
+  for (const char digit : std::to_string(row)) {
+    press += " 3" + std::string(1, digit);
+  }
+  session.send_bytes(press + " 4d " + press + " 4d");
+
+  EXPECT_TRUE(session.shows("▾ compile_worker x20"));
+}
+
+TEST_F(DashboardCommand, FollowsTheSizeOfTheTerminal) {
+  const TrainingTree tree;
+  const TmuxSession session(watch(tree), options());
+  ASSERT_TRUE(session.shows("compile_worker x20"));
+
+  session.resize(300, 100);
+  EXPECT_TRUE(session.shows("q quit"));
+  EXPECT_TRUE(session.shows("PSS"));
+  session.resize(40, 12);
+  EXPECT_TRUE(session.shows_no_more("RSS"));
+  EXPECT_TRUE(session.shows("FOOTPRINT"));
+  session.resize(30, 8);
+  EXPECT_TRUE(session.shows_no_more("help")) << "too small: one plain line";
+  session.resize(80, 24);
+  EXPECT_TRUE(session.shows("tab focus"));
+  const auto lines = session.screen();
+
+  EXPECT_THAT(lines, SizeIs(24));
+  EXPECT_THAT(lines.back(), StartsWith("? help  q quit"));
+}
+
+TEST_F(DashboardCommand, SignalsToStopAndCrashesGiveTheTerminalBack) {
+  for (const int number : {SIGTERM, SIGHUP, SIGINT, SIGSEGV, SIGABRT}) {
+    const TrainingTree tree;
+    const TmuxSession session(watch(tree, "-o run.tidemark"), options());
+    ASSERT_TRUE(session.shows("compile_worker x20"));
+
+    ::kill(session.pid_of("tidemark"), number);
+
+    EXPECT_TRUE(session.is_restored()) << "signal " << number;
+    EXPECT_EQ(session.exit_code(), number == SIGSEGV || number == SIGABRT ? 128 + number : 0);
+    EXPECT_THAT(exported(session.folder().path("run.tidemark")), HasSubstr("\"kind\":\"tick\""));
+  }
+}
+
+TEST_F(DashboardCommand, AKilledOneLeavesAReadableRunFile) {
+  const TrainingTree tree;
+  const TmuxSession session(watch(tree, "-o run.tidemark"), options());
+  ASSERT_TRUE(session.shows("compile_worker x20"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // past the first commit
+
+  ::kill(session.pid_of("tidemark"), SIGKILL);
+
+  EXPECT_EQ(session.exit_code(), 128 + SIGKILL);
+  EXPECT_THAT(exported(session.folder().path("run.tidemark")), HasSubstr("\"kind\":\"tick\""));
+}
+
+TEST_F(DashboardCommand, StaysWhenTheTargetHasEnded) {
+  const TrainingTree tree({"--seconds", "3"});
+  const TmuxSession session(watch(tree), options());
+
+  EXPECT_TRUE(session.shows("ENDED"));
+  EXPECT_TRUE(session.shows("footprint of the tree"));
+  session.press({"q"});
+
+  EXPECT_EQ(session.exit_code(), 0);
+  EXPECT_TRUE(session.is_restored());
+}
+
+TEST_F(DashboardCommand, KeepsTheOutputOfACommandOffTheScreenAndPassesItsStatusOn) {
+  const TmuxSession session(tool() +
+                                " monitor --interval 100ms -o run.tidemark -- sh -c "
+                                "'echo to stdout; echo to stderr >&2; sleep 3; exit 7'",
+                            options());
+
+  EXPECT_TRUE(session.shows("output of the command"));
+  EXPECT_TRUE(session.shows("to stderr"));
+
+  EXPECT_EQ(session.exit_code(), 7);
+  EXPECT_TRUE(session.is_restored());
+  EXPECT_TRUE(session.shows("the output of the command is in run.tidemark.log"));
+  std::ifstream log(session.folder().path("run.tidemark.log"));
+  std::string first;
+  std::getline(log, first);
+  EXPECT_EQ(first, "to stdout");
+}
+
+TEST_F(DashboardCommand, ACommandGoesOnWhenTheScreenIsClosed) {
+  const TmuxSession session(
+      tool() + " monitor --interval 100ms -- sh -c 'sleep 4; touch done; exit 3'", options());
+  ASSERT_TRUE(session.shows("output of the command"));
+
+  session.press({"q"});
+
+  EXPECT_TRUE(session.shows("the command runs on"));
+  EXPECT_EQ(session.exit_code(), 3);
+  EXPECT_TRUE(std::filesystem::exists(session.folder().path("done")));
+}
+
+TEST_F(DashboardCommand, ReplaysARecording) {
+  const TrainingTree tree;
+  const TmuxSession session(tool() + " monitor --plain --interval 100ms --duration 2s --pid " +
+                                std::to_string(tree.root()) + " -o run.tidemark > /dev/null; " +
+                                tool() + " monitor --replay run.tidemark --speed 5x",
+                            options());
+
+  EXPECT_TRUE(session.shows("REPLAY 5x"));
+  EXPECT_TRUE(session.shows("compile_worker x20"));
+  EXPECT_TRUE(session.shows("ENDED"));
+  session.press({"q"});
+
+  EXPECT_EQ(session.exit_code(), 0);
+  EXPECT_TRUE(session.is_restored());
+}
+
+TEST_F(DashboardCommand, InAPlainLocaleIsAsciiAndWithNoColorHasNone) {
+  const TrainingTree tree;
+  const TmuxSession session(watch(tree), {100, 30, {"LC_ALL=C", "NO_COLOR=1"}});
+  ASSERT_TRUE(session.shows("+ compile_worker x20"));
+
+  for (const std::string& line : session.screen(/*with_colors=*/true)) {
+    for (const char c : line) {
+      EXPECT_TRUE(c == '\x1b' || (c >= ' ' && c <= '~')) << line;
+    }
+    for (const char* color : {"\x1b[31m", "\x1b[33m", "\x1b[34m", "\x1b[36m", "\x1b[96m"}) {
+      EXPECT_THAT(line, Not(HasSubstr(color)));
+    }
+  }
+}
+
+TEST_F(DashboardCommand, PlainAndJsonPrintLinesOnATerminalToo) {
+  const TrainingTree tree;
+  const TmuxSession session(watch(tree, "--plain --duration 1s"), options());
+
+  EXPECT_TRUE(session.shows("FOOTPRINT        RSS  COMMAND"));
+  EXPECT_EQ(session.exit_code(), 0);
+}
+
+}  // namespace
+}  // namespace tidemark

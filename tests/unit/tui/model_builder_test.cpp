@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/tui/model_builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/tui/sample_dashboard.h"
+
+namespace tidemark::tui {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using tests::kMiB;
+using tests::kTrainer;
+using tests::sample_dashboard;
+
+TEST(Banner, SaysWhoIsWatchedAndWhyNotTheWrapper) {
+  const BannerModel banner = sample_dashboard().banner;
+
+  EXPECT_EQ(banner.watched, "trainer, pid 110 (python3)");
+  EXPECT_EQ(banner.because, "not the wrapper 100 (uv) above it");
+  EXPECT_EQ(banner.clock, "00:04:00");
+  EXPECT_EQ(banner.progress, "step 1200, epoch 4");
+}
+
+TEST(Banner, GivesTheVerdictWithItsRate) {
+  const BannerModel banner = sample_dashboard().banner;
+
+  EXPECT_EQ(banner.word, "LEAK");
+  EXPECT_EQ(banner.tone, Tone::kBad);
+  EXPECT_GT(banner.confidence.value(), 0.9);
+  EXPECT_THAT(banner.finding, HasSubstr("/step"));
+  EXPECT_THAT(banner.finding, HasSubstr("/min"));
+  EXPECT_THAT(banner.outlook, HasSubstr("limit 32.0 GiB in "));
+}
+
+TEST(Banner, IsHonestBeforeTheFirstSampleAndBeforeTheFirstVerdict) {
+  RunHistory history;
+  EXPECT_EQ(build_banner(history, std::nullopt).word, "WAITING");
+  history.add(tests::dashboard_tick(0), kTrainer);
+
+  EXPECT_EQ(build_banner(history, std::nullopt).word, "TOO EARLY");
+}
+
+TEST(Tree, ClosesRolesWithManyProcessesAndKeepsTheTrainerInSight) {
+  const TreeModel tree = sample_dashboard().tree;
+
+  ASSERT_THAT(tree.rows, SizeIs(3));
+  EXPECT_EQ(tree.rows[0].name, "trainer 110");
+  EXPECT_EQ(tree.rows[1].name, "compile_worker x20");
+  EXPECT_FALSE(tree.rows[1].is_open);
+  EXPECT_EQ(tree.rows[1].footprint_bytes, 100 * kMiB);
+  EXPECT_EQ(tree.rows[0].change_bytes, 240 * static_cast<std::int64_t>(kMiB));
+  EXPECT_EQ(tree.selected, 0U);
+}
+
+TEST(Tree, SelectsTheTrainerAtFirstWhereverItStands) {
+  ViewState state;
+  state.sort = SortBy::kPid;
+
+  const TreeModel tree = sample_dashboard(state).tree;
+
+  EXPECT_EQ(tree.rows[0].name, "wrapper 100");
+  EXPECT_EQ(tree.rows[tree.selected].name, "trainer 110");
+}
+
+TEST(Tree, OpensAFlippedRole) {
+  ViewState state;
+  state.flipped.insert(Role::kCompileWorker);
+
+  EXPECT_THAT(sample_dashboard(state).tree.rows, SizeIs(23));
+}
+
+TEST(Tree, FilterFindsNamesPidsAndCommandsWhateverTheCase) {
+  const auto rows_with = [](const std::string& filter) {
+    ViewState state;
+    state.filter = filter;
+    return sample_dashboard(state).tree.rows.size();
+  };
+
+  EXPECT_EQ(rows_with("Compile_Worker"), 21U);
+  EXPECT_EQ(rows_with("219"), 1U);
+  EXPECT_EQ(rows_with("EPOCHS"), 1U);
+  EXPECT_EQ(rows_with("nothing like it"), 0U);
+}
+
+TEST(Tree, AProcessThatHasGoneLeavesItsRoleSelected) {
+  ViewState state;
+  state.selected = RowId{Role::kCompileWorker, {999, 9}};
+
+  const TreeModel tree = sample_dashboard(state).tree;
+
+  EXPECT_EQ(tree.rows[tree.selected].name, "compile_worker x20");
+}
+
+TEST(Tree, AddsUpTheMemoryOnAllGpus) {
+  RunHistory history;
+  Tick tick = tests::dashboard_tick(0);
+  tick.gpus = {{0, "A", 5 * kMiB, 10 * kMiB, {{110, 2 * kMiB}}},
+               {1, "B", 5 * kMiB, 10 * kMiB, {{110, 3 * kMiB}}}};
+  history.add(tick, kTrainer);
+
+  const DashboardModel model = build_model(history, std::nullopt, {}, {});
+
+  EXPECT_TRUE(model.tree.shows_gpu);
+  EXPECT_EQ(model.tree.rows[0].gpu_bytes, 5 * kMiB);
+  EXPECT_THAT(model.gpus, SizeIs(2));
+}
+
+TEST(Timeline, ShowsTheWholeRunOrAWindowOfIt) {
+  ViewState state;
+  EXPECT_DOUBLE_EQ(sample_dashboard(state).timeline.from_s, 0.0);
+  state.zoom = Zoom::kMinute;
+  state.back_s = 60.0;
+
+  const TimelineModel timeline = sample_dashboard(state).timeline;
+
+  EXPECT_DOUBLE_EQ(timeline.from_s, 120.0);
+  EXPECT_DOUBLE_EQ(timeline.to_s, 180.0);
+  EXPECT_THAT(timeline.points, SizeIs(61));
+  EXPECT_THAT(timeline.title, HasSubstr("1 min until 00:03:00"));
+  EXPECT_THAT(timeline.floor, Not(IsEmpty()));
+}
+
+TEST(Timeline, HasMarksAndPhases) {
+  const TimelineModel timeline = sample_dashboard().timeline;
+
+  EXPECT_THAT(timeline.marks, Contains(testing::Field(&TimelineMark::letter, 'W')));
+  EXPECT_THAT(timeline.marks, Contains(testing::Field(&TimelineMark::letter, 'E')));
+  EXPECT_THAT(timeline.phases, SizeIs(9));
+}
+
+TEST(Timeline, PrefersWhatTheRunFileHas) {
+  Surroundings around;
+  around.recorded = {{1.0, 2.0, 3.0}};
+
+  EXPECT_THAT(sample_dashboard({}, around).timeline.points, SizeIs(1));
+}
+
+TEST(Detail, SplitsTheMemoryOfAProcessAndJudgesIt) {
+  const auto detail = sample_dashboard().detail;
+
+  ASSERT_TRUE(detail);
+  EXPECT_EQ(detail->title, "trainer 110");
+  EXPECT_THAT(detail->lines, Contains(HasSubstr("verdict LEAK")));
+  EXPECT_THAT(detail->lines, Contains(HasSubstr("anon 540 MiB, file 50.0 MiB")));
+  EXPECT_THAT(detail->lines, Contains(HasSubstr("12 threads")));
+  EXPECT_THAT(detail->lines, Contains(HasSubstr("limit 32.0 GiB (cgroup v2 /user.slice)")));
+  EXPECT_THAT(detail->curve, Not(IsEmpty()));
+}
+
+TEST(Detail, OfARoleSaysWhatIsShared) {
+  ViewState state;
+  state.selected = RowId{Role::kCompileWorker, {}};
+
+  const auto detail = sample_dashboard(state).detail;
+
+  ASSERT_TRUE(detail);
+  EXPECT_THAT(detail->lines, Contains(HasSubstr("1.37 GiB rss, 100 MiB with shared pages")));
+}
+
+TEST(Model, EscapesNamesOfStrangers) {
+  RunHistory history;
+  Tick tick = tests::dashboard_tick(0, 0);
+  tick.new_processes[1].argv = "evil\x1b[2J\xff";
+  tick.new_processes[1].comm = "evil\x1b[2J";
+  tick.markers.push_back({0.0, kTrainer, MarkerKind::kPhaseBegin, 0, "ph\x1b[2J"});
+  history.add(tick, kTrainer);
+
+  const DashboardModel model = build_model(history, std::nullopt, {}, {});
+
+  EXPECT_EQ(model.tree.rows[0].command, "evil\\x1b[2J\\xff");
+  EXPECT_THAT(model.banner.watched, HasSubstr("evil\\x1b[2J"));
+  EXPECT_THAT(model.timeline.phases.back().name, HasSubstr("ph\\x1b"));
+}
+
+TEST(Model, TellsAKeyOnlyWhereItDoesSomething) {
+  Surroundings around;
+  EXPECT_THAT(sample_dashboard({}, around).status.keys, Not(Contains("m mark")));
+  around.can_mark = true;
+
+  EXPECT_THAT(sample_dashboard({}, around).status.keys, Contains("m mark"));
+}
+
+TEST(Model, SaysInWhichStateTheScreenIs) {
+  ViewState paused;
+  paused.is_paused = true;
+  Surroundings ended;
+  ended.has_ended = true;
+  Surroundings replay;
+  replay.replay_speed = 20.0;
+
+  EXPECT_EQ(sample_dashboard(paused).status.state, "PAUSED");
+  EXPECT_EQ(sample_dashboard({}, ended).status.state, "ENDED");
+  EXPECT_EQ(sample_dashboard({}, replay).status.state, "REPLAY 20x");
+  EXPECT_EQ(sample_dashboard(paused, replay).status.state, "REPLAY 20x STOPPED");
+}
+
+}  // namespace
+}  // namespace tidemark::tui

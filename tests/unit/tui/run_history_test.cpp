@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/tui/run_history.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/tui/sample_dashboard.h"
+
+namespace tidemark::tui {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+using tests::dashboard_tick;
+using tests::kMiB;
+using tests::kTrainer;
+
+TEST(RunHistory, KnowsTheNewestOfEverything) {
+  const tests::SampleRun run = tests::sample_dashboard_run(100);
+
+  EXPECT_DOUBLE_EQ(run.history.now_s(), 100.0);
+  EXPECT_EQ(run.history.step(), 500);
+  EXPECT_EQ(run.history.epoch(), 1);
+  EXPECT_EQ(run.history.trainer(), kTrainer);
+  EXPECT_THAT(run.history.processes(), SizeIs(22));
+  EXPECT_EQ(run.history.first_tree_bytes(), 401 * kMiB);
+}
+
+TEST(RunHistory, ForgetsProcessesThatHaveGoneAndNamesThemOnce) {
+  RunHistory history;
+  history.add(dashboard_tick(0), kTrainer);
+  Tick tick = dashboard_tick(1, 19);
+  tick.events.push_back({1.0, EventKind::kExit, {219, 3}, "ended"});
+
+  history.add(tick, kTrainer);
+
+  EXPECT_FALSE(history.processes().contains(ProcessKey{219, 3}));
+  ASSERT_THAT(history.marks(), testing::Not(testing::IsEmpty()));
+  EXPECT_THAT(history.marks().back().text, HasSubstr("compile_worker 219"));
+}
+
+TEST(RunHistory, ManyBirthsAtOnceAreOneMark) {
+  RunHistory history;
+  history.add(dashboard_tick(1, 0), kTrainer);
+  Tick tick = dashboard_tick(2);
+  for (int i = 0; i < tests::kWorkers; ++i) {
+    tick.events.push_back({2.0, EventKind::kSpawn, {tests::kFirstWorker + i, 3}, ""});
+  }
+
+  history.add(tick, kTrainer);
+
+  ASSERT_THAT(history.marks(), SizeIs(1));
+  EXPECT_EQ(history.marks().front().text, "born: 20 processes");
+}
+
+TEST(RunHistory, KeepsPhasesWithTheirEnds) {
+  const tests::SampleRun run = tests::sample_dashboard_run(70);
+
+  ASSERT_THAT(run.history.phases(), SizeIs(3));
+  EXPECT_EQ(run.history.phases()[1].name, "eval");
+  EXPECT_EQ(run.history.phases()[1].to_s, 59.0);
+  EXPECT_EQ(run.history.phases()[2].to_s, std::nullopt);
+}
+
+TEST(RunHistory, AWeekTakesNoMoreRoomThanHours) {
+  RunHistory history;
+  constexpr int kWeek = 7 * 24 * 3600;
+  Tick tick = dashboard_tick(0, 0);
+  for (int second = 0; second < kWeek; second += 2) {
+    tick.t_s = second;
+    history.add(tick, kTrainer);
+  }
+
+  const auto points = history.timeline(0.0, kWeek);
+
+  EXPECT_LT(points.size(), 13'000U);
+  EXPECT_LT(points.front().t_s, 600.0);
+  EXPECT_DOUBLE_EQ(points.back().t_s, kWeek - 2);
+  EXPECT_THAT(history.timeline(kWeek - 60, kWeek), SizeIs(30)) << "what is recent is kept whole";
+}
+
+TEST(RunHistory, MergedSamplesKeepTheirPeaks) {
+  RunHistory history;
+  Tick tick = dashboard_tick(0, 0);
+  for (int second = 0; second < 40'000; ++second) {
+    tick.t_s = second;
+    tick.tree.footprint_bytes = (second == 1000 ? 900 : 100) * kMiB;
+    history.add(tick, kTrainer);
+  }
+
+  double highest = 0.0;
+  for (const HistoryPoint& point : history.timeline(900.0, 1100.0)) {
+    highest = std::max(highest, point.max_bytes);
+  }
+
+  EXPECT_DOUBLE_EQ(highest, 900.0 * kMiB);
+}
+
+TEST(RecentRate, IsThatOfTheLastMinute) {
+  RecentRate rate;
+  EXPECT_EQ(rate.bytes_per_s(), std::nullopt);
+  for (int second = 0; second < 600; ++second) {
+    rate.add(second, second < 300 ? 0.0 : (second - 300) * 10.0);
+  }
+
+  EXPECT_NEAR(rate.bytes_per_s().value(), 10.0, 0.5);
+}
+
+TEST(LiveJudge, FindsTheLeakAndItsCarrier) {
+  const tests::SampleRun run = tests::sample_dashboard_run(400);
+
+  ASSERT_TRUE(run.judged->verdict);
+  EXPECT_EQ(run.judged->verdict->verdict, tracker::Verdict::kLeak);
+  ASSERT_TRUE(run.judged->verdict->carrier);
+  const std::size_t track = run.judged->verdict->readings[*run.judged->verdict->carrier].track;
+  EXPECT_EQ(run.judged->run.tracks[track].key, kTrainer);
+}
+
+TEST(LiveJudge, GivesAThousandProcessesFewCurves) {
+  LiveJudge judge;
+  judge.begin(tests::dashboard_info());
+  for (int second = 0; second < 20; ++second) {
+    judge.add(dashboard_tick(second, 1000));
+  }
+
+  const tracker::RunTracks run = judge.tracks();
+
+  std::size_t processes = 0;
+  bool has_trainer = false;
+  for (const tracker::Track& track : run.tracks) {
+    processes += track.kind == tracker::TrackKind::kProcess ? 1U : 0U;
+    has_trainer = has_trainer || track.key == kTrainer;
+  }
+  EXPECT_LE(processes, LiveJudge::kMostProcesses + 1);
+  EXPECT_TRUE(has_trainer);
+}
+
+TEST(LiveJudge, TakesAtMostAHundredthOfTheTime) {
+  EXPECT_DOUBLE_EQ(next_judgement_s(10.0, 0.001), 12.0);
+  EXPECT_DOUBLE_EQ(next_judgement_s(10.0, 0.5), 60.0);
+}
+
+}  // namespace
+}  // namespace tidemark::tui

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The screen as text, at several sizes.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/text.h"
+#include "monitor/tui/layout.h"
+#include "monitor/tui/screen_text.h"
+#include "tests/support/golden.h"
+#include "tests/unit/tui/sample_dashboard.h"
+
+namespace tidemark::tui {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::Each;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+using tests::kMiB;
+using tests::sample_dashboard;
+
+constexpr Theme kPlain{true, false};
+constexpr Theme kAscii{false, false};
+
+std::size_t columns_of(std::string_view line) {
+  std::size_t columns = 0;
+  while (!line.empty()) {
+    line.remove_prefix(std::max<std::size_t>(1, utf8_sequence_length(line)));
+    ++columns;
+  }
+  return columns;
+}
+
+std::string picture(const DashboardModel& model, int width, int height, const Theme& theme) {
+  return fmt::format("{}\n", fmt::join(screen_text(model, width, height, theme), "\n"));
+}
+
+DashboardModel full_model() {
+  Surroundings around;
+  around.can_mark = true;
+  around.output_path = "/tmp/job.log";
+  around.output = {"Step 1199", "Step 1200"};
+  around.sites = {{"train.py:42 collate", "leak", 1.0 * kMiB, 200 * kMiB}};
+  around.jobs = {{"job 7", "done", 5 * static_cast<std::int64_t>(kMiB)}};
+  DashboardModel model = sample_dashboard({}, around);
+  model.gpus = {{"gpu0 NVIDIA A100", 30'000 * kMiB, 40'960 * kMiB, "110 29.1 GiB"}};
+  return model;
+}
+
+TEST(Screen, LooksAsItShould) {
+  Surroundings around;
+  around.can_mark = true;
+  const DashboardModel model = sample_dashboard({}, around);
+
+  for (const auto& [width, height] : {std::pair(40, 12), std::pair(80, 24), std::pair(120, 40)}) {
+    EXPECT_EQ(tests::difference_from_golden(fmt::format("tui/{}x{}.txt", width, height),
+                                            picture(model, width, height, kPlain)),
+              "");
+  }
+  EXPECT_EQ(tests::difference_from_golden("tui/80x24-ascii.txt", picture(model, 80, 24, kAscii)),
+            "");
+  EXPECT_EQ(
+      tests::difference_from_golden("tui/120x48-full.txt", picture(full_model(), 120, 48, kPlain)),
+      "");
+}
+
+TEST(Screen, FillsEverySizeExactly) {
+  for (const DashboardModel& model : {sample_dashboard(), full_model()}) {
+    for (const auto& [width, height] :
+         {std::pair(40, 12), std::pair(41, 13), std::pair(59, 16), std::pair(80, 24),
+          std::pair(100, 30), std::pair(120, 40), std::pair(300, 100), std::pair(40, 100),
+          std::pair(300, 12)}) {
+      const auto lines = screen_text(model, width, height, kPlain);
+      EXPECT_THAT(lines, SizeIs(height)) << width << "x" << height;
+      for (const std::string& line : lines) {
+        EXPECT_LE(columns_of(line), static_cast<std::size_t>(width)) << line;
+      }
+      EXPECT_THAT(lines.back(), HasSubstr("? help")) << width << "x" << height;
+      EXPECT_THAT(lines, Contains(HasSubstr("trainer 110"))) << width << "x" << height;
+      EXPECT_THAT(lines.front(), HasSubstr("LEAK"));
+    }
+  }
+}
+
+TEST(Screen, BelowTheLeastSizeIsOnePlainLine) {
+  for (const auto& [width, height] : {std::pair(39, 24), std::pair(80, 11), std::pair(1, 1)}) {
+    const auto lines = screen_text(sample_dashboard(), width, height, kPlain);
+    EXPECT_THAT(lines.front(), testing::StartsWith(width > 10 ? "LEAK 641 MiB" : "L"));
+    EXPECT_THAT(std::vector<std::string>(lines.begin() + 1, lines.end()), Each(""));
+  }
+}
+
+TEST(Screen, InAsciiHasNothingElse) {
+  for (const std::string& line : screen_text(full_model(), 120, 48, kAscii)) {
+    for (const char c : line) {
+      EXPECT_TRUE(c >= ' ' && c <= '~') << line;
+    }
+  }
+}
+
+TEST(Screen, WithoutColourSetsNone) {
+  const std::string drawn =
+      fmt::format("{}", fmt::join(screen_lines(full_model(), 120, 48, kPlain), "\n"));
+  // Bold, inverted and back, but no 30-37, 90-97 or 38;5 for a colour (39 and 49: the default).
+  for (int color = 30; color <= 37; ++color) {
+    EXPECT_THAT(drawn, Not(HasSubstr(fmt::format("\x1b[{}m", color))));
+    EXPECT_THAT(drawn, Not(HasSubstr(fmt::format("\x1b[{}m", color + 60))));
+  }
+  EXPECT_THAT(drawn, Not(HasSubstr("38;")));
+}
+
+TEST(Screen, WithColourKeepsToTheSixteen) {
+  const std::string drawn =
+      fmt::format("{}", fmt::join(screen_lines(full_model(), 120, 48, {true, true}), "\n"));
+
+  EXPECT_THAT(drawn, HasSubstr("\x1b[31m"));  // red: it leaks
+  EXPECT_THAT(drawn, Not(HasSubstr("38;")));
+}
+
+TEST(Screen, WithoutGpuHasNoPlaceForIt) {
+  EXPECT_THAT(screen_text(sample_dashboard(), 120, 40, kPlain), Not(Contains(HasSubstr("GPU"))));
+  EXPECT_THAT(screen_text(full_model(), 120, 48, kPlain),
+              AllOf(Contains(HasSubstr("GPU")), Contains(HasSubstr("29.3 GiB of 40.0 GiB"))));
+}
+
+TEST(Screen, HelpLiesOverEverything) {
+  ViewState state;
+  state.shows_help = true;
+
+  const auto lines = screen_text(sample_dashboard(state), 80, 24, kPlain);
+
+  EXPECT_THAT(lines, Contains(HasSubstr("export this screen as text")));
+  EXPECT_THAT(lines, Not(Contains(HasSubstr("mark this moment"))));
+}
+
+TEST(Screen, ShowsTheSelectedRowOfALongTree) {
+  ViewState state;
+  state.flipped.insert(Role::kCompileWorker);
+  state.selected = RowId{Role::kCompileWorker, {219, 3}};
+
+  const auto lines = screen_text(sample_dashboard(state), 80, 24, kPlain);
+
+  EXPECT_THAT(lines, Contains(HasSubstr("compile_worker 219")));
+}
+
+TEST(Screen, ShowsUnknownSizesAsUnknown) {
+  RunHistory history;
+  Tick tick = tests::dashboard_tick(0, 0);
+  tick.processes[1].rss_anon_bytes.reset();
+  history.add(tick, tests::kTrainer);
+
+  const auto lines = screen_text(build_model(history, {}, {}, {}), 80, 24, kPlain);
+
+  EXPECT_THAT(lines, Contains(testing::ContainsRegex("trainer 110 +\\?")));
+}
+
+TEST(Screen, OfARunWithoutASampleIsNoProblem) {
+  const RunHistory history;
+
+  EXPECT_THAT(screen_text(build_model(history, {}, {}, {}), 80, 24, kPlain), SizeIs(24));
+}
+
+TEST(Layout, AddsUpToTheHeight) {
+  const DashboardModel model = full_model();
+  for (int height = kLeastHeight; height <= 120; ++height) {
+    const Layout layout = plan_layout(model, 100, height);
+    EXPECT_EQ(layout.banner + layout.timeline + layout.gpu + layout.sites + layout.jobs +
+                  layout.tree + layout.detail + layout.output + layout.status,
+              height);
+    EXPECT_GE(layout.plot_lines(), 1);
+    EXPECT_GE(layout.tree_rows(), 2);
+  }
+}
+
+TEST(Layout, KeepsTheSelectedRowInSight) {
+  EXPECT_EQ(first_visible_row(0, 100, 10), 0U);
+  EXPECT_EQ(first_visible_row(50, 100, 10), 45U);
+  EXPECT_EQ(first_visible_row(99, 100, 10), 90U);
+  EXPECT_EQ(first_visible_row(3, 4, 10), 0U);
+  EXPECT_EQ(first_visible_row(3, 4, 0), 0U);
+}
+
+TEST(Layout, TellsTheMouseWhereTheRowsAre) {
+  const DashboardModel model = full_model();
+  const Layout layout = plan_layout(model, 120, 48);
+
+  const Scene scene = scene_of(model, layout);
+
+  const auto lines = screen_text(model, 120, 48, kPlain);
+  EXPECT_THAT(lines[static_cast<std::size_t>(scene.first_row_y)], HasSubstr("trainer 110"));
+  EXPECT_THAT(lines[static_cast<std::size_t>(scene.timeline_y)], HasSubstr("footprint of the"));
+}
+
+}  // namespace
+}  // namespace tidemark::tui
