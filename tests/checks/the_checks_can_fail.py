@@ -36,6 +36,7 @@ class Checks(unittest.TestCase):
 
         self.assertEqual(every_test_is_in_a_target.orphans(self.root, commands),
                          [orphan.resolve()])
+        self.assertEqual(every_test_is_in_a_target.orphans(self.root, commands, "tests/unit"), [])
 
     def test_an_include_against_the_ranks_is_found(self):
         self.write("monitor/a.h", '#include "recording/run_writer.h"\n')
