@@ -131,6 +131,29 @@ void add_watch(CLI::App& app, WatchOptions& options) {
       "--no-redact", [&] { options.redact = false; }, "Keep secrets in command lines");
 }
 
+// How a run is judged: `track`, `diff` and the dashboard take the same options.
+template <typename Options>
+void add_judging(CLI::App& app, Options& options) {
+  app.add_option_function<std::string>(
+         "--warmup",
+         parsed<tracker::Warmup>(parse_warmup,
+                                 [&](tracker::Warmup warmup) { options.warmup = warmup; }),
+         "For how long growth is to be expected: 10min, 200steps or auto "
+         "(default auto, see docs/verdicts.md)")
+      ->type_name("TIME|STEPS");
+  app.add_option_function<std::string>(
+         "--metric",
+         parsed<tracker::Metric>(parse_metric,
+                                 [&](tracker::Metric metric) { options.metric = metric; }),
+         "Judge footprint, rss, pss, uss or gpu (default: footprint where it is known)")
+      ->type_name("METRIC");
+  app.add_option_function<std::string>(
+         "--min-leak", parsed<Rate>(parse_rate, [&](Rate rate) { options.min_leak = rate; }),
+         "Slower growth is no leak, for example 1MB/min or 10KiB/step "
+         "(default: 0.5 % per hour, or per 1000 steps)")
+      ->type_name("RATE");
+}
+
 CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
   CLI::App* monitor =
       app.add_subcommand("monitor", "Watch a process tree: memory by process, role and in total");
@@ -149,6 +172,7 @@ CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
           "How fast to play it (default 20x)")
       ->type_name("N")
       ->needs(replay);
+  add_judging(*monitor, options);
   monitor
       ->add_option_function<std::string>(
           "--warn-growth",
@@ -170,29 +194,6 @@ CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
       "  tidemark monitor --replay run.tidemark --speed 20x\n"
       "  tidemark monitor --step-regex 'Step +(\\d+)' -- python train.py");
   return monitor;
-}
-
-// How a run is judged: `track` and `diff` take the same options.
-template <typename Options>
-void add_judging(CLI::App& app, Options& options) {
-  app.add_option_function<std::string>(
-         "--warmup",
-         parsed<tracker::Warmup>(parse_warmup,
-                                 [&](tracker::Warmup warmup) { options.warmup = warmup; }),
-         "For how long growth is to be expected: 10min, 200steps or auto "
-         "(default auto, see docs/verdicts.md)")
-      ->type_name("TIME|STEPS");
-  app.add_option_function<std::string>(
-         "--metric",
-         parsed<tracker::Metric>(parse_metric,
-                                 [&](tracker::Metric metric) { options.metric = metric; }),
-         "Judge footprint, rss, pss, uss or gpu (default: footprint where it is known)")
-      ->type_name("METRIC");
-  app.add_option_function<std::string>(
-         "--min-leak", parsed<Rate>(parse_rate, [&](Rate rate) { options.min_leak = rate; }),
-         "Slower growth is no leak, for example 1MB/min or 10KiB/step "
-         "(default: 0.5 % per hour, or per 1000 steps)")
-      ->type_name("RATE");
 }
 
 CLI::App* add_track(CLI::App& app, TrackOptions& options) {

@@ -116,6 +116,24 @@ TEST(LiveJudge, FindsTheLeakAndItsCarrier) {
   EXPECT_EQ(run.judged->run.tracks[track].key, kTrainer);
 }
 
+TEST(LiveJudge, BelievesTheUserAboutWarmup) {
+  LiveJudge judge;
+  judge.begin(tests::dashboard_info());
+  for (int second = 0; second <= 240; ++second) {
+    Tick tick = dashboard_tick(second);
+    tick.markers.clear();  // no epochs: the allowance is 30 minutes and 500 steps
+    judge.add(tick);
+  }
+
+  const JudgedRun by_default = judge_now(judge.tracks(), 240.0);
+  JudgeOptions short_warmup;
+  short_warmup.warmup.seconds = 20.0;
+  const JudgedRun told = judge_now(judge.tracks(), 240.0, short_warmup);
+
+  EXPECT_EQ(by_default.verdict->verdict, tracker::Verdict::kGrowing);
+  EXPECT_EQ(told.verdict->verdict, tracker::Verdict::kLeak);
+}
+
 TEST(LiveJudge, GivesAThousandProcessesFewCurves) {
   LiveJudge judge;
   judge.begin(tests::dashboard_info());
