@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-WIDTH, HEIGHT = 112, 32
+WIDTH, HEIGHT = 108, 30
 
 
 def main():
