@@ -132,48 +132,7 @@ void add_watch(CLI::App& app, WatchOptions& options) {
       "--no-redact", [&] { options.redact = false; }, "Keep secrets in command lines");
 }
 
-CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
-  CLI::App* monitor =
-      app.add_subcommand("monitor", "Watch a process tree: memory by process, role and in total");
-  add_watch(*monitor, options.watch);
-  CLI::Option* json =
-      monitor->add_flag("--json", options.watch.json, "Print one JSON object per sample and event");
-  monitor
-      ->add_flag("--plain", options.plain, "Print lines (the default where there is no terminal)")
-      ->excludes(json);
-  CLI::Option* replay =
-      monitor->add_option("--replay", options.replay, "Play a recording instead of watching")
-          ->type_name("FILE");
-  monitor
-      ->add_option_function<std::string>(
-          "--speed", parsed<double>(parse_speed, [&](double speed) { options.speed = speed; }),
-          "How fast to play it (default 20x)")
-      ->type_name("N")
-      ->needs(replay);
-  monitor
-      ->add_option_function<std::string>(
-          "--warn-growth",
-          [&](const std::string& text) {
-            if (text == "off") {
-              options.watch.warn = false;
-              return;
-            }
-            parsed<Rate>(parse_rate, [&](Rate rate) { options.watch.warn_growth = rate; })(text);
-          },
-          "Warn when the tree grows faster, for example 200MB/10s or 1MiB/step "
-          "(default: 5 % of the limit per minute; off)")
-      ->type_name("RATE");
-  monitor->footer(
-      "Everything after -- is a command to start and watch; its exit status is passed on.\n\n"
-      "Examples:\n"
-      "  tidemark monitor --find-training -o run.tidemark\n"
-      "  tidemark monitor --pid 1234 --duration 5min\n"
-      "  tidemark monitor --replay run.tidemark --speed 20x\n"
-      "  tidemark monitor --step-regex 'Step +(\\d+)' -- python train.py");
-  return monitor;
-}
-
-// How a curve is judged: `track`, `profile` and `diff` take the same options.
+// How a curve is judged: `monitor`, `track`, `profile` and `diff` take the same options.
 template <typename Options>
 void add_gates(CLI::App& app, Options& options) {
   app.add_option_function<std::string>(
@@ -200,6 +159,48 @@ void add_judging(CLI::App& app, Options& options) {
                                  [&](tracker::Metric metric) { options.metric = metric; }),
          "Judge footprint, rss, pss, uss or gpu (default: footprint where it is known)")
       ->type_name("METRIC");
+}
+
+CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
+  CLI::App* monitor =
+      app.add_subcommand("monitor", "Watch a process tree: memory by process, role and in total");
+  add_watch(*monitor, options.watch);
+  CLI::Option* json =
+      monitor->add_flag("--json", options.watch.json, "Print one JSON object per sample and event");
+  monitor
+      ->add_flag("--plain", options.plain, "Print lines (the default where there is no terminal)")
+      ->excludes(json);
+  CLI::Option* replay =
+      monitor->add_option("--replay", options.replay, "Play a recording instead of watching")
+          ->type_name("FILE");
+  monitor
+      ->add_option_function<std::string>(
+          "--speed", parsed<double>(parse_speed, [&](double speed) { options.speed = speed; }),
+          "How fast to play it (default 20x)")
+      ->type_name("N")
+      ->needs(replay);
+  add_judging(*monitor, options);
+  monitor
+      ->add_option_function<std::string>(
+          "--warn-growth",
+          [&](const std::string& text) {
+            if (text == "off") {
+              options.watch.warn = false;
+              return;
+            }
+            parsed<Rate>(parse_rate, [&](Rate rate) { options.watch.warn_growth = rate; })(text);
+          },
+          "Warn when the tree grows faster, for example 200MB/10s or 1MiB/step "
+          "(default: 5 % of the limit per minute; off)")
+      ->type_name("RATE");
+  monitor->footer(
+      "Everything after -- is a command to start and watch; its exit status is passed on.\n\n"
+      "Examples:\n"
+      "  tidemark monitor --find-training -o run.tidemark\n"
+      "  tidemark monitor --pid 1234 --duration 5min\n"
+      "  tidemark monitor --replay run.tidemark --speed 20x\n"
+      "  tidemark monitor --step-regex 'Step +(\\d+)' -- python train.py");
+  return monitor;
 }
 
 CLI::App* add_track(CLI::App& app, TrackOptions& options) {

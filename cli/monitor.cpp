@@ -41,16 +41,24 @@ class Monitor final : public WatchUser {
   std::optional<DashboardSetup> setup_;
 };
 
+DashboardSetup setup_of(const MonitorOptions& options) {
+  DashboardSetup setup;
+  setup.warmup = options.warmup;
+  setup.min_leak = options.min_leak;
+  setup.metric = options.metric;
+  return setup;
+}
+
 }  // namespace
 
 int run_monitor(const MonitorOptions& options) {
   const bool has_dashboard = !options.plain && !options.watch.json && dashboard_is_possible();
   if (!options.replay.empty()) {
-    std::optional<DashboardSetup> setup;
-    if (has_dashboard) {
-      setup = DashboardSetup{false, options.speed, {}, options.replay};
-    }
-    Monitor monitor(options.watch.json, std::move(setup));
+    DashboardSetup setup = setup_of(options);
+    setup.replay_speed = options.speed;
+    setup.run_file = options.replay;
+    Monitor monitor(options.watch.json,
+                    has_dashboard ? std::optional(std::move(setup)) : std::nullopt);
     return replay(options.replay, options.speed,
                   [&](LineWriter& lines) { return monitor.make_view(lines); });
   }
@@ -67,7 +75,11 @@ int run_monitor(const MonitorOptions& options) {
     }
     watch.command_output = *std::move(path);
   }
-  Monitor monitor(false, DashboardSetup{true, {}, watch.command_output, watch.output});
+  DashboardSetup setup = setup_of(options);
+  setup.can_mark = true;
+  setup.output_path = watch.command_output;
+  setup.run_file = watch.output;
+  Monitor monitor(false, std::move(setup));
   const int code = Watch(watch, monitor).run();
   if (!watch.command_output.empty()) {
     print_note("the output of the command is in " + watch.command_output);

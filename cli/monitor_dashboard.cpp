@@ -55,8 +55,11 @@ class DashboardView final : public WatchView {
 bool dashboard_is_possible() { return tui::dashboard_is_possible(); }
 
 std::unique_ptr<WatchView> make_dashboard_view(LineWriter& lines, const DashboardSetup& setup) {
-  auto dashboard =
-      tui::Dashboard::open({setup.can_mark, setup.replay_speed, setup.output_path, setup.run_file});
+  auto dashboard = tui::Dashboard::open({setup.can_mark,
+                                         setup.replay_speed,
+                                         setup.output_path,
+                                         setup.run_file,
+                                         {setup.warmup, setup.min_leak, setup.metric}});
   return dashboard ? std::make_unique<DashboardView>(lines, *std::move(dashboard)) : nullptr;
 }
 

@@ -7,6 +7,9 @@
 
 #include "cli/line_writer.h"
 #include "cli/watch_user.h"
+#include "common/units.h"
+#include "tracker/options.h"
+#include "tracker/run_tracks.h"
 
 namespace tidemark::cli {
 
@@ -15,6 +18,9 @@ struct DashboardSetup {
   std::optional<double> replay_speed;
   std::string output_path;  // of the command's output; empty: there is no command
   std::string run_file;     // empty: none
+  tracker::Warmup warmup;
+  std::optional<Rate> min_leak;
+  std::optional<tracker::Metric> metric;
 };
 
 // Whether this build has a dashboard and there is a terminal for it.

@@ -22,9 +22,12 @@ die() {
 
 [ -e "$prefix/complete" ] && exit 0
 
-# The archive of this machine's Debian; other distributions do not carry the source package.
-mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 'Created-By: Packages' |
-  sed -n 's/^Debian Debian //p' | head -n 1)
+# The archive that this machine's Debian comes from; others do not carry the source package.
+# shellcheck disable=SC1091
+codename=$(. /etc/os-release && [ "${ID:-}" = debian ] && echo "${VERSION_CODENAME:-}") || true
+# shellcheck disable=SC2016 # apt's own variables
+mirror=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
+  sed -n "s/^${codename:-none} //p" | head -n 1)
 [ -n "$mirror" ] || die "apt knows no Debian archive here to take the source package from"
 
 work=$(mktemp -d)
@@ -58,7 +61,7 @@ if ! apt-get update -q >"$work/update.log" 2>&1 || grep -q '^[WE]:.*signature' "
 fi
 cd "$work/source"
 apt-get source -q --download-only "ftxui=$debian_version" >"$work/source.log" 2>&1 || {
-  cat "$work/source.log" >&2
+  cat "$work/update.log" "$work/source.log" >&2
   die "its source package cannot be fetched"
 }
 echo "$orig_sha256  $orig" | sha256sum --check --status || die "$orig is not what we expect"

@@ -12,17 +12,17 @@ import sys
 import tempfile
 import time
 
-WIDTH, HEIGHT = 112, 32
+WIDTH, HEIGHT = 108, 30
 
 
 def main():
     root = pathlib.Path(__file__).resolve().parent.parent
     build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else root / "build/release").resolve()
-    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 100.0
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 90.0
     job = subprocess.Popen(
-        [build / "bin/tidemark-harness", "train", "leak+compile-workers+spikes", "--wrapper",
+        [build / "bin/tidemark-harness", "train", "leak+compile-workers", "--wrapper",
          "--workers", "20", "--steps", "100000", "--step-time", "100ms", "--mb-per-step", "0.5",
-         "--from-step", "100"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+         "--from-step", "250", "--eval-every", "100"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with tempfile.TemporaryDirectory() as folder:
         def tmux(*arguments):
             return subprocess.run(["tmux", "-f", "/dev/null", "-S", f"{folder}/tmux", *arguments],

@@ -40,21 +40,15 @@ Element verdict_badge(const BannerModel& banner, const Theme& theme) {
 
 }  // namespace
 
-Element banner_view(const BannerModel& banner, int width, int lines, const Theme& theme) {
-  constexpr int kWide = 100;  // the finding fits beside the verdict
-  const bool is_wide = width >= kWide;
+Element banner_view(const BannerModel& banner, int lines, const Theme& theme) {
   const std::string place =
       banner.progress.empty() ? banner.clock : banner.clock + "  " + banner.progress;
   Elements rows;
-  rows.push_back(ftxui::hbox({verdict_badge(banner, theme),
-                              text(is_wide ? " " + banner.finding : "") | ftxui::xflex_shrink,
-                              ftxui::filler(), text(" " + place)}));
-  if (!is_wide) {
-    rows.push_back(text(banner.finding));
-  }
-  if (!banner.outlook.empty()) {
-    rows.push_back(text(banner.outlook) | tone_style(banner.tone, theme));
-  }
+  rows.push_back(ftxui::hbox(
+      {verdict_badge(banner, theme),
+       text(" " + banner.outlook) | tone_style(banner.tone, theme) | ftxui::xflex_shrink,
+       ftxui::filler(), text(" " + place)}));
+  rows.push_back(text(banner.finding));
   if (!banner.watched.empty()) {
     rows.push_back(
         text("watching " + banner.watched + (banner.because.empty() ? "" : ", " + banner.because)));

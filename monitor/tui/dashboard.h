@@ -9,6 +9,7 @@
 
 #include "common/records.h"
 #include "common/result.h"
+#include "monitor/tui/live_judge.h"
 
 namespace tidemark::tui {
 
@@ -17,6 +18,7 @@ struct DashboardOptions {
   std::optional<double> replay_speed;  // of a recording that is played
   std::string output_path;             // of the command whose output is kept there; empty: none
   std::string run_file;                // where the run is recorded; empty: nowhere
+  JudgeOptions judging;
 };
 
 // The screen of `tidemark monitor`: takes the terminal, draws what it is told of a run, and handles

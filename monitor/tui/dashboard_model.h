@@ -54,6 +54,8 @@ struct TimelineModel {
   std::vector<TimelineMark> marks;
   std::vector<TimelinePhase> phases;
   std::optional<double> limit_bytes;
+  std::optional<std::int64_t> from_step;
+  std::optional<std::int64_t> to_step;
   std::string last_event;  // newest event in the window, in words
   bool is_focused = false;
 };
@@ -71,6 +73,7 @@ struct TreeRow {
   std::optional<std::uint64_t> swap_bytes;
   std::optional<std::int64_t> change_bytes;  // since it was first seen
   std::optional<double> rate_bytes_per_s;    // over the last minute
+  std::optional<double> cpu_share;           // 1.0: a whole core
   std::optional<std::uint64_t> gpu_bytes;
   bool is_role = false;
   bool is_open = true;  // of a role
@@ -89,6 +92,7 @@ struct TreeModel {
   bool is_focused = true;
   bool shows_gpu = false;
   bool shows_swap = false;
+  bool shows_cpu = false;
 };
 
 struct DetailModel {

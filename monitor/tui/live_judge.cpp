@@ -63,13 +63,18 @@ void LiveJudge::add(const Tick& tick) {
   }
 }
 
-JudgedRun judge_now(tracker::RunTracks run, double at_s) {
+JudgedRun judge_now(tracker::RunTracks run, double at_s, const JudgeOptions& judging) {
   tracker::Options options;
+  options.warmup = judging.warmup;
+  options.min_leak = judging.min_leak;
   options.epoch_steps = run.epoch_steps;
   options.epoch_seconds = run.epoch_seconds;
+  if (judging.metric == tracker::Metric::kGpu) {
+    run.limit_bytes.reset();  // it is of the machine's memory, not of the device's
+  }
   options.limit_bytes = run.limit_bytes;
   JudgedRun judged{std::move(run), std::nullopt, at_s};
-  judged.verdict = tracker::judge_run(judged.run, options, std::nullopt);
+  judged.verdict = tracker::judge_run(judged.run, options, judging.metric);
   return judged;
 }
 

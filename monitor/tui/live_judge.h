@@ -7,6 +7,8 @@
 #include <unordered_set>
 
 #include "common/records.h"
+#include "common/units.h"
+#include "tracker/options.h"
 #include "tracker/run_tracks.h"
 #include "tracker/run_verdict.h"
 #include "tracker/track_builder.h"
@@ -40,8 +42,15 @@ class LiveJudge {
   std::unordered_map<ProcessKey, ProcessRecord> waiting_;  // alive and not admitted
 };
 
+// What the user knows better than the defaults.
+struct JudgeOptions {
+  tracker::Warmup warmup;
+  std::optional<Rate> min_leak;
+  std::optional<tracker::Metric> metric;
+};
+
 // Takes time linear in the size of the curves. Pure.
-JudgedRun judge_now(tracker::RunTracks run, double at_s);
+JudgedRun judge_now(tracker::RunTracks run, double at_s, const JudgeOptions& judging = {});
 
 // When to judge again, so that judging takes at most a hundredth of the time.
 double next_judgement_s(double now_s, double cost_s);

@@ -79,7 +79,7 @@ DashboardModel build_model(const RunHistory& history, const std::optional<Judged
   DashboardModel model;
   model.banner = build_banner(history, judged);
   model.timeline = build_timeline(history, judged, state, around);
-  model.tree = build_tree(history, state);
+  model.tree = build_tree(history, state, around.cpu);
   model.detail = build_detail(history, judged, model.tree);
   model.gpus = gpus_of(history);
   model.sites = around.sites;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "monitor/tui/cpu_meter.h"
 #include "monitor/tui/dashboard_model.h"
 #include "monitor/tui/live_judge.h"
 #include "monitor/tui/run_history.h"
@@ -26,6 +27,7 @@ struct Surroundings {
   std::vector<JobRow> jobs;
   // Older samples than the history has, from the run file: for the window that is looked at.
   std::vector<HistoryPoint> recorded;
+  CpuShares cpu;  // of who was looked at
 };
 
 // Puts together what is to be seen. Pure.
@@ -43,7 +45,7 @@ Window window_of(const RunHistory& history, const ViewState& state);
 BannerModel build_banner(const RunHistory& history, const std::optional<JudgedRun>& judged);
 TimelineModel build_timeline(const RunHistory& history, const std::optional<JudgedRun>& judged,
                              const ViewState& state, const Surroundings& around);
-TreeModel build_tree(const RunHistory& history, const ViewState& state);
+TreeModel build_tree(const RunHistory& history, const ViewState& state, const CpuShares& cpu);
 std::optional<DetailModel> build_detail(const RunHistory& history,
                                         const std::optional<JudgedRun>& judged,
                                         const TreeModel& tree);

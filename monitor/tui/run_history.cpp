@@ -2,6 +2,7 @@
 #include "monitor/tui/run_history.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_set>
 #include <utility>
 
@@ -17,6 +18,10 @@ constexpr std::size_t kTogether = 3;  // so many births at once are one mark
 
 std::string name_of(const ProcessRecord& record) {
   return fmt::format("{} {}", role_name(record.role), record.key.pid);
+}
+
+std::optional<std::int64_t> step_of(const tracker::Cell& cell) {
+  return std::isnan(cell.step) ? std::nullopt : std::optional(std::llround(cell.step));
 }
 
 }  // namespace
@@ -88,8 +93,8 @@ void RunHistory::add_tree(const Tick& tick) {
     }
     it->second.rate.add(now_s_, static_cast<double>(bytes_of(role.sum)));
   }
-  whole_.add(now_s_, tracker::kUnknown, bytes);
-  recent_.push_back({now_s_, bytes, bytes});
+  whole_.add(now_s_, step_ ? static_cast<double>(*step_) : tracker::kUnknown, bytes);
+  recent_.push_back({now_s_, bytes, bytes, step_});
   if (recent_.size() > kRecentPoints) {
     recent_.pop_front();
   }
@@ -227,7 +232,7 @@ std::vector<HistoryPoint> RunHistory::timeline(double from_s, double to_s) const
   if (from_s < recent_from) {
     for (const tracker::Cell& cell : whole_.cells()) {
       if (cell.t_s >= from_s && cell.t_s < std::min(recent_from, to_s)) {
-        points.push_back({cell.t_s, cell.min_bytes, cell.max_bytes});
+        points.push_back({cell.t_s, cell.min_bytes, cell.max_bytes, step_of(cell)});
       }
     }
   }

@@ -20,6 +20,7 @@ struct HistoryPoint {
   double t_s = 0.0;
   double min_bytes = 0.0;
   double max_bytes = 0.0;
+  std::optional<std::int64_t> step = std::nullopt;  // the last one before it
 };
 
 // The last minute of a number, coarsely: how fast it changes now.

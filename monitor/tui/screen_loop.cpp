@@ -212,7 +212,7 @@ void ScreenLoop::judge() {
     at_s = shared_.history.now_s();
   }
   ticks_judged_ = ticks_seen_;
-  JudgedRun judged = judge_now(std::move(tracks), at_s);
+  JudgedRun judged = judge_now(std::move(tracks), at_s, options_.judging);
   if (!frozen_) {
     judged_ = std::move(judged);
     is_dirty_ = true;
@@ -228,6 +228,7 @@ DashboardModel ScreenLoop::make_model() {
   around.output = tail_.lines();
   around.message = own_message_;
   around.recorded = recorded_;
+  around.cpu = cpu_.shares();
   const std::lock_guard lock(shared_.mutex);
   around.notes = shared_.notes;
   around.has_ended = shared_.has_ended;
@@ -280,8 +281,36 @@ void ScreenLoop::look_up_the_past() {
   }
 }
 
+// Of all processes of a tree of usual size, else of those on the screen.
+void ScreenLoop::measure_cpu() {
+  constexpr std::size_t kUsualSize = 128;
+  if (options_.replay_speed || frozen_ || now_s() < next_cpu_s_) {
+    return;
+  }
+  std::vector<ProcessKey> keys;
+  {
+    const std::lock_guard lock(shared_.mutex);
+    if (shared_.history.processes().size() <= kUsualSize) {
+      for (const auto& [key, process] : shared_.history.processes()) {
+        keys.push_back(key);
+      }
+    }
+  }
+  if (keys.empty()) {
+    const std::size_t end = std::min(scene_.rows.size(), scene_.first_row + scene_.rows_shown);
+    for (std::size_t i = scene_.first_row; i < end; ++i) {
+      if (!scene_.rows[i].is_role()) {
+        keys.push_back(scene_.rows[i].key);
+      }
+    }
+  }
+  cpu_.look(keys, now_s());
+  next_cpu_s_ = now_s() + 1.0;
+}
+
 void ScreenLoop::draw() {
   look_up_the_past();
+  measure_cpu();
   const DashboardModel model = make_model();
   std::string bytes = painter_.paint(screen_lines(model, size_.width, size_.height, theme_), size_);
   if (!bytes.empty() && !terminal_.write(bytes)) {

@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "monitor/tui/cpu_meter.h"
 #include "monitor/tui/dashboard.h"
 #include "monitor/tui/frame_painter.h"
 #include "monitor/tui/key_decoder.h"
@@ -60,6 +61,7 @@ class ScreenLoop {
   DashboardModel make_model();
   void refresh_scene();
   void look_up_the_past();
+  void measure_cpu();
   void export_screen();
   void say(std::string message);
   double now_s() const { return to_seconds(clock_.monotonic_ns()); }
@@ -72,6 +74,8 @@ class ScreenLoop {
   KeyDecoder decoder_;
   FramePainter painter_;
   OutputTail tail_;
+  CpuMeter cpu_;
+  double next_cpu_s_ = 0.0;
   ViewState state_;
   Scene scene_;
   TerminalSize size_;

@@ -102,6 +102,10 @@ TimelineModel build_timeline(const RunHistory& history, const std::optional<Judg
   timeline.title = title_of(history, state, window);
   timeline.points =
       around.recorded.empty() ? history.timeline(window.from_s, window.to_s) : around.recorded;
+  if (!timeline.points.empty()) {
+    timeline.from_step = timeline.points.front().step;
+    timeline.to_step = timeline.points.back().step;
+  }
   if (judged && judged->verdict) {
     timeline.floor = floor_of(*judged, window);
   }

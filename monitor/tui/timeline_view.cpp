@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -145,11 +146,22 @@ Element phases_view(const TimelineModel& timeline, std::size_t width, const Them
                       text(line) | ink(Color::Magenta, theme)});
 }
 
-Element axis_view(const TimelineModel& timeline) {
-  const std::string from =
-      timeline.from_s < 0.0 ? "" : format_clock(std::max(0.0, timeline.from_s));
-  return ftxui::hbox({text(std::string(kLabelColumns, ' ')), text(from), ftxui::filler(),
-                      text(format_clock(timeline.to_s))});
+std::string moment_words(double t_s, const std::optional<std::int64_t>& step) {
+  const std::string clock = t_s < 0.0 ? "" : format_clock(t_s);
+  return step ? fmt::format("{} step {}", clock, *step) : clock;
+}
+
+// Where the run is younger than the window its first step stands below its first sample.
+Element axis_view(const TimelineModel& timeline, std::size_t width) {
+  const std::string right = moment_words(timeline.to_s, timeline.to_step);
+  const bool is_young = !timeline.points.empty() && timeline.points.front().t_s > timeline.from_s;
+  const double from_s = is_young ? timeline.points.front().t_s : timeline.from_s;
+  const std::string left = moment_words(from_s, timeline.from_step);
+  const std::size_t column = plot_column(timeline, width, from_s).value_or(0);
+  const bool has_room = column + left.size() + right.size() + 1 < width;
+  return ftxui::hbox({text(std::string(kLabelColumns, ' ')),
+                      text(has_room ? std::string(column, ' ') + left : ""), ftxui::filler(),
+                      text(right)});
 }
 
 std::string limit_words(const TimelineModel& timeline) {
@@ -175,7 +187,7 @@ Element timeline_view(const TimelineModel& timeline, const Layout& layout, const
   if (layout.has_marks_line) {
     rows.push_back(marks_view(timeline, width, theme));
   }
-  rows.push_back(axis_view(timeline));
+  rows.push_back(axis_view(timeline, width));
   return ftxui::vbox(std::move(rows)) | ftxui::size(ftxui::HEIGHT, ftxui::EQUAL, layout.timeline);
 }
 

@@ -53,8 +53,8 @@ struct Group {
 
 class TreeBuilder {
  public:
-  TreeBuilder(const RunHistory& history, const ViewState& state)
-      : history_(history), state_(state), filter_(lower(state.filter)) {
+  TreeBuilder(const RunHistory& history, const ViewState& state, const CpuShares& cpu)
+      : history_(history), state_(state), cpu_(cpu), filter_(lower(state.filter)) {
     for (const GpuSample& gpu : history.gpus()) {
       for (const GpuProcessUse& use : gpu.processes) {
         if (use.used_bytes) {
@@ -79,6 +79,7 @@ class TreeBuilder {
     tree.total.rate_bytes_per_s = history_.tree_rate().bytes_per_s();
     tree.shows_swap = history_.tree().swap_bytes > 0;
     tree.shows_gpu = !gpu_bytes_.empty();
+    tree.shows_cpu = !cpu_.empty();
     put_rows(groups(), tree);
     tree.selected = find_selected(tree.rows);
     return tree;
@@ -117,6 +118,9 @@ class TreeBuilder {
       row.change_bytes = difference(*bytes, *process.first_bytes);
     }
     row.rate_bytes_per_s = process.rate.bytes_per_s();
+    if (const auto cpu = cpu_.find(record.key); cpu != cpu_.end()) {
+      row.cpu_share = cpu->second;
+    }
     if (const auto gpu = gpu_bytes_.find(record.key.pid); gpu != gpu_bytes_.end()) {
       row.gpu_bytes = gpu->second;
     }
@@ -163,10 +167,17 @@ class TreeBuilder {
     group.head.name = fmt::format(
         "{} x{}", role_name(role),
         sum != roles.end() ? sum->sum.processes : static_cast<std::uint32_t>(group.members.size()));
+    double cpu = 0.0;
+    bool all_known = true;
     for (const TreeRow& member : group.members) {
+      cpu += member.cpu_share.value_or(0.0);
+      all_known = all_known && member.cpu_share;
       if (member.gpu_bytes) {
         group.head.gpu_bytes = group.head.gpu_bytes.value_or(0) + *member.gpu_bytes;
       }
+    }
+    if (all_known) {
+      group.head.cpu_share = cpu;
     }
     const bool opens =
         role == Role::kTrainer || role == Role::kRank || group.members.size() < kManyAlike;
@@ -225,14 +236,15 @@ class TreeBuilder {
 
   const RunHistory& history_;
   const ViewState& state_;
+  const CpuShares& cpu_;
   std::string filter_;
   std::unordered_map<pid_t, std::uint64_t> gpu_bytes_;
 };
 
 }  // namespace
 
-TreeModel build_tree(const RunHistory& history, const ViewState& state) {
-  return TreeBuilder(history, state).build();
+TreeModel build_tree(const RunHistory& history, const ViewState& state, const CpuShares& cpu) {
+  return TreeBuilder(history, state, cpu).build();
 }
 
 }  // namespace tidemark::tui

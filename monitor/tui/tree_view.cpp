@@ -29,12 +29,14 @@ struct Columns {
   bool pss = false;
   bool swap = false;
   bool gpu = false;
+  bool cpu = false;
   std::size_t command = 0;
 };
 
 constexpr std::size_t kSize = 10;
 constexpr std::size_t kRate = 13;
 constexpr std::size_t kAge = 6;
+constexpr std::size_t kCpu = 6;
 constexpr std::size_t kLeastCommand = 12;
 
 Columns choose_columns(const TreeModel& tree, int width) {
@@ -55,6 +57,7 @@ Columns choose_columns(const TreeModel& tree, int width) {
   columns.change = take(width >= 60, kSize + 1);
   columns.rss = take(true, kSize);
   columns.swap = take(tree.shows_swap, kSize);
+  columns.cpu = take(tree.shows_cpu && width >= 80, kCpu);
   columns.pss = take(width >= 100, kSize + kAge);
   if (left > static_cast<std::ptrdiff_t>(kLeastCommand)) {
     columns.command = static_cast<std::size_t>(left - 2);
@@ -102,6 +105,10 @@ std::string row_text(const TreeRow& row, const Columns& columns, std::string_vie
   if (columns.swap) {
     line += fmt::format(" {:>{}}", size_cell(row.swap_bytes), kSize);
   }
+  if (columns.cpu) {
+    line += fmt::format(" {:>{}}",
+                        row.cpu_share ? fmt::format("{:.0f} %", *row.cpu_share * 100.0) : "", kCpu);
+  }
   if (columns.gpu) {
     line += fmt::format(" {:>{}}", row.gpu_bytes ? format_bytes(*row.gpu_bytes) : "", kSize);
   }
@@ -131,6 +138,9 @@ std::string header_text(const Columns& columns, SortBy sort) {
   }
   if (columns.swap) {
     line += fmt::format(" {:>{}}", "SWAP", kSize);
+  }
+  if (columns.cpu) {
+    line += fmt::format(" {:>{}}", "CPU", kCpu);
   }
   if (columns.gpu) {
     line += fmt::format(" {:>{}}", "GPU", kSize);

@@ -142,7 +142,7 @@ std::string finding_words(const Reading& reading, Verdict verdict) {
 std::string outlook_words(const Reading& reading) {
   const tracker::Forecast& forecast = reading.forecast;
   if (forecast.asymptote_bytes) {
-    const std::string where = "settles near " + size_words(*forecast.asymptote_bytes);
+    std::string where = "settles near " + size_words(*forecast.asymptote_bytes);
     if (!forecast.limit_bytes) {
       return where;
     }
@@ -153,7 +153,7 @@ std::string outlook_words(const Reading& reading) {
   if (!forecast.limit_bytes) {
     return "";
   }
-  const std::string limit = "limit " + size_words(*forecast.limit_bytes);
+  std::string limit = "limit " + size_words(*forecast.limit_bytes);
   if (forecast.in_s_low.value_or(forecast.in_steps_low.value_or(1.0)) <= 0.0) {
     return limit + " exceeded";
   }

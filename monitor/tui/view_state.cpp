@@ -77,7 +77,7 @@ void turn_wheel(ViewState& state, const Key& key, const Scene& scene, int direct
   if (key.y >= scene.timeline_y && key.y < scene.timeline_y + scene.timeline_height) {
     scroll_timeline(state, scene, 0.25 * direction);
   } else {
-    move_selection(state, scene, 3 * direction);
+    move_selection(state, scene, std::ptrdiff_t{3} * direction);
   }
 }
 

@@ -232,6 +232,52 @@ TEST_F(DashboardCommand, ReplaysARecording) {
   EXPECT_TRUE(session.is_restored());
 }
 
+TEST_F(DashboardCommand, AReplayStandsStillWhileItIsPaused) {
+  const TrainingTree tree;
+  const TmuxSession session(tool() + " monitor --plain --interval 100ms --duration 2s --pid " +
+                                std::to_string(tree.root()) + " -o run.tidemark > /dev/null; " +
+                                tool() + " monitor --replay run.tidemark --speed 1x",
+                            options());
+  ASSERT_TRUE(session.shows("REPLAY 1x"));
+
+  session.press({"Space"});
+  ASSERT_TRUE(session.shows("STOPPED"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // longer than the recording
+
+  EXPECT_THAT(session.screen(), Not(Contains(HasSubstr("ENDED"))));
+  session.press({"Space"});
+  EXPECT_TRUE(session.shows("ENDED"));
+}
+
+TEST(Replay, PrintsLinesWhereThereIsNoTerminal) {
+  const TrainingTree tree;
+  const tests::TempTree folder;
+  const std::string run = folder.path("run.tidemark");
+  ASSERT_EQ(tests::run_tool({"monitor", "--pid", std::to_string(tree.root()), "--duration", "1s",
+                             "--interval", "200ms", "-o", run})
+                .exit_code,
+            0);
+
+  const tests::Output output = tests::run_tool({"monitor", "--replay", run, "--speed", "100x"});
+
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_THAT(output.out, HasSubstr("00:00:01"));
+  EXPECT_THAT(output.out, HasSubstr("compile_worker x20"));
+  EXPECT_THAT(output.out, HasSubstr("summary: "));
+}
+
+TEST(Replay, SaysWhatIsWrongWithItsUse) {
+  const auto code = [](const std::vector<std::string>& arguments) {
+    return tests::run_tool(arguments).exit_code;
+  };
+
+  EXPECT_EQ(code({"monitor", "--replay", "x.tidemark", "--pid", "1"}), 2);
+  EXPECT_EQ(code({"monitor", "--replay", "x.tidemark", "-o", "y.tidemark"}), 2);
+  EXPECT_EQ(code({"monitor", "--replay", "x.tidemark", "--speed", "0"}), 2);
+  EXPECT_EQ(code({"monitor", "--speed", "2x", "--pid", "1"}), 2);
+  EXPECT_EQ(code({"monitor", "--replay", "/nowhere.tidemark"}), 3);
+}
+
 TEST_F(DashboardCommand, InAPlainLocaleIsAsciiAndWithNoColorHasNone) {
   const TrainingTree tree;
   const TmuxSession session(watch(tree), {100, 30, {"LC_ALL=C", "NO_COLOR=1"}});

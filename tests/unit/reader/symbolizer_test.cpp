@@ -17,10 +17,10 @@
 namespace tidemark::reader {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::StartsWith;
-using testing::EndsWith;
 using tests::Subprocess;
 using tests::TempTree;
 

@@ -111,6 +111,27 @@ TEST(Tree, AddsUpTheMemoryOnAllGpus) {
   EXPECT_THAT(model.gpus, SizeIs(2));
 }
 
+TEST(Tree, AddsUpTheCpuOfARoleWhenAllOfItsProcessesWereLookedAt) {
+  Surroundings around;
+  for (int i = 0; i < tests::kWorkers; ++i) {
+    around.cpu[{tests::kFirstWorker + i, 3}] = 0.05;
+  }
+  EXPECT_NEAR(sample_dashboard({}, around).tree.rows[1].cpu_share.value(), 1.0, 1e-9);
+  around.cpu.erase({tests::kFirstWorker, 3});
+
+  EXPECT_EQ(sample_dashboard({}, around).tree.rows[1].cpu_share, std::nullopt);
+}
+
+TEST(Timeline, KnowsTheStepsAtItsEnds) {
+  ViewState state;
+  state.zoom = Zoom::kMinute;
+
+  const TimelineModel timeline = sample_dashboard(state).timeline;
+
+  EXPECT_EQ(timeline.from_step, 900);
+  EXPECT_EQ(timeline.to_step, 1200);
+}
+
 TEST(Timeline, ShowsTheWholeRunOrAWindowOfIt) {
   ViewState state;
   EXPECT_DOUBLE_EQ(sample_dashboard(state).timeline.from_s, 0.0);

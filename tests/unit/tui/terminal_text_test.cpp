@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes to the terminal and what comes from files, as text.
+#include <unistd.h>
+
 #include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "monitor/tui/cpu_meter.h"
 #include "monitor/tui/frame_painter.h"
 #include "monitor/tui/output_tail.h"
 #include "monitor/tui/timeline_plot.h"
@@ -54,6 +57,27 @@ TEST(OutputTail, FollowsAFileThatGrows) {
   EXPECT_TRUE(tail.refresh());
   EXPECT_THAT(tail.lines(), ElementsAre("last"));
   EXPECT_FALSE(tail.refresh()) << "nothing new";
+}
+
+TEST(CpuMeter, IsTheDifferenceBetweenTwoLooks) {
+  const tests::TempTree tree;
+  const auto stat = [&](int pid, int ticks, int start) {
+    tree.write(std::to_string(pid) + "/stat",
+               std::to_string(pid) + " (py) S 1 1 1 0 -1 0 0 0 0 0 " + std::to_string(ticks) +
+                   " 0 0 0 20 0 1 0 " + std::to_string(start) + " 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
+  };
+  CpuMeter meter(tree.path());
+  stat(10, 100, 5);
+  stat(11, 100, 5);
+  meter.look({{10, 5}, {11, 5}, {12, 5}}, 1.0);
+  EXPECT_TRUE(meter.shares().empty());
+  stat(10, 150, 5);
+  stat(11, 150, 6);  // the pid was used again
+
+  meter.look({{10, 5}, {11, 5}, {12, 5}}, 2.0);
+
+  ASSERT_EQ(meter.shares().size(), 1U);
+  EXPECT_NEAR(meter.shares().at({10, 5}), 50.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)), 1e-9);
 }
 
 TimelineModel timeline_of(std::vector<HistoryPoint> points) {
