@@ -42,13 +42,14 @@ std::string place_words(const JudgedRun& judged) {
   return text;
 }
 
-// The wrappers and launchers between the trainer and the root of the tree.
+// The wrappers and launchers between the trainer and the root of the tree, the nearest in words.
 std::string wrappers_above(const RunHistory& history, const ProcessRecord& trainer) {
   std::unordered_map<pid_t, const ProcessRecord*> by_pid;
   for (const auto& [key, process] : history.processes()) {
     by_pid[key.pid] = &process.record;
   }
   std::string text;
+  int more = 0;
   constexpr int kDeepest = 16;
   pid_t pid = trainer.ppid;
   for (int depth = 0; depth < kDeepest; ++depth) {
@@ -58,12 +59,16 @@ std::string wrappers_above(const RunHistory& history, const ProcessRecord& train
     }
     const ProcessRecord& record = *parent->second;
     if (record.role == Role::kWrapper || record.role == Role::kLauncher) {
-      text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", role_name(record.role),
-                          record.key.pid, short_name(record));
+      if (text.empty()) {
+        text =
+            fmt::format("{} {} ({})", role_name(record.role), record.key.pid, short_name(record));
+      } else {
+        ++more;
+      }
     }
     pid = record.ppid;
   }
-  return text;
+  return more > 0 ? fmt::format("{} and {} more", text, more) : text;
 }
 
 void tell_who_is_watched(const RunHistory& history, BannerModel& banner) {

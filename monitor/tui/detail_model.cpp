@@ -89,7 +89,8 @@ DetailModel process_detail(const RunHistory& history, const std::optional<Judged
   std::string facts =
       fmt::format("process {}, parent {}, ", state_words(process.sample.state), record.ppid);
   if (process.sample.threads) {
-    facts += fmt::format("{} threads, ", *process.sample.threads);
+    facts += fmt::format("{} thread{}, ", *process.sample.threads,
+                         *process.sample.threads == 1 ? "" : "s");
   }
   facts += record.born_s > 0.0 ? "born at " + format_clock(record.born_s) : "older than this run";
   if (history.info().limit_bytes) {

@@ -108,7 +108,8 @@ void ScreenLoop::read_keys() {
   const ssize_t count = ::read(terminal_.fd(), buffer.data(), buffer.size());
   if (count > 0) {
     decoder_.feed({buffer.data(), static_cast<std::size_t>(count)}, keys);
-  } else if (decoder_.is_waiting()) {
+    last_bytes_s_ = now_s();
+  } else if (decoder_.is_waiting() && now_s() - last_bytes_s_ >= kEscapeMs / 1000.0) {
     decoder_.flush(keys);
   }
   for (const Key& key : keys) {
@@ -313,7 +314,7 @@ void ScreenLoop::draw() {
   measure_cpu();
   const DashboardModel model = make_model();
   std::string bytes = painter_.paint(screen_lines(model, size_.width, size_.height, theme_), size_);
-  if (!bytes.empty() && !terminal_.write(bytes)) {
+  if (!terminal_.write(bytes, shared_.is_stopping)) {
     shared_.is_closed = true;
     shared_.notify(shared_.news);
   }

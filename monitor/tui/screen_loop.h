@@ -88,6 +88,7 @@ class ScreenLoop {
   std::uint64_t ticks_judged_ = 0;
   double next_judgement_s_ = 0.0;
   double last_drawn_s_ = -1.0;
+  double last_bytes_s_ = 0.0;
   double message_until_s_ = 0.0;
   std::string message_seen_;
   std::string own_message_;

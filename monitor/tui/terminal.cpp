@@ -2,17 +2,17 @@
 #include "monitor/tui/terminal.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <utility>
-
-#include "common/io.h"
 
 namespace tidemark::tui {
 namespace {
@@ -39,8 +39,8 @@ void restore(int fd, const termios& mode) {
   ::sigaddset(&blocked, SIGTTOU);
   ::pthread_sigmask(SIG_BLOCK, &blocked, &mask);
   const ssize_t written = ::write(fd, kLeave.data(), kLeave.size());
-  (void)written;  // a terminal that is gone needs no restoring
-  ::tcsetattr(fd, TCSADRAIN, &mode);
+  (void)written;                    // a terminal that is gone needs no restoring
+  ::tcsetattr(fd, TCSANOW, &mode);  // draining could wait for ever
   ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
 }
 
@@ -61,7 +61,8 @@ const char* environment(const char* name) {
 }  // namespace
 
 Result<Terminal> Terminal::open() {
-  Fd fd(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY));
+  // Opened anew, so that not to block is our own business and not that of the shell.
+  Fd fd(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!fd) {
     return system_error("cannot open the terminal", errno);
   }
@@ -87,8 +88,9 @@ void Terminal::take_over() {
   mode.c_cc[VMIN] = 0;
   mode.c_cc[VTIME] = 0;
   mode.c_cc[VSUSP] = _POSIX_VDISABLE;
-  ::tcsetattr(fd_.get(), TCSADRAIN, &mode);
-  (void)write(kEnter);
+  ::tcsetattr(fd_.get(), TCSANOW, &mode);
+  const std::atomic<bool> at_once = true;
+  (void)write(kEnter, at_once);  // the first frame fails as well then, and tells
   is_taken_ = true;
 }
 
@@ -115,7 +117,25 @@ TerminalSize Terminal::size() const {
   return {std::min<int>(size.ws_col, kLargest), std::min<int>(size.ws_row, kLargest)};
 }
 
-Status Terminal::write(std::string_view bytes) const { return write_all(fd_.get(), bytes); }
+bool Terminal::write(std::string_view bytes, const std::atomic<bool>& give_up) const {
+  constexpr int kPatienceMs = 100;
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+      continue;
+    }
+    if (errno != EAGAIN && errno != EINTR) {
+      return false;
+    }
+    if (give_up) {
+      return false;
+    }
+    pollfd writable{fd_.get(), POLLOUT, 0};
+    (void)::poll(&writable, 1, kPatienceMs);
+  }
+  return true;
+}
 
 bool terminal_is_usable() {
   const char* term = environment("TERM");

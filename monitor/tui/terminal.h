@@ -3,7 +3,9 @@
 
 #include <termios.h>
 
+#include <atomic>
 #include <string_view>
+#include <utility>
 
 #include "common/fd.h"
 #include "common/result.h"
@@ -30,7 +32,9 @@ class Terminal {
   // Readable when keys have come.
   int fd() const { return fd_.get(); }
   TerminalSize size() const;
-  Status write(std::string_view bytes) const;
+  // Waits for a terminal that stalls (a hung ssh) only until `give_up` is set; false then, and when
+  // the terminal is gone.
+  bool write(std::string_view bytes, const std::atomic<bool>& give_up) const;
 
  private:
   explicit Terminal(Fd fd) : fd_(std::move(fd)) {}

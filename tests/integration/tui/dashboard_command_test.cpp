@@ -162,6 +162,30 @@ TEST_F(DashboardCommand, SignalsToStopAndCrashesGiveTheTerminalBack) {
   }
 }
 
+TEST_F(DashboardCommand, EndsThoughNobodyReadsTheTerminal) {
+  const TrainingTree tree;
+  Subprocess process({"/usr/bin/env", "TERM=xterm", "LC_ALL=C.UTF-8", tests::tool_path(), "monitor",
+                      "--interval", "50ms", "--pid", std::to_string(tree.root())},
+                     Subprocess::Terminal::kControlling);
+  process.read_until("footprint of the tree");
+  process.resize(100, 300);                              // large frames
+  std::this_thread::sleep_for(std::chrono::seconds(4));  // its terminal is full
+
+  // The second says that the summary need not be read either.
+  process.signal(SIGTERM);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  process.signal(SIGTERM);
+
+  char state = '?';
+  for (int i = 0; i < 100 && state != 'Z'; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::ifstream stat("/proc/" + std::to_string(process.pid()) + "/stat");
+    std::string word;
+    stat >> word >> word >> state;
+  }
+  EXPECT_EQ(state, 'Z');
+}
+
 TEST_F(DashboardCommand, AKilledOneLeavesAReadableRunFile) {
   const TrainingTree tree;
   const TmuxSession session(watch(tree, "-o run.tidemark"), options());

@@ -27,6 +27,18 @@ TEST(Banner, SaysWhoIsWatchedAndWhyNotTheWrapper) {
   EXPECT_EQ(banner.progress, "step 1200, epoch 4");
 }
 
+TEST(Banner, NamesTheNearestOfManyWrappers) {
+  RunHistory history;
+  Tick tick = tests::dashboard_tick(0, 0);
+  tick.processes.push_back(tests::sample_of({90, 1}, 1));
+  tick.new_processes.push_back(tests::record_of({90, 1}, 1, Role::kLauncher, "torchrun x"));
+  tick.new_processes[0].ppid = 90;
+  history.add(tick, kTrainer);
+
+  EXPECT_EQ(build_banner(history, std::nullopt).because,
+            "not the wrapper 100 (uv) and 1 more above it");
+}
+
 TEST(Banner, GivesTheVerdictWithItsRate) {
   const BannerModel banner = sample_dashboard().banner;
 
