@@ -239,6 +239,8 @@ const char* CsvRowParser::parse_sizes(CsvRow& row) {
     if (bytes > kMaxBytes) {
       return "a memory field is impossibly large";
     }
+    // Not llround: a call in the hottest loop of the importer.
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings)
     row.sizes[size] = static_cast<std::uint64_t>(bytes + 0.5);
   }
   return nullptr;
