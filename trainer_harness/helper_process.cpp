@@ -39,6 +39,7 @@ void replace_all(std::string& text, std::string_view from, const std::string& to
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> result;
+  result.reserve(texts.size() + 1);
   for (std::string& text : texts) {
     result.push_back(text.data());
   }

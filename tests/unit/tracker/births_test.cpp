@@ -16,24 +16,10 @@ namespace {
 using tests::Actor;
 using tests::flat;
 using tests::kMB;
+using tests::loader;
 using tests::ramp;
 using tests::SyntheticRun;
-
-Actor loader(double born_s, double died_s = std::numeric_limits<double>::infinity()) {
-  Actor actor;
-  actor.role = Role::kDataloaderWorker;
-  actor.own = flat(100 * kMB);
-  actor.born_s = born_s;
-  actor.died_s = died_s;
-  return actor;
-}
-
-Actor main_process(tests::Shape own) {
-  Actor actor;
-  actor.role = Role::kTrainer;
-  actor.own = std::move(own);
-  return actor;
-}
+using tests::trainer;
 
 std::pair<double, double> range_of(const Series& series) {
   double low = series.cells().front().min_bytes;
@@ -55,7 +41,7 @@ Series calm_tree(const RunTracks& run) {
 TEST(WithoutBirths, LeavesAStraightLineOfAPoolThatQuitsAndReturns) {
   const RunTracks run = SyntheticRun(1000, 1.0)
                             .noise(0)
-                            .add(main_process(flat(500 * kMB)))
+                            .add(trainer(flat(500 * kMB)))
                             .add(4, loader(0, 59))
                             .add(4, loader(300, 400))
                             .add(4, loader(800))
@@ -69,7 +55,7 @@ TEST(WithoutBirths, LeavesAStraightLineOfAPoolThatQuitsAndReturns) {
 TEST(WithoutBirths, KeepsTheGrowthOfThoseThatStay) {
   const RunTracks run = SyntheticRun(1000, 1.0)
                             .noise(0)
-                            .add(main_process(ramp(500 * kMB, 1500 * kMB, 0, 1000)))
+                            .add(trainer(ramp(500 * kMB, 1500 * kMB, 0, 1000)))
                             .add(4, loader(0, 59))
                             .add(4, loader(300, 400))
                             .add(loader(600))
@@ -84,7 +70,7 @@ TEST(WithoutBirths, KeepsTheGrowthOfThoseThatStay) {
 
 TEST(WithoutBirths, DoesNotAddUpWhatEachGenerationGrowsBy) {
   SyntheticRun script(1000, 1.0);
-  script.noise(0).add(main_process(flat(500 * kMB)));
+  script.noise(0).add(trainer(flat(500 * kMB)));
   for (int i = 0; i < 9; ++i) {
     Actor growing = loader(i * 100.0, i * 100.0 + 90.0);
     growing.own = ramp(100 * kMB, 200 * kMB, growing.born_s, growing.died_s);
@@ -102,7 +88,7 @@ TEST(WithoutBirths, DoesNotAddUpWhatEachGenerationGrowsBy) {
 
 TEST(WithoutBirths, SeesWhatEachGenerationGivesBackWhenTheNextReplacesItAtOnce) {
   SyntheticRun script(1000, 1.0);
-  script.noise(0).add(main_process(flat(500 * kMB)));
+  script.noise(0).add(trainer(flat(500 * kMB)));
   for (int i = 0; i < 9; ++i) {
     Actor growing = loader(50.0 + i * 100.0, 150.0 + i * 100.0);
     growing.own = ramp(100 * kMB, 200 * kMB, growing.born_s, growing.died_s);
@@ -118,7 +104,7 @@ TEST(WithoutBirths, WaitsForNewbornsToFill) {
   Actor slow = loader(100);
   slow.own = ramp(0, 400 * kMB, 100, 140);
   const RunTracks run =
-      SyntheticRun(1000, 1.0).noise(0).add(main_process(flat(500 * kMB))).add(slow).play();
+      SyntheticRun(1000, 1.0).noise(0).add(trainer(flat(500 * kMB))).add(slow).play();
 
   EXPECT_EQ(range_of(calm_tree(run)), std::pair(900 * kMB, 900 * kMB));
 }
@@ -131,12 +117,8 @@ TEST(WithoutBirths, HandsSharedPagesOfTheDeadToThoseBornWithThem) {
   stays.once = part;
   Actor goes = stays;
   goes.died_s = 500.0;
-  const RunTracks run = SyntheticRun(1000, 1.0)
-                            .noise(0)
-                            .add(main_process(flat(500 * kMB)))
-                            .add(3, stays)
-                            .add(goes)
-                            .play();
+  const RunTracks run =
+      SyntheticRun(1000, 1.0).noise(0).add(trainer(flat(500 * kMB))).add(3, stays).add(goes).play();
 
   const auto [low, high] = range_of(calm_tree(run));
 
@@ -146,7 +128,7 @@ TEST(WithoutBirths, HandsSharedPagesOfTheDeadToThoseBornWithThem) {
 TEST(WithoutBirths, KeepsLowAndHighWaterOfMergedCells) {
   const auto wave = [](double t_s) { return std::fmod(t_s, 2.0) < 1.0 ? 500 * kMB : 900 * kMB; };
   const RunTracks run =
-      SyntheticRun(20000, 1.0).noise(0).add(main_process(wave)).add(loader(9000)).play();
+      SyntheticRun(20000, 1.0).noise(0).add(trainer(wave)).add(loader(9000)).play();
 
   const Series calm = calm_tree(run);
 

@@ -11,28 +11,14 @@ namespace {
 using tests::Actor;
 using tests::flat;
 using tests::kMB;
+using tests::loader;
 using tests::ramp;
 using tests::SyntheticRun;
-
-Actor loader(double born_s, double died_s = std::numeric_limits<double>::infinity()) {
-  Actor actor;
-  actor.role = Role::kDataloaderWorker;
-  actor.own = flat(100 * kMB);
-  actor.born_s = born_s;
-  actor.died_s = died_s;
-  return actor;
-}
-
-Actor main_process(tests::Shape own) {
-  Actor actor;
-  actor.role = Role::kTrainer;
-  actor.own = std::move(own);
-  return actor;
-}
+using tests::trainer;
 
 TEST(HeadCount, JoinsProcessesThatComeTogether) {
   const RunTracks run = SyntheticRun(100, 1.0)
-                            .add(main_process(flat(500 * kMB)))
+                            .add(trainer(flat(500 * kMB)))
                             .add(loader(10))
                             .add(loader(11))
                             .add(loader(12, 60))
@@ -51,7 +37,7 @@ TEST(HeadCount, WaitsUntilANewbornHasTheMemoryThatItStartsWith) {
   Actor slow = loader(10);
   slow.own = ramp(0, 300 * kMB, 10, 30);
   const RunTracks run =
-      SyntheticRun(100, 1.0).noise(0).add(main_process(flat(500 * kMB))).add(slow).play();
+      SyntheticRun(100, 1.0).noise(0).add(trainer(flat(500 * kMB))).add(slow).play();
 
   const std::vector<HeadChange> changes = count_heads(run).of(Role::kDataloaderWorker);
 
@@ -60,7 +46,7 @@ TEST(HeadCount, WaitsUntilANewbornHasTheMemoryThatItStartsWith) {
 }
 
 TEST(HeadCount, CountsEventsWhereCurvesWereTooManyToKeep) {
-  RunTracks run = SyntheticRun(100, 1.0).add(main_process(flat(500 * kMB))).play();
+  RunTracks run = SyntheticRun(100, 1.0).add(trainer(flat(500 * kMB))).play();
   for (const double t_s : {10.0, 20.0, 30.0}) {
     run.events.push_back({t_s, RunEvent::Kind::kSpawn, Role::kCompileWorker, ""});
   }
@@ -85,7 +71,7 @@ TEST(HeadCount, KnowsGrowthThatGoesOnFromGrowthThatEnded) {
     ever_larger_pools.add(2 + i, loader(50 + i * 100, i < 8 ? 120 + i * 100 : 2000));
   }
   const auto grows = [](const SyntheticRun& script) {
-    const RunTracks run = SyntheticRun(script).add(main_process(flat(500 * kMB))).play();
+    const RunTracks run = SyntheticRun(script).add(trainer(flat(500 * kMB))).play();
     return keeps_growing(count_heads(run).of(Role::kDataloaderWorker), {0.0, 1000.0});
   };
 

@@ -12,25 +12,10 @@
 #include "tests/unit/tracker/synthetic_run.h"
 #include "tracker/run_verdict.h"
 
-// Actors for a synthetic run, and what is asked of its verdict.
+// What is asked of the verdict of a synthetic run.
 namespace tidemark::tests {
 
 inline constexpr double kHour = 3600.0;
-
-inline Actor trainer(Shape own) {
-  Actor actor;
-  actor.role = Role::kTrainer;
-  actor.own = std::move(own);
-  return actor;
-}
-
-inline Actor worker(Role role, Shape own, Shape once = {}) {
-  Actor actor;
-  actor.role = role;
-  actor.own = std::move(own);
-  actor.once = std::move(once);
-  return actor;
-}
 
 inline tracker::RunVerdict judged(const tracker::RunTracks& run, tracker::Options options = {}) {
   std::optional<tracker::RunVerdict> verdict = tracker::judge_run(run, options, std::nullopt);

@@ -23,25 +23,20 @@ using tests::kMB;
 using tests::ramp;
 using tests::Shape;
 using tests::SyntheticRun;
+using tests::trainer;
+using tests::worker;
 
 constexpr double kHour = 3600.0;
 using Ids = std::set<std::string>;
 
-Actor actor(Role role, Shape own) {
-  Actor one;
-  one.role = role;
-  one.own = std::move(own);
-  return one;
-}
-
 Actor gpu_trainer(Shape own) {
-  Actor one = actor(Role::kTrainer, std::move(own));
+  Actor one = trainer(std::move(own));
   one.gpu = flat(10 * kGB);
   return one;
 }
 
 Actor compile_worker(double born_s, double died_s = std::numeric_limits<double>::infinity()) {
-  Actor one = actor(Role::kCompileWorker, flat(250 * kMB));
+  Actor one = worker(Role::kCompileWorker, flat(250 * kMB));
   one.once = flat(2 * kMB);
   one.born_s = born_s;
   one.died_s = died_s;
@@ -129,19 +124,19 @@ TEST(Signatures, EvenGrowthBesideCompileWorkersIsKeptPerStep) {
 }
 
 TEST(Signatures, PrimitiveCache) {
-  const RunTracks run = SyntheticRun(2 * kHour, 10.0)
-                            .add(actor(Role::kTrainer,
-                                       [](double t_s) {
-                                         return 4 * kGB + 3 * kGB * (1.0 - std::exp(-t_s / 3000.0));
-                                       }))
-                            .play();
+  const RunTracks run =
+      SyntheticRun(2 * kHour, 10.0)
+          .add(worker(
+              Role::kTrainer,
+              [](double t_s) { return 4 * kGB + 3 * kGB * (1.0 - std::exp(-t_s / 3000.0)); }))
+          .play();
 
   EXPECT_EQ(advised(run), Ids{"primitive_cache"});
 }
 
 TEST(Signatures, NoCacheInALineThatEnded) {
   const RunTracks run = SyntheticRun(2 * kHour, 10.0)
-                            .add(actor(Role::kTrainer, ramp(4 * kGB, 7 * kGB, 0, 3000)))
+                            .add(worker(Role::kTrainer, ramp(4 * kGB, 7 * kGB, 0, 3000)))
                             .play();
 
   EXPECT_FALSE(advised(run).contains("primitive_cache"));
@@ -174,12 +169,12 @@ TEST(Signatures, PinnedHostMemory) {
 }
 
 TEST(Signatures, FileSystemSharing) {
-  Actor loader = actor(Role::kDataloaderWorker, ramp(0.5 * kGB, 1.5 * kGB, 0, 3 * kHour));
+  Actor loader = worker(Role::kDataloaderWorker, ramp(0.5 * kGB, 1.5 * kGB, 0, 3 * kHour));
   loader.shmem = ramp(0.0, kGB, 0, 3 * kHour);
   const RunTracks run = SyntheticRun(3 * kHour, 10.0)
                             .add(gpu_trainer(flat(8 * kGB)))
                             .add(4, loader)
-                            .add(6, actor(Role::kShmManager, flat(3 * kMB)))
+                            .add(6, worker(Role::kShmManager, flat(3 * kMB)))
                             .play();
 
   EXPECT_EQ(advised(run), Ids{"file_system_sharing"});
@@ -214,7 +209,7 @@ TEST(Signatures, FullStateDict) {
       return base + (t_s > 900.0 && in_period > 10.0 && in_period < 50.0 ? height : 0.0);
     };
   };
-  Actor rank = actor(Role::kRank, saving(8 * kGB, 6 * kGB));
+  Actor rank = worker(Role::kRank, saving(8 * kGB, 6 * kGB));
   rank.gpu = saving(20 * kGB, 5 * kGB);
   const RunTracks run =
       with_phases(SyntheticRun(4 * kHour, 5.0).add(2, rank), "checkpoint", 900, 60, 4 * kHour)
@@ -259,7 +254,7 @@ TEST(Signatures, EvalWorkersStay) {
   SyntheticRun script = with_phases(SyntheticRun(4 * kHour, 10.0).add(gpu_trainer(flat(6 * kGB))),
                                     "eval", 1200, 100, 4 * kHour);
   for (int i = 1; i < 12; ++i) {
-    Actor loader = actor(Role::kDataloaderWorker, flat(300 * kMB));
+    Actor loader = worker(Role::kDataloaderWorker, flat(300 * kMB));
     loader.born_s = i * 1200.0 + 10.0;
     script.add(2, loader);
   }
@@ -282,7 +277,7 @@ TEST(Signatures, GrowthInsideAKindOfPhase) {
 }
 
 TEST(Signatures, TokenizerProcess) {
-  Actor tokenizer = actor(Role::kOther, ramp(0.5 * kGB, 3 * kGB, 0, 4 * kHour));
+  Actor tokenizer = worker(Role::kOther, ramp(0.5 * kGB, 3 * kGB, 0, 4 * kHour));
   tokenizer.comm = "tokenize_rows";
   const RunTracks run =
       SyntheticRun(4 * kHour, 10.0).add(gpu_trainer(flat(6 * kGB))).add(tokenizer).play();
@@ -294,7 +289,7 @@ TEST(Signatures, MathLibraryBuffers) {
   const RunTracks run = SyntheticRun(8 * kHour, 10.0)
                             .steps_per_s(20.0)
                             .noise(0.1 * kMB)
-                            .add(actor(Role::kTrainer, ramp(kGB, 1.5 * kGB, 0, 8 * kHour)))
+                            .add(worker(Role::kTrainer, ramp(kGB, 1.5 * kGB, 0, 8 * kHour)))
                             .play();
 
   EXPECT_EQ(advised(run), Ids{"math_library_buffers"});
@@ -315,8 +310,8 @@ TEST(Signatures, OrphanedWorkers) {
   crashed.died_s = 3000.0;
   const RunTracks run = SyntheticRun(2 * kHour, 10.0)
                             .add(crashed)
-                            .add(actor(Role::kWrapper, flat(20 * kMB)))
-                            .add(6, actor(Role::kDataloaderWorker, flat(500 * kMB)))
+                            .add(worker(Role::kWrapper, flat(20 * kMB)))
+                            .add(6, worker(Role::kDataloaderWorker, flat(500 * kMB)))
                             .play();
 
   EXPECT_EQ(advised(run), Ids{"orphaned_workers"});

@@ -49,6 +49,26 @@ struct Actor {
   double age_at_start_s = 0.0;
 };
 
+inline Actor trainer(Shape own) {
+  Actor actor;
+  actor.role = Role::kTrainer;
+  actor.own = std::move(own);
+  return actor;
+}
+inline Actor worker(Role role, Shape own, Shape once = {}) {
+  Actor actor;
+  actor.role = role;
+  actor.own = std::move(own);
+  actor.once = std::move(once);
+  return actor;
+}
+inline Actor loader(double born_s, double died_s = std::numeric_limits<double>::infinity()) {
+  Actor actor = worker(Role::kDataloaderWorker, flat(100 * kMB));
+  actor.born_s = born_s;
+  actor.died_s = died_s;
+  return actor;
+}
+
 // Samples a cast of processes as the monitor would: each of them, each role and the tree. The noise
 // is a fixed sequence.
 class SyntheticRun {
