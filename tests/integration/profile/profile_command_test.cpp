@@ -15,6 +15,7 @@
 
 #include "common/io.h"
 #include "tests/integration/monitor/command_output.h"
+#include "tests/support/speedscope_check.h"
 #include "tests/support/temp_tree.h"
 
 namespace tidemark {
@@ -144,10 +145,74 @@ TEST(ProfileCommand, ExportsFlameGraphs) {
   EXPECT_THAT(folded.out, HasSubstr("hold_at_start"));
   EXPECT_THAT(growth.out, HasSubstr("leak_here"));
   EXPECT_THAT(growth.out, Not(HasSubstr("hold_at_start")));
-  EXPECT_TRUE(json::parse(speedscope.out).contains("$schema"));
+  EXPECT_EQ(tests::speedscope_problem(speedscope.out), "");
   EXPECT_EQ(pprof.exit_code, 0) << pprof.err;
   EXPECT_TRUE(std::filesystem::exists(dir.path("profile.pb")));
   EXPECT_EQ(csv.exit_code, 2);
+  if (::access("/usr/bin/go", X_OK) != 0) {
+    GTEST_SKIP() << "no go on this machine (golang-go): its pprof was not asked";
+  }
+  Subprocess top({"/usr/bin/go", "tool", "pprof", "-top", "-sample_index=inuse_space",
+                  dir.path("profile.pb")});
+  EXPECT_EQ(top.wait(), 0) << top.errors();
+  EXPECT_THAT(top.output(), HasSubstr("Type: inuse_space"));
+  EXPECT_THAT(top.output(), HasSubstr("hold_at_start"));
+  EXPECT_THAT(top.output(), HasSubstr("leak_here"));
+}
+
+// The line that leaks, through two call stacks.
+TEST(ProfileCommand, AddsUpTheStacksOfALine) {
+  const Output output = profile({"--json", "--mode", "exact"}, {"--two-ways", "1"});
+
+  const json truth = json::parse(output.err.substr(0, output.err.find('\n')));
+  const json report = json::parse(output.out);
+  const json& line = report.at("lines").at(0);
+  EXPECT_EQ(line.at("line"), truth.at("line")) << line.dump(1);
+  EXPECT_EQ(line.at("sites").size(), 2U);
+  EXPECT_NEAR(line.at("growth_bytes_per_step").get<double>(), kLeakPerStep, 0.1 * kLeakPerStep);
+  EXPECT_LT(report.at("sites").at(0).at("growth_bytes_per_step").get<double>(), 0.8 * kLeakPerStep);
+}
+
+// What runs on after the report is left alone, and so is all that it starts.
+TEST(ProfileCommand, TracesNothingThatStartsAfterItsEnd) {
+  const TempTree dir;
+  const Output output = run_tool(
+      {"profile", "--json", "--interval", "100ms", "--duration", "1s", "--", "/bin/sh", "-c",
+       "sleep 2; LC_ALL=C /bin/ls $(dirname $(echo $TIDEMARK_TRACE | cut -d: -f6)) > " +
+           dir.path("folders") + "; echo $TIDEMARK_TRACE | cut -d: -f6 > " + dir.path("folder") +
+           "; /bin/true; (exec /bin/true); grep -c libtidemark_tracer /proc/self/maps; exit 5"});
+
+  EXPECT_EQ(output.exit_code, 5);
+  EXPECT_THAT(output.err, Not(HasSubstr("is not traced"))) << output.err;
+  const std::string folder = *read_file(dir.path("folder"));
+  const std::string name = folder.substr(folder.rfind('/') + 1);
+  ASSERT_THAT(name, StartsWith("trace-"));
+  EXPECT_THAT(*read_file(dir.path("folders")), Not(HasSubstr(name)));
+}
+
+// The allocator keeps the pages of what was freed.
+TEST(ProfileCommand, NamesTheAllocatorWhenFreedMemoryStays) {
+  const Output output = run_tool({"profile", "--json", "--interval", "100ms", "--",
+                                  victim_path("freed_but_resident"), "--step-ms", "20"});
+
+  const json report = json::parse(output.out);
+  const json& process = report.at("target").at("processes").at(0);
+  const double footprint = process.at("growth").at("footprint_bytes");
+  EXPECT_GT(process.at("growth").at("slack_bytes").get<double>(), 0.6 * footprint)
+      << process.dump(1);
+}
+
+// The file of the tracer is in the process, and is not its memory.
+TEST(ProfileCommand, DoesNotCountTheTracerInTheFootprint) {
+  const TempTree dir;
+  const std::string file = dir.path("run.tidemark");
+  const Output output = profile({"--json", "--mode", "exact", "-o", file}, {"--count", "60"});
+
+  const Output csv = run_tool({"export", file, "--format", "csv"});
+
+  EXPECT_GT(json::parse(output.out).at("coverage").at("tracer_bytes").get<double>(), 100'000.0);
+  const json& now = json::parse(output.out).at("target").at("processes").at(0).at("now");
+  EXPECT_LT(now.at("shared_bytes").get<double>(), 64'000.0) << now.dump(1);
 }
 
 TEST(ProfileCommand, AddsUpWhatChildrenHold) {
