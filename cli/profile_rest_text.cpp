@@ -82,6 +82,23 @@ std::string losses_text(const ProfileReport& report) {
   return out;
 }
 
+// "torch_4711_*" of segments whose names begin alike; "" otherwise.
+std::string common_name(const ShmGrowthReport& shm) {
+  constexpr std::size_t kShortest = 4;
+  if (shm.largest.size() < 2) {
+    return "";
+  }
+  std::string_view common = shm.largest.front().path;
+  for (const GrowingSegment& segment : shm.largest) {
+    const auto differs =
+        std::mismatch(common.begin(), common.end(), segment.path.begin(), segment.path.end()).first;
+    common = common.substr(0, static_cast<std::size_t>(differs - common.begin()));
+  }
+  // Numbers that begin alike are not a name.
+  common = common.substr(0, common.find_last_not_of("0123456789") + 1);
+  return common.size() < kShortest ? "" : escape_text(common) + '*';
+}
+
 std::string percent(const std::optional<double>& share) {
   return share ? fmt::format("{:.1f} %", *share * 100.0) : "unknown";
 }
@@ -138,9 +155,11 @@ std::string shm_text(const ShmGrowthReport& shm, const ProfileStyle& style) {
   if (shm.grown_bytes < kShmWorthAWord) {
     return "";
   }
-  std::string out =
-      wrap_text("/dev/shm ", fmt::format("grew by {} in {} {}", format_bytes(shm.grown_bytes),
-                                         shm.segments, shm.segments == 1 ? "segment" : "segments"));
+  const std::string names = common_name(shm);
+  std::string out = wrap_text(
+      "/dev/shm ", fmt::format("grew by {} in {} {}{}", format_bytes(shm.grown_bytes), shm.segments,
+                               shm.segments == 1 ? "segment" : "segments",
+                               names.empty() ? "" : " named " + names));
   constexpr std::size_t kMost = 5;
   constexpr std::size_t kRoom = 40;  // for the figures
   for (std::size_t i = 0; i < std::min(shm.largest.size(), kMost); ++i) {

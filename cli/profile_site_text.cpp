@@ -273,13 +273,13 @@ std::string line_paragraph(const ProfileReport& report, const RankedLine& line, 
   if (const std::string since = since_text(line.since); !since.empty()) {
     head += "  " + since;
   }
-  head += "  " + share_text(report, line);
   const std::string front = fmt::format("{:>2}  {:<7}  ", rank, verdict_name(line.verdict));
   std::string out = wrap_text(front, head, style.columns);
   if (style.colour) {
     out.insert(out.size() - 1, "\x1b[0m");
     out.insert(0, "\x1b[1m");
   }
+  out += wrap_text("    share    ", share_text(report, line), style.columns);
   if (line.sites.size() > 1) {
     out += fmt::format("    line     {}\n             through {} call stacks\n",
                        line_text(report, line, style.columns - kIndent), line.sites.size());

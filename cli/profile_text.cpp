@@ -103,8 +103,10 @@ std::string holders_text(const ProfileReport& report, const ProfileStyle& style)
   std::string out;
   for (std::size_t i = 0; i < std::min(holders.size(), kMostHolders); ++i) {
     const RankedLine& line = *holders[i];
-    out += fmt::format("{:<9}{:<9} {:>9}  {}\n", i == 0 ? "holds" : "", verdict_name(line.verdict),
-                       format_bytes(line.live_bytes),
+    // Too few looks to tell more.
+    const bool is_unclear = line.verdict >= Verdict::kGrowing;
+    out += fmt::format("{:<9}{:<9} {:>9}  {}\n", i == 0 ? "holds" : "",
+                       is_unclear ? "unclear" : verdict_name(line.verdict), format_bytes(line.live_bytes),
                        line_text(report, line, style.columns - kBefore));
   }
   return out;

@@ -152,7 +152,7 @@ SiteSample held_by(const JudgedSites& sites) {
   for (const SiteTrack* track : sites.tracks) {
     last_bytes += as_double(track->last.live_bytes);
   }
-  const bool is_given_back = sites.grows() && last_bytes < 0.5 * sites.reading.last_floor_bytes;
+  const bool is_given_back = sites.grows() && last_bytes < 0.9 * sites.reading.last_floor_bytes;
   SiteSample sum;
   for (const SiteTrack* track : sites.tracks) {
     const SiteSample& held = is_given_back ? track->highest : track->last;

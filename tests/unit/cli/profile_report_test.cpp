@@ -292,6 +292,20 @@ TEST(ProfileText, SaysWhenOnlySharedMemoryGrows) {
   EXPECT_THAT(text, HasSubstr("+30.0 MiB torch_1, held by no process"));
 }
 
+TEST(ProfileText, NamesSegmentsByWhatTheirNamesBeginWith) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  run.add_site(trainer_record().key, {run.add_frame("model")}, constant(700 * kSiteMiB));
+  const tracker::RunSites sites = built(run, 300);
+  ProfileReport report = make_report(sites, {}, 10);
+  report.shm = {30 * kSiteMiB, 300, {}};
+  for (const char* path : {"torch_7_1", "torch_7_10", "torch_7_100"}) {
+    report.shm.largest.push_back({path, kSiteMiB, kSiteMiB, false, {}});
+  }
+
+  EXPECT_THAT(profile_text(report, {}), HasSubstr("in 300 segments named torch_7_*\n"));
+}
+
 TEST(ProfileText, SaysWhenThereIsNoData) {
   const tracker::RunSites nothing;
 
