@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 
 #include <fmt/format.h>
@@ -115,14 +116,34 @@ bool is_own_module(const ShownFrame& shown) {
          !is_of_a_library(shown.module) && !is_of_a_package(shown.frame->file);
 }
 
+// "name+0x12" is a place in a function; "libfoo.so+0x1234" is all that is known.
+bool has_name(const ShownFrame& shown) {
+  return !shown.frame->function.starts_with(basename_of(shown.module));
+}
+
+std::optional<std::size_t> find_call_from_python(const std::vector<ShownFrame>& frames) {
+  const auto is_python = [](const ShownFrame& frame) {
+    const std::string_view module = basename_of(frame.module);
+    return frame.frame->kind == FrameKind::kNative &&
+           (module.starts_with("python") || module.starts_with("libpython"));
+  };
+  const auto python = std::find_if(frames.begin(), frames.end(), is_python);
+  if (python == frames.begin() || python == frames.end()) {
+    return std::nullopt;
+  }
+  const auto named = std::find_if(std::make_reverse_iterator(python), frames.rend(), has_name);
+  return named == frames.rend() ? std::nullopt
+                                : std::optional(static_cast<std::size_t>(
+                                      std::distance(frames.begin(), named.base()) - 1));
+}
+
 // What tells a line of code from others.
 std::string name_of(const ShownFrame& shown) {
   const FrameRecord& frame = *shown.frame;
   if (!frame.file.empty() && frame.line) {
     return fmt::format("{}:{}", frame.file, *frame.line);
   }
-  // "name+0x12" is a place in a function; "libfoo.so+0x1234" is all that is known.
-  const bool is_named = !frame.function.starts_with(basename_of(shown.module));
+  const bool is_named = has_name(shown);
   return fmt::format(
       "{} {}", shown.module,
       is_named ? frame.function.substr(0, frame.function.rfind("+0x")) : frame.function);
@@ -171,6 +192,7 @@ ShownStack shown_stack(const tracker::RunSites& run, const std::vector<std::uint
   if (own != stack.frames.end()) {
     stack.own_line = static_cast<std::size_t>(own - stack.frames.begin());
   }
+  stack.call_from_python = find_call_from_python(stack.frames);
   return stack;
 }
 
@@ -183,14 +205,18 @@ std::vector<std::string> own_lines(const tracker::RunSites& run,
       lines.push_back(name_of(stack.frames[i]));
     }
   }
+  if (!stack.own_line && stack.call_from_python) {
+    lines.push_back(name_of(stack.frames[*stack.call_from_python]));
+  }
   return lines;
 }
 
 std::optional<std::size_t> find_line(const ShownStack& stack, const std::string& name) {
   const auto frame = std::find_if(stack.frames.begin(), stack.frames.end(),
                                   [&](const ShownFrame& each) { return name_of(each) == name; });
+  const auto otherwise = stack.own_line ? stack.own_line : stack.call_from_python;
   return frame == stack.frames.end()
-             ? stack.own_line
+             ? otherwise
              : std::optional(static_cast<std::size_t>(frame - stack.frames.begin()));
 }
 

@@ -156,10 +156,10 @@ std::string shm_text(const ShmGrowthReport& shm, const ProfileStyle& style) {
     return "";
   }
   const std::string names = common_name(shm);
-  std::string out = wrap_text(
-      "/dev/shm ", fmt::format("grew by {} in {} {}{}", format_bytes(shm.grown_bytes), shm.segments,
-                               shm.segments == 1 ? "segment" : "segments",
-                               names.empty() ? "" : " named " + names));
+  std::string out =
+      wrap_text("/dev/shm ", fmt::format("grew by {} in {} {}{}", format_bytes(shm.grown_bytes),
+                                         shm.segments, shm.segments == 1 ? "segment" : "segments",
+                                         names.empty() ? "" : " named " + names));
   constexpr std::size_t kMost = 5;
   constexpr std::size_t kRoom = 40;  // for the figures
   for (std::size_t i = 0; i < std::min(shm.largest.size(), kMost); ++i) {

@@ -155,6 +155,7 @@ std::string stacks_text(const ProfileReport& report, const RankedLine& line,
   for (std::size_t i = 0; i < shown; ++i) {
     const RankedSite& site = report.ranking.sites[line.sites[i]];
     ShownStack stack = shown_stack(*report.run, site.frames);
+    const bool has_own_line = stack.own_line.has_value();
     stack.own_line = find_line(stack, line.name);
     if (!is_one) {
       out += fmt::format("    stack {}  {}, live {} in {} blocks\n", i + 1,
@@ -164,6 +165,9 @@ std::string stacks_text(const ProfileReport& report, const RankedLine& line,
     out += stack.frames.empty()
                ? std::string("    stack    not known\n")
                : frames_text(stack, is_one ? "stack" : "", i == 0 ? nullptr : &first, style);
+    if (!has_own_line && stack.own_line && i + 1 == shown) {
+      out += "             (lines of Python are not seen yet: -> is what it calls)\n";
+    }
     if (site.is_truncated) {
       out += "             (the stack goes deeper than the tracer walks)\n";
     }

@@ -22,11 +22,24 @@ using tracker::Verdict;
 
 constexpr std::size_t kMostHolders = 3;  // that do not grow
 
+// After a few looks everything grows: no such figure is worth a word.
+bool is_seen_long_enough(const RankedLine& line) { return !line.needs || !line.needs->more_points; }
+
+// The fastest line of those that were seen long enough; nullptr: none grows.
+const RankedLine* fastest_line(const ProfileReport& report) {
+  const std::vector<RankedLine>& lines = report.ranking.lines;
+  const auto fastest = std::find_if(lines.begin(), lines.end(), [](const RankedLine& line) {
+    return line.grows() && is_seen_long_enough(line);
+  });
+  return fastest == lines.end() ? nullptr : &*fastest;
+}
+
 // Of those that grow, the ones worth a paragraph: a hundredth of the fastest.
 bool is_worth_showing(const ProfileReport& report, const RankedLine& line) {
   constexpr double kShare = 0.01;
-  return line.grows() &&
-         line.growth_bytes_per_s >= kShare * report.ranking.lines.front().growth_bytes_per_s;
+  const RankedLine* fastest = fastest_line(report);
+  return fastest != nullptr && line.grows() && is_seen_long_enough(line) &&
+         line.growth_bytes_per_s >= kShare * fastest->growth_bytes_per_s;
 }
 
 std::size_t growing_lines(const ProfileReport& report) {
@@ -38,9 +51,19 @@ std::size_t growing_lines(const ProfileReport& report) {
 
 std::size_t slow_lines(const ProfileReport& report) {
   const std::vector<RankedLine>& lines = report.ranking.lines;
-  return static_cast<std::size_t>(std::count_if(lines.begin(), lines.end(),
-                                                [](const auto& line) { return line.grows(); })) -
+  return static_cast<std::size_t>(std::count_if(
+             lines.begin(), lines.end(),
+             [](const RankedLine& line) { return line.grows() && is_seen_long_enough(line); })) -
          growing_lines(report);
+}
+
+// There is something that grows, and nothing was seen long enough.
+bool is_too_short(const ProfileReport& report) {
+  const std::vector<RankedLine>& lines = report.ranking.lines;
+  return fastest_line(report) == nullptr &&
+         std::any_of(lines.begin(), lines.end(), [](const RankedLine& line) {
+           return line.grows() && !is_seen_long_enough(line);
+         });
 }
 
 // No line grows.
@@ -57,6 +80,12 @@ std::string calm_answer(const ProfileReport& report) {
         "the remedy below.",
         size_text(kept->bytes), kept->share * 100.0);
   }
+  if (is_too_short(report)) {
+    return fmt::format(
+        "TOO SHORT TO TELL what grows: it was over after {}. A shorter --interval looks more "
+        "often.",
+        format_duration(report.run->end_s));
+  }
   return fmt::format("NOTHING GROWS: no call stack of {} {} keeps growing.", grouped(processes),
                      processes == 1 ? "process" : "processes");
 }
@@ -69,7 +98,7 @@ std::string answer(const ProfileReport& report, const ProfileStyle& style) {
   if (growing == 0) {
     return calm_answer(report);
   }
-  const RankedLine& first = report.ranking.lines.front();
+  const RankedLine& first = *fastest_line(report);
   const std::string line = line_text(report, first, style.columns - 8);
   const bool is_leak = first.verdict == Verdict::kLeak;
   std::string text = fmt::format(
@@ -92,7 +121,7 @@ std::string answer(const ProfileReport& report, const ProfileStyle& style) {
 std::string holders_text(const ProfileReport& report, const ProfileStyle& style) {
   std::vector<const RankedLine*> holders;
   for (const RankedLine& line : report.ranking.lines) {
-    if (!line.grows() && line.live_bytes > 0) {
+    if ((!line.grows() || !is_seen_long_enough(line)) && line.live_bytes > 0) {
       holders.push_back(&line);
     }
   }
@@ -101,12 +130,14 @@ std::string holders_text(const ProfileReport& report, const ProfileStyle& style)
   });
   constexpr std::size_t kBefore = 30;  // columns
   std::string out;
-  for (std::size_t i = 0; i < std::min(holders.size(), kMostHolders); ++i) {
+  const std::size_t most = is_too_short(report) ? report.top : kMostHolders;
+  for (std::size_t i = 0; i < std::min(holders.size(), most); ++i) {
     const RankedLine& line = *holders[i];
     // Too few looks to tell more.
     const bool is_unclear = line.verdict >= Verdict::kGrowing;
     out += fmt::format("{:<9}{:<9} {:>9}  {}\n", i == 0 ? "holds" : "",
-                       is_unclear ? "unclear" : verdict_name(line.verdict), format_bytes(line.live_bytes),
+                       is_unclear ? "unclear" : verdict_name(line.verdict),
+                       format_bytes(line.live_bytes),
                        line_text(report, line, style.columns - kBefore));
   }
   return out;
@@ -117,8 +148,11 @@ std::string holders_text(const ProfileReport& report, const ProfileStyle& style)
 std::string profile_text(const ProfileReport& report, const ProfileStyle& style) {
   std::string out = wrap_text("", answer(report, style), style.columns) + '\n';
   const std::size_t growing = growing_lines(report);
-  for (std::size_t i = 0; i < std::min(growing, report.top); ++i) {
-    out += line_paragraph(report, report.ranking.lines[i], i + 1, style);
+  std::size_t rank = 0;
+  for (const RankedLine& line : report.ranking.lines) {
+    if (rank < report.top && is_worth_showing(report, line)) {
+      out += line_paragraph(report, line, ++rank, style);
+    }
   }
   if (growing > report.top) {
     out += fmt::format("    and {} more that grow: --top {} shows them\n\n", growing - report.top,
@@ -146,10 +180,9 @@ std::string profile_line(const ProfileReport& report, double t_s) {
     line += fmt::format("  step {}", *report.run->last_step);
   }
   line += fmt::format("  {} traced  sites {}", traced, format_bytes(live));
-  if (growing_lines(report) > 0) {
-    const RankedLine& first = report.ranking.lines.front();
-    line += fmt::format("  {} {}  {}", growth_text(first.growth_bytes_per_s),
-                        verdict_name(first.verdict), line_text(report, first, 60));
+  if (const RankedLine* first = fastest_line(report)) {
+    line += fmt::format("  {} {}  {}", growth_text(first->growth_bytes_per_s),
+                        verdict_name(first->verdict), line_text(report, *first, 60));
   }
   return line + '\n';
 }

@@ -67,17 +67,19 @@ bool is_long_enough(const TracedProcess& process, double from_s, double to_s) {
          }) >= kFewest;
 }
 
-// Of the live bytes of a process, as it was when somebody last looked.
-double resident_share(const TracedProcess& process, double t_s) {
+// What is resident of the live bytes of a process: as it was when somebody last looked, and all of
+// what came since.
+std::optional<double> resident_live_bytes(const TracedProcess& process, double t_s) {
+  const auto live = value_at(process.live, t_s);
   const std::vector<Cell>& looks = process.blocks.cells();
   const auto after = std::upper_bound(looks.begin(), looks.end(), t_s,
                                       [](double at, const Cell& cell) { return at < cell.t_s; });
-  if (after == looks.begin()) {
-    return 1.0;
+  if (!live || after == looks.begin()) {
+    return live;
   }
   const Cell& last = *std::prev(after);
-  const double live = value_at(process.live, last.t_s).value_or(0.0);
-  return live > 0.0 ? std::min(1.0, last.mean_bytes() / live) : 1.0;
+  const double since = *live - value_at(process.live, last.t_s).value_or(*live);
+  return std::clamp(last.mean_bytes() + since, 0.0, *live);
 }
 
 // Where a process in which nothing grows begins to give back what it held, because it ends.
@@ -410,9 +412,9 @@ class Ranking {
         process, [&](const Series& series) { return change(series, growth.from_s, growth.to_s); });
     growth.now =
         parts_of(process, [&](const Series& series) { return value_at(series, growth.to_s); });
+    growth.now.sites = resident_live_bytes(process, growth.to_s);
     if (const auto footprint = growth.now.footprint; footprint && *footprint > 0.0) {
-      growth.explained_share = std::min(
-          1.0, growth.now.sites.value_or(0.0) * resident_share(process, growth.to_s) / *footprint);
+      growth.explained_share = std::min(1.0, growth.now.sites.value_or(0.0) / *footprint);
     }
     return growth;
   }

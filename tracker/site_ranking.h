@@ -60,7 +60,7 @@ struct RankedLine : HeldMemory {
 // The memory of a process by what it is, in bytes; nullopt: not known. `footprint` is about the sum
 // of the first four: they are not looked at in the same moment, and sites may be estimates.
 struct MemoryParts {
-  std::optional<double> sites;  // live bytes
+  std::optional<double> sites;  // live bytes; at the end those that are resident
   std::optional<double> slack;  // these two: see MemoryAccount
   std::optional<double> unhooked;
   std::optional<double> shared;

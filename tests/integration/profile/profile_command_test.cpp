@@ -204,14 +204,11 @@ TEST(ProfileCommand, NamesTheAllocatorWhenFreedMemoryStays) {
 
 // The file of the tracer is in the process, and is not its memory.
 TEST(ProfileCommand, DoesNotCountTheTracerInTheFootprint) {
-  const TempTree dir;
-  const std::string file = dir.path("run.tidemark");
-  const Output output = profile({"--json", "--mode", "exact", "-o", file}, {"--count", "60"});
+  const Output output = profile({"--json", "--mode", "exact"}, {"--count", "60"});
 
-  const Output csv = run_tool({"export", file, "--format", "csv"});
-
-  EXPECT_GT(json::parse(output.out).at("coverage").at("tracer_bytes").get<double>(), 100'000.0);
-  const json& now = json::parse(output.out).at("target").at("processes").at(0).at("now");
+  const json report = json::parse(output.out);
+  EXPECT_GT(report.at("coverage").at("tracer_bytes").get<double>(), 100'000.0);
+  const json& now = report.at("target").at("processes").at(0).at("now");
   EXPECT_LT(now.at("shared_bytes").get<double>(), 64'000.0) << now.dump(1);
 }
 
@@ -293,6 +290,37 @@ TEST(ProfileCommand, WakesATracerThatSleepsInAProcess) {
   const json report = json::parse(output.out);
   ASSERT_THAT(report.at("sites"), Not(IsEmpty())) << report.dump(1);
   EXPECT_NE(frame_named(report.at("sites").at(0), "leak_here"), nullptr);
+}
+
+// Nor for somebody who only looks on.
+TEST(ProfileCommand, LeavesTheTracerOutOfWhatTheMonitorSees) {
+  const std::string base = fmt::format("/dev/shm/tidemark-{}", ::geteuid());
+  ::mkdir(base.c_str(), 0700);
+  const std::string folder = fmt::format("{}/traced-{}", base, ::getpid());
+  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  const std::string tracer = TIDEMARK_BINARY_DIR "/lib/libtidemark_tracer.so";
+  Subprocess victim({"/usr/bin/env", "LD_PRELOAD=" + tracer,
+                     fmt::format("TIDEMARK_TRACE=1:exact:0:1073741824:f:{}", folder),
+                     victim_path("leak_by_line"), "--count", "400"});
+  victim.read_until("\n");
+  std::uint64_t trace_bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    trace_bytes += entry.file_size();
+  }
+
+  const Output output = run_tool({"monitor", "--json", "--interval", "200ms", "--duration", "1s",
+                                  "--pid", std::to_string(victim.pid())});
+  const std::string status = *read_file(fmt::format("/proc/{}/status", victim.pid()));
+  std::filesystem::remove_all(folder);
+
+  EXPECT_GT(trace_bytes, 100'000U);
+  EXPECT_THAT(status, Not(HasSubstr("RssShmem:\t       0 kB")));
+  const auto ticks = tests::of_kind(tests::json_lines(output.out), "tick");
+  ASSERT_THAT(ticks, Not(IsEmpty()));
+  for (const json& tick : ticks) {
+    const json& process = tick.at("processes").at(0);
+    EXPECT_LT(process.at("rss_shmem_bytes").get<double>(), 16'384.0) << process.dump(1);
+  }
 }
 
 }  // namespace

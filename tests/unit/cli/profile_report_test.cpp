@@ -266,6 +266,17 @@ TEST(ProfileText, EscapesHostileNames) {
   EXPECT_TRUE(nlohmann::json::accept(profile_json(report)));
 }
 
+TEST(ProfileText, SaysWhenARunWasTooShort) {
+  const tracker::RunSites run = built(leaking_trainer(), 3);
+
+  const std::string text = profile_text(make_report(run, {}, 10), {});
+
+  EXPECT_THAT(text, HasSubstr("TOO SHORT TO TELL what grows: it was over after 2.0 s"));
+  EXPECT_THAT(text, Not(HasSubstr("MiB/min")));
+  EXPECT_THAT(text, HasSubstr("collate(Batch const&) loader.cpp:42"));  // among the largest
+  EXPECT_THAT(profile_line(make_report(run, {}, 10), 2.0), Not(HasSubstr("growing")));
+}
+
 TEST(ProfileText, SaysWhenNothingGrows) {
   SiteRun run;
   run.add_process(trainer_record());
@@ -402,6 +413,31 @@ TEST(ShownStack, DoesNotTakeALibraryWithSourcesForTheUsersOwn) {
   const tracker::RunSites sites = built(run, 2);
 
   EXPECT_EQ(shown_stack(sites, sites.sites.at(0).record.frames).own_line, std::nullopt);
+}
+
+TEST(ShownStack, TakesWhatPythonCallsWhereThereIsNothingOfTheUsers) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  const auto alloc =
+      run.add_frame("c10::alloc_cpu(unsigned long)+0x8e", "", {}, "/usr/lib/libc10.so");
+  const auto zeros =
+      run.add_frame("at::_ops::zeros::call()+0x10", "", {}, "/usr/lib/libtorch_cpu.so");
+  const auto binding =
+      run.add_frame("libtorch_python.so+0x61e2dd", "", {}, "/usr/lib/libtorch_python.so");
+  const auto python = run.add_frame("_PyEval_EvalFrameDefault+0x7", "", {}, "/usr/bin/python3.11");
+  const auto other = run.add_frame("PyObject_Call+0x3", "", {}, "/usr/bin/python3.11");
+  run.add_site(trainer_record().key, {alloc, zeros, binding, python}, rising(kSiteMiB));
+  run.add_site(trainer_record().key, {alloc, zeros, binding, other, python}, rising(kSiteMiB));
+  const tracker::RunSites sites = built(run, 300);
+
+  const ShownStack stack = shown_stack(sites, sites.sites.at(0).record.frames);
+  const ProfileReport report = make_report(sites, {}, 10);
+
+  EXPECT_EQ(stack.own_line, std::nullopt);
+  EXPECT_EQ(stack.call_from_python, 1U);
+  ASSERT_EQ(report.ranking.lines.size(), 1U);
+  EXPECT_THAT(profile_text(report, {}), HasSubstr("GROWING: at::_ops::zeros::call()+0x10 "));
+  EXPECT_THAT(profile_text(report, {}), HasSubstr("lines of Python are not seen yet"));
 }
 
 TEST(ShownStack, KeepsTheAllocatorWhenThereIsNothingElse) {
