@@ -20,10 +20,20 @@ struct Candidate {
   const SiteTrack* track = nullptr;
   const TracedProcess* process = nullptr;
 
-  double grown_bytes() const {
-    return as_double(track->last.live_bytes) - as_double(track->first_live_bytes);
-  }
+  double held_bytes = 0.0;  // in the second half of its time: a process that ends gives all back
+
+  double grown_bytes() const { return held_bytes - as_double(track->first_live_bytes); }
 };
+
+double held_late(const SiteTrack& track) {
+  const std::vector<Cell>& cells = track.live.cells();
+  double sum = 0.0;
+  for (std::size_t i = cells.size() / 2; i < cells.size(); ++i) {
+    sum += cells[i].mean_bytes();
+  }
+  return std::max(as_double(track.last.live_bytes),
+                  sum / static_cast<double>(cells.size() - cells.size() / 2));
+}
 
 // Those that grew most and those that are largest.
 std::vector<Candidate> candidates(const RunSites& run, std::size_t most) {
@@ -32,7 +42,7 @@ std::vector<Candidate> candidates(const RunSites& run, std::size_t most) {
     for (const std::size_t i : process.sites) {
       const SiteTrack& track = run.sites[i];
       if (!track.live.empty() && track.record.kind != AllocationKind::kAllocatorMap) {
-        all.push_back({&track, &process});
+        all.push_back({&track, &process, held_late(track)});
       }
     }
   }
@@ -41,8 +51,8 @@ std::vector<Candidate> candidates(const RunSites& run, std::size_t most) {
            std::pair(a.grown_bytes(), b.track->record.site);
   };
   const auto by_size = [](const Candidate& a, const Candidate& b) {
-    return std::pair(b.track->last.live_bytes, a.track->record.site) <
-           std::pair(a.track->last.live_bytes, b.track->record.site);
+    return std::pair(b.held_bytes, a.track->record.site) <
+           std::pair(a.held_bytes, b.track->record.site);
   };
   const auto half = static_cast<std::ptrdiff_t>(std::min(all.size(), (most + 1) / 2));
   std::partial_sort(all.begin(), all.begin() + half, all.end(), by_growth);

@@ -31,11 +31,11 @@ Profiled profiled(const std::vector<std::string>& scenario) {
   const std::string truth = folder.path("truth.json");
   const std::string file = folder.path("run.tidemark");
   std::vector<std::string> words = {
-      "profile", "--json", "--interval", "100ms",       "--sample-every",
-      "32KiB",   "-o",     file,         "--",          TIDEMARK_BINARY_DIR "/bin/tidemark-harness",
-      "train",   "--mb",   "100",        "--step-time", "15ms",
-      "--truth", truth};
+      "profile", "--json", "--interval", "100ms", "--sample-every",
+      "32KiB",   "-o",     file,         "--",    TIDEMARK_BINARY_DIR "/bin/tidemark-harness",
+      "train"};
   words.insert(words.end(), scenario.begin(), scenario.end());
+  words.insert(words.end(), {"--mb", "100", "--step-time", "15ms", "--truth", truth});
   const Output output = run_tool(words);
   std::ifstream stream(truth);
   Profiled run{json::parse(output.out, nullptr, false), json::parse(stream, nullptr, false),

@@ -153,6 +153,22 @@ TEST(SiteRanking, ShowsWhatALeakHeldBeforeTheProcessTidiedUp) {
   EXPECT_EQ(ranking.sites[0].live_bytes, 294 * kSiteMiB);
 }
 
+TEST(SiteRanking, FindsALeakAmongManySitesAlthoughTheProcessTidiedUp) {
+  SiteRun run = one_process();
+  for (int i = 0; i < 300; ++i) {
+    run.add_site(trainer_record().key, {run.add_frame("small")}, constant(kSiteMiB));
+  }
+  run.add_site(trainer_record().key, {run.add_frame("collate")}, [](double t_s) {
+    return t_s < 297.0 ? static_cast<std::uint64_t>(t_s) * kSiteMiB : std::uint64_t{0};
+  });
+
+  const RunSites sites = built(run, 300);
+  const SiteRanking ranking = rank_sites(sites, short_warmup());
+
+  EXPECT_EQ(sites.frames.at(ranking.sites.at(0).frames.at(0)).function, "collate");
+  EXPECT_EQ(ranking.sites[0].verdict, Verdict::kLeak);
+}
+
 TEST(SiteTracks, KeepWhatAProcessHeldBeforeItGaveAllBack) {
   SiteRun run = one_process();
   run.ends = true;
