@@ -112,7 +112,7 @@ void ProfileWorker::run() {
     if (now_ns >= next_shm_ns) {
       look_at_shm_again();
       next_shm_ns =
-          clock_.monotonic_ns() + std::clamp((now_ns - begun_ns) / 16, kShmLeastNs, kShmMostNs);
+          clock_.monotonic_ns() + std::clamp((now_ns - begun_ns) / 32, kShmLeastNs, kShmMostNs);
     }
   }
 }
