@@ -230,7 +230,7 @@ CLI::App* add_track(CLI::App& app, TrackOptions& options) {
 
 CLI::App* add_profile(CLI::App& app, ProfileOptions& options) {
   CLI::App* profile =
-      app.add_subcommand("profile", "Which call stacks hold the growth: traces allocations");
+      app.add_subcommand("profile", "Which lines of code hold the growth: traces allocations");
   profile->add_option("FILE", options.input, "A run file that this command has recorded");
   add_watch(*profile, options.watch);
   CLI::Option* json =
@@ -258,7 +258,7 @@ CLI::App* add_profile(CLI::App& app, ProfileOptions& options) {
           "How stacks are walked: own (default) or libunwind")
       ->type_name("own|libunwind")
       ->check(CLI::IsMember({"own", "libunwind"}).description(""));
-  profile->add_option("--top", options.top, "Show at most so many call stacks (default 10)")
+  profile->add_option("--top", options.top, "Show at most so many lines of code (default 10)")
       ->type_name("N")
       ->check(CLI::Range(1, 1000).description(""));
   add_gates(*profile, options);

@@ -101,7 +101,7 @@ int watch_in_child(const std::vector<std::string>& command, const std::string& b
   return watch_and_profile(options, on_tick);
 }
 
-// The line of the call stack that grows most; empty: there is none, or nobody looked.
+// The line that grows most; empty: there is none, or nobody looked.
 std::string growing_line(const std::string& path) {
   auto reader = recording::open_recording(path);
   tracker::SiteTrackBuilder builder;
@@ -109,14 +109,17 @@ std::string growing_line(const std::string& path) {
     return "";
   }
   const ProfileReport report = make_report(builder.sites(), tracker::Options{}, 1);
-  if (report.ranking.sites.empty() || !report.ranking.sites.front().grows()) {
+  if (report.ranking.lines.empty() || !report.ranking.lines.front().grows()) {
     return "";
   }
-  const ShownStack stack = shown_stack(builder.sites(), report.ranking.sites.front().frames);
-  if (!stack.own_line) {
+  const tracker::RankedLine& line = report.ranking.lines.front();
+  const ShownStack stack =
+      shown_stack(builder.sites(), report.ranking.sites[line.sites.front()].frames);
+  const auto place = find_line(stack, line.name);
+  if (!place) {
     return "";
   }
-  const FrameRecord& frame = *stack.frames[*stack.own_line].frame;
+  const FrameRecord& frame = *stack.frames[*place].frame;
   return frame.line ? fmt::format("{}:{}", frame.file, *frame.line) : frame.file;
 }
 

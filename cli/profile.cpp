@@ -46,9 +46,9 @@ int profile_recording(const ProfileOptions& options) {
   judging.min_leak = options.min_leak;
   ProfileReport report = make_report(builder.sites(), judging, options.top);
   report.command = (*reader)->info().command;
-  const ProfileStyle style{glyphs_of_locale(), !options.plain && ::isatty(STDOUT_FILENO) == 1};
-  const std::string text =
-      options.watch.json ? profile_json(report) + '\n' : profile_text(report, style);
+  const std::string text = options.watch.json
+                               ? profile_json(report) + '\n'
+                               : profile_text(report, style_for(STDOUT_FILENO, options.plain));
   if (const Status written = write_all(STDOUT_FILENO, text); !written) {
     print_error(written.error());
     return kExitTarget;

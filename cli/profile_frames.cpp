@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -56,6 +58,38 @@ bool is_of_an_allocator(const ShownFrame& frame) {
          is_library_wrapper(frame.frame->function);
 }
 
+bool contains_any(std::string_view text, std::span<const std::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+  });
+}
+
+// Sources and headers that came with the system, with an installed package, or with torch.
+bool is_of_a_package(std::string_view file) {
+  constexpr std::array<std::string_view, 4> kParts{"/include/c++/", "/site-packages/",
+                                                   "/dist-packages/", "/torch/include/"};
+  return file.starts_with("/usr/") || contains_any(file, kParts);
+}
+
+// Programs and libraries that the user has not built: of the system, of packages, and those that
+// training jobs have, wherever they lie.
+bool is_of_a_library(std::string_view module) {
+  constexpr std::array<std::string_view, 4> kPlaces{"/usr/", "/lib", "/bin/", "/sbin/"};
+  constexpr std::array<std::string_view, 15> kNames{
+      "libtorch",    "libc10", "libcuda",  "libcublas", "libcudnn",
+      "libnccl",     "libnv",  "libgomp",  "libiomp5",  "libpython",
+      "libopenblas", "libmkl", "libarrow", "python2",   "python3"};
+  constexpr std::array<std::string_view, 4> kParts{"/site-packages/", "/dist-packages/", "conda3/",
+                                                   "/conda/lib/"};
+  const std::string_view name = basename_of(module);
+  const auto starts = [](std::string_view text) {
+    return [text](std::string_view known) { return text.starts_with(known); };
+  };
+  return (std::any_of(kPlaces.begin(), kPlaces.end(), starts(module)) &&
+          !module.starts_with("/usr/local/")) ||
+         std::any_of(kNames.begin(), kNames.end(), starts(name)) || contains_any(module, kParts);
+}
+
 // Between two frames of the user: containers and callables of the C++ library.
 bool is_library_code(const ShownFrame& frame) {
   const std::string_view file = frame.frame->file;
@@ -70,14 +104,49 @@ bool is_start_code(const ShownFrame& frame) {
          std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-// A source file that came with the system is not what the user wrote.
 bool is_own_source(const ShownFrame& shown) {
   const FrameRecord& frame = *shown.frame;
-  if (frame.file.empty() || !frame.line || is_of_the_runtime(shown)) {
-    return false;
+  return !frame.file.empty() && frame.line && !is_of_a_package(frame.file) &&
+         !is_of_the_runtime(shown) &&
+         (frame.kind == FrameKind::kPython || !is_of_a_library(shown.module));
+}
+
+bool is_own_module(const ShownFrame& shown) {
+  return shown.module.starts_with('/') && !is_of_the_runtime(shown) &&
+         !is_of_a_library(shown.module) && !is_of_a_package(shown.frame->file);
+}
+
+// "name+0x12" is a place in a function; "libfoo.so+0x1234" is all that is known.
+bool has_name(const ShownFrame& shown) {
+  return !shown.frame->function.starts_with(basename_of(shown.module));
+}
+
+std::optional<std::size_t> find_call_from_python(const std::vector<ShownFrame>& frames) {
+  const auto is_python = [](const ShownFrame& frame) {
+    const std::string_view module = basename_of(frame.module);
+    return frame.frame->kind == FrameKind::kNative &&
+           (module.starts_with("python") || module.starts_with("libpython"));
+  };
+  const auto python = std::find_if(frames.begin(), frames.end(), is_python);
+  if (python == frames.begin() || python == frames.end()) {
+    return std::nullopt;
   }
-  const std::string_view file = frame.file;
-  return !file.starts_with("/usr/") && file.find("/include/c++/") == std::string_view::npos;
+  const auto named = std::find_if(std::make_reverse_iterator(python), frames.rend(), has_name);
+  return named == frames.rend() ? std::nullopt
+                                : std::optional(static_cast<std::size_t>(
+                                      std::distance(frames.begin(), named.base()) - 1));
+}
+
+// What tells a line of code from others.
+std::string name_of(const ShownFrame& shown) {
+  const FrameRecord& frame = *shown.frame;
+  if (!frame.file.empty() && frame.line) {
+    return fmt::format("{}:{}", frame.file, *frame.line);
+  }
+  const bool is_named = has_name(shown);
+  return fmt::format(
+      "{} {}", shown.module,
+      is_named ? frame.function.substr(0, frame.function.rfind("+0x")) : frame.function);
 }
 
 }  // namespace
@@ -116,11 +185,39 @@ ShownStack shown_stack(const tracker::RunSites& run, const std::vector<std::uint
   if (!std::all_of(stack.frames.begin(), stack.frames.end(), is_dull)) {
     stack.left_out += std::erase_if(stack.frames, is_dull);
   }
-  const auto own = std::find_if(stack.frames.begin(), stack.frames.end(), is_own_source);
+  auto own = std::find_if(stack.frames.begin(), stack.frames.end(), is_own_source);
+  if (own == stack.frames.end()) {
+    own = std::find_if(stack.frames.begin(), stack.frames.end(), is_own_module);
+  }
   if (own != stack.frames.end()) {
     stack.own_line = static_cast<std::size_t>(own - stack.frames.begin());
   }
+  stack.call_from_python = find_call_from_python(stack.frames);
   return stack;
+}
+
+std::vector<std::string> own_lines(const tracker::RunSites& run,
+                                   const std::vector<std::uint32_t>& numbers) {
+  const ShownStack stack = shown_stack(run, numbers);
+  std::vector<std::string> lines;
+  for (std::size_t i = stack.own_line.value_or(stack.frames.size()); i < stack.frames.size(); ++i) {
+    if (is_own_source(stack.frames[i]) || is_own_module(stack.frames[i])) {
+      lines.push_back(name_of(stack.frames[i]));
+    }
+  }
+  if (!stack.own_line && stack.call_from_python) {
+    lines.push_back(name_of(stack.frames[*stack.call_from_python]));
+  }
+  return lines;
+}
+
+std::optional<std::size_t> find_line(const ShownStack& stack, const std::string& name) {
+  const auto frame = std::find_if(stack.frames.begin(), stack.frames.end(),
+                                  [&](const ShownFrame& each) { return name_of(each) == name; });
+  const auto otherwise = stack.own_line ? stack.own_line : stack.call_from_python;
+  return frame == stack.frames.end()
+             ? otherwise
+             : std::optional(static_cast<std::size_t>(frame - stack.frames.begin()));
 }
 
 std::string frame_text(const ShownFrame& frame, std::size_t columns) {
@@ -141,11 +238,11 @@ std::string frame_text(const ShownFrame& frame, std::size_t columns) {
                      place.empty() ? "" : " ", place);
 }
 
-std::string headline(const ShownStack& stack, std::size_t columns) {
+std::string headline(const ShownStack& stack, const std::string& line, std::size_t columns) {
   if (stack.frames.empty()) {
     return "";
   }
-  return frame_text(stack.frames[stack.own_line.value_or(0)], columns);
+  return frame_text(stack.frames[find_line(stack, line).value_or(0)], columns);
 }
 
 }  // namespace tidemark::cli

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <vector>
 
 #include "cli/profile_frames.h"
 #include "common/json_writer.h"
@@ -12,7 +13,10 @@
 namespace tidemark::cli {
 namespace {
 
+using tracker::HeldMemory;
+using tracker::MemoryParts;
 using tracker::ProcessGrowth;
+using tracker::RankedLine;
 using tracker::RankedSite;
 using tracker::TracedProcess;
 
@@ -29,6 +33,15 @@ void add_text(JsonWriter& json, std::string_view name, std::string_view text) {
   } else {
     json.value(text);
   }
+}
+
+void add_parts(JsonWriter& json, const MemoryParts& parts) {
+  json.field("footprint_bytes", whole(parts.footprint))
+      .field("sites_bytes", whole(parts.sites))
+      .field("slack_bytes", whole(parts.slack))
+      .field("unhooked_bytes", whole(parts.unhooked))
+      .field("shared_bytes", whole(parts.shared))
+      .field("file_bytes", whole(parts.file));
 }
 
 void add_process(JsonWriter& json, const TracedProcess& process, const ProcessGrowth& growth) {
@@ -48,15 +61,12 @@ void add_process(JsonWriter& json, const TracedProcess& process, const ProcessGr
       .field("sites", last.sites)
       .field("live_bytes", last.live_bytes)
       .field("rest_bytes", last.rest_bytes);
-  json.key("growth")
-      .begin_object()
-      .field("from_s", growth.from_s)
-      .field("to_s", growth.to_s)
-      .field("footprint_bytes", whole(growth.footprint_bytes))
-      .field("sites_bytes", whole(growth.sites_bytes))
-      .field("shared_bytes", whole(growth.shared_bytes))
-      .field("file_bytes", whole(growth.file_bytes))
-      .end_object();
+  json.key("growth").begin_object().field("from_s", growth.from_s).field("to_s", growth.to_s);
+  add_parts(json, growth.growth);
+  json.end_object();
+  json.key("now").begin_object();
+  add_parts(json, growth.now);
+  json.end_object();
   add_text(json, "problem", last.problem);
   json.end_object();
 }
@@ -90,9 +100,9 @@ void add_frames(JsonWriter& json, const ProfileReport& report, const RankedSite&
   json.end_array();
 }
 
-void add_births(JsonWriter& json, const RankedSite& site) {
+void add_births(JsonWriter& json, const HeldMemory& held) {
   json.key("births").begin_array();
-  for (const SiteBirths::Birth& birth : site.births) {
+  for (const SiteBirths::Birth& birth : held.births) {
     json.begin_object()
         .field(birth.in_steps ? "from_step" : "from_s", birth.from)
         .field("live_bytes", birth.bytes)
@@ -101,37 +111,80 @@ void add_births(JsonWriter& json, const RankedSite& site) {
   json.end_array();
 }
 
-void add_site(JsonWriter& json, const ProfileReport& report, const RankedSite& site,
-              std::size_t rank) {
-  json.begin_object()
-      .field("rank", rank)
-      .field("verdict", verdict_name(site.verdict))
-      .field("undetermined", site.undetermined);
-  add_text(json, "needs", site.needs ? needs_text(*site.needs) : "");
-  json.field("growth_bytes_per_s", site.growth_bytes_per_s)
-      .field("growth_bytes_per_step", site.growth_bytes_per_step)
-      .field("growth_bytes", whole(site.growth_bytes))
-      .field("since_s", site.since.t_s)
-      .field("since_step", site.since.step)
-      .field("share_of_growth", site.share_of_growth)
-      .field("live_bytes", site.live_bytes)
-      .field("live_blocks", site.live_blocks)
-      .field("resident_bytes", site.resident_bytes)
-      .field("peak_bytes", site.peak_bytes)
-      .field("alloc_bytes", site.alloc_bytes)
-      .field("alloc_blocks", site.alloc_blocks)
-      .field("temporary_blocks", site.temporary_blocks)
-      .field("kind", allocation_kind_name(site.kind))
-      .field("role", role_name(site.role));
+// What a line and a site have in common.
+void add_held(JsonWriter& json, const HeldMemory& held) {
+  json.field("verdict", verdict_name(held.verdict)).field("undetermined", held.undetermined);
+  add_text(json, "needs", held.needs ? needs_text(*held.needs) : "");
+  json.field("growth_bytes_per_s", held.growth_bytes_per_s)
+      .field("growth_bytes_per_step", held.growth_bytes_per_step)
+      .field("growth_bytes", whole(held.growth_bytes))
+      .field("since_s", held.since.t_s)
+      .field("since_step", held.since.step)
+      .field("share_of_growth", held.share_of_growth)
+      .field("live_bytes", held.live_bytes)
+      .field("live_blocks", held.live_blocks)
+      .field("resident_bytes", held.resident_bytes)
+      .field("peak_bytes", held.peak_bytes)
+      .field("alloc_bytes", held.alloc_bytes)
+      .field("alloc_blocks", held.alloc_blocks)
+      .field("temporary_blocks", held.temporary_blocks)
+      .field("kind", allocation_kind_name(held.kind))
+      .field("role", role_name(held.role));
   json.key("pids").begin_array();
-  for (const ProcessKey& key : site.processes) {
+  for (const ProcessKey& key : held.processes) {
     json.value(key.pid);
   }
   json.end_array();
-  add_births(json, site);
+  add_births(json, held);
+}
+
+void add_line(JsonWriter& json, const ProfileReport& report, const RankedLine& line,
+              std::size_t rank) {
+  json.begin_object().field("rank", rank);
+  const ShownStack stack =
+      shown_stack(*report.run, report.ranking.sites[line.sites.front()].frames);
+  const auto place = find_line(stack, line.name);
+  const ShownFrame* own = place ? &stack.frames[*place] : nullptr;
+  add_text(json, "function", own != nullptr ? own->frame->function : "");
+  add_text(json, "file", own != nullptr ? own->frame->file : "");
+  json.field("line", own != nullptr ? own->frame->line : std::nullopt);
+  add_text(json, "module", own != nullptr ? own->module : "");
+  add_held(json, line);
+  json.key("sites").begin_array();
+  for (const std::size_t site : line.sites) {
+    json.value(site + 1);
+  }
+  json.end_array().end_object();
+}
+
+void add_site(JsonWriter& json, const ProfileReport& report, const RankedSite& site,
+              std::size_t rank) {
+  json.begin_object().field("rank", rank);
+  add_held(json, site);
   json.field("truncated", site.is_truncated);
   add_frames(json, report, site);
   json.end_object();
+}
+
+// The first lines, and all call stacks through them; beside those the first stacks.
+void add_lines_and_sites(JsonWriter& json, const ProfileReport& report) {
+  const tracker::SiteRanking& ranking = report.ranking;
+  std::vector<bool> is_shown(ranking.sites.size());
+  std::fill_n(is_shown.begin(), std::min(report.top, is_shown.size()), true);
+  json.key("lines").begin_array();
+  for (std::size_t i = 0; i < std::min(report.top, ranking.lines.size()); ++i) {
+    add_line(json, report, ranking.lines[i], i + 1);
+    for (const std::size_t site : ranking.lines[i].sites) {
+      is_shown[site] = true;
+    }
+  }
+  json.end_array().key("sites").begin_array();
+  for (std::size_t i = 0; i < ranking.sites.size(); ++i) {
+    if (is_shown[i]) {
+      add_site(json, report, ranking.sites[i], i + 1);
+    }
+  }
+  json.end_array();
 }
 
 void add_shm(JsonWriter& json, const ShmGrowthReport& shm) {
@@ -164,6 +217,7 @@ void add_coverage(JsonWriter& json, const ProfileReport& report) {
       .field("sites", coverage.sites)
       .field("rest_bytes", coverage.rest_bytes)
       .field("tracer_bytes", coverage.tracer_bytes)
+      .field("tracer_sum_bytes", coverage.tracer_sum_bytes)
       .key("problems")
       .begin_array();
   for (const std::string& problem : coverage.problems) {
@@ -179,12 +233,7 @@ std::string profile_json(const ProfileReport& report) {
   json.begin_object().field("schema", 1);
   add_target(json, report);
   json.field("duration_s", report.run->end_s).field("step", report.run->last_step);
-  json.key("sites").begin_array();
-  const std::size_t most = std::min(report.top, report.ranking.sites.size());
-  for (std::size_t i = 0; i < most; ++i) {
-    add_site(json, report, report.ranking.sites[i], i + 1);
-  }
-  json.end_array();
+  add_lines_and_sites(json, report);
   add_shm(json, report.shm);
   add_coverage(json, report);
   json.key("losses").begin_object();

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 
+#include "cli/profile_frames.h"
+
 namespace tidemark::cli {
 namespace {
+
+constexpr double kAtTheEndS = 2.0;  // of the run, about
 
 ProfileCoverage coverage_of(const tracker::RunSites& run, const tracker::SiteRanking& ranking) {
   ProfileCoverage coverage;
@@ -19,7 +23,9 @@ ProfileCoverage coverage_of(const tracker::RunSites& run, const tracker::SiteRan
     coverage.empty_stacks += last.empty_stacks;
     coverage.sites += last.sites;
     coverage.rest_bytes += last.rest_bytes;
-    coverage.tracer_bytes = std::max(coverage.tracer_bytes, last.file_bytes + last.private_bytes);
+    const std::uint64_t own = last.file_bytes + last.private_bytes;
+    coverage.tracer_bytes = std::max(coverage.tracer_bytes, own);
+    coverage.tracer_sum_bytes += process.last_look_s >= run.end_s - kAtTheEndS ? own : 0;
     if (last.sample_every_bytes) {
       coverage.sample_every_bytes = last.sample_every_bytes;
     }
@@ -48,7 +54,10 @@ ProfileReport make_report(const tracker::RunSites& run, const tracker::Options& 
   ProfileReport report;
   report.run = &run;
   report.top = top;
-  report.ranking = tracker::rank_sites(run, options);
+  report.ranking = tracker::rank_sites(
+      run, options, [&](const SiteRecord& site) { return own_lines(run, site.frames); });
+  report.shm = run.shm;
+  report.losses = run.losses;
   report.coverage = coverage_of(run, report.ranking);
   return report;
 }

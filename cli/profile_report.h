@@ -23,7 +23,8 @@ struct ProfileCoverage {
   std::uint64_t dropped_records = 0;
   std::uint64_t truncated_stacks = 0;
   std::uint64_t empty_stacks = 0;
-  std::uint64_t tracer_bytes = 0;  // of the tracers' own memory, of those that are traced last
+  std::uint64_t tracer_bytes = 0;      // the tracer's own memory, where it has most
+  std::uint64_t tracer_sum_bytes = 0;  // in all processes that are there at the end
   std::uint64_t sites = 0;
   std::uint64_t rest_bytes = 0;  // of sites too small to be followed
   std::vector<TraceMode> modes;

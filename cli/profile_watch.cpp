@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/profile_watch.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +30,6 @@ namespace {
 
 // The last stacks are named while the user waits.
 constexpr std::int64_t kLastNamingNs = 20 * kNsPerSecond;
-constexpr std::size_t kMostLosses = 64;
 
 tracker::Options judging(const ProfileOptions& options) {
   tracker::Options judging;
@@ -61,9 +59,6 @@ class Profiling final : public WatchUser {
   }
   void complete(Tick& tick) override;
   void tick(const Tick& tick) override {
-    for (const ProcessRecord& process : tick.new_processes) {
-      pids_.insert(process.key.pid);
-    }
     (void)builder_.add(tick);
     if (on_tick_) {
       on_tick_(tick);
@@ -77,6 +72,8 @@ class Profiling final : public WatchUser {
       return false;
     }
     worker_->finish(kLastNamingNs, /*put_to_sleep=*/true);
+    // Programs that the command starts from now on look for it in vain, and are not traced.
+    directory_.reset();
     return true;
   }
 
@@ -89,17 +86,9 @@ class Profiling final : public WatchUser {
   ProfileReport report() const {
     ProfileReport report = make_report(builder_.sites(), judging(options_), options_.top);
     report.command = command_;
-    report.losses = losses_;
     report.coverage.problems.insert(report.coverage.problems.end(), problems_.begin(),
                                     problems_.end());
     return report;
-  }
-  ProfileReport last_report() const {
-    ProfileReport last = report();
-    if (worker_ != nullptr) {
-      last.shm = made_by(worker_->shm(), pids_);
-    }
-    return last;
   }
 
  private:
@@ -107,7 +96,6 @@ class Profiling final : public WatchUser {
     worker_ = std::make_unique<ProfileWorker>(std::move(collecting), options_.watch.interval_ns);
     worker_->look_at_shm();
   }
-  void take_loss(const LossRecord& loss);
 
   const ProfileOptions& options_;
   const std::function<void(const Tick& tick)> on_tick_;
@@ -118,7 +106,6 @@ class Profiling final : public WatchUser {
   StepCount steps_;
   std::unordered_set<pid_t> pids_;  // of all processes of the tree
   std::string command_;
-  std::vector<std::pair<std::string, std::uint64_t>> losses_;
   std::vector<std::string> problems_;
 };
 
@@ -160,25 +147,18 @@ void Profiling::complete(Tick& tick) {
     worker_->set_step(steps_.add_numbered(*tick.step));
   }
   ProfileNews news = worker_->take();
+  for (const ProcessRecord& process : tick.new_processes) {
+    pids_.insert(process.key.pid);
+  }
   tick.allocations = std::move(news.facts);
+  if (tick.allocations.shm) {
+    tick.allocations.shm = made_by(*tick.allocations.shm, pids_);
+  }
   for (LossRecord& loss : news.losses) {
     loss.t_s = tick.t_s;
     tick.losses.push_back(loss);
   }
-  for (const LossRecord& loss : tick.losses) {
-    take_loss(loss);
-  }
   problems_.insert(problems_.end(), news.problems.begin(), news.problems.end());
-}
-
-void Profiling::take_loss(const LossRecord& loss) {
-  const auto known = std::find_if(losses_.begin(), losses_.end(),
-                                  [&](const auto& each) { return each.first == loss.what; });
-  if (known != losses_.end()) {
-    known->second += loss.count;
-  } else if (losses_.size() < kMostLosses) {
-    losses_.emplace_back(loss.what, loss.count);
-  }
 }
 
 void Profiling::conclude(const WatchEnding& ending, WatchOutput& output) {
@@ -203,8 +183,8 @@ class ProfileLines final : public WatchView {
   }
   void end(const monitor::RunSummary& /*summary*/) override {
     erase();
-    const ProfileStyle style{glyphs_of_locale(), !options_.plain && ::isatty(lines_fd()) == 1};
-    writer_.submit_always('\n' + profile_text(profiling_.last_report(), style));
+    writer_.submit_always('\n' +
+                          profile_text(profiling_.report(), style_for(lines_fd(), options_.plain)));
   }
 
  private:
@@ -221,10 +201,8 @@ class ProfileLines final : public WatchView {
       next_s_ = t_s + std::clamp(t_s / 10.0, 5.0, 600.0);
       return;
     }
-    winsize size{};
-    const bool is_known = ::ioctl(lines_fd(), TIOCGWINSZ, &size) == 0 && size.ws_col > 20;
     const std::string list =
-        profile_list(profiling_.report(), t_s, is_known ? size.ws_col - 1U : 80U);
+        profile_list(profiling_.report(), t_s, terminal_columns(lines_fd()).value_or(81) - 1);
     erase();
     drawn_lines_ = static_cast<std::size_t>(std::count(list.begin(), list.end(), '\n'));
     writer_.submit(list);
@@ -252,7 +230,7 @@ class ProfileJson final : public WatchView {
   void begin(const RunInfo& /*info*/) override {}
   void tick(const Tick&, const ProcessKey&, const ProcessLookup&) override {}
   void end(const monitor::RunSummary& /*summary*/) override {
-    writer_.submit_always(profile_json(profiling_.last_report()) + '\n');
+    writer_.submit_always(profile_json(profiling_.report()) + '\n');
   }
 
  private:

@@ -14,7 +14,9 @@ namespace {
 
 // How finely births are told apart from outside.
 constexpr std::int64_t kEpochNs = kNsPerSecond / 5;
-constexpr std::int64_t kShmNs = 5 * kNsPerSecond;
+// Between two looks at /dev/shm: the more often the younger the run is.
+constexpr std::int64_t kShmLeastNs = kNsPerSecond;
+constexpr std::int64_t kShmMostNs = 5 * kNsPerSecond;
 
 template <typename T>
 void append(std::vector<T>& to, std::vector<T>&& from) {
@@ -36,6 +38,10 @@ void forget_what_is_old(AllocationFacts& waiting, const AllocationFacts& now) {
   std::erase_if(waiting.births, [&](const SiteBirths& old) {
     return std::any_of(now.births.begin(), now.births.end(),
                        [&](const SiteBirths& births) { return births.site == old.site; });
+  });
+  std::erase_if(waiting.accounts, [&](const MemoryAccount& old) {
+    return std::any_of(now.accounts.begin(), now.accounts.end(),
+                       [&](const MemoryAccount& account) { return account.key == old.key; });
   });
 }
 
@@ -74,15 +80,16 @@ void ProfileWorker::finish(std::int64_t naming_budget_ns, bool put_to_sleep) {
   thread_.join();
   naming_budget_ns_ = naming_budget_ns;
   look(/*is_last=*/true);
-  shm_.look();
+  look_at_shm_again();
   if (put_to_sleep) {
     collector_.put_to_sleep();
   }
 }
 
 void ProfileWorker::run() {
-  std::int64_t next_look_ns = clock_.monotonic_ns() + interval_ns_ / 2;
-  std::int64_t next_shm_ns = clock_.monotonic_ns() + kShmNs;
+  const std::int64_t begun_ns = clock_.monotonic_ns();
+  std::int64_t next_look_ns = begun_ns + interval_ns_ / 2;
+  std::int64_t next_shm_ns = begun_ns + kShmLeastNs;
   while (true) {
     std::optional<std::uint32_t> step;
     {
@@ -103,8 +110,9 @@ void ProfileWorker::run() {
       next_look_ns += (late_ns / interval_ns_ + 1) * interval_ns_;
     }
     if (now_ns >= next_shm_ns) {
-      shm_.look();
-      next_shm_ns = clock_.monotonic_ns() + kShmNs;
+      look_at_shm_again();
+      next_shm_ns =
+          clock_.monotonic_ns() + std::clamp((now_ns - begun_ns) / 32, kShmLeastNs, kShmMostNs);
     }
   }
 }
@@ -126,8 +134,16 @@ void ProfileWorker::look(bool is_last) {
   append(news_.facts.samples, std::move(facts.samples));
   append(news_.facts.births, std::move(facts.births));
   append(news_.facts.traces, std::move(facts.traces));
+  append(news_.facts.accounts, std::move(facts.accounts));
   append(news_.problems, std::move(problems));
   append(news_.losses, std::move(losses));
+}
+
+void ProfileWorker::look_at_shm_again() {
+  if (shm_.look()) {
+    const std::lock_guard lock(mutex_);
+    news_.facts.shm = shm_.report();
+  }
 }
 
 }  // namespace tidemark::cli

@@ -43,12 +43,12 @@ class ProfileWorker {
   void finish(std::int64_t naming_budget_ns, bool put_to_sleep);
 
   // After finish().
-  const ShmGrowthReport& shm() const { return shm_.report(); }
   std::uint64_t files_seen() const { return collector_.files_seen(); }
 
  private:
   void run();
   void look(bool is_last);
+  void look_at_shm_again();
 
   const SystemClock clock_;
   const std::int64_t interval_ns_;

@@ -9,19 +9,19 @@
 
 namespace tidemark::cli {
 
-void ShmGrowth::look() {
+bool ShmGrowth::look() {
   monitor::ShmPass pass(directory_, "/proc", ::geteuid());
   while (!pass.step()) {
   }
   if (!pass.readable()) {
-    return;
+    return false;
   }
   if (!has_looked_) {
     has_looked_ = true;
     for (const monitor::ShmSegment& segment : pass.segments()) {
       at_first_[segment.inode] = segment.allocated_bytes;
     }
-    return;
+    return false;
   }
   ShmGrowthReport now;
   for (const monitor::ShmSegment& segment : pass.segments()) {
@@ -40,13 +40,15 @@ void ShmGrowth::look() {
       now.largest.begin(), now.largest.end(), [](const GrowingSegment& a, const GrowingSegment& b) {
         return a.grown_bytes != b.grown_bytes ? a.grown_bytes > b.grown_bytes : a.path < b.path;
       });
-  if (now.grown_bytes >= most_.grown_bytes) {
-    most_ = std::move(now);
+  if (now.grown_bytes <= most_.grown_bytes) {
+    return false;
   }
+  most_ = std::move(now);
+  return true;
 }
 
 ShmGrowthReport made_by(const ShmGrowthReport& all, const std::unordered_set<pid_t>& pids) {
-  constexpr std::size_t kMostNamed = 10;
+  constexpr std::size_t kMostNamed = 100;
   ShmGrowthReport own;
   for (const GrowingSegment& segment : all.largest) {
     if (segment.maker && !pids.contains(*segment.maker)) {

@@ -114,7 +114,11 @@ std::string detectable_text(const Reading& reading) {
 
 std::string needs_sentence(const Reading& reading) {
   const std::string needs = reading.needs ? needs_text(*reading.needs) : "";
-  return needs.empty() ? "" : fmt::format(" To decide it takes {}.", needs);
+  if (needs.empty()) {
+    return "";
+  }
+  const std::string hint = needs_hint(*reading.needs);
+  return fmt::format(" To decide it takes {}{}{}.", needs, hint.empty() ? "" : "; ", hint);
 }
 
 std::string grows_text(const Reading& reading, PatternKind kind) {

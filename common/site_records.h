@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -104,6 +106,33 @@ struct TraceSample {
   std::string problem;     // why the tracer gave up; empty: it did not
 };
 
+// Where the anonymous memory of a traced process is, as the kernel's list of its mappings tells;
+// looked up now and then. In sampled mode the first two are estimates.
+struct MemoryAccount {
+  ProcessKey key;
+  double t_s = 0.0;
+  std::uint64_t blocks_bytes = 0;    // what is resident of live blocks and of recorded mappings
+  std::uint64_t slack_bytes = 0;     // what else is resident where the allocator has its blocks
+  std::uint64_t unhooked_bytes = 0;  // in mappings that no hook saw; data and stacks are among them
+  std::uint64_t tracer_bytes = 0;    // of the tracer's file
+};
+
+// A named segment in /dev/shm that is new, or has grown, since the run began.
+struct GrowingSegment {
+  std::string path;  // below /dev/shm, raw bytes
+  std::uint64_t bytes = 0;
+  std::uint64_t grown_bytes = 0;
+  std::optional<bool> held;    // by some process
+  std::optional<pid_t> maker;  // where its name tells
+};
+
+// All of them, as it was when they were most: a job that ends well may have tidied up.
+struct ShmGrowthReport {
+  std::uint64_t grown_bytes = 0;
+  std::uint64_t segments = 0;
+  std::vector<GrowingSegment> largest;
+};
+
 // What the tracer adds to one tick. Modules, frames and sites come before their first use.
 struct AllocationFacts {
   std::vector<ModuleRecord> modules;
@@ -112,10 +141,12 @@ struct AllocationFacts {
   std::vector<SiteSample> samples;  // only of sites that changed
   std::vector<SiteBirths> births;
   std::vector<TraceSample> traces;
+  std::vector<MemoryAccount> accounts;
+  std::optional<ShmGrowthReport> shm;  // replaces what was known before
 
   bool empty() const {
     return modules.empty() && frames.empty() && sites.empty() && samples.empty() &&
-           births.empty() && traces.empty();
+           births.empty() && traces.empty() && accounts.empty() && !shm;
   }
 };
 

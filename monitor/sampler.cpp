@@ -26,6 +26,7 @@ constexpr std::int64_t kRolesEveryNs = 5 * kNsPerSecond;
 // A share that nothing calls into question is read again when it is this old.
 constexpr std::int64_t kShareAgeNs = 15 * kNsPerSecond;
 constexpr std::int64_t kRetryShareNs = 60 * kNsPerSecond;
+constexpr std::int64_t kTracersEveryNs = kNsPerSecond;
 
 bool is_gone(const Error& error) {
   return error.code == Errc::kGone || error.code == Errc::kNotFound;
@@ -49,7 +50,8 @@ Sampler::Sampler(SamplerOptions options, ProcessSource& source, const Clock& clo
       clock_(clock),
       tree_(options_.roots, ::getpid()),
       status_plan_(options_.statuses_per_tick),
-      budget_(options_.pss, options_.pss_share_of_wall_time) {
+      budget_(options_.pss, options_.pss_share_of_wall_time),
+      tracers_(options_.shm_root, ::geteuid()) {
   if (options_.roots.children_of) {
     if (auto key = process_key_of(options_.proc_root, *options_.roots.children_of); key) {
       if (auto handle = ProcessHandle::open(options_.proc_root, *key); handle) {
@@ -82,6 +84,7 @@ Tick Sampler::sample(double t_s) {
   tick.t_s = t_s;
   newcomers_.clear();
   discover(tick);
+  look_for_tracers();
   read_status(tick);
   if (roles_outdated_ || clock_.monotonic_ns() >= next_roles_ns_) {
     assign_roles();
@@ -206,6 +209,22 @@ void Sampler::forget(const ProcessKey& key, Tick& tick) {
   order_.erase(place);
   watched_.erase(it);
   roles_outdated_ = true;
+}
+
+// Their files grow slowly; but that of a newborn is there at once.
+void Sampler::look_for_tracers() {
+  const std::int64_t now = clock_.monotonic_ns();
+  if (now < next_tracers_ns_ && newcomers_.empty()) {
+    return;
+  }
+  next_tracers_ns_ = now + kTracersEveryNs;
+  tracers_.look();
+  for (WatchedProcess* watched : order_) {
+    const std::uint64_t bytes = tracers_.bytes_of(watched->record.key.pid);
+    if (std::exchange(watched->tracer_bytes, bytes) != bytes && watched->has_memory) {
+      ledger_.set_cheap(watched->record.key, watched->cheap());
+    }
+  }
 }
 
 void Sampler::read_status(Tick& tick) {
@@ -399,7 +418,7 @@ bool Sampler::read_share(WatchedProcess& watched, Tick& tick) {
     return false;
   }
   const std::int64_t before = clock_.monotonic_ns();
-  auto pss = watched.handle.pss();
+  auto pss = watched.pss_without_tracer();
   const std::int64_t after = clock_.monotonic_ns();
   budget_.charge(after - before);
   if (!pss) {

@@ -18,6 +18,7 @@
 #include "monitor/process_tree.h"
 #include "monitor/pss_budget.h"
 #include "monitor/status_plan.h"
+#include "monitor/tracer_files.h"
 #include "monitor/watched_process.h"
 
 namespace tidemark::monitor {
@@ -28,7 +29,8 @@ struct SamplerOptions {
   double pss_share_of_wall_time = 0.01;
   std::size_t statuses_per_tick = 100;  // the others only when they have changed: StatusPlan
   bool redact = true;
-  std::string proc_root = "/proc";  // tests give a folder
+  std::string proc_root = "/proc";    // tests give a folder
+  std::string shm_root = "/dev/shm";  // likewise
 };
 
 // Takes samples of a process tree: who is there, what each one is, what it holds. The machine's
@@ -59,6 +61,7 @@ class Sampler {
   void ask_for_children(Tick& tick);
   void adopt(const ProcessEntry& entry, Tick& tick);
   void forget(const ProcessKey& key, Tick& tick);
+  void look_for_tracers();
   void read_status(Tick& tick);
   bool look_at(WatchedProcess& watched, StatusRead when, Tick& tick);
   void check_identity(WatchedProcess& watched, Tick& tick);
@@ -79,6 +82,8 @@ class Sampler {
   StatusPlan status_plan_;
   FootprintLedger ledger_;
   PssBudget budget_;
+  TracerFiles tracers_;
+  std::int64_t next_tracers_ns_ = 0;
   std::unordered_map<ProcessKey, WatchedProcess> watched_;
   std::vector<WatchedProcess*> order_;  // into `watched_`, by birth: the order of output
   std::optional<ProcessHandle> self_;   // to list the children that a launched command orphaned

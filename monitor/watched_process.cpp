@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/watched_process.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -93,17 +94,36 @@ CheapMemory WatchedProcess::cheap() const {
   if (!status.rss_anon_bytes) {  // before Linux 4.5: rather too much than nothing
     return {status.rss_bytes.value_or(0), 0, status.swap_bytes.value_or(0)};
   }
-  return {status.rss_anon_bytes.value_or(0), status.rss_shmem_bytes.value_or(0),
+  const std::uint64_t shmem = status.rss_shmem_bytes.value_or(0);
+  return {status.rss_anon_bytes.value_or(0), shmem - std::min(shmem, tracer_bytes),
           status.swap_bytes.value_or(0)};
+}
+
+// Nobody else maps the tracer's file: its pages are private.
+Result<PssFields> WatchedProcess::pss_without_tracer() {
+  auto read = handle.pss();
+  if (read) {
+    const std::uint64_t own =
+        std::min({tracer_bytes, read->pss_shmem_bytes, read->private_dirty_bytes});
+    for (std::uint64_t* bytes :
+         {&read->rss_bytes, &read->pss_bytes, &read->pss_shmem_bytes, &read->private_dirty_bytes}) {
+      *bytes -= std::min(*bytes, own);
+    }
+  }
+  return read;
 }
 
 ProcessSample WatchedProcess::sample(std::int64_t now_ns) const {
   ProcessSample sample;
   sample.key = record.key;
-  sample.rss_bytes = status.rss_bytes;
+  const std::uint64_t own = std::min(status.rss_shmem_bytes.value_or(0), tracer_bytes);
+  const auto without = [own](std::optional<std::uint64_t> bytes) {
+    return bytes ? std::optional(*bytes - std::min(*bytes, own)) : std::nullopt;
+  };
+  sample.rss_bytes = without(status.rss_bytes);
   sample.rss_anon_bytes = status.rss_anon_bytes;
   sample.rss_file_bytes = status.rss_file_bytes;
-  sample.rss_shmem_bytes = status.rss_shmem_bytes;
+  sample.rss_shmem_bytes = without(status.rss_shmem_bytes);
   sample.swap_bytes = status.swap_bytes;
   sample.hwm_bytes = status.hwm_bytes;
   sample.threads = status.threads;

@@ -33,6 +33,7 @@ struct WatchedProcess {
   bool shares_image_with(const WatchedProcess& parent) const;
   // Whether `status` is new. An error when the process has gone or its files cannot be read.
   Result<bool> read_status(StatusRead when);
+  Result<PssFields> pss_without_tracer();
   CheapMemory cheap() const;
   ProcessSample sample(std::int64_t now_ns) const;
 
@@ -43,6 +44,9 @@ struct WatchedProcess {
   std::optional<std::uint64_t> stack_start;  // differs after every exec; nullopt: may not be read
   StatusFields status;
   std::optional<StatmFields> statm;  // read just before `status`; nullopt: not known
+  // Of our own allocation tracer, which is in it: part of what the kernel calls its shared memory,
+  // and of nothing that we say about it.
+  std::uint64_t tracer_bytes = 0;
   std::uint64_t cpu_ticks = 0;
   std::optional<int> rank;
   std::optional<PssFields> pss;

@@ -126,6 +126,22 @@ void visit_columns(Visitor& visit, Row& row) {
   visit(row.private_bytes), visit(row.has_ended), visit(row.problem);
 }
 
+template <typename Visitor, RowOf<MemoryAccount> Row>
+void visit_columns(Visitor& visit, Row& row) {
+  visit(row.t_s), visit(row.blocks_bytes), visit(row.slack_bytes), visit(row.unhooked_bytes);
+  visit(row.tracer_bytes);
+}
+
+template <typename Visitor, RowOf<ShmGrowthReport> Row>
+void visit_columns(Visitor& visit, Row& row) {
+  visit(row.grown_bytes), visit(row.segments);
+}
+
+template <typename Visitor, RowOf<GrowingSegment> Row>
+void visit_columns(Visitor& visit, Row& row) {
+  visit(row.path), visit(row.bytes), visit(row.grown_bytes), visit(row.held), visit(row.maker);
+}
+
 // Binds values to consecutive parameters of a statement.
 class RowBinder {
  public:

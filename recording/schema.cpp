@@ -9,7 +9,7 @@
 namespace tidemark::recording {
 namespace {
 
-constexpr std::array<Table, 19> kTables{{
+constexpr std::array<Table, 22> kTables{{
     {"run",
      "CREATE TABLE run(id INTEGER PRIMARY KEY, tool_version TEXT NOT NULL, host TEXT NOT NULL,"
      " kernel TEXT NOT NULL, command TEXT NOT NULL, format TEXT NOT NULL, start_wall_ns INTEGER,"
@@ -97,6 +97,21 @@ constexpr std::array<Table, 19> kTables{{
      " file_bytes INTEGER NOT NULL, private_bytes INTEGER NOT NULL, has_ended INTEGER NOT NULL,"
      " problem TEXT NOT NULL, PRIMARY KEY(tick, process)) WITHOUT ROWID",
      2},
+    {"trace_accounts",
+     "CREATE TABLE trace_accounts(tick INTEGER NOT NULL, process INTEGER NOT NULL,"
+     " t_s REAL NOT NULL, blocks_bytes INTEGER NOT NULL, slack_bytes INTEGER NOT NULL,"
+     " unhooked_bytes INTEGER NOT NULL, tracer_bytes INTEGER NOT NULL,"
+     " PRIMARY KEY(tick, process)) WITHOUT ROWID",
+     3},
+    {"shm_growth",
+     "CREATE TABLE shm_growth(tick INTEGER PRIMARY KEY, growth_bytes INTEGER NOT NULL,"
+     " segments INTEGER NOT NULL)",
+     3},
+    {"shm_segments",
+     "CREATE TABLE shm_segments(tick INTEGER NOT NULL, place INTEGER NOT NULL,"
+     " path TEXT NOT NULL, bytes INTEGER NOT NULL, growth_bytes INTEGER NOT NULL, held INTEGER,"
+     " maker_pid INTEGER, PRIMARY KEY(tick, place)) WITHOUT ROWID",
+     3},
 }};
 
 // For people; our own reader does not use them.

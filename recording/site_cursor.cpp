@@ -9,7 +9,7 @@
 
 namespace tidemark::recording {
 
-Result<SiteCursor> SiteCursor::open(Database& database) {
+Result<SiteCursor> SiteCursor::open(Database& database, std::int32_t version) {
   CursorOpener open(database);
   auto modules = open("modules", "tick, module");
   auto frames = open("frames", "tick, frame");
@@ -17,6 +17,14 @@ Result<SiteCursor> SiteCursor::open(Database& database) {
   auto samples = open("site_samples", "tick, site");
   auto births = open("site_births", "tick, site, place");
   auto traces = open("trace_samples", "tick, process");
+  std::optional<TableCursor> accounts;
+  std::optional<TableCursor> shm_growth;
+  std::optional<TableCursor> shm_segments;
+  if (version >= kAccountsSinceVersion) {
+    accounts = open("trace_accounts", "tick, process");
+    shm_growth = open("shm_growth", "tick");
+    shm_segments = open("shm_segments", "tick, place");
+  }
   if (open.error()) {
     return *open.error();
   }
@@ -27,7 +35,8 @@ Result<SiteCursor> SiteCursor::open(Database& database) {
   }
   return SiteCursor(
       Tables{std::move(*modules), std::move(*frames), std::move(*sites), std::move(*samples),
-             std::move(*births), std::move(*traces), std::move(*stack)},
+             std::move(*births), std::move(*traces), std::move(accounts), std::move(shm_growth),
+             std::move(shm_segments), std::move(*stack)},
       database.path());
 }
 
@@ -41,7 +50,7 @@ Status SiteCursor::take(std::int64_t tick, AllocationFacts& facts,
     status = take_sites(tick, facts.sites, process_of);
   }
   if (status) {
-    status = take_rows(tables_.samples, tick, [&](const Statement& row) -> Status {
+    status = tables_.samples.take_rows(tick, [&](const Statement& row) -> Status {
       const auto site = number(row, 2);
       if (!site) {
         return site.error();
@@ -54,21 +63,13 @@ Status SiteCursor::take(std::int64_t tick, AllocationFacts& facts,
   if (status) {
     status = take_births(tick, facts.births);
   }
-  return status ? take_traces(tick, facts.traces, process_of) : status;
-}
-
-// Calls `load` for each row of the tick.
-template <typename Load>
-Status SiteCursor::take_rows(TableCursor& table, std::int64_t tick, Load load) {
-  while (!table.at_end() && table.tick() <= tick) {
-    if (Status status = load(table.row()); !status) {
-      return status;
-    }
-    if (Status status = table.advance(); !status) {
-      return status;
-    }
+  if (status) {
+    status = take_traces(tick, facts.traces, process_of);
   }
-  return ok();
+  if (status) {
+    status = take_accounts(tick, facts.accounts, process_of);
+  }
+  return status ? take_shm(tick, facts.shm) : status;
 }
 
 // A kind that a later version has added reads as the first one.
@@ -94,7 +95,7 @@ Result<std::uint32_t> SiteCursor::number(const Statement& row, int column) const
 template <typename Record>
 Status SiteCursor::take_numbered(TableCursor& table, std::int64_t tick,
                                  std::uint32_t Record::*number_of, std::vector<Record>& records) {
-  return take_rows(table, tick, [&](const Statement& row) -> Status {
+  return table.take_rows(tick, [&](const Statement& row) -> Status {
     const auto value = number(row, 1);
     if (!value) {
       return value.error();
@@ -107,7 +108,7 @@ Status SiteCursor::take_numbered(TableCursor& table, std::int64_t tick,
 
 Status SiteCursor::take_sites(std::int64_t tick, std::vector<SiteRecord>& sites,
                               const ProcessOfNumber& process_of) {
-  return take_rows(tables_.sites, tick, [&](const Statement& row) -> Status {
+  return tables_.sites.take_rows(tick, [&](const Statement& row) -> Status {
     const auto value = number(row, 1);
     if (!value) {
       return value.error();
@@ -146,7 +147,7 @@ Status SiteCursor::load_stack(SiteRecord& site) {
 }
 
 Status SiteCursor::take_births(std::int64_t tick, std::vector<SiteBirths>& births) {
-  return take_rows(tables_.births, tick, [&](const Statement& row) -> Status {
+  return tables_.births.take_rows(tick, [&](const Statement& row) -> Status {
     const auto site = number(row, 1);
     if (!site) {
       return site.error();
@@ -160,7 +161,7 @@ Status SiteCursor::take_births(std::int64_t tick, std::vector<SiteBirths>& birth
 
 Status SiteCursor::take_traces(std::int64_t tick, std::vector<TraceSample>& traces,
                                const ProcessOfNumber& process_of) {
-  return take_rows(tables_.traces, tick, [&](const Statement& row) -> Status {
+  return tables_.traces.take_rows(tick, [&](const Statement& row) -> Status {
     const ProcessKey* key = process_of(row.integer(2));
     if (key == nullptr) {
       return ok();
@@ -168,6 +169,36 @@ Status SiteCursor::take_traces(std::int64_t tick, std::vector<TraceSample>& trac
     TraceSample& trace = traces.emplace_back();
     trace.key = *key;
     return load(row, 3, trace);
+  });
+}
+
+Status SiteCursor::take_accounts(std::int64_t tick, std::vector<MemoryAccount>& accounts,
+                                 const ProcessOfNumber& process_of) {
+  if (!tables_.accounts) {
+    return ok();
+  }
+  return tables_.accounts->take_rows(tick, [&](const Statement& row) -> Status {
+    const ProcessKey* key = process_of(row.integer(2));
+    if (key == nullptr) {
+      return ok();
+    }
+    MemoryAccount& account = accounts.emplace_back();
+    account.key = *key;
+    return load(row, 3, account);
+  });
+}
+
+Status SiteCursor::take_shm(std::int64_t tick, std::optional<ShmGrowthReport>& shm) {
+  if (!tables_.shm_growth || !tables_.shm_segments) {
+    return ok();
+  }
+  const Status sum = tables_.shm_growth->take_rows(
+      tick, [&](const Statement& row) { return load(row, 2, shm.emplace()); });
+  if (!sum) {
+    return sum;
+  }
+  return tables_.shm_segments->take_rows(tick, [&](const Statement& row) {
+    return shm ? load(row, 3, shm->largest.emplace_back()) : ok();
   });
 }
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <set>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,10 +24,12 @@ using ProcessOfNumber = std::function<const ProcessKey*(std::int64_t)>;
 // outlive it and stay in one read transaction.
 class SiteCursor {
  public:
-  static constexpr std::int32_t kSinceVersion = 2;  // of the schema
-  static constexpr std::size_t kMostFrames = 256;   // of one stack
+  static constexpr std::int32_t kSinceVersion = 2;          // of the schema
+  static constexpr std::int32_t kAccountsSinceVersion = 3;  // and of segments in /dev/shm
+  static constexpr std::size_t kMostFrames = 256;           // of one stack
 
-  static Result<SiteCursor> open(Database& database);
+  // `version` is that of the file's schema, at least kSinceVersion.
+  static Result<SiteCursor> open(Database& database, std::int32_t version);
 
   // Adds what belongs to `tick`; ticks come in their order.
   Status take(std::int64_t tick, AllocationFacts& facts, const ProcessOfNumber& process_of);
@@ -40,13 +42,14 @@ class SiteCursor {
     TableCursor samples;
     TableCursor births;
     TableCursor traces;
+    std::optional<TableCursor> accounts;  // these three: nullopt when the file is older
+    std::optional<TableCursor> shm_growth;
+    std::optional<TableCursor> shm_segments;
     Statement stack;
   };
   SiteCursor(Tables tables, std::string path)
       : tables_(std::move(tables)), path_(std::move(path)) {}
 
-  template <typename Load>
-  Status take_rows(TableCursor& table, std::int64_t tick, Load load);
   template <typename Record>
   Status load(const Statement& row, int first_column, Record& record) const;
   template <typename Record>
@@ -58,6 +61,9 @@ class SiteCursor {
   Status take_births(std::int64_t tick, std::vector<SiteBirths>& births);
   Status take_traces(std::int64_t tick, std::vector<TraceSample>& traces,
                      const ProcessOfNumber& process_of);
+  Status take_accounts(std::int64_t tick, std::vector<MemoryAccount>& accounts,
+                       const ProcessOfNumber& process_of);
+  Status take_shm(std::int64_t tick, std::optional<ShmGrowthReport>& shm);
   Result<std::uint32_t> number(const Statement& row, int column) const;
 
   Tables tables_;

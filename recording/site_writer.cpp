@@ -18,12 +18,16 @@ Result<SiteWriter> SiteWriter::prepare(Database& database) {
   auto birth = prepare("INSERT OR REPLACE INTO site_births VALUES(?,?,?,?,?,?)");
   auto trace =
       prepare("INSERT OR REPLACE INTO trace_samples VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  auto account = prepare("INSERT OR REPLACE INTO trace_accounts VALUES(?,?,?,?,?,?,?)");
+  auto shm_growth = prepare("INSERT OR REPLACE INTO shm_growth VALUES(?,?,?)");
+  auto shm_segment = prepare("INSERT OR REPLACE INTO shm_segments VALUES(?,?,?,?,?,?,?)");
   if (prepare.error()) {
     return *prepare.error();
   }
-  return SiteWriter(Statements{std::move(*module), std::move(*frame), std::move(*site),
-                               std::move(*site_frame), std::move(*sample),
-                               std::move(*forget_births), std::move(*birth), std::move(*trace)});
+  return SiteWriter(Statements{
+      std::move(*module), std::move(*frame), std::move(*site), std::move(*site_frame),
+      std::move(*sample), std::move(*forget_births), std::move(*birth), std::move(*trace),
+      std::move(*account), std::move(*shm_growth), std::move(*shm_segment)});
 }
 
 Status SiteWriter::write(const AllocationFacts& facts, std::int64_t tick,
@@ -49,7 +53,11 @@ Status SiteWriter::write(const AllocationFacts& facts, std::int64_t tick,
     const auto process = number_of(trace.key);
     return process ? insert(statements_.trace, trace, tick, *process) : Status(process.error());
   });
-  return status;
+  then(facts.accounts, [&](const MemoryAccount& account) {
+    const auto process = number_of(account.key);
+    return process ? insert(statements_.account, account, tick, *process) : Status(process.error());
+  });
+  return status && facts.shm ? write_shm(*facts.shm, tick) : status;
 }
 
 Status SiteWriter::write_site(const SiteRecord& site, std::int64_t tick,
@@ -80,6 +88,18 @@ Status SiteWriter::write_births(const SiteBirths& births, std::int64_t tick) {
       break;
     }
     status = insert(statements_.birth, birth, births.site, place++, tick);
+  }
+  return status;
+}
+
+Status SiteWriter::write_shm(const ShmGrowthReport& shm, std::int64_t tick) {
+  Status status = insert(statements_.shm_growth, shm, tick);
+  std::int64_t place = 0;
+  for (const GrowingSegment& segment : shm.largest) {
+    if (!status) {
+      break;
+    }
+    status = insert(statements_.shm_segment, segment, tick, place++);
   }
   return status;
 }

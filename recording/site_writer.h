@@ -33,11 +33,15 @@ class SiteWriter {
     Statement forget_births;
     Statement birth;
     Statement trace;
+    Statement account;
+    Statement shm_growth;
+    Statement shm_segment;
   };
   explicit SiteWriter(Statements statements) : statements_(std::move(statements)) {}
 
   Status write_site(const SiteRecord& site, std::int64_t tick, const ProcessNumber& number_of);
   Status write_births(const SiteBirths& births, std::int64_t tick);
+  Status write_shm(const ShmGrowthReport& shm, std::int64_t tick);
 
   Statements statements_;
 };

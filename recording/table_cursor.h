@@ -22,6 +22,20 @@ class TableCursor {
   std::int64_t tick() const { return tick_; }
   const Statement& row() const { return statement_; }
 
+  // Calls `load(row)` for each row up to `tick` and moves beyond them; ends with the first error.
+  template <typename Load>
+  Status take_rows(std::int64_t tick, Load load) {
+    while (!at_end_ && tick_ <= tick) {
+      if (Status status = load(row()); !status) {
+        return status;
+      }
+      if (Status status = advance(); !status) {
+        return status;
+      }
+    }
+    return ok();
+  }
+
  private:
   explicit TableCursor(Statement statement) : statement_(std::move(statement)) {}
 

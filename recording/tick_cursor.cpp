@@ -64,7 +64,7 @@ Result<TickCursor> TickCursor::open(Database& database, std::int32_t version) {
              std::move(*losses), std::move(*ended)},
       std::move(*gpu_names), database.path());
   if (version >= SiteCursor::kSinceVersion) {
-    auto sites = SiteCursor::open(database);
+    auto sites = SiteCursor::open(database, version);
     if (!sites) {
       return sites.error();
     }
@@ -158,23 +158,9 @@ void TickCursor::note_unknown(std::string_view name) {
   }
 }
 
-// Calls `load` for each row of the tick.
-template <typename Load>
-Status TickCursor::take_rows(TableCursor& table, std::int64_t tick, Load load) {
-  while (!table.at_end() && table.tick() <= tick) {
-    if (Status status = load(table.row()); !status) {
-      return status;
-    }
-    if (Status status = table.advance(); !status) {
-      return status;
-    }
-  }
-  return ok();
-}
-
 template <typename Record>
 Status TickCursor::take_facts(TableCursor& table, std::int64_t tick, std::vector<Record>& records) {
-  return take_rows(table, tick, [&](const Statement&) -> Status {
+  return table.take_rows(tick, [&](const Statement&) -> Status {
     Record record;
     const auto known = load_names(table, 3, record);
     if (!known) {
@@ -188,7 +174,7 @@ Status TickCursor::take_facts(TableCursor& table, std::int64_t tick, std::vector
 }
 
 Status TickCursor::take_processes(std::int64_t tick, std::vector<ProcessRecord>& processes) {
-  return take_rows(tables_.processes, tick, [&](const Statement& row) {
+  return tables_.processes.take_rows(tick, [&](const Statement& row) {
     ProcessRecord& process = processes.emplace_back();
     Status status = load(tables_.processes, 3, process);
     keys_[row.integer(1)] = process.key;
@@ -199,7 +185,7 @@ Status TickCursor::take_processes(std::int64_t tick, std::vector<ProcessRecord>&
 }
 
 Status TickCursor::take_samples(std::int64_t tick, std::vector<ProcessSample>& samples) {
-  return take_rows(tables_.process_samples, tick, [&](const Statement& row) -> Status {
+  return tables_.process_samples.take_rows(tick, [&](const Statement& row) -> Status {
     const auto key = keys_.find(row.integer(2));
     if (key == keys_.end() || tables_.process_samples.tick() != tick) {
       return malformed("a sample belongs to no process or to no tick");
@@ -211,7 +197,7 @@ Status TickCursor::take_samples(std::int64_t tick, std::vector<ProcessSample>& s
 }
 
 Status TickCursor::take_groups(std::int64_t tick, Tick& into) {
-  Status status = take_rows(tables_.group_samples, tick, [&](const Statement& row) -> Status {
+  Status status = tables_.group_samples.take_rows(tick, [&](const Statement& row) -> Status {
     const std::string_view who = row.bytes(2);
     if (who == "tree") {
       return load(tables_.group_samples, 3, into.tree);
@@ -233,13 +219,12 @@ Status TickCursor::take_groups(std::int64_t tick, Tick& into) {
 }
 
 Status TickCursor::take_system(std::int64_t tick, std::optional<SystemSample>& system) {
-  return take_rows(tables_.system_samples, tick, [&](const Statement&) {
-    return load(tables_.system_samples, 2, system.emplace());
-  });
+  return tables_.system_samples.take_rows(
+      tick, [&](const Statement&) { return load(tables_.system_samples, 2, system.emplace()); });
 }
 
 Status TickCursor::take_gpus(std::int64_t tick, std::vector<GpuSample>& gpus) {
-  Status status = take_rows(tables_.gpu_samples, tick, [&](const Statement& row) {
+  Status status = tables_.gpu_samples.take_rows(tick, [&](const Statement& row) {
     GpuSample& gpu = gpus.emplace_back();
     const auto name = gpu_names_.find(row.integer(2));
     gpu.name = name == gpu_names_.end() ? std::string() : name->second;
@@ -248,7 +233,7 @@ Status TickCursor::take_gpus(std::int64_t tick, std::vector<GpuSample>& gpus) {
   if (!status) {
     return status;
   }
-  return take_rows(tables_.gpu_process_samples, tick, [&](const Statement& row) -> Status {
+  return tables_.gpu_process_samples.take_rows(tick, [&](const Statement& row) -> Status {
     const auto gpu = std::find_if(gpus.begin(), gpus.end(), [&](const GpuSample& candidate) {
       return std::int64_t{candidate.index} == row.integer(2);
     });

@@ -59,8 +59,6 @@ class TickCursor {
   template <typename Record>
   Status load(const TableCursor& table, int first_column, Record& record);
   void note_unknown(std::string_view name);
-  template <typename Load>
-  Status take_rows(TableCursor& table, std::int64_t tick, Load load);
   template <typename Record>
   Status take_facts(TableCursor& table, std::int64_t tick, std::vector<Record>& records);
   Status take_processes(std::int64_t tick, std::vector<ProcessRecord>& processes);

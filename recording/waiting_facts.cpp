@@ -30,6 +30,12 @@ std::size_t allocation_bytes(const AllocationFacts& facts) {
   for (const TraceSample& trace : facts.traces) {
     bytes += sizeof trace + trace.problem.size();
   }
+  bytes += facts.accounts.size() * sizeof(MemoryAccount);
+  if (facts.shm) {
+    for (const GrowingSegment& segment : facts.shm->largest) {
+      bytes += sizeof segment + segment.path.size();
+    }
+  }
   return bytes;
 }
 
@@ -54,7 +60,7 @@ std::uint64_t facts_count(const Tick& tick) {
   const AllocationFacts& facts = tick.allocations;
   return tick.new_processes.size() + tick.markers.size() + tick.events.size() + tick.losses.size() +
          facts.modules.size() + facts.frames.size() + facts.sites.size() + facts.samples.size() +
-         facts.births.size() + facts.traces.size();
+         facts.births.size() + facts.traces.size() + facts.accounts.size() + (facts.shm ? 1U : 0U);
 }
 
 template <typename T>
@@ -88,6 +94,11 @@ void prepend_allocations(AllocationFacts& to, AllocationFacts&& from) {
   keep_latest_samples(to.samples, std::move(from.samples));
   keep_latest(to.births, std::move(from.births), [](const SiteBirths& b) { return b.site; });
   keep_latest(to.traces, std::move(from.traces), [](const TraceSample& t) { return t.key; });
+  keep_latest(to.accounts, std::move(from.accounts),
+              [](const MemoryAccount& account) { return account.key; });
+  if (!to.shm) {
+    to.shm = std::move(from.shm);
+  }
 }
 
 void prepend_facts(Tick& to, Tick&& from) {

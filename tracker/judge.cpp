@@ -441,6 +441,9 @@ void Judge::set_needs() {
   if (missing > 0.0 && curve_.points.size() > 1) {
     if (curve_.axis == Axis::kSteps) {
       needs.more_steps = missing;
+      if (!std::isnan(pace_.seconds_per_x)) {
+        needs.more_s = missing * pace_.seconds_per_x;
+      }
     } else {
       needs.more_s = missing;
     }

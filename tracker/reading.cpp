@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "common/units.h"
-
 namespace tidemark::tracker {
 namespace {
 
@@ -16,6 +14,25 @@ template <typename Enum, std::size_t kCount>
 std::string_view name_in(const std::array<std::string_view, kCount>& names, Enum value) {
   const auto index = static_cast<std::size_t>(value);
   return index < kCount ? names[index] : std::string_view("?");
+}
+
+// Up, to two digits: nobody waits for 89,195 steps.
+double rough(double value) {
+  const double whole = std::ceil(value);
+  if (whole < 100.0) {
+    return whole;
+  }
+  const double unit = std::pow(10.0, std::floor(std::log10(whole)) - 1.0);
+  return std::ceil(whole / unit) * unit;
+}
+
+// Up, to seconds below two minutes, to minutes below two hours, to hours beyond.
+std::string rough_duration(double seconds) {
+  constexpr double kMinute = 60.0;
+  constexpr double kHour = 3600.0;
+  const double unit = seconds < 2 * kMinute ? 1.0 : seconds < 2 * kHour ? kMinute : kHour;
+  const double units = std::ceil(std::max(seconds, 1.0) / unit);
+  return fmt::format("{:.0f} {}", units, unit == 1.0 ? "s" : unit == kMinute ? "min" : "h");
 }
 
 }  // namespace
@@ -53,21 +70,26 @@ std::string_view evidence_name(EvidenceKind kind) {
 }
 
 std::string needs_text(const Needs& needs) {
-  std::string text;
-  const auto add = [&](const std::string& part) {
-    text += text.empty() ? "about " : " and ";
-    text += part;
-  };
   if (needs.more_steps) {
-    add(fmt::format("{:.0f} more steps", std::ceil(*needs.more_steps)));
+    const std::string steps = fmt::format("about {:.0f} more steps", rough(*needs.more_steps));
+    return needs.more_s ? fmt::format("{} ({})", steps, rough_duration(*needs.more_s)) : steps;
   }
   if (needs.more_s) {
-    add(fmt::format("{} more", format_duration(std::ceil(*needs.more_s))));
+    return fmt::format("about {} more", rough_duration(*needs.more_s));
   }
-  if (text.empty() && needs.more_points) {
-    add(fmt::format("{:.0f} more samples", std::ceil(*needs.more_points)));
+  return needs.more_points ? fmt::format("about {:.0f} more samples", std::ceil(*needs.more_points))
+                           : "";
+}
+
+std::string needs_hint(const Needs& needs) {
+  constexpr double kLongWait = 15 * 60;
+  constexpr double kManySteps = 5'000;
+  if (needs.more_s.value_or(0.0) <= kLongWait &&
+      (needs.more_s || needs.more_steps.value_or(0.0) <= kManySteps)) {
+    return "";
   }
-  return text;
+  return fmt::format("if you know when warm-up ends, say so: --warmup {}",
+                     needs.more_steps ? "200steps" : "2min");
 }
 
 }  // namespace tidemark::tracker

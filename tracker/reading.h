@@ -97,7 +97,8 @@ struct Forecast {
   std::optional<double> asymptote_bytes;  // where growth seems to end
 };
 
-// What would decide a reading that is undecided.
+// What would decide a reading that is undecided: so many steps, which take so many seconds. Where
+// only one is known it is that.
 struct Needs {
   std::optional<double> more_s;
   std::optional<double> more_steps;
@@ -150,7 +151,9 @@ std::string_view verdict_name(Verdict verdict);
 std::string_view pattern_name(PatternKind kind);
 std::string_view shape_name(LeakShape shape);
 std::string_view evidence_name(EvidenceKind kind);
-// "about 40 more steps"; "" when nothing is known.
+// "about 40 more steps (12 s)", rounded; "" when nothing is known.
 std::string needs_text(const Needs& needs);
+// What to do instead of waiting when that takes long: "if you know ... --warmup 2min"; else "".
+std::string needs_hint(const Needs& needs);
 
 }  // namespace tidemark::tracker

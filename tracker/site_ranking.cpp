@@ -2,132 +2,57 @@
 #include "tracker/site_ranking.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "tracker/judge.h"
-#include "tracker/statistics.h"
+#include "tracker/site_growth.h"
 
 namespace tidemark::tracker {
 namespace {
 
 double as_double(std::uint64_t bytes) { return static_cast<double>(bytes); }
 
-// One site of one process, judged.
-struct JudgedSite {
+// A site of one process.
+struct Candidate {
   const SiteTrack* track = nullptr;
   const TracedProcess* process = nullptr;
-  Reading reading;
-  double per_s = 0.0;
-  std::optional<double> per_step;
-  double growth_bytes = 0.0;
-  Moment since;
 
-  bool grows() const { return reading.verdict >= Verdict::kGrowing; }
+  double held_bytes = 0.0;  // in the second half of its time: a process that ends gives all back
+
+  double grown_bytes() const { return held_bytes - as_double(track->first_live_bytes); }
 };
 
-double grown_bytes(const SiteTrack& site) {
-  return as_double(site.last.live_bytes) - as_double(site.first_live_bytes);
-}
-
-// Memory that was asked for and never touched costs nothing.
-double resident_share(const SiteSample& sample) {
-  if (!sample.resident_bytes || sample.live_bytes == 0) {
-    return 1.0;
+double held_late(const SiteTrack& track) {
+  const std::vector<Cell>& cells = track.live.cells();
+  double sum = 0.0;
+  for (std::size_t i = cells.size() / 2; i < cells.size(); ++i) {
+    sum += cells[i].mean_bytes();
   }
-  return std::min(1.0, as_double(*sample.resident_bytes) / as_double(sample.live_bytes));
-}
-
-const Pattern* growth_pattern(const Reading& reading) {
-  const Pattern* leak = reading.find(PatternKind::kLeak);
-  return leak != nullptr ? leak : reading.find(PatternKind::kGrowth);
-}
-
-// The rate of a site is that of the straight line through its floor since growth began. A curve
-// that was estimated from samples wanders: its leaps, which the judge takes for steps that stay,
-// are part of the rate.
-void fit_rate(JudgedSite& site) {
-  const Reading& reading = site.reading;
-  const bool on_steps = reading.axis == Axis::kSteps;
-  const double from = (on_steps ? site.since.step : site.since.t_s).value_or(0.0);
-  std::vector<double> x;
-  std::vector<double> y;
-  const FloorPoint* first = nullptr;
-  const FloorPoint* last = nullptr;
-  for (const FloorPoint& point : reading.floor) {
-    if (point.x >= from) {
-      x.push_back(point.x);
-      y.push_back(point.floor_bytes);
-      first = first == nullptr ? &point : first;
-      last = &point;
-    }
-  }
-  constexpr std::size_t kFewest = 4;
-  if (x.size() < kFewest) {
-    return;
-  }
-  const double slope = fit_line(x, y).slope;
-  site.growth_bytes = y.back() - y.front();
-  if (!on_steps) {
-    site.per_s = slope;
-    return;
-  }
-  site.per_step = slope;
-  if (first->at.t_s && last->at.t_s && *last->at.t_s > *first->at.t_s) {
-    site.per_s = slope * (x.back() - x.front()) / (*last->at.t_s - *first->at.t_s);
-  }
-}
-
-void measure_growth(JudgedSite& site) {
-  const Reading& reading = site.reading;
-  if (!site.grows()) {
-    return;
-  }
-  if (const Pattern* pattern = growth_pattern(reading)) {
-    site.per_s = pattern->rate.bytes_per_s.value_or(0.0);
-    site.per_step = pattern->rate.bytes_per_step;
-    site.growth_bytes = pattern->growth_bytes;
-    site.since = pattern->from;
-  } else {  // too few points for a pattern
-    site.growth_bytes = reading.last_floor_bytes - reading.first_floor_bytes;
-    site.since = reading.begin;
-  }
-  if (site.per_s == 0.0 && reading.end.t_s && site.since.t_s &&
-      *reading.end.t_s > *site.since.t_s) {
-    site.per_s = site.growth_bytes / (*reading.end.t_s - *site.since.t_s);
-  }
-  fit_rate(site);
-  const double share = resident_share(site.track->last);
-  site.per_s *= share;
-  site.growth_bytes *= share;
-  if (site.per_step) {
-    *site.per_step *= share;
-  }
+  return std::max(as_double(track.last.live_bytes),
+                  sum / static_cast<double>(cells.size() - cells.size() / 2));
 }
 
 // Those that grew most and those that are largest.
-std::vector<JudgedSite> candidates(const RunSites& run, std::size_t most) {
-  std::vector<JudgedSite> all;
+std::vector<Candidate> candidates(const RunSites& run, std::size_t most) {
+  std::vector<Candidate> all;
   for (const TracedProcess& process : run.processes) {
     for (const std::size_t i : process.sites) {
       const SiteTrack& track = run.sites[i];
       if (!track.live.empty() && track.record.kind != AllocationKind::kAllocatorMap) {
-        all.emplace_back();
-        all.back().track = &track;
-        all.back().process = &process;
+        all.push_back({&track, &process, held_late(track)});
       }
     }
   }
-  const auto by_growth = [](const JudgedSite& a, const JudgedSite& b) {
-    return std::pair(grown_bytes(*b.track), a.track->record.site) <
-           std::pair(grown_bytes(*a.track), b.track->record.site);
+  const auto by_growth = [](const Candidate& a, const Candidate& b) {
+    return std::pair(b.grown_bytes(), a.track->record.site) <
+           std::pair(a.grown_bytes(), b.track->record.site);
   };
-  const auto by_size = [](const JudgedSite& a, const JudgedSite& b) {
-    return std::pair(b.track->last.live_bytes, a.track->record.site) <
-           std::pair(a.track->last.live_bytes, b.track->record.site);
+  const auto by_size = [](const Candidate& a, const Candidate& b) {
+    return std::pair(b.held_bytes, a.track->record.site) <
+           std::pair(a.held_bytes, b.track->record.site);
   };
   const auto half = static_cast<std::ptrdiff_t>(std::min(all.size(), (most + 1) / 2));
   std::partial_sort(all.begin(), all.begin() + half, all.end(), by_growth);
@@ -138,187 +63,385 @@ std::vector<JudgedSite> candidates(const RunSites& run, std::size_t most) {
   return all;
 }
 
-// Between two samples in proportion to the time; beyond the ends what they say.
-double interpolated(const std::vector<Cell>& cells, double t_s) {
-  const auto after = std::upper_bound(cells.begin(), cells.end(), t_s,
-                                      [](double at, const Cell& cell) { return at < cell.t_s; });
-  if (after == cells.begin() || after == cells.end()) {
-    return after == cells.begin() ? cells.front().mean_bytes() : cells.back().mean_bytes();
-  }
-  const Cell& before = *std::prev(after);
-  const double share = (t_s - before.t_s) / (after->t_s - before.t_s);
-  return before.mean_bytes() + share * (after->mean_bytes() - before.mean_bytes());
-}
-
-// What a process grew by between two times. Its memory and its sites are not looked at in the same
-// moment.
-std::optional<double> change(const Series& series, double from_s, double to_s) {
-  const std::vector<Cell>& cells = series.cells();
-  if (cells.empty()) {
-    return std::nullopt;
-  }
-  return interpolated(cells, to_s) - interpolated(cells, from_s);
-}
-
-// The end of what a process held: its samples of memory may go on for a moment longer.
-double end_of(const TracedProcess& process) { return process.last_look_s; }
-
 // Sites of processes that ended long before the others of their group hold nothing any more.
 bool is_of_the_end(const TracedProcess& process, double end_s) {
   return process.last_look_s >= end_s - std::max(2.0, 0.02 * end_s);
 }
 
-// What a site that grows held before a process that ends gave all of it back.
-const SiteSample& held_by(const JudgedSite& site) {
-  const bool is_given_back =
-      site.grows() && as_double(site.track->last.live_bytes) < 0.5 * site.reading.last_floor_bytes;
-  return is_given_back ? site.track->highest : site.track->last;
+// In a stretch of fewer samples the two sides of the division are hardly of the same moments.
+bool is_long_enough(const TracedProcess& process, double from_s, double to_s) {
+  constexpr std::ptrdiff_t kFewest = 8;
+  const std::vector<Cell>& cells = process.footprint.cells();
+  return std::count_if(cells.begin(), cells.end(), [&](const Cell& cell) {
+           return cell.t_s >= from_s && cell.t_s <= to_s;
+         }) >= kFewest;
 }
 
-void add_member(RankedSite& group, const JudgedSite& site) {
-  const SiteSample& last = held_by(site);
-  group.live_bytes += last.live_bytes;
-  group.live_blocks += last.live_blocks;
-  group.alloc_bytes += last.alloc_bytes;
-  group.alloc_blocks += last.alloc_blocks;
-  group.peak_bytes += last.peak_bytes;
-  group.temporary_blocks += last.temporary_blocks;
-  if (last.resident_bytes) {
-    group.resident_bytes = group.resident_bytes.value_or(0) + *last.resident_bytes;
+// What is resident of the live bytes of a process: as it was when somebody last looked, and all of
+// what came since.
+std::optional<double> resident_live_bytes(const TracedProcess& process, double t_s) {
+  const auto live = value_at(process.live, t_s);
+  const std::vector<Cell>& looks = process.blocks.cells();
+  const auto after = std::upper_bound(looks.begin(), looks.end(), t_s,
+                                      [](double at, const Cell& cell) { return at < cell.t_s; });
+  if (!live || after == looks.begin()) {
+    return live;
   }
-  group.is_truncated = group.is_truncated || site.track->record.is_truncated;
-  group.growth_bytes_per_s += site.per_s;
-  group.growth_bytes += site.growth_bytes;
-  if (site.per_step) {
-    group.growth_bytes_per_step = group.growth_bytes_per_step.value_or(0.0) + *site.per_step;
-  }
+  const Cell& last = *std::prev(after);
+  const double since = *live - value_at(process.live, last.t_s).value_or(*live);
+  return std::clamp(last.mean_bytes() + since, 0.0, *live);
 }
 
-void add_share(RankedSite& group, const std::vector<const JudgedSite*>& members) {
+// Where a process in which nothing grows begins to give back what it held, because it ends.
+double end_without_teardown(const TracedProcess& process, const Options& options) {
+  const auto judged = judge(process.live, options).end.t_s;
+  return std::min(process.last_look_s, judged.value_or(process.last_look_s));
+}
+
+void add_share(HeldMemory& held, const std::vector<const JudgedSites*>& members) {
   double of_processes = 0.0;
-  for (const JudgedSite* site : members) {
-    if (site->grows() && site->since.t_s) {
-      of_processes +=
-          change(site->process->footprint, *site->since.t_s, end_of(*site->process)).value_or(0.0);
+  for (const JudgedSites* sites : members) {
+    if (!sites->grows() || !sites->since.t_s) {
+      continue;
     }
+    if (!is_long_enough(*sites->process, *sites->since.t_s, end_of(*sites))) {
+      return;
+    }
+    of_processes +=
+        change(sites->process->footprint, *sites->since.t_s, end_of(*sites)).value_or(0.0);
   }
   constexpr double kWorthAShare = 256.0 * 1024.0;
-  if (of_processes >= kWorthAShare && !is_counted_elsewhere(group.kind) &&
-      group.kind != AllocationKind::kCudaDevice) {
-    group.share_of_growth = group.growth_bytes / of_processes;
+  if (of_processes >= kWorthAShare && !is_counted_elsewhere(held.kind) &&
+      held.kind != AllocationKind::kCudaDevice) {
+    held.share_of_growth = held.growth_bytes / of_processes;
   }
 }
 
-RankedSite make_group(std::vector<const JudgedSite*> members) {
-  std::stable_sort(members.begin(), members.end(), [](const JudgedSite* a, const JudgedSite* b) {
-    return a->track->last.live_bytes > b->track->last.live_bytes;
+void add_member(HeldMemory& held, const JudgedSites& sites) {
+  const SiteSample now = held_by(sites);
+  if (now.resident_bytes || held.resident_bytes) {
+    held.resident_bytes =
+        held.resident_bytes.value_or(held.live_bytes) + now.resident_bytes.value_or(now.live_bytes);
+  }
+  held.live_bytes += now.live_bytes;
+  held.live_blocks += now.live_blocks;
+  held.alloc_bytes += now.alloc_bytes;
+  held.alloc_blocks += now.alloc_blocks;
+  held.peak_bytes += now.peak_bytes;
+  held.temporary_blocks += now.temporary_blocks;
+  held.growth_bytes_per_s += sites.per_s;
+  held.growth_bytes += sites.growth_bytes;
+  if (sites.per_step) {
+    held.growth_bytes_per_step = held.growth_bytes_per_step.value_or(0.0) + *sites.per_step;
+  }
+}
+
+// When the live bytes of all tracks were born. They are of one scan of one process, which divides
+// the time in one way.
+std::vector<SiteBirths::Birth> births_of(const JudgedSites& sites) {
+  std::vector<SiteBirths::Birth> sum;
+  for (const SiteTrack* track : sites.tracks) {
+    if (!track->births) {
+      continue;
+    }
+    const std::vector<SiteBirths::Birth>& births = track->births->births;
+    if (births.size() > sum.size()) {  // an earlier scan, by which the site was gone
+      sum = births;
+      continue;
+    }
+    for (std::size_t i = 0; i < births.size() && births.size() == sum.size(); ++i) {
+      sum[i].bytes += births[i].bytes;
+    }
+  }
+  return sum;
+}
+
+std::uint64_t live_bytes_of(const JudgedSites& sites) {
+  std::uint64_t bytes = 0;
+  for (const SiteTrack* track : sites.tracks) {
+    bytes += track->last.live_bytes;
+  }
+  return bytes;
+}
+
+// All processes of one role together. `members` is not empty, and is left with the largest first.
+HeldMemory add_up(std::vector<const JudgedSites*>& members) {
+  std::stable_sort(members.begin(), members.end(), [](const JudgedSites* a, const JudgedSites* b) {
+    return live_bytes_of(*a) > live_bytes_of(*b);
   });
   double end_s = 0.0;
-  for (const JudgedSite* site : members) {
-    end_s = std::max(end_s, site->process->last_look_s);
+  for (const JudgedSites* sites : members) {
+    end_s = std::max(end_s, sites->process->last_look_s);
   }
   std::erase_if(members,
-                [&](const JudgedSite* site) { return !is_of_the_end(*site->process, end_s); });
-  RankedSite group;
-  const JudgedSite& largest = *members.front();
-  group.kind = largest.track->record.kind;
-  group.role = largest.process->role;
-  group.frames = largest.track->record.frames;
-  if (largest.track->births) {
-    group.births = largest.track->births->births;
-  }
-  const JudgedSite* leading = &largest;
-  for (const JudgedSite* site : members) {
-    const ProcessKey& key = site->process->key;
-    if (std::find(group.processes.begin(), group.processes.end(), key) == group.processes.end()) {
-      group.processes.push_back(key);
+                [&](const JudgedSites* sites) { return !is_of_the_end(*sites->process, end_s); });
+  HeldMemory held;
+  const JudgedSites& largest = *members.front();
+  held.kind = largest.tracks.front()->record.kind;
+  held.role = largest.process->role;
+  held.births = births_of(largest);
+  const JudgedSites* leading = &largest;
+  for (const JudgedSites* sites : members) {
+    const ProcessKey& key = sites->process->key;
+    if (std::find(held.processes.begin(), held.processes.end(), key) == held.processes.end()) {
+      held.processes.push_back(key);
     }
-    add_member(group, *site);
-    if (std::pair(site->reading.verdict, site->per_s) >
+    add_member(held, *sites);
+    if (std::pair(sites->reading.verdict, sites->per_s) >
         std::pair(leading->reading.verdict, leading->per_s)) {
-      leading = site;
+      leading = sites;
     }
   }
-  group.verdict = leading->reading.verdict;
-  group.undetermined = leading->reading.undetermined;
-  group.needs = leading->reading.needs;
-  group.since = leading->since;
-  if (group.grows()) {
-    add_share(group, members);
+  held.verdict = leading->reading.verdict;
+  held.undetermined = leading->reading.undetermined;
+  held.needs = leading->reading.needs;
+  held.since = leading->since;
+  if (held.grows()) {
+    add_share(held, members);
   }
-  return group;
+  return held;
 }
 
-bool goes_before(const RankedSite& a, const RankedSite& b) {
-  const auto place = [](const RankedSite& site) {
-    return std::tuple(site.grows() && site.growth_bytes_per_s > 0.0, site.growth_bytes_per_s,
-                      site.live_bytes);
+// The fastest first, then the largest.
+bool goes_before(const HeldMemory& a, const HeldMemory& b) {
+  return std::tuple(a.grows(), a.growth_bytes_per_s, a.live_bytes) >
+         std::tuple(b.grows(), b.growth_bytes_per_s, b.live_bytes);
+}
+
+// Host memory, memory of the device, and what is in another site's sum already do not add up.
+int sort_of_memory(AllocationKind kind) {
+  if (is_counted_elsewhere(kind)) {
+    return 2;
+  }
+  return kind == AllocationKind::kCudaDevice ? 1 : 0;
+}
+
+template <typename Of>
+MemoryParts parts_of(const TracedProcess& process, Of of) {
+  return {of(process.live),   of(process.slack),     of(process.unhooked),
+          of(process.shared), of(process.footprint), of(process.file)};
+}
+
+class Ranking {
+ public:
+  Ranking(const RunSites& run, const Options& options, const LinesOf& lines_of)
+      : run_(run), options_(options), lines_of_(lines_of) {
+    options_.limit_bytes.reset();
+    options_.epoch_steps = options.epoch_steps ? options.epoch_steps : run.epoch_steps;
+    options_.epoch_seconds = options.epoch_seconds ? options.epoch_seconds : run.epoch_seconds;
+  }
+
+  SiteRanking rank(std::size_t most_judged) && {
+    for (const Candidate& candidate : candidates(run_, most_judged)) {
+      judged_.push_back(judge_sites(*candidate.process, {candidate.track}, options_));
+    }
+    rank_stacks();
+    rank_lines();
+    growth_of_processes();
+    return std::move(ranking_);
+  }
+
+ private:
+  struct Stack {
+    RankedSite site;
+    std::vector<const JudgedSites*> members;
+    std::vector<std::string> lines;
   };
-  return place(a) != place(b) ? place(a) > place(b) : a.frames < b.frames;
-}
 
-std::vector<ProcessGrowth> growth_of_processes(const RunSites& run,
-                                               const std::vector<JudgedSite>& sites) {
-  std::unordered_map<const TracedProcess*, const JudgedSite*> fastest;
-  for (const JudgedSite& site : sites) {
-    const JudgedSite*& best = fastest[site.process];
-    if (site.grows() && site.since.t_s && (best == nullptr || site.per_s > best->per_s)) {
-      best = &site;
+  void rank_stacks() {
+    using Key = std::tuple<Role, AllocationKind, std::vector<std::uint32_t>, std::uint32_t>;
+    std::map<Key, std::vector<const JudgedSites*>> groups;
+    for (const JudgedSites& sites : judged_) {
+      const SiteRecord& record = sites.tracks.front()->record;
+      // A stack that has no names yet is like no other.
+      groups[{sites.process->role, record.kind, record.frames,
+              record.frames.empty() ? record.site : 0}]
+          .push_back(&sites);
+    }
+    for (auto& [key, members] : groups) {
+      Stack& stack = stacks_.emplace_back();
+      static_cast<HeldMemory&>(stack.site) = add_up(members);
+      stack.site.frames = std::get<2>(key);
+      stack.site.is_truncated = std::any_of(
+          members.begin(), members.end(),
+          [](const JudgedSites* sites) { return sites->tracks.front()->record.is_truncated; });
+      stack.members = std::move(members);
+    }
+    std::stable_sort(stacks_.begin(), stacks_.end(),
+                     [](const Stack& a, const Stack& b) { return goes_before(a.site, b.site); });
+    for (const Stack& stack : stacks_) {
+      ranking_.sites.push_back(stack.site);
     }
   }
-  std::vector<ProcessGrowth> all;
-  for (std::size_t i = 0; i < run.processes.size(); ++i) {
-    const TracedProcess& process = run.processes[i];
-    const auto it = fastest.find(&process);
-    const JudgedSite* site = it == fastest.end() ? nullptr : it->second;
-    ProcessGrowth& growth = all.emplace_back();
-    growth.process = i;
-    growth.from_s = site != nullptr ? *site->since.t_s : process.first_look_s;
+
+  void rank_lines() {
+    using Key = std::tuple<Role, int, std::string, std::size_t>;
+    std::map<Key, std::vector<std::size_t>> groups;
+    for (std::size_t i = 0; i < stacks_.size(); ++i) {
+      Stack& stack = stacks_[i];
+      if (lines_of_) {
+        stack.lines = lines_of_(stack.members.front()->tracks.front()->record);
+      }
+      const bool is_known = !stack.lines.empty();
+      groups[{stack.site.role, sort_of_memory(stack.site.kind),
+              is_known ? stack.lines.front() : std::string(), is_known ? 0 : i + 1}]
+          .push_back(i);
+    }
+    for (auto& [key, sites] : groups) {
+      add_line(std::get<2>(key), std::move(sites));
+    }
+    std::stable_sort(
+        ranking_.lines.begin(), ranking_.lines.end(), [](const RankedLine& a, const RankedLine& b) {
+          return goes_before(a, b) || (!goes_before(b, a) && a.sites.front() < b.sites.front());
+        });
+  }
+
+  void add_line(const std::string& name, std::vector<std::size_t> sites) {
+    RankedLine line;
+    static_cast<HeldMemory&>(line) =
+        sites.size() == 1 ? HeldMemory(ranking_.sites[sites.front()]) : sum_of(sites);
+    const auto narrower = line_of_growth(sites);
+    // Much that stands still must not hide what grows slowly; what is only moved does not grow.
+    const bool is_hidden = !line.grows() && has_growth(sites) && !is_made_up_for(sites);
+    if (is_hidden || (line.grows() && narrower)) {
+      const auto rest = std::stable_partition(
+          sites.begin(), sites.end(), [&](std::size_t i) { return stacks_[i].site.grows(); });
+      if (rest != sites.begin() && rest != sites.end()) {
+        add_line(name, {rest, sites.end()});
+        add_line(narrower.value_or(name), {sites.begin(), rest});
+        return;
+      }
+    }
+    line.name = name;
+    line.sites = std::move(sites);
+    ranking_.lines.push_back(std::move(line));
+  }
+
+  static bool has(const Stack& stack, const std::string& line) {
+    return std::find(stack.lines.begin(), stack.lines.end(), line) != stack.lines.end();
+  }
+
+  bool has_growth(const std::vector<std::size_t>& sites) const {
+    return std::any_of(sites.begin(), sites.end(),
+                       [&](std::size_t i) { return stacks_[i].site.grows(); });
+  }
+
+  // Whether the other stacks gave back about what the growing ones took.
+  bool is_made_up_for(const std::vector<std::size_t>& sites) const {
+    constexpr double kAboutAll = 0.5;
+    double grown = 0.0;
+    double others = 0.0;
+    for (const std::size_t i : sites) {  // the fastest first
+      const RankedSite& site = stacks_[i].site;
+      grown += site.grows() ? site.growth_bytes : 0.0;
+      for (const JudgedSites* member : stacks_[i].members) {
+        const double from_s = stacks_[sites.front()].site.since.t_s.value_or(0.0);
+        others += site.grows()
+                      ? 0.0
+                      : change(member->tracks.front()->live, from_s, end_of(*member)).value_or(0.0);
+      }
+    }
+    return others <= -kAboutAll * grown;
+  }
+
+  // The innermost line that tells the stacks which grow from those that do not; nullopt: there is
+  // none, or there is nothing to tell apart.
+  std::optional<std::string> line_of_growth(const std::vector<std::size_t>& sites) const {
+    constexpr double kWorthTelling = 0.1;  // of the live bytes of those that grow
+    double growing_bytes = 0.0;
+    double other_bytes = 0.0;
+    const Stack* fastest = nullptr;
+    for (const std::size_t i : sites) {  // the fastest first
+      const HeldMemory& held = stacks_[i].site;
+      (held.grows() ? growing_bytes : other_bytes) += as_double(held.live_bytes);
+      fastest = fastest == nullptr && held.grows() ? &stacks_[i] : fastest;
+    }
+    if (fastest == nullptr || other_bytes < kWorthTelling * growing_bytes) {
+      return std::nullopt;
+    }
+    const auto tells = [&](const std::string& line) {
+      return std::all_of(sites.begin(), sites.end(), [&](std::size_t i) {
+        return has(stacks_[i], line) == stacks_[i].site.grows();
+      });
+    };
+    const auto line = std::find_if(fastest->lines.begin(), fastest->lines.end(), tells);
+    return line == fastest->lines.end() ? std::nullopt : std::optional(*line);
+  }
+
+  // Stacks of one line are judged together, process by process: what is noise in each of them is
+  // less so in their sum, and what one gives back while another takes it is no growth.
+  HeldMemory sum_of(const std::vector<std::size_t>& stacks) const {
+    std::map<std::size_t, std::vector<const SiteTrack*>> tracks;  // by process
+    for (const std::size_t i : stacks) {
+      for (const JudgedSites* sites : stacks_[i].members) {
+        const auto process = static_cast<std::size_t>(sites->process - run_.processes.data());
+        tracks[process].push_back(sites->tracks.front());
+      }
+    }
+    std::vector<JudgedSites> judged;
+    for (auto& [process, each] : tracks) {
+      judged.push_back(judge_sites(run_.processes[process], std::move(each), options_));
+    }
+    std::vector<const JudgedSites*> members;
+    for (const JudgedSites& sites : judged) {
+      members.push_back(&sites);
+    }
+    return add_up(members);
+  }
+
+  void growth_of_processes() {
+    std::unordered_map<const TracedProcess*, const JudgedSites*> fastest;
+    for (const JudgedSites& sites : judged_) {
+      const JudgedSites*& best = fastest[sites.process];
+      if (sites.grows() && sites.since.t_s && (best == nullptr || sites.per_s > best->per_s)) {
+        best = &sites;
+      }
+    }
+    for (std::size_t i = 0; i < run_.processes.size(); ++i) {
+      const auto it = fastest.find(&run_.processes[i]);
+      const JudgedSites* sites = it == fastest.end() ? nullptr : it->second;
+      ranking_.processes.push_back(growth_of(i, sites));
+    }
+    std::stable_sort(ranking_.processes.begin(), ranking_.processes.end(),
+                     [](const ProcessGrowth& a, const ProcessGrowth& b) {
+                       return a.growth.footprint.value_or(0.0) > b.growth.footprint.value_or(0.0);
+                     });
+  }
+
+  // `fastest`: of its sites; nullptr when none grows.
+  ProcessGrowth growth_of(std::size_t index, const JudgedSites* fastest) const {
+    const TracedProcess& process = run_.processes[index];
+    ProcessGrowth growth;
+    growth.process = index;
+    growth.from_s = fastest != nullptr ? *fastest->since.t_s : process.first_look_s;
     if (!process.footprint.empty()) {  // the first look may come before the first sample of memory
       growth.from_s = std::max(growth.from_s, process.footprint.cells().front().t_s);
     }
-    growth.to_s = end_of(process);
-    growth.footprint_bytes = change(process.footprint, growth.from_s, growth.to_s);
-    growth.shared_bytes = change(process.shared, growth.from_s, growth.to_s);
-    growth.file_bytes = change(process.file, growth.from_s, growth.to_s);
-    growth.sites_bytes = change(process.live, growth.from_s, growth.to_s).value_or(0.0);
-    const auto footprint = value_at(process.footprint, growth.to_s);
-    if (footprint && *footprint > 0.0) {
-      growth.explained_share = std::min(1.0, as_double(process.last.live_bytes) / *footprint);
+    growth.to_s = fastest != nullptr ? end_of(*fastest) : end_without_teardown(process, options_);
+    growth.growth = parts_of(
+        process, [&](const Series& series) { return change(series, growth.from_s, growth.to_s); });
+    growth.now =
+        parts_of(process, [&](const Series& series) { return value_at(series, growth.to_s); });
+    growth.now.sites = resident_live_bytes(process, growth.to_s);
+    if (const auto footprint = growth.now.footprint; footprint && *footprint > 0.0) {
+      growth.explained_share = std::min(1.0, growth.now.sites.value_or(0.0) / *footprint);
     }
+    return growth;
   }
-  std::stable_sort(all.begin(), all.end(), [](const ProcessGrowth& a, const ProcessGrowth& b) {
-    return a.footprint_bytes.value_or(0.0) > b.footprint_bytes.value_or(0.0);
-  });
-  return all;
-}
+
+  const RunSites& run_;
+  Options options_;
+  const LinesOf& lines_of_;
+  std::vector<JudgedSites> judged_;  // one site of one process each
+  std::vector<Stack> stacks_;        // in the order of ranking_.sites
+  SiteRanking ranking_;
+};
 
 }  // namespace
 
-SiteRanking rank_sites(const RunSites& run, const Options& options, std::size_t most_judged) {
-  std::vector<JudgedSite> sites = candidates(run, most_judged);
-  for (JudgedSite& site : sites) {
-    Options own = options;
-    own.limit_bytes.reset();
-    site.reading = judge(site.track->live, own);
-    measure_growth(site);
-  }
-  using Stack = std::tuple<Role, AllocationKind, std::vector<std::uint32_t>, std::uint32_t>;
-  std::map<Stack, std::vector<const JudgedSite*>> groups;
-  for (const JudgedSite& site : sites) {
-    const SiteRecord& record = site.track->record;
-    // A stack that has no names yet is like no other.
-    groups[{site.process->role, record.kind, record.frames,
-            record.frames.empty() ? record.site : 0}]
-        .push_back(&site);
-  }
-  SiteRanking ranking;
-  for (auto& [stack, members] : groups) {
-    ranking.sites.push_back(make_group(std::move(members)));
-  }
-  std::stable_sort(ranking.sites.begin(), ranking.sites.end(), goes_before);
-  ranking.processes = growth_of_processes(run, sites);
-  return ranking;
+SiteRanking rank_sites(const RunSites& run, const Options& options, const LinesOf& lines_of,
+                       std::size_t most_judged) {
+  return Ranking(run, options, lines_of).rank(most_judged);
 }
 
 }  // namespace tidemark::tracker

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tracker/options.h"
@@ -12,13 +14,11 @@
 
 namespace tidemark::tracker {
 
-// A call stack and what it holds, over all processes of one role that have it.
-struct RankedSite {
-  AllocationKind kind = AllocationKind::kHeap;
+// What one or more call stacks hold, over all processes of one role that have them.
+struct HeldMemory {
+  AllocationKind kind = AllocationKind::kHeap;  // of the largest
   Role role = Role::kOther;
   std::vector<ProcessKey> processes;  // the one with the most live bytes first
-  std::vector<std::uint32_t> frames;  // innermost first
-  bool is_truncated = false;
 
   Verdict verdict = Verdict::kStable;  // the strongest of its processes
   bool undetermined = false;
@@ -29,7 +29,9 @@ struct RankedSite {
   std::optional<double> growth_bytes_per_step;
   double growth_bytes = 0.0;  // since `since`
   Moment since;
-  std::optional<double> share_of_growth;  // of what its processes grew by since then
+  // Of what its processes grew by since then. nullopt also when that was for too short a time, or
+  // too little, to be compared.
+  std::optional<double> share_of_growth;
 
   std::uint64_t live_bytes = 0;
   std::uint64_t live_blocks = 0;
@@ -40,28 +42,59 @@ struct RankedSite {
   std::optional<std::uint64_t> resident_bytes;
   std::vector<SiteBirths::Birth> births;  // of the process with the most live bytes
 
-  bool grows() const { return verdict >= Verdict::kGrowing; }
+  bool grows() const { return verdict >= Verdict::kGrowing && growth_bytes_per_s > 0.0; }
 };
 
-// What a traced process grew by, and how much of it the sites explain.
+// A call stack.
+struct RankedSite : HeldMemory {
+  std::vector<std::uint32_t> frames;  // innermost first
+  bool is_truncated = false;
+};
+
+// A line of code, and all call stacks that allocate through it.
+struct RankedLine : HeldMemory {
+  std::vector<std::size_t> sites;  // into SiteRanking::sites, in their order; at least one
+  std::string name;                // as LinesOf has it; empty: the stack has none
+};
+
+// The memory of a process by what it is, in bytes; nullopt: not known. `footprint` is about the sum
+// of the first four: they are not looked at in the same moment, and sites may be estimates.
+struct MemoryParts {
+  std::optional<double> sites;  // live bytes; at the end those that are resident
+  std::optional<double> slack;  // these two: see MemoryAccount
+  std::optional<double> unhooked;
+  std::optional<double> shared;
+  std::optional<double> footprint;
+  std::optional<double> file;  // beside it
+};
+
+// What a traced process grew by, and where that is.
 struct ProcessGrowth {
   std::size_t process = 0;  // into RunSites::processes
   double from_s = 0.0;      // since its fastest site grows, else since its first look
   double to_s = 0.0;
-  std::optional<double> footprint_bytes;  // changes in this time
-  std::optional<double> shared_bytes;     // part of it
-  std::optional<double> file_bytes;       // beside it
-  double sites_bytes = 0.0;
-  std::optional<double> explained_share;  // of the footprint at the end, by live bytes of sites
+  MemoryParts growth;                     // changes in this time
+  MemoryParts now;                        // at the end
+  std::optional<double> explained_share;  // of the footprint at the end, by what sites hold
 };
 
 struct SiteRanking {
   std::vector<RankedSite> sites;  // those that grow first, the fastest first; then the largest
+  std::vector<RankedLine> lines;  // likewise
   std::vector<ProcessGrowth> processes;  // the one that grew most first
 };
 
-// Which call stacks grow, and how fast. Judges at most `most_judged` sites: those that grew most
-// and those that are largest.
-SiteRanking rank_sites(const RunSites& run, const Options& options, std::size_t most_judged = 200);
+// The lines of the user's own code that a call stack goes through, by name, innermost first. Stacks
+// that begin with the same one are one line, where they are of one role and one sort of memory.
+// Empty: the stack is a line of its own.
+using LinesOf = std::function<std::vector<std::string>(const SiteRecord& site)>;
+
+// Which call stacks and lines grow, and how fast. Judges at most `most_judged` sites: those that
+// grew most and those that are largest.
+//
+// Where a function that only passes memory on is the innermost line of what grows and of what does
+// not, the line is the first one further out that only those have which grow.
+SiteRanking rank_sites(const RunSites& run, const Options& options, const LinesOf& lines_of = {},
+                       std::size_t most_judged = 200);
 
 }  // namespace tidemark::tracker

@@ -53,8 +53,17 @@ Status SiteTrackBuilder::add(const Tick& tick) {
       run_.sites[it->second].births = births;
     }
   }
+  for (const MemoryAccount& account : facts.accounts) {
+    take_account(account);
+  }
+  if (facts.shm) {
+    run_.shm = *facts.shm;
+  }
   for (const ProcessSample& sample : tick.processes) {
     take_memory(sample);
+  }
+  for (const LossRecord& loss : tick.losses) {
+    take_loss(loss);
   }
   if (tick.step) {
     run_.last_step = tick.step;
@@ -104,7 +113,8 @@ std::size_t SiteTrackBuilder::process_of(const ProcessKey& key, double t_s) {
     process.key = key;
     process.first_look_s = t_s;
     process.last_look_s = t_s;
-    for (Series* series : {&process.live, &process.footprint, &process.file, &process.shared}) {
+    for (Series* series : {&process.live, &process.footprint, &process.file, &process.shared,
+                           &process.blocks, &process.slack, &process.unhooked}) {
       *series = Series(kCells);
     }
     if (const auto known = known_.find(key); known != known_.end()) {
@@ -167,21 +177,50 @@ void SiteTrackBuilder::take_memory(const ProcessSample& sample) {
   }
   TracedProcess& process = run_.processes[it->second];
   const double t_s = run_.end_s;
-  const double shared = as_double(sample.rss_shmem_bytes.value_or(0));
-  const double own = std::min(shared, as_double(process.last.file_bytes));
-  process.footprint.add(t_s, kUnknown, as_double(*footprint) - own);
-  process.shared.add(t_s, kUnknown, shared - own);
+  process.footprint.add(t_s, kUnknown, as_double(*footprint));
+  process.shared.add(t_s, kUnknown, as_double(sample.rss_shmem_bytes.value_or(0)));
   if (sample.rss_file_bytes) {
     process.file.add(t_s, kUnknown, as_double(*sample.rss_file_bytes));
   }
 }
 
+void SiteTrackBuilder::take_account(const MemoryAccount& account) {
+  // The last one of a process may come with the look after which it is no longer traced.
+  const auto process =
+      std::find_if(run_.processes.rbegin(), run_.processes.rend(),
+                   [&](const TracedProcess& each) { return each.key == account.key; });
+  if (process == run_.processes.rend()) {
+    return;
+  }
+  process->blocks.add(account.t_s, kUnknown, as_double(account.blocks_bytes));
+  process->slack.add(account.t_s, kUnknown, as_double(account.slack_bytes));
+  process->unhooked.add(account.t_s, kUnknown, as_double(account.unhooked_bytes));
+}
+
 void SiteTrackBuilder::take_marker(const MarkerRecord& marker) {
+  if (marker.kind == MarkerKind::kEpoch) {
+    epochs_.mark(marker.value, {marker.t_s, clock_.is_running() ? std::optional(clock_.last_step())
+                                                                : std::optional<double>()});
+    run_.epoch_steps = epochs_.steps();
+    run_.epoch_seconds = epochs_.seconds();
+    return;
+  }
   if (marker.kind != MarkerKind::kStep || (step_source_ && *step_source_ != marker.key)) {
     return;
   }
   step_source_ = marker.key;
   clock_.mark(marker.t_s, marker.value);
+}
+
+void SiteTrackBuilder::take_loss(const LossRecord& loss) {
+  constexpr std::size_t kMostLosses = 64;
+  const auto known = std::find_if(run_.losses.begin(), run_.losses.end(),
+                                  [&](const auto& each) { return each.first == loss.what; });
+  if (known != run_.losses.end()) {
+    known->second += loss.count;
+  } else if (run_.losses.size() < kMostLosses) {
+    run_.losses.emplace_back(loss.what, loss.count);
+  }
 }
 
 std::optional<double> value_at(const Series& series, double t_s) {

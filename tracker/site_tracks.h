@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/recording_sink.h"
+#include "tracker/epoch_length.h"
 #include "tracker/series.h"
 #include "tracker/step_clock.h"
 
@@ -36,9 +38,12 @@ struct TracedProcess {
   double last_look_s = 0.0;
   std::vector<std::size_t> sites;  // into RunSites::sites
   Series live;                     // bytes of all sites
-  Series footprint;                // without the tracer's own file
-  Series file;                     // resident pages of files
-  Series shared;                   // resident shared memory, without the tracer's own file
+  Series footprint;
+  Series file;    // resident pages of files
+  Series shared;  // resident shared memory
+  Series blocks;  // these three: see MemoryAccount
+  Series slack;
+  Series unhooked;
 };
 
 // What the allocation tracer saw of a run.
@@ -48,6 +53,10 @@ struct RunSites {
   std::unordered_map<std::uint32_t, FrameRecord> frames;
   std::unordered_map<std::uint32_t, ModuleRecord> modules;
   std::optional<std::int64_t> last_step;
+  std::optional<double> epoch_steps;  // length of one marked epoch
+  std::optional<double> epoch_seconds;
+  ShmGrowthReport shm;
+  std::vector<std::pair<std::string, std::uint64_t>> losses;  // each id once
   double end_s = 0.0;
 
   bool empty() const { return processes.empty(); }
@@ -79,7 +88,9 @@ class SiteTrackBuilder final : public RecordingSink {
   void take_sample(const SiteSample& sample);
   void take_look(const TraceSample& trace);
   void take_memory(const ProcessSample& sample);
+  void take_account(const MemoryAccount& account);
   void take_marker(const MarkerRecord& marker);
+  void take_loss(const LossRecord& loss);
   std::size_t process_of(const ProcessKey& key, double t_s);
 
   RunSites run_;
@@ -88,6 +99,7 @@ class SiteTrackBuilder final : public RecordingSink {
   std::unordered_map<std::uint32_t, std::size_t> numbers_;  // of sites
   std::unordered_map<std::uint32_t, SiteSample> current_;
   StepClock clock_;
+  EpochLength epochs_;
   std::optional<ProcessKey> step_source_;  // pid 0: a log
 };
 

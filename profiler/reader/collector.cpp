@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
+#include "profiler/reader/memory_account.h"
 
 namespace tidemark::reader {
 namespace {
@@ -19,14 +20,12 @@ constexpr std::string_view kSuffix = ".trace";
 // A folder full of rubbish is not worth more.
 constexpr std::size_t kMostNames = 1U << 16U;
 constexpr std::size_t kMostProblems = 50;
-// Residency is looked up where blocks are so large that they may be untouched.
-constexpr double kLargeBlock = 64.0 * 1024.0;
 constexpr std::size_t kMostResidencySites = 32;
 
 }  // namespace
 
 Collector::Collector(CollectorOptions options, TraceWorld& world, const Clock& clock)
-    : options_(std::move(options)), world_(world), clock_(clock) {}
+    : options_(std::move(options)), world_(world), clock_(clock), begun_ns_(clock.monotonic_ns()) {}
 
 void Collector::set_epoch(std::optional<std::uint32_t> step) {
   find_new_files();  // a newborn learns the time at once
@@ -235,16 +234,10 @@ void Collector::scan(AllocationFacts& facts) {
     }
     TracedFile& traced = open->traced;
     LiveScanOptions options;
-    for (const SiteCounts& site : traced.last().sites) {
-      const bool is_large =
-          site.live_blocks() > 0.0 &&
-          static_cast<double>(site.live_bytes()) / site.live_blocks() > kLargeBlock;
-      if (is_large && traced.state(site).number != 0 && !open->has_ended &&
-          options.keep_blocks_of.size() < kMostResidencySites) {
-        options.keep_blocks_of.push_back(site.index);
-      }
-    }
+    options.keep_all_blocks = !open->has_ended;
     options.most_kept_blocks = 1U << 16U;
+    options.small_below_bytes = kLargeBlockBytes;
+    options.most_small_blocks = 1U << 14U;
     const auto found = traced.file().live_blocks(options);
     if (!found) {
       continue;  // the counters were read; only the ages are missing
@@ -253,31 +246,80 @@ void Collector::scan(AllocationFacts& facts) {
                                             traced.last().identity.created_ns, INT64_MAX)) -
                                         options_.start_ns);
     traced.add_births(*found, created_s, facts);
-    look_at_residency(traced, *found);
+    if (!open->has_ended) {
+      look_at_residency(traced, *found);
+      add_account(traced, *found, facts);
+    }
   }
   const std::int64_t now_ns = clock_.monotonic_ns();
   if (is_due) {
     const auto pause_ns =
         static_cast<std::int64_t>(static_cast<double>(now_ns - begin_ns) / options_.scan_share);
-    next_scan_ns_ = now_ns + std::max(options_.scan_interval_ns, pause_ns);
+    const std::int64_t young_ns = std::max(kNsPerSecond, (now_ns - begun_ns_) / 8);
+    next_scan_ns_ = now_ns + std::max(std::min(options_.scan_interval_ns, young_ns), pause_ns);
   }
 }
 
+// Of followed sites whose blocks are so large that they may be untouched.
 void Collector::look_at_residency(TracedFile& file, const LiveScan& scan) {
   std::vector<std::pair<std::uint32_t, std::vector<MemoryRange>>> by_site;
-  for (const LiveBlock& block : scan.blocks) {
-    auto it = std::find_if(by_site.begin(), by_site.end(),
-                           [&](const auto& each) { return each.first == block.site; });
-    if (it == by_site.end()) {
-      it = by_site.emplace(by_site.end(), block.site, std::vector<MemoryRange>());
+  for (const SiteCounts& site : file.last().sites) {
+    const bool is_large =
+        site.live_blocks() > 0.0 &&
+        static_cast<double>(site.live_bytes()) / site.live_blocks() > kLargeBlockBytes;
+    if (is_large && file.state(site).number != 0 && by_site.size() < kMostResidencySites) {
+      by_site.emplace_back(site.index, std::vector<MemoryRange>());
     }
-    it->second.push_back({block.address, block.size_bytes, block.weight});
+  }
+  for (const LiveBlock& block : scan.blocks) {
+    const auto it = std::find_if(by_site.begin(), by_site.end(), [&](const auto& each) {
+      return each.first == file.leader_of(block.site);
+    });
+    if (it != by_site.end()) {
+      it->second.push_back({block.address, block.size_bytes, block.weight});
+    }
   }
   for (const auto& [site, ranges] : by_site) {
-    if (const auto residency = world_.residency(file.key(), ranges)) {
+    const auto residency = ranges.empty() ? std::nullopt : world_.residency(file.key(), ranges);
+    if (residency) {
       file.set_resident_share(site, residency->resident_share + residency->swapped_share);
     }
   }
+}
+
+// Not of processes that hold blocks which nobody could see: those of the parent from before a fork,
+// those from before the tracer was woken.
+void Collector::add_account(const TracedFile& file, const LiveScan& scan, AllocationFacts& facts) {
+  const TraceSnapshot& last = file.last();
+  if (last.identity.forked || options_.wake_as || last.mode == wire::Mode::kDormant) {
+    return;
+  }
+  const auto areas = world_.areas(file.key());
+  if (!areas) {
+    return;
+  }
+  std::vector<wire::SiteKind> kinds;
+  for (const SiteCounts& site : file.last().sites) {
+    kinds.resize(std::max<std::size_t>(kinds.size(), site.index + std::size_t{1}),
+                 wire::SiteKind::kHeap);
+    kinds[site.index] = site.kind;
+  }
+  AccountInput input;
+  input.areas = *areas;
+  input.scan = &scan;
+  input.kind_of = [&](std::uint32_t site) {
+    const std::uint32_t leader = file.leader_of(site);
+    return leader < kinds.size() ? kinds[leader] : wire::SiteKind::kHeap;
+  };
+  input.residency_of = [&](std::span<const MemoryRange> ranges) {
+    return world_.residency(file.key(), ranges);
+  };
+  input.sample_every_bytes = last.mode == wire::Mode::kSampled ? last.sample_every_bytes : 0;
+  input.tracer_private_bytes = last.private_bytes;
+  MemoryAccount account = make_account(input);
+  account.key = file.key();
+  account.t_s = to_seconds(clock_.monotonic_ns() - options_.start_ns);
+  facts.accounts.push_back(account);
 }
 
 void Collector::add_summaries(AllocationFacts& facts) {

@@ -33,8 +33,9 @@ struct CollectorOptions {
   std::size_t most_new_by_size = 200;  // the largest of a look, and those that grew most
   std::size_t most_new_by_growth = 200;
   std::int64_t naming_budget_ns = kNsPerSecond / 4;  // of one look
-  double scan_share = 0.02;                          // of the time, for births and residency
-  std::int64_t scan_interval_ns = 5 * kNsPerSecond;  // at least
+  double scan_share = 0.02;  // of the time, for births, residency and accounts
+  // At least, of a run that is old enough; a young one is scanned more often.
+  std::int64_t scan_interval_ns = 5 * kNsPerSecond;
 };
 
 // Follows the trace files of all processes of a run: finds new ones, reads their counters, names
@@ -77,6 +78,7 @@ class Collector {
   void name_sites(AllocationFacts& facts, std::int64_t budget_ns);
   void scan(AllocationFacts& facts);
   void look_at_residency(TracedFile& file, const LiveScan& scan);
+  void add_account(const TracedFile& file, const LiveScan& scan, AllocationFacts& facts);
   void add_summaries(AllocationFacts& facts);
   void drop_ended();
   void note_problem(const std::string& name, const std::string& what);
@@ -94,6 +96,7 @@ class Collector {
   std::uint32_t last_site_ = 0;
   std::int64_t looked_ns_ = 0;
   std::int64_t next_scan_ns_ = 0;
+  std::int64_t begun_ns_ = 0;
 };
 
 }  // namespace tidemark::reader

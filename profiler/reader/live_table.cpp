@@ -82,11 +82,14 @@ class SiteSums {
 
  private:
   void keep(const LiveBlock& block) {
-    if (out_.blocks.size() < options_.most_kept_blocks) {
-      out_.blocks.push_back(block);
-    } else {
+    const bool is_small = block.size_bytes < options_.small_below_bytes;
+    if (out_.blocks.size() >= options_.most_kept_blocks ||
+        (is_small && small_kept_ >= options_.most_small_blocks)) {
       ++out_.blocks_not_kept;
+      return;
     }
+    small_kept_ += is_small ? 1U : 0U;
+    out_.blocks.push_back(block);
   }
 
   const LiveScanOptions& options_;
@@ -94,6 +97,7 @@ class SiteSums {
   LiveScan& out_;
   std::vector<std::uint32_t> place_;  // of each site in out_.sites
   std::vector<bool> kept_;
+  std::size_t small_kept_ = 0;
   std::vector<std::uint64_t> periods_;
 };
 

@@ -30,6 +30,9 @@ struct LiveScanOptions {
   bool keep_all_blocks = false;
   std::vector<std::uint32_t> keep_blocks_of;  // sites, when not all
   std::size_t most_kept_blocks = std::size_t{1} << 20U;
+  // Of blocks below this size only so many are kept; which ones is a matter of chance.
+  std::uint64_t small_below_bytes = 0;
+  std::size_t most_small_blocks = std::size_t{1} << 20U;
 };
 
 // The shared file of one traced process (layout: profiler/wire/trace_layout.h), while it runs and

@@ -75,6 +75,10 @@ class RealTraceWorld final : public TraceWorld {
     return residency_of(key.pid, ranges, options);
   }
 
+  std::optional<std::vector<MemoryArea>> areas(const ProcessKey& key) override {
+    return memory_areas_of(key.pid, proc_root_);
+  }
+
  private:
   // A process in a container sees other files under the same names.
   Symbolizer& symbolizer_of(const ProcessKey& key) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/process_key.h"
+#include "profiler/reader/memory_areas.h"
 #include "profiler/reader/residency.h"
 #include "profiler/reader/source_frame.h"
 #include "profiler/reader/trace_values.h"
@@ -28,6 +29,8 @@ class TraceWorld {
                                         const std::vector<TraceModule>& modules) = 0;
   virtual std::optional<Residency> residency(const ProcessKey& key,
                                              std::span<const MemoryRange> ranges) = 0;
+  // The mappings of a process; nullopt: they cannot be read.
+  virtual std::optional<std::vector<MemoryArea>> areas(const ProcessKey& key) = 0;
 };
 
 // The machine that we run on.

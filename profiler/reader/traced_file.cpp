@@ -209,7 +209,7 @@ void TracedFile::add_births(const LiveScan& scan, double created_s, AllocationFa
   const std::size_t ages = std::min(scan.ages.size(), kMostAgeBuckets);
   std::map<std::uint32_t, SiteBirths> by_number;
   for (const LiveSite& site : scan.sites) {
-    const std::uint32_t leader = site.site < leaders_.size() ? leaders_[site.site] : site.site;
+    const std::uint32_t leader = leader_of(site.site);
     if (leader >= states_.size() || states_[leader].number == 0) {
       continue;
     }

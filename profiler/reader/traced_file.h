@@ -38,6 +38,10 @@ class TracedFile {
   void set_epoch(std::int64_t now_ns, std::optional<std::uint32_t> step);
 
   SiteState& state(const SiteCounts& site);
+  // The site that stands for all with the same stack and kind: the one that last() has.
+  std::uint32_t leader_of(std::uint32_t site) const {
+    return site < leaders_.size() ? leaders_[site] : site;
+  }
   // Live bytes above those that were there at the first look.
   std::uint64_t grown_bytes(const SiteCounts& site);
 

@@ -4,6 +4,8 @@
 #include <linux/mman.h>
 #include <pthread.h>
 
+#include <cerrno>
+
 #include "profiler/tracer/raw_text.h"
 #include "profiler/tracer/recorder.h"
 #include "profiler/tracer/sys.h"
@@ -103,7 +105,8 @@ void begin(const char* request) noexcept {
   g_wiped_by_kernel = sys::advise(&g_fork_page, sizeof(g_fork_page), MADV_WIPEONFORK) == 0;
   g_recorder.store().hide_from_children(g_wiped_by_kernel);
   pthread_atfork(nullptr, nullptr, forked_child);
-  if (!open_file(false)) {
+  // A folder that is gone: whoever asked for the trace has seen enough.
+  if (!open_file(false) && g_recorder.store().error() != ENOENT) {
     say_why_not("its file cannot be made", g_recorder.store().error());
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leaks at one line, holds a lot since its start, and frees all the rest: for the allocation
 // tracer. Its truth names the function and the line. Options: --count N, --step-ms N, --leak-kb N,
-// --children N (each does the same), --die signal.
+// --children N (each does the same), --two-ways 1, --die signal.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +22,8 @@ struct Options {
   long step_ms = 20;
   long leak_kb = 256;
   long children = 0;
-  long die = 0;  // by this signal, at the end
+  long two_ways = 0;  // leak through two call stacks
+  long die = 0;       // by this signal, at the end
 };
 
 // What the compiler may not take away.
@@ -39,9 +40,15 @@ void keep(void* block) {
   return block;
 }
 
+[[gnu::noinline]] void* take_twice(std::size_t bytes) {
+  void* const block = take(bytes / 2);
+  keep(take(bytes - bytes / 2));
+  return block;
+}
+
 constexpr int kLeakingLine = __LINE__ + 2;
-[[gnu::noinline]] void leak_here(std::size_t bytes) {
-  take(bytes);
+[[gnu::noinline]] void leak_here(std::size_t bytes, bool two_ways) {
+  keep(two_ways ? take_twice(bytes) : take(bytes));
   keep(nullptr);
 }
 
@@ -68,7 +75,7 @@ void run(const Options& options) {
   hold_at_start();
   for (long step = 1; step <= options.count; ++step) {
     tidemark_step(step);
-    leak_here(static_cast<std::size_t>(options.leak_kb) << 10U);
+    leak_here(static_cast<std::size_t>(options.leak_kb) << 10U, options.two_ways != 0);
     use_and_free(std::size_t{1} << 20U);
     std::this_thread::sleep_for(std::chrono::milliseconds(options.step_ms));
   }
@@ -85,6 +92,7 @@ int main(int argc, char** argv) {
   options.step_ms = number_after(argc, argv, "--step-ms", options.step_ms);
   options.leak_kb = number_after(argc, argv, "--leak-kb", options.leak_kb);
   options.children = number_after(argc, argv, "--children", options.children);
+  options.two_ways = number_after(argc, argv, "--two-ways", options.two_ways);
   options.die = number_after(argc, argv, "--die", options.die);
   std::printf(
       "{\"victim\":\"leak_by_line\",\"function\":\"leak_here\",\"line\":%d,"

@@ -17,6 +17,7 @@ class FakeTraceWorld final : public reader::TraceWorld {
   std::set<pid_t> dead;
   std::set<std::uint32_t> unseen;  // pids that cannot be found
   std::optional<reader::Residency> resident;
+  std::optional<std::vector<reader::MemoryArea>> mappings;
   std::vector<std::string> named;  // pids whose stacks were asked for
 
   std::optional<ProcessKey> find(const reader::TraceIdentity& identity) override {
@@ -42,6 +43,9 @@ class FakeTraceWorld final : public reader::TraceWorld {
   std::optional<reader::Residency> residency(const ProcessKey&,
                                              std::span<const reader::MemoryRange>) override {
     return resident;
+  }
+  std::optional<std::vector<reader::MemoryArea>> areas(const ProcessKey&) override {
+    return mappings;
   }
 };
 

@@ -98,6 +98,18 @@ std::string text_of(const AllocationFacts& facts) {
   for (const TraceSample& trace : facts.traces) {
     text += "\n trace" + text_of(trace);
   }
+  for (const MemoryAccount& a : facts.accounts) {
+    text += "\n account" + fields("key", a.key, "t_s", a.t_s, "blocks", a.blocks_bytes, "slack",
+                                  a.slack_bytes, "unhooked", a.unhooked_bytes, "tracer",
+                                  a.tracer_bytes);
+  }
+  if (facts.shm) {
+    text += "\n shm" + fields("grown", facts.shm->grown_bytes, "segments", facts.shm->segments);
+    for (const GrowingSegment& s : facts.shm->largest) {
+      text += "\n segment" + fields("path", s.path, "bytes", s.bytes, "grown", s.grown_bytes,
+                                    "held", s.held, "maker", s.maker);
+    }
+  }
   return text;
 }
 

@@ -82,6 +82,8 @@ inline AllocationFacts full_allocations() {
   TraceSample sampled = trace_sample(worker_record().key, 1.5);
   sampled.sample_every_bytes = 524'288;
   facts.traces = {exact, sampled};
+  facts.accounts = {{trainer_record().key, 1.25, 15, 16, 17, 18}};
+  facts.shm = ShmGrowthReport{19, 3, {{"torch\xff_1", 20, 21, true, 22}, {"x", 23, 24, {}, {}}}};
   return facts;
 }
 

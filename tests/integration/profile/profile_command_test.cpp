@@ -15,6 +15,7 @@
 
 #include "common/io.h"
 #include "tests/integration/monitor/command_output.h"
+#include "tests/support/speedscope_check.h"
 #include "tests/support/temp_tree.h"
 
 namespace tidemark {
@@ -144,10 +145,71 @@ TEST(ProfileCommand, ExportsFlameGraphs) {
   EXPECT_THAT(folded.out, HasSubstr("hold_at_start"));
   EXPECT_THAT(growth.out, HasSubstr("leak_here"));
   EXPECT_THAT(growth.out, Not(HasSubstr("hold_at_start")));
-  EXPECT_TRUE(json::parse(speedscope.out).contains("$schema"));
+  EXPECT_EQ(tests::speedscope_problem(speedscope.out), "");
   EXPECT_EQ(pprof.exit_code, 0) << pprof.err;
   EXPECT_TRUE(std::filesystem::exists(dir.path("profile.pb")));
   EXPECT_EQ(csv.exit_code, 2);
+  if (::access("/usr/bin/go", X_OK) != 0) {
+    GTEST_SKIP() << "no go on this machine (golang-go): its pprof was not asked";
+  }
+  Subprocess top({"/usr/bin/go", "tool", "pprof", "-top", "-sample_index=inuse_space",
+                  dir.path("profile.pb")});
+  EXPECT_EQ(top.wait(), 0) << top.errors();
+  EXPECT_THAT(top.output(), HasSubstr("Type: inuse_space"));
+  EXPECT_THAT(top.output(), HasSubstr("hold_at_start"));
+  EXPECT_THAT(top.output(), HasSubstr("leak_here"));
+}
+
+// The line that leaks, through two call stacks.
+TEST(ProfileCommand, AddsUpTheStacksOfALine) {
+  const Output output = profile({"--json", "--mode", "exact"}, {"--two-ways", "1"});
+
+  const json truth = json::parse(output.err.substr(0, output.err.find('\n')));
+  const json report = json::parse(output.out);
+  const json& line = report.at("lines").at(0);
+  EXPECT_EQ(line.at("line"), truth.at("line")) << line.dump(1);
+  EXPECT_EQ(line.at("sites").size(), 2U);
+  EXPECT_NEAR(line.at("growth_bytes_per_step").get<double>(), kLeakPerStep, 0.1 * kLeakPerStep);
+  EXPECT_LT(report.at("sites").at(0).at("growth_bytes_per_step").get<double>(), 0.8 * kLeakPerStep);
+}
+
+// What runs on after the report is left alone, and so is all that it starts.
+TEST(ProfileCommand, TracesNothingThatStartsAfterItsEnd) {
+  const TempTree dir;
+  const Output output = run_tool(
+      {"profile", "--json", "--interval", "100ms", "--duration", "1s", "--", "/bin/sh", "-c",
+       "sleep 2; LC_ALL=C /bin/ls $(dirname $(echo $TIDEMARK_TRACE | cut -d: -f6)) > " +
+           dir.path("folders") + "; echo $TIDEMARK_TRACE | cut -d: -f6 > " + dir.path("folder") +
+           "; /bin/true; (exec /bin/true); grep -c libtidemark_tracer /proc/self/maps; exit 5"});
+
+  EXPECT_EQ(output.exit_code, 5);
+  EXPECT_THAT(output.err, Not(HasSubstr("is not traced"))) << output.err;
+  const std::string folder = *read_file(dir.path("folder"));
+  const std::string name = folder.substr(folder.rfind('/') + 1);
+  ASSERT_THAT(name, StartsWith("trace-"));
+  EXPECT_THAT(*read_file(dir.path("folders")), Not(HasSubstr(name)));
+}
+
+// The allocator keeps the pages of what was freed.
+TEST(ProfileCommand, NamesTheAllocatorWhenFreedMemoryStays) {
+  const Output output = run_tool({"profile", "--json", "--interval", "100ms", "--",
+                                  victim_path("freed_but_resident"), "--step-ms", "20"});
+
+  const json report = json::parse(output.out);
+  const json& process = report.at("target").at("processes").at(0);
+  const double footprint = process.at("growth").at("footprint_bytes");
+  EXPECT_GT(process.at("growth").at("slack_bytes").get<double>(), 0.6 * footprint)
+      << process.dump(1);
+}
+
+// The file of the tracer is in the process, and is not its memory.
+TEST(ProfileCommand, DoesNotCountTheTracerInTheFootprint) {
+  const Output output = profile({"--json", "--mode", "exact"}, {"--count", "60"});
+
+  const json report = json::parse(output.out);
+  EXPECT_GT(report.at("coverage").at("tracer_bytes").get<double>(), 100'000.0);
+  const json& now = report.at("target").at("processes").at(0).at("now");
+  EXPECT_LT(now.at("shared_bytes").get<double>(), 64'000.0) << now.dump(1);
 }
 
 TEST(ProfileCommand, AddsUpWhatChildrenHold) {
@@ -228,6 +290,37 @@ TEST(ProfileCommand, WakesATracerThatSleepsInAProcess) {
   const json report = json::parse(output.out);
   ASSERT_THAT(report.at("sites"), Not(IsEmpty())) << report.dump(1);
   EXPECT_NE(frame_named(report.at("sites").at(0), "leak_here"), nullptr);
+}
+
+// Nor for somebody who only looks on.
+TEST(ProfileCommand, LeavesTheTracerOutOfWhatTheMonitorSees) {
+  const std::string base = fmt::format("/dev/shm/tidemark-{}", ::geteuid());
+  ::mkdir(base.c_str(), 0700);
+  const std::string folder = fmt::format("{}/traced-{}", base, ::getpid());
+  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  const std::string tracer = TIDEMARK_BINARY_DIR "/lib/libtidemark_tracer.so";
+  Subprocess victim({"/usr/bin/env", "LD_PRELOAD=" + tracer,
+                     fmt::format("TIDEMARK_TRACE=1:exact:0:1073741824:f:{}", folder),
+                     victim_path("leak_by_line"), "--count", "400"});
+  victim.read_until("\n");
+  std::uint64_t trace_bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    trace_bytes += entry.file_size();
+  }
+
+  const Output output = run_tool({"monitor", "--json", "--interval", "200ms", "--duration", "1s",
+                                  "--pid", std::to_string(victim.pid())});
+  const std::string status = *read_file(fmt::format("/proc/{}/status", victim.pid()));
+  std::filesystem::remove_all(folder);
+
+  EXPECT_GT(trace_bytes, 100'000U);
+  EXPECT_THAT(status, Not(HasSubstr("RssShmem:\t       0 kB")));
+  const auto ticks = tests::of_kind(tests::json_lines(output.out), "tick");
+  ASSERT_THAT(ticks, Not(IsEmpty()));
+  for (const json& tick : ticks) {
+    const json& process = tick.at("processes").at(0);
+    EXPECT_LT(process.at("rss_shmem_bytes").get<double>(), 16'384.0) << process.dump(1);
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -11,14 +12,18 @@
 #include "cli/export_sites.h"
 #include "cli/profile_frames.h"
 #include "cli/profile_json.h"
+#include "cli/profile_site_text.h"
 #include "cli/profile_text.h"
+#include "common/text.h"
 #include "tests/support/golden.h"
 #include "tests/support/site_run.h"
 
 namespace tidemark::cli {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using tests::constant;
 using tests::difference_from_golden;
@@ -113,6 +118,134 @@ TEST(ProfileJson, HasWhatTheSchemaPromises) {
   EXPECT_EQ(json["sites"][1]["verdict"], "stable");
 }
 
+// Two ways from one line of the user's to the allocation, as torch has them.
+SiteRun two_stacks_of_one_line() {
+  SiteRun run;
+  run.with_steps = true;
+  run.add_process(trainer_record());
+  const auto alloc =
+      run.add_frame("c10::alloc_cpu(unsigned long)+0x8e", "", {}, "/usr/lib/libc10.so");
+  const auto full =
+      run.add_frame("at::_ops::full::call()+0x10", "", {}, "/usr/lib/libtorch_cpu.so");
+  const auto clone = run.add_frame("at::_ops::clone::call()+0x20", "", {}, "/opt/libtorch_cpu.so");
+  const auto inlined =
+      run.add_frame("at::Tensor::clone() const", "/opt/torch/include/ATen/core/TensorBody.h", 3);
+  const auto collate = run.add_frame("collate(Batch const&)", "/home/me/src/loader.cpp", 42);
+  const auto main = run.add_frame("main", "/home/me/src/train.cpp", 7);
+  run.add_site(trainer_record().key, {alloc, full, collate, main}, rising(4 * kSiteMiB));
+  run.add_site(trainer_record().key, {alloc, clone, inlined, collate, main}, rising(3 * kSiteMiB));
+  return run;
+}
+
+TEST(ProfileText, LeadsWithTheLineAndTheSumOfItsStacks) {
+  const tracker::RunSites run = built(two_stacks_of_one_line(), 300);
+
+  const std::string text = profile_text(make_report(run, short_warmup(), 10), {});
+
+  EXPECT_THAT(text, HasSubstr("LEAK: collate(Batch const&) loader.cpp:42 keeps growing by +420 "
+                              "MiB/min (+717 KiB/step) through\n2 call stacks, "));
+  EXPECT_THAT(text, HasSubstr("\n    line     collate(Batch const&) loader.cpp:42\n"
+                              "             through 2 call stacks\n"));
+  EXPECT_THAT(text, HasSubstr("\n    stack 1  +410 KiB/step, live 1.17 GiB in "));
+  EXPECT_THAT(text, HasSubstr("\n    stack 2  +307 KiB/step, live 897 MiB in "));
+  EXPECT_THAT(text, HasSubstr("          -> collate(Batch const&) loader.cpp:42\n"
+                              "             (then as above)\n"));
+  EXPECT_THAT(text, Not(HasSubstr("more call stack")));
+}
+
+TEST(ProfileJson, HasLinesWithTheRanksOfTheirSites) {
+  const tracker::RunSites run = built(two_stacks_of_one_line(), 300);
+
+  const auto json =
+      nlohmann::json::parse(profile_json(make_report(run, short_warmup(), /*top=*/1)));
+
+  ASSERT_EQ(json["lines"].size(), 1U);
+  const auto& line = json["lines"][0];
+  EXPECT_EQ(line["file"], "/home/me/src/loader.cpp");
+  EXPECT_EQ(line["line"], 42);
+  EXPECT_EQ(line["function"], "collate(Batch const&)");
+  EXPECT_EQ(line["sites"], nlohmann::json({1, 2}));
+  EXPECT_NEAR(line["growth_bytes_per_step"].get<double>(), 0.7 * kSiteMiB, 0.01 * kSiteMiB);
+  ASSERT_EQ(json["sites"].size(), 2U);  // all of the line, though --top is 1
+  EXPECT_EQ(json["sites"][1]["rank"], 2);
+}
+
+TEST(ProfileText, ShowsLinesInTheLiveList) {
+  const tracker::RunSites run = built(two_stacks_of_one_line(), 300);
+
+  const std::string list = profile_list(make_report(run, short_warmup(), 10), 299.0, 100);
+
+  EXPECT_EQ(std::count(list.begin(), list.end(), '\n'), 2);
+  EXPECT_THAT(list, HasSubstr("\n 1  leak      +420 MiB/min  2.04 GiB  collate(Batch const&) "));
+}
+
+// A process whose blocks are freed while its memory stays.
+SiteRun fragmented() {
+  SiteRun run;
+  run.add_process(trainer_record());
+  run.add_site(trainer_record().key, {run.add_frame("decode", "/home/me/decode.cpp", 9)},
+               [](double t_s) { return t_s >= 10.0 && t_s < 60.0 ? 250 * kSiteMiB : kSiteMiB; });
+  return run;
+}
+
+tracker::RunSites built_fragmented() {
+  tracker::SiteTrackBuilder builder;
+  (void)builder.begin({});
+  for (Tick& tick : fragmented().ticks(120)) {
+    const std::uint64_t live = tick.allocations.traces.at(0).live_bytes;
+    const std::uint64_t slack = (tick.t_s < 60.0 ? 2 : 251) * kSiteMiB;
+    tick.processes.at(0).rss_anon_bytes = live + slack + 20 * kSiteMiB;
+    tick.allocations.accounts = {
+        {trainer_record().key, tick.t_s, live, slack, 20 * kSiteMiB, /*tracer_bytes=*/0}};
+    (void)builder.add(tick);
+  }
+  return builder.sites();
+}
+
+TEST(ProfileText, NamesTheAllocatorThatKeepsWhatWasFreed) {
+  const tracker::RunSites run = built_fragmented();
+
+  const std::string text = profile_text(make_report(run, {}, 10), {});
+
+  EXPECT_THAT(text,
+              HasSubstr("NO LINE GROWS, but the allocator keeps 251 MiB that was freed, 92 %"));
+  EXPECT_THAT(text, HasSubstr("allocator slack (freed and kept, or lost)        +249 MiB    251 "
+                              "MiB\n"));
+  EXPECT_THAT(text, HasSubstr("malloc_trim(0)"));
+  EXPECT_THAT(text, HasSubstr("MALLOC_TRIM_THRESHOLD_=131072"));
+  EXPECT_THAT(text, HasSubstr("jemalloc"));
+}
+
+TEST(ProfileJson, TellsTheSlackOfTheAllocator) {
+  const tracker::RunSites run = built_fragmented();
+
+  const auto json = nlohmann::json::parse(profile_json(make_report(run, {}, 10)));
+
+  const auto& process = json["target"]["processes"][0];
+  EXPECT_EQ(process["now"]["slack_bytes"], 251 * kSiteMiB);
+  EXPECT_EQ(process["growth"]["slack_bytes"], 249 * kSiteMiB);
+  EXPECT_EQ(process["now"]["unhooked_bytes"], 20 * kSiteMiB);
+}
+
+TEST(ProfileText, DoesNotBlameTheAllocatorForALittle) {
+  const tracker::RunSites run = built(leaking_trainer(), 300);
+
+  EXPECT_THAT(profile_text(report_of(run), {}), Not(HasSubstr("remedy")));
+}
+
+TEST(ProfileText, FitsANarrowTerminal) {
+  const tracker::RunSites run = built(two_stacks_of_one_line(), 300);
+  ProfileStyle style;
+  style.columns = 72;
+
+  const std::string text = profile_text(make_report(run, short_warmup(), 10), style);
+
+  std::string_view rest = text;
+  while (const auto line = next_line(rest)) {
+    EXPECT_LE(line->size(), 80U) << *line;
+  }
+}
+
 TEST(ProfileText, EscapesHostileNames) {
   SiteRun run;
   ProcessRecord process = trainer_record();
@@ -131,6 +264,17 @@ TEST(ProfileText, EscapesHostileNames) {
   EXPECT_THAT(text + line, Not(HasSubstr("\x1b")));
   EXPECT_THAT(text, HasSubstr("f\\x1b]0;x"));
   EXPECT_TRUE(nlohmann::json::accept(profile_json(report)));
+}
+
+TEST(ProfileText, SaysWhenARunWasTooShort) {
+  const tracker::RunSites run = built(leaking_trainer(), 3);
+
+  const std::string text = profile_text(make_report(run, {}, 10), {});
+
+  EXPECT_THAT(text, HasSubstr("TOO SHORT TO TELL what grows: it was over after 2.0 s"));
+  EXPECT_THAT(text, Not(HasSubstr("MiB/min")));
+  EXPECT_THAT(text, HasSubstr("collate(Batch const&) loader.cpp:42"));  // among the largest
+  EXPECT_THAT(profile_line(make_report(run, {}, 10), 2.0), Not(HasSubstr("growing")));
 }
 
 TEST(ProfileText, SaysWhenNothingGrows) {
@@ -157,6 +301,20 @@ TEST(ProfileText, SaysWhenOnlySharedMemoryGrows) {
 
   EXPECT_THAT(text, HasSubstr("/dev/shm GROWS by 30.0 MiB, and no call stack does"));
   EXPECT_THAT(text, HasSubstr("+30.0 MiB torch_1, held by no process"));
+}
+
+TEST(ProfileText, NamesSegmentsByWhatTheirNamesBeginWith) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  run.add_site(trainer_record().key, {run.add_frame("model")}, constant(700 * kSiteMiB));
+  const tracker::RunSites sites = built(run, 300);
+  ProfileReport report = make_report(sites, {}, 10);
+  report.shm = {30 * kSiteMiB, 300, {}};
+  for (const char* path : {"torch_7_1", "torch_7_10", "torch_7_100"}) {
+    report.shm.largest.push_back({path, kSiteMiB, kSiteMiB, false, {}});
+  }
+
+  EXPECT_THAT(profile_text(report, {}), HasSubstr("in 300 segments named torch_7_*\n"));
 }
 
 TEST(ProfileText, SaysWhenThereIsNoData) {
@@ -217,7 +375,69 @@ TEST(ShownStack, DoesNotTakeTheCLibraryForTheUsersOwn) {
   const ShownStack stack = shown_stack(sites, sites.sites.at(0).record.frames);
 
   EXPECT_EQ(stack.own_line, std::nullopt);
-  EXPECT_EQ(headline(stack, 80), "PyByteArray_Resize+0x1e4 [python3.11]");
+  EXPECT_EQ(headline(stack, "", 80), "PyByteArray_Resize+0x1e4 [python3.11]");
+}
+
+TEST(ShownStack, TakesAFrameOfTheUsersModuleWhereThereIsNoSource) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  const auto torch =
+      run.add_frame("c10::alloc_cpu(unsigned long)+0x8e", "", {},
+                    "/home/me/venv/lib/python3.11/site-packages/torch/lib/libc10.so");
+  const auto own = run.add_frame("decode_image+0x1c", "", {}, "/home/me/libdecode.so");
+  const auto again = run.add_frame("decode_image+0x2c", "", {}, "/home/me/libdecode.so");
+  run.add_site(trainer_record().key, {torch, own}, constant(1));
+  run.add_site(trainer_record().key, {torch, again}, constant(1));
+  run.add_site(trainer_record().key, {torch}, constant(1));
+  const tracker::RunSites sites = built(run, 2);
+
+  const ShownStack stack = shown_stack(sites, sites.sites.at(0).record.frames);
+
+  EXPECT_EQ(stack.own_line, 1U);
+  EXPECT_THAT(own_lines(sites, sites.sites[0].record.frames),
+              ElementsAre("/home/me/libdecode.so decode_image"));
+  EXPECT_THAT(own_lines(sites, sites.sites[1].record.frames),
+              ElementsAre("/home/me/libdecode.so decode_image"));
+  EXPECT_THAT(own_lines(sites, sites.sites[2].record.frames), IsEmpty());
+}
+
+TEST(ShownStack, DoesNotTakeALibraryWithSourcesForTheUsersOwn) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  const auto torch =
+      run.add_frame("at::detail::empty_cpu()", "/build/aten/src/ATen/EmptyTensor.cpp", 30,
+                    "/usr/lib/x86_64-linux-gnu/libtorch_cpu.so.1.13");
+  const auto python = run.add_frame("_PyEval_EvalFrameDefault", "/build/Python/ceval.c", 12,
+                                    "/home/me/miniconda3/bin/python3.11");
+  run.add_site(trainer_record().key, {torch, python}, constant(1));
+  const tracker::RunSites sites = built(run, 2);
+
+  EXPECT_EQ(shown_stack(sites, sites.sites.at(0).record.frames).own_line, std::nullopt);
+}
+
+TEST(ShownStack, TakesWhatPythonCallsWhereThereIsNothingOfTheUsers) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  const auto alloc =
+      run.add_frame("c10::alloc_cpu(unsigned long)+0x8e", "", {}, "/usr/lib/libc10.so");
+  const auto zeros =
+      run.add_frame("at::_ops::zeros::call()+0x10", "", {}, "/usr/lib/libtorch_cpu.so");
+  const auto binding =
+      run.add_frame("libtorch_python.so+0x61e2dd", "", {}, "/usr/lib/libtorch_python.so");
+  const auto python = run.add_frame("_PyEval_EvalFrameDefault+0x7", "", {}, "/usr/bin/python3.11");
+  const auto other = run.add_frame("PyObject_Call+0x3", "", {}, "/usr/bin/python3.11");
+  run.add_site(trainer_record().key, {alloc, zeros, binding, python}, rising(kSiteMiB));
+  run.add_site(trainer_record().key, {alloc, zeros, binding, other, python}, rising(kSiteMiB));
+  const tracker::RunSites sites = built(run, 300);
+
+  const ShownStack stack = shown_stack(sites, sites.sites.at(0).record.frames);
+  const ProfileReport report = make_report(sites, {}, 10);
+
+  EXPECT_EQ(stack.own_line, std::nullopt);
+  EXPECT_EQ(stack.call_from_python, 1U);
+  ASSERT_EQ(report.ranking.lines.size(), 1U);
+  EXPECT_THAT(profile_text(report, {}), HasSubstr("GROWING: at::_ops::zeros::call()+0x10 "));
+  EXPECT_THAT(profile_text(report, {}), HasSubstr("lines of Python are not seen yet"));
 }
 
 TEST(ShownStack, KeepsTheAllocatorWhenThereIsNothingElse) {

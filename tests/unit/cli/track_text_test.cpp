@@ -217,7 +217,7 @@ TEST(TrackText, ShowsOneLineOfALiveRun) {
             "01:02:05  step 990  floor 3.15 GiB  ceiling 3.21 GiB  +120 MiB/min  leak\n");
   EXPECT_EQ(track_line(growing_run(), 12.0),
             "00:00:12  floor 1.97 GiB  ceiling 2.03 GiB  +60.0 MiB/min  growing "
-            "(needs about 25 min 00 s more)\n");
+            "(needs about 25 min more)\n");
   EXPECT_EQ(track_line(TrackResult{}, 1.0), "00:00:01  nothing to judge yet\n");
 }
 

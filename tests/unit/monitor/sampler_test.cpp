@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
@@ -13,6 +14,7 @@
 #include "common/io.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_proc.h"
+#include "tests/support/temp_tree.h"
 
 namespace tidemark::monitor {
 namespace {
@@ -51,6 +53,7 @@ class SamplerTest : public testing::Test {
     options.roots.keys = {{10, 100}};
     options.pss = pss;
     options.proc_root = proc.root();
+    options.shm_root = shm.path();
     auto started = Sampler::start(options, proc.source(), clock);
     ASSERT_TRUE(started);
     sampler = *std::move(started);
@@ -67,6 +70,7 @@ class SamplerTest : public testing::Test {
 
   tests::FakeClock clock;
   FakeProc proc;
+  tests::TempTree shm;  // in the place of /dev/shm
   std::unique_ptr<Sampler> sampler;
 };
 
@@ -377,6 +381,26 @@ TEST_F(SamplerTest, SecretsInArgumentsAreMasked) {
   sample();
 
   EXPECT_EQ(sampler->find({10, 100})->argv.find("hf_abc"), std::string::npos);
+}
+
+// Its file is mapped in the process and counts as shared memory of it.
+TEST_F(SamplerTest, DoesNotCountTheTracerAsTheProcess) {
+  constexpr std::uint64_t kTraceKib = 512;
+  FakeProcess traced = trainer();
+  traced.shmem_kib = 2 * kKibPerMib + kTraceKib;
+  proc.put(traced);
+  shm.write("tidemark-" + std::to_string(::geteuid()) + "/trace-x/10-1.trace",
+            std::string(kTraceKib * 1024, 'x'));
+  start(PssMode::kOff);
+
+  const Tick tick = sample();
+
+  ASSERT_EQ(tick.processes.size(), 1U);
+  EXPECT_EQ(tick.processes[0].rss_shmem_bytes, 2 * kMiB);
+  EXPECT_EQ(tick.processes[0].rss_bytes, 452 * kMiB);
+  EXPECT_EQ(tick.processes[0].footprint_bytes(), 402 * kMiB);
+  EXPECT_EQ(tick.tree.footprint_bytes, 402 * kMiB);
+  EXPECT_EQ(tick.roles.at(0).sum.footprint_bytes, 402 * kMiB);
 }
 
 }  // namespace

@@ -262,6 +262,36 @@ TEST_F(CollectorTest, TellsHowMuchOfALargeBlockIsResident) {
   EXPECT_EQ(facts.samples[0].resident_bytes, 250'000U);
 }
 
+TEST_F(CollectorTest, TellsWhatTheAllocatorKeeps) {
+  TraceBuilder builder;
+  const auto site = add_site(builder, 0x1010, 1'000);
+  builder.add_block(0x5000, 1'000, site, 0);
+  write("100.trace", builder);
+  world_.mappings = {{{0x1000, 0x100000, AreaKind::kHeap, 9'000, 9'000}}};
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  ASSERT_EQ(facts.accounts.size(), 1U);
+  EXPECT_EQ(facts.accounts[0].key, (ProcessKey{100, 5'000}));
+  EXPECT_EQ(facts.accounts[0].slack_bytes, 8'000U);
+}
+
+TEST_F(CollectorTest, DoesNotCallTheInheritedBlocksOfAForkedChildSlack) {
+  TraceBuilder builder;
+  builder.header().forked = 1;
+  add_site(builder, 0x1010, 1'000);
+  write("100.trace", builder);
+  world_.mappings = {{{0x1000, 0x100000, AreaKind::kHeap, 9'000, 9'000}}};
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  EXPECT_THAT(facts.accounts, IsEmpty());
+}
+
 TEST_F(CollectorTest, WakesATracerThatSleepsAndPutsItToSleepAgain) {
   TraceBuilder builder;
   builder.header().control.mode = static_cast<std::uint32_t>(wire::Mode::kDormant);

@@ -7,6 +7,7 @@
 #include "profiler/reader/export_folded.h"
 #include "profiler/reader/export_speedscope.h"
 #include "tests/support/sample_profile.h"
+#include "tests/support/speedscope_check.h"
 
 namespace tidemark::reader {
 namespace {
@@ -87,6 +88,33 @@ TEST(ExportSpeedscope, HasTheFieldsThatTheSchemaAsksFor) {
   const json& growth = file["profiles"][1];
   EXPECT_EQ(growth["weights"], json::parse("[1024]"));
   EXPECT_EQ(growth["samples"].size(), 1U);
+}
+
+TEST(ExportSpeedscope, IsValid) {
+  Profile empty;
+  for (const Profile& profile : {sample_profile(), profile_with({}), empty}) {
+    EXPECT_EQ(tests::speedscope_problem(export_speedscope(
+                  profile, {ProfileMeasure::kLiveBytes, ProfileMeasure::kAllocBlocks})),
+              "");
+  }
+}
+
+TEST(SpeedscopeProblem, FindsWhatIsWrong) {
+  json file = json::parse(export_speedscope(sample_profile(), {ProfileMeasure::kLiveBytes}));
+  const auto after = [&](const char* pointer, const json& value) {
+    json changed = file;
+    changed[json::json_pointer(pointer)] = value;
+    return tests::speedscope_problem(changed.dump());
+  };
+
+  EXPECT_EQ(after("/name", "x"), "");
+  EXPECT_EQ(after("/shared/frames/0/name", 3), "a frame has no name");
+  EXPECT_EQ(after("/profiles/0/unit", "MB"), "the unit of a profile is none of the format's");
+  EXPECT_EQ(after("/profiles/0/samples/0/0", 99), "a sample has a frame that is not there");
+  EXPECT_EQ(after("/profiles/0/weights", json::array()), "there is not one weight for each sample");
+  EXPECT_EQ(after("/profiles/0/endValue", -1), "a profile does not begin and end");
+  EXPECT_EQ(after("/activeProfileIndex", 1), "the active profile is not there");
+  EXPECT_EQ(tests::speedscope_problem("[]"), "it is no JSON object");
 }
 
 TEST(ExportSpeedscope, SamplesPointToFramesFromTheOutermost) {

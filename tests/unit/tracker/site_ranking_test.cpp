@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/site_run.h"
 
 namespace tidemark::tracker {
@@ -73,7 +75,7 @@ TEST(SiteRanking, SaysWhichShareOfTheGrowthASiteExplains) {
   ASSERT_TRUE(ranking.sites[0].share_of_growth && ranking.sites[1].share_of_growth);
   EXPECT_NEAR(*ranking.sites[0].share_of_growth, 0.75, 0.02);
   EXPECT_NEAR(*ranking.sites[1].share_of_growth, 0.25, 0.02);
-  EXPECT_NEAR(*ranking.processes.at(0).footprint_bytes, ranking.processes[0].sites_bytes,
+  EXPECT_NEAR(*ranking.processes.at(0).growth.footprint, *ranking.processes[0].growth.sites,
               2 * kSiteMiB);
 }
 
@@ -151,6 +153,22 @@ TEST(SiteRanking, ShowsWhatALeakHeldBeforeTheProcessTidiedUp) {
   EXPECT_EQ(ranking.sites[0].live_bytes, 294 * kSiteMiB);
 }
 
+TEST(SiteRanking, FindsALeakAmongManySitesAlthoughTheProcessTidiedUp) {
+  SiteRun run = one_process();
+  for (int i = 0; i < 300; ++i) {
+    run.add_site(trainer_record().key, {run.add_frame("small")}, constant(kSiteMiB));
+  }
+  run.add_site(trainer_record().key, {run.add_frame("collate")}, [](double t_s) {
+    return t_s < 297.0 ? static_cast<std::uint64_t>(t_s) * kSiteMiB : std::uint64_t{0};
+  });
+
+  const RunSites sites = built(run, 300);
+  const SiteRanking ranking = rank_sites(sites, short_warmup());
+
+  EXPECT_EQ(sites.frames.at(ranking.sites.at(0).frames.at(0)).function, "collate");
+  EXPECT_EQ(ranking.sites[0].verdict, Verdict::kLeak);
+}
+
 TEST(SiteTracks, KeepWhatAProcessHeldBeforeItGaveAllBack) {
   SiteRun run = one_process();
   run.ends = true;
@@ -190,21 +208,230 @@ TEST(SiteTracks, BeginAnewAfterExec) {
   EXPECT_EQ(builder.sites().processes.size(), 2U);
 }
 
-TEST(SiteTracks, DoNotCountTheFileOfTheTracerAsTheProcess) {
+TEST(SiteTracks, KeepTheLastWordOnSegmentsAndOnTheAllocator) {
   SiteTrackBuilder builder;
   Tick tick;
-  tick.allocations.traces = {tests::trace_sample(trainer_record().key, 0.0)};
-  tick.allocations.traces[0].file_bytes = 300;
-  ProcessSample sample;
-  sample.key = trainer_record().key;
-  sample.rss_anon_bytes = 1'000;
-  sample.rss_shmem_bytes = 400;
-  sample.state = 'R';
-  tick.processes = {sample};
+  const ProcessKey key = trainer_record().key;
+  tick.allocations.traces = {tests::trace_sample(key, 0.0)};
+  tick.allocations.accounts = {{key, 0.0, 100, 10, 1, 0}};
+  tick.allocations.shm = ShmGrowthReport{5, 1, {{"a", 5, 5, {}, {}}}};
+  (void)builder.add(tick);
+  tick.t_s = 1.0;
+  tick.allocations.accounts = {{key, 1.0, 100, 30, 1, 0}};
+  tick.allocations.shm = ShmGrowthReport{7, 2, {{"b", 7, 7, {}, {}}}};
 
   (void)builder.add(tick);
 
-  EXPECT_EQ(value_at(builder.sites().processes.at(0).footprint, 0.0), 1'100.0);
+  const RunSites& run = builder.sites();
+  EXPECT_EQ(run.shm.grown_bytes, 7U);
+  EXPECT_EQ(value_at(run.processes.at(0).slack, 0.5), 10.0);
+  EXPECT_EQ(value_at(run.processes[0].slack, 1.0), 30.0);
+}
+
+// Frames that begin with "line" tell the lines of a stack.
+LinesOf by_line(const RunSites& run) {
+  return [&run](const SiteRecord& site) {
+    std::vector<std::string> lines;
+    for (const std::uint32_t number : site.frames) {
+      const std::string& function = run.frames.at(number).function;
+      if (function.starts_with("line")) {
+        lines.push_back(function);
+      }
+    }
+    return lines;
+  };
+}
+
+TEST(SiteLines, AddUpTheStacksThatGoThroughThem) {
+  SiteRun run = one_process();
+  run.with_steps = true;
+  const auto line = run.add_frame("line 95");
+  run.add_site(trainer_record().key, {run.add_frame("forward"), line}, rising(4 * kSiteMiB));
+  run.add_site(trainer_record().key, {run.add_frame("backward"), line}, rising(3 * kSiteMiB));
+  run.add_site(trainer_record().key, {run.add_frame("other")}, rising(5 * kSiteMiB));
+  Options options;
+  options.warmup.steps = 300.0;
+
+  const RunSites sites = built(run, 300);
+  const SiteRanking ranking = rank_sites(sites, options, by_line(sites));
+
+  ASSERT_EQ(ranking.sites.size(), 3U);
+  ASSERT_EQ(ranking.lines.size(), 2U);
+  const RankedLine& first = ranking.lines[0];
+  EXPECT_EQ(sites.frames.at(ranking.sites[0].frames[0]).function, "other");  // the fastest stack
+  EXPECT_THAT(first.sites, ElementsAre(1U, 2U));
+  EXPECT_EQ(first.verdict, Verdict::kLeak);
+  EXPECT_NEAR(*first.growth_bytes_per_step, 0.7 * kSiteMiB, 0.01 * kSiteMiB);
+  EXPECT_EQ(first.live_bytes, 299 * 7 * kSiteMiB);
+  EXPECT_NEAR(*first.share_of_growth, 7.0 / 12.0, 0.02);
+  EXPECT_EQ(ranking.lines[1].sites.size(), 1U);
+}
+
+TEST(SiteLines, AreOnePerStackWhereNobodyKnowsThem) {
+  SiteRun run = one_process();
+  run.add_site(trainer_record().key, {run.add_frame("a")}, rising(kSiteMiB));
+  run.add_site(trainer_record().key, {run.add_frame("b")}, rising(2 * kSiteMiB));
+
+  const RunSites sites = built(run, 300);
+  const SiteRanking ranking = rank_sites(sites, short_warmup(), by_line(sites));
+
+  ASSERT_EQ(ranking.lines.size(), 2U);
+  EXPECT_THAT(ranking.lines[0].sites, ElementsAre(0U));
+  EXPECT_EQ(ranking.lines[0].growth_bytes_per_s, ranking.sites[0].growth_bytes_per_s);
+}
+
+// What one stack gives back another takes: a buffer that is reallocated from two places.
+TEST(SiteLines, DoNotGrowWhenOneStackShrinksByWhatTheOtherGrows) {
+  SiteRun run = one_process();
+  const auto line = run.add_frame("line 7");
+  run.add_site(trainer_record().key, {run.add_frame("a"), line}, rising(kSiteMiB));
+  run.add_site(trainer_record().key, {run.add_frame("b"), line},
+               [](double t_s) { return (400 - static_cast<std::uint64_t>(t_s)) * kSiteMiB; });
+
+  const RunSites sites = built(run, 300);
+  const SiteRanking ranking = rank_sites(sites, short_warmup(), by_line(sites));
+
+  EXPECT_EQ(ranking.sites.at(0).verdict, Verdict::kLeak);
+  ASSERT_EQ(ranking.lines.size(), 1U);
+  EXPECT_FALSE(ranking.lines[0].grows());
+}
+
+// A leak that moves on from stack to stack is in none of them for long.
+TEST(SiteLines, GrowWhenEachStackGrowsOnlyForAWhile) {
+  SiteRun run = one_process();
+  const auto line = run.add_frame("line 7");
+  for (int i = 0; i < 10; ++i) {
+    const double from_s = 30.0 * i;
+    run.add_site(trainer_record().key, {run.add_frame("caller " + std::to_string(i)), line},
+                 [from_s](double t_s) {
+                   return static_cast<std::uint64_t>(std::clamp(t_s - from_s, 0.0, 30.0)) *
+                          kSiteMiB;
+                 });
+  }
+
+  const RunSites sites = built(run, 300);
+  const SiteRanking ranking = rank_sites(sites, short_warmup(), by_line(sites));
+
+  EXPECT_EQ(ranking.lines.at(0).verdict, Verdict::kLeak);
+  EXPECT_NEAR(ranking.lines[0].growth_bytes_per_s, kSiteMiB, 0.05 * kSiteMiB);
+}
+
+// A function of the user's that only passes memory on: what grows is told from what does not.
+TEST(SiteLines, AreFurtherOutWhereTheInnermostIsNotToBlame) {
+  SiteRun run = one_process();
+  const auto take = run.add_frame("line of take()");
+  const auto leak = run.add_frame("line that leaks");
+  const ProcessKey key = trainer_record().key;
+  run.add_site(key, {take, run.add_frame("line 1"), leak}, rising(kSiteMiB));
+  run.add_site(key, {take, run.add_frame("line 2"), leak}, rising(2 * kSiteMiB));
+  run.add_site(key, {take, run.add_frame("line that loads")}, constant(100 * kSiteMiB));
+
+  const RunSites sites = built(run, 300);
+  const SiteRanking ranking = rank_sites(sites, short_warmup(), by_line(sites));
+
+  ASSERT_EQ(ranking.lines.size(), 2U);
+  EXPECT_EQ(ranking.lines[0].name, "line that leaks");
+  EXPECT_EQ(ranking.lines[0].sites.size(), 2U);
+  EXPECT_NEAR(ranking.lines[0].growth_bytes_per_s, 3 * kSiteMiB, 0.1 * kSiteMiB);
+  EXPECT_EQ(ranking.lines[1].name, "line of take()");
+  EXPECT_EQ(ranking.lines[1].live_bytes, 100 * kSiteMiB);
+}
+
+TEST(SiteLines, DoNotHideALeakBehindMuchThatStandsStill) {
+  SiteRun run = one_process();
+  const auto take = run.add_frame("line of take()");
+  run.add_site(trainer_record().key, {run.add_frame("a"), take}, rising(kSiteMiB / 64));
+  run.add_site(trainer_record().key, {run.add_frame("b"), take}, constant(5'000 * kSiteMiB));
+
+  const RunSites sites = built(run, 300);
+  const SiteRanking ranking = rank_sites(sites, short_warmup(), by_line(sites));
+
+  ASSERT_EQ(ranking.lines.size(), 2U);
+  EXPECT_EQ(ranking.lines[0].verdict, ranking.sites[0].verdict);
+  EXPECT_EQ(ranking.lines[0].name, "line of take()");
+  EXPECT_EQ(ranking.lines[0].sites.size(), 1U);
+}
+
+// Buffers that come and go hold next to nothing: the line stays the innermost one.
+TEST(SiteLines, StayInnermostWhereLittleElseIsHeld) {
+  SiteRun run = one_process();
+  const auto take = run.add_frame("line of take()");
+  const ProcessKey key = trainer_record().key;
+  run.add_site(key, {take, run.add_frame("line 1")}, rising(kSiteMiB));
+  run.add_site(key, {take, run.add_frame("line 2")}, constant(kSiteMiB));
+
+  const RunSites sites = built(run, 300);
+  const SiteRanking ranking = rank_sites(sites, short_warmup(), by_line(sites));
+
+  ASSERT_EQ(ranking.lines.size(), 1U);
+  EXPECT_EQ(ranking.lines[0].name, "line of take()");
+}
+
+TEST(SiteLines, KeepMemoryOfTheDeviceApart) {
+  SiteRun run = one_process();
+  const auto line = run.add_frame("line 7");
+  run.add_site(trainer_record().key, {run.add_frame("host"), line}, rising(kSiteMiB));
+  run.add_site(trainer_record().key, {run.add_frame("device"), line}, rising(kSiteMiB),
+               AllocationKind::kCudaDevice);
+
+  const RunSites sites = built(run, 300);
+
+  EXPECT_EQ(rank_sites(sites, short_warmup(), by_line(sites)).lines.size(), 2U);
+}
+
+TEST(SiteRanking, KnowsThatASiteWhichCameLaterHeldNothingBefore) {
+  SiteRun run = one_process();
+  run.with_steps = true;
+  const auto late = run.add_site(trainer_record().key, {run.add_frame("late")}, [](double t_s) {
+    return t_s < 100.0 ? 0 : static_cast<std::uint64_t>(t_s - 99.0) * kSiteMiB;
+  });
+  SiteTrackBuilder builder;
+  (void)builder.begin({});
+  for (Tick& tick : run.ticks(300)) {
+    if (tick.t_s < 100.0) {  // not yet known
+      std::erase_if(tick.allocations.sites, [&](const auto& site) { return site.site == late; });
+      tick.allocations.samples.clear();
+    } else if (tick.t_s == 100.0) {
+      tick.allocations.sites = run.ticks(1)[0].allocations.sites;
+    }
+    (void)builder.add(tick);
+  }
+
+  // With the default allowance of 500 steps, which it has outlived: it was still before.
+  Options options;
+  options.epoch_steps = 400.0;
+  const SiteRanking ranking = rank_sites(builder.sites(), options);
+
+  EXPECT_EQ(ranking.sites.at(0).verdict, Verdict::kLeak);
+  EXPECT_NEAR(*ranking.sites[0].since.step, 1'000.0, 60.0);
+}
+
+TEST(SiteRanking, CountsTheAllowanceInMarkedEpochs) {
+  SiteRun run = one_process();
+  run.with_steps = true;
+  run.add_site(trainer_record().key, {run.add_frame("collate")}, rising(kSiteMiB));
+  SiteTrackBuilder builder;
+  (void)builder.begin({});
+  for (Tick& tick : run.ticks(300)) {
+    const auto second = static_cast<std::int64_t>(tick.t_s);
+    if (second % 50 == 0) {
+      tick.markers.push_back({tick.t_s, trainer_record().key, MarkerKind::kEpoch, second / 50, ""});
+    }
+    (void)builder.add(tick);
+  }
+
+  EXPECT_EQ(builder.sites().epoch_steps, 500.0);
+  EXPECT_EQ(rank_sites(builder.sites(), {}).sites.at(0).verdict, Verdict::kLeak);
+}
+
+TEST(SiteRanking, NamesNoShareOfAGrowthThatHasOnlyBegun) {
+  SiteRun run = one_process();
+  run.add_site(trainer_record().key, {run.add_frame("collate")}, rising(10 * kSiteMiB));
+
+  const SiteRanking ranking = rank_sites(built(run, 7), {});
+
+  EXPECT_EQ(ranking.sites.at(0).verdict, Verdict::kGrowing);
+  EXPECT_FALSE(ranking.sites[0].share_of_growth);
 }
 
 }  // namespace
