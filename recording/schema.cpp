@@ -9,7 +9,7 @@
 namespace tidemark::recording {
 namespace {
 
-constexpr std::array<Table, 19> kTables{{
+constexpr std::array<Table, 20> kTables{{
     {"run",
      "CREATE TABLE run(id INTEGER PRIMARY KEY, tool_version TEXT NOT NULL, host TEXT NOT NULL,"
      " kernel TEXT NOT NULL, command TEXT NOT NULL, format TEXT NOT NULL, start_wall_ns INTEGER,"
@@ -97,6 +97,11 @@ constexpr std::array<Table, 19> kTables{{
      " file_bytes INTEGER NOT NULL, private_bytes INTEGER NOT NULL, has_ended INTEGER NOT NULL,"
      " problem TEXT NOT NULL, PRIMARY KEY(tick, process)) WITHOUT ROWID",
      2},
+    {"gpu_states",
+     "CREATE TABLE gpu_states(tick INTEGER NOT NULL, gpu INTEGER NOT NULL, reserved_bytes INTEGER,"
+     " busy_percent INTEGER, age_s REAL NOT NULL, is_lost INTEGER NOT NULL,"
+     " PRIMARY KEY(tick, gpu)) WITHOUT ROWID",
+     3},
 }};
 
 // For people; our own reader does not use them.

@@ -14,7 +14,7 @@
 namespace tidemark::recording {
 
 inline constexpr std::int32_t kApplicationId = 0x54494445;  // "TIDE"
-inline constexpr std::int32_t kSchemaVersion = 2;
+inline constexpr std::int32_t kSchemaVersion = 3;
 // Files from this version on are read; a later version only adds tables to an earlier one.
 inline constexpr std::int32_t kOldestSchemaVersion = 1;
 

@@ -53,6 +53,23 @@ TEST(TickLines, ShowsSystemAndGpu) {
   EXPECT_THAT(line, HasSubstr("gpu0 100 MiB of ?")) << "unknown is not zero";
 }
 
+TEST(TickLines, SaysHowOldAndHowBusyAGpuIsAndWhetherItIsLost) {
+  Tick tick = sample_tick(0);
+  GpuSample old;
+  old.index = mig_index(0, 3);
+  old.used_bytes = 100 * kMiB;
+  old.total_bytes = 200 * kMiB;
+  old.busy_percent = 87;
+  old.age_s = 12.0;
+  GpuSample lost;
+  lost.index = 1;
+  lost.is_lost = true;
+  tick.gpus = {old, lost};
+
+  EXPECT_THAT(TickLines().line(tick, kTrainer),
+              HasSubstr("  gpu0.3 100 MiB of 200 MiB, 87 % busy, 12.0 s old  gpu1 LOST"));
+}
+
 TEST(EventLines, ManyAlikeAreOneLine) {
   Tick tick = sample_tick(3);
   for (int i = 0; i < 20; ++i) {
