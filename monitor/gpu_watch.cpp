@@ -19,8 +19,6 @@ constexpr std::chrono::milliseconds kFarewell{500};
 
 std::atomic<int> g_left_behind = 0;
 
-Error silent_driver() { return {Errc::kIo, "the GPU driver does not answer"}; }
-
 }  // namespace
 
 struct GpuWatch::Shared {
@@ -112,7 +110,7 @@ std::optional<Error> GpuWatch::wait_until_open(std::chrono::milliseconds patienc
   const bool has_said_something = shared_->answer.wait_for(
       lock, patience, [this] { return shared_->is_open || shared_->open_error; });
   if (!has_said_something) {
-    return silent_driver();
+    return Error{Errc::kIo, "the GPU driver does not answer"};
   }
   return shared_->open_error;
 }
@@ -124,8 +122,8 @@ Result<std::vector<GpuSample>> GpuWatch::sample(std::span<const pid_t> pids) {
   if (shared_->open_error) {
     return *shared_->open_error;
   }
-  if (!shared_->is_open && !shared_->last) {
-    return silent_driver();
+  if (!shared_->is_open) {
+    return std::vector<GpuSample>{};
   }
   if (shared_->asked == shared_->answered) {
     shared_->pids.assign(pids.begin(), pids.end());
@@ -139,7 +137,7 @@ Result<std::vector<GpuSample>> GpuWatch::sample(std::span<const pid_t> pids) {
     has_waited_in_vain_ = !is_fresh_;
   }
   if (!shared_->last) {
-    return silent_driver();
+    return std::vector<GpuSample>{};
   }
   if (std::exchange(shared_->given_out, shared_->answered) != shared_->answered) {
     losses_ = shared_->losses;

@@ -32,8 +32,8 @@ class GpuWatch final : public GpuSource {
   // Waits for the driver to start. What it said if it cannot be used; kIo while it says nothing.
   std::optional<Error> wait_until_open(std::chrono::milliseconds patience);
 
-  // The newest figures, with the age of those that are not of this moment. An error when the driver
-  // refuses to answer, or has never answered.
+  // The newest figures, with the age of those that are not of this moment; none before the first
+  // answer. An error when the driver refuses to answer.
   Result<std::vector<GpuSample>> sample(std::span<const pid_t> pids) override;
   // Of the last sample; 0 where it only repeated an older one.
   const GpuLosses& losses() const override { return losses_; }

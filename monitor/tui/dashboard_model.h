@@ -102,7 +102,7 @@ struct DetailModel {
 };
 
 struct GpuModel {
-  std::string name;  // "gpu0 NVIDIA A100"
+  std::string name;  // "gpu0 A100-SXM4-40GB"
   std::optional<std::uint64_t> used_bytes;
   std::optional<std::uint64_t> total_bytes;
   std::string processes;  // "trainer 25510 3.9 GiB, ..."

@@ -74,7 +74,10 @@ std::vector<GpuModel> gpus_of(const RunHistory& history) {
   std::vector<GpuModel> gpus;
   for (const GpuSample& gpu : history.gpus()) {
     GpuModel model;
-    model.name = fmt::format("{} {}", gpu_label(gpu.index), shorten(escape_text(gpu.name), 24));
+    constexpr std::string_view kMaker = "NVIDIA ";  // they all begin like that
+    const std::string_view name =
+        std::string_view(gpu.name).substr(gpu.name.starts_with(kMaker) ? kMaker.size() : 0);
+    model.name = fmt::format("{} {}", gpu_label(gpu.index), shorten(escape_text(name), 24));
     model.used_bytes = gpu.used_bytes;
     model.total_bytes = gpu.total_bytes;
     model.busy_percent = gpu.busy_percent;

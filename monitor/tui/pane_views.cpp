@@ -40,7 +40,8 @@ std::size_t columns_left(int width, std::size_t used) {
 }
 
 Element gpu_line(const GpuModel& gpu, std::size_t name_columns, int width, const Theme& theme) {
-  constexpr std::size_t kBar = 20;
+  constexpr std::size_t kLeastForUsers = 12;
+  const std::size_t bar_columns = width >= 110 ? 20 : 10;
   std::string line = fmt::format("{:<{}} ", shorten(gpu.name, name_columns), name_columns);
   if (gpu.is_lost) {
     line += fmt::format("LOST{}", width >= 80 ? ": its driver cannot reach it (dmesg | grep Xid)" : "");
@@ -49,9 +50,9 @@ Element gpu_line(const GpuModel& gpu, std::size_t name_columns, int width, const
   std::size_t extra_bytes = 0;  // of characters that take more than one
   if (gpu.used_bytes && gpu.total_bytes && *gpu.total_bytes > 0 && width >= 80) {
     const std::string drawn =
-        bar(static_cast<double>(*gpu.used_bytes) / static_cast<double>(*gpu.total_bytes), kBar,
-            theme.utf8);
-    extra_bytes = drawn.size() - kBar;
+        bar(static_cast<double>(*gpu.used_bytes) / static_cast<double>(*gpu.total_bytes),
+            bar_columns, theme.utf8);
+    extra_bytes = drawn.size() - bar_columns;
     line += drawn + " ";
   }
   line +=
@@ -59,8 +60,9 @@ Element gpu_line(const GpuModel& gpu, std::size_t name_columns, int width, const
   if (gpu.busy_percent) {
     line += fmt::format("  {:>3} %", *gpu.busy_percent);
   }
-  if (!gpu.processes.empty()) {
-    line += "  " + shorten(gpu.processes, columns_left(width, line.size() - extra_bytes + 2));
+  const std::size_t left = columns_left(width, line.size() - extra_bytes + 2);
+  if (!gpu.processes.empty() && left >= kLeastForUsers) {
+    line += "  " + shorten(gpu.processes, left);
   }
   return text(line) | tone_style(gpu.age_s > 0.0 ? Tone::kWatch : Tone::kUnknown, theme);
 }
@@ -90,7 +92,8 @@ Element gpu_view(const std::vector<GpuModel>& gpus, int width, int lines, const 
   for (const GpuModel& gpu : gpus) {
     longest = std::max(longest, gpu.name.size());
   }
-  const std::size_t name_columns = std::min<std::size_t>(longest, width >= 80 ? 28 : 14);
+  const auto name_columns =
+      std::min<std::size_t>(longest, static_cast<std::size_t>(std::clamp(width / 4, 14, 28)));
   const auto shown = static_cast<std::size_t>(std::max(0, lines - 1));
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     if (i + 1 == shown && gpus.size() > shown) {

@@ -234,7 +234,7 @@ TEST_F(GpuDashboard, ShowsDevicesWhoUsesThemAndWhatWasLost) {
   EXPECT_TRUE(session.shows("── GPU ─"));
   EXPECT_TRUE(session.shows(fmt::format("1.95 GiB of 16.0 GiB   87 %  trainer {} 1.46 GiB",
                                         trainer_)));
-  EXPECT_TRUE(session.shows("gpu1.2 NVIDIA H100 MIG 1g"));
+  EXPECT_TRUE(session.shows("gpu1.2 H100 MIG 1g.10gb"));
   gpu_.set_script(base_script() + "fail handle 0 15\n");
   EXPECT_TRUE(session.shows("LOST"));
   session.press({"q"});

@@ -44,7 +44,8 @@ TEST(TickLines, ShowsSystemAndGpu) {
   tick.system->total_bytes = 1000 * kMiB;
   tick.system->available_bytes = 400 * kMiB;
   tick.system->dev_shm_unheld_bytes = 7 * kMiB;
-  tick.gpus.push_back({0, "A100", 100 * kMiB, std::nullopt, {}});
+  GpuSample& gpu = tick.gpus.emplace_back();
+  gpu.used_bytes = 100 * kMiB;
 
   const std::string line = TickLines().line(tick, kTrainer);
 
@@ -67,7 +68,7 @@ TEST(TickLines, SaysHowOldAndHowBusyAGpuIsAndWhetherItIsLost) {
   tick.gpus = {old, lost};
 
   EXPECT_THAT(TickLines().line(tick, kTrainer),
-              HasSubstr("  gpu0.3 100 MiB of 200 MiB, 87 % busy, 12.0 s old  gpu1 LOST"));
+              HasSubstr("  gpu0.3 100 MiB of 200 MiB, 87 % busy, 12 s old  gpu1 LOST"));
 }
 
 TEST(EventLines, ManyAlikeAreOneLine) {

@@ -112,8 +112,9 @@ TEST(Tree, AProcessThatHasGoneLeavesItsRoleSelected) {
 TEST(Tree, AddsUpTheMemoryOnAllGpus) {
   RunHistory history;
   Tick tick = tests::dashboard_tick(0);
-  tick.gpus = {{0, "A", 5 * kMiB, 10 * kMiB, {{110, 2 * kMiB}}},
-               {1, "B", 5 * kMiB, 10 * kMiB, {{110, 3 * kMiB}}}};
+  tick.gpus.resize(2);
+  tick.gpus[0].processes = {{110, 2 * kMiB}};
+  tick.gpus[1].processes = {{110, 3 * kMiB}};
   history.add(tick, kTrainer);
 
   const DashboardModel model = build_model(history, std::nullopt, {}, {});
