@@ -42,6 +42,11 @@ class DashboardCommand : public testing::Test {
   static std::string watch(const TrainingTree& tree, const std::string& more = "") {
     return tool() + " monitor --interval 200ms --pid " + std::to_string(tree.root()) + " " + more;
   }
+  static void stop(const TmuxSession& session) {
+    const pid_t pid = session.pid_of("tidemark");
+    ASSERT_GT(pid, 0);  // 0 would be ourselves
+    ::kill(pid, SIGSTOP);
+  }
   // The lines of a run file that name an event.
   static std::string exported(const std::string& path) {
     Subprocess process({tests::tool_path(), "export", path, "--format", "jsonl"});
@@ -169,7 +174,7 @@ TEST_F(DashboardCommand, ComesBackAfterAStop) {
   session.press({watch(tree), "Enter"});
   ASSERT_TRUE(session.shows("compile_worker x20"));
 
-  ::kill(session.pid_of("tidemark"), SIGSTOP);
+  stop(session);
   ASSERT_TRUE(session.shows("Stopped"));
   session.press({"clear", "Enter"});
   ASSERT_TRUE(session.shows_no_more("compile_worker x20"));
@@ -179,7 +184,9 @@ TEST_F(DashboardCommand, ComesBackAfterAStop) {
   EXPECT_TRUE(session.shows("q quit")) << "the whole screen";
   session.press({"?"});
   EXPECT_TRUE(session.shows("any key closes")) << "keys one by one";
-  session.press({"q", "exit", "Enter"});
+  session.press({"q"});
+  EXPECT_TRUE(session.shows("summary: "));
+  session.press({"exit", "Enter"});
   EXPECT_EQ(session.exit_code(), 0);
   EXPECT_TRUE(session.is_restored());
 }
@@ -189,7 +196,7 @@ TEST_F(DashboardCommand, LeavesTheTerminalAloneInTheBackground) {
   const TmuxSession session("bash --norc -i", options());
   session.press({watch(tree), "Enter"});
   ASSERT_TRUE(session.shows("compile_worker x20"));
-  ::kill(session.pid_of("tidemark"), SIGSTOP);
+  stop(session);
   ASSERT_TRUE(session.shows("Stopped"));
 
   session.press({"bg; clear; sleep 2; echo still $((40 + 2))", "Enter"});
