@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells Tidemark where a training loop is: steps, epochs, phases and gauges. One header, C99 or C++, no
-// library to link; copy it into your project or add this directory to the include path.
+// Tells Tidemark where a training loop is: steps, epochs, phases and gauges. One header, C99 or
+// C++, no library to link; copy it into your project or add this directory to the include path.
 //
 //   #include "tidemark.h"
 //   for (int64_t n = 1; n <= steps; ++n) {
@@ -474,11 +474,8 @@ static inline void tidemark_phase_end(const char* name) {
   }
 }
 
-// What something inside the program amounts to now, for example the bytes that an allocator holds.
-// With these two names Tidemark tells growth of GPU memory inside torch's allocator from growth
-// beside it; the sum over the devices of the process:
-//   tidemark_gauge("torch_gpu_allocated_bytes", ...)  what tensors use
-//   tidemark_gauge("torch_gpu_reserved_bytes", ...)   what the allocator holds
+// What something amounts to now, for example the bytes that a cache holds. Tidemark itself knows
+// "torch_gpu_allocated_bytes" and "torch_gpu_reserved_bytes": see docs/markers.md.
 static inline void tidemark_gauge(const char* name, int64_t value) {
   struct tidemark_ring* ring = tidemark_ring_of_process_();
   if (TIDEMARK_LIKELY_(ring != NULL)) {
@@ -494,10 +491,7 @@ static inline void tidemark_step(int64_t n) { (void)n; }
 static inline void tidemark_epoch(int64_t n) { (void)n; }
 static inline void tidemark_phase_begin(const char* name) { (void)name; }
 static inline void tidemark_phase_end(const char* name) { (void)name; }
-static inline void tidemark_gauge(const char* name, int64_t value) {
-  (void)name;
-  (void)value;
-}
+static inline void tidemark_gauge(const char* name, int64_t value) { (void)name, (void)value; }
 
 #endif
 #endif  // TIDEMARK_LAYOUT_ONLY

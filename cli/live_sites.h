@@ -10,8 +10,8 @@
 
 namespace tidemark::cli {
 
-// The call stacks of a run that somebody else profiles at the same time: looks for the tracer in the
-// processes of each tick, and follows its files without touching them.
+// The call stacks of a run that somebody else profiles at the same time: looks for the tracer in
+// the processes of each tick, and follows its files without touching them.
 class LiveSites {
  public:
   // `start_ns`: CLOCK_MONOTONIC at t = 0 of the run.

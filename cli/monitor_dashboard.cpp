@@ -22,8 +22,8 @@ tui::JobRow row_of(const ServedJob& job) {
   row.step = job.step;
   row.peak_bytes = job.peak_bytes;
   if (job.before_bytes && job.after_bytes) {
-    row.kept_bytes = static_cast<std::int64_t>(*job.after_bytes) -
-                     static_cast<std::int64_t>(*job.before_bytes);
+    row.kept_bytes =
+        static_cast<std::int64_t>(*job.after_bytes) - static_cast<std::int64_t>(*job.before_bytes);
   }
   return row;
 }

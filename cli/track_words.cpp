@@ -334,12 +334,11 @@ std::string gpu_growth_text(const tracker::GpuGrowth& growth, Axis axis) {
                        change_text(growth.driver_bytes), since,
                        change_text(growth.torch_reserved_bytes));
   }
-  std::string text = fmt::format("GPU memory grew by {}{}, torch's allocator explains {} ({})",
-                                 size_text(growth.driver_bytes), since,
-                                 size_text(growth.torch_reserved_bytes),
-                                 percent_text(std::clamp(*share, 0.0, 1.0)));
-  const double cached =
-      growth.torch_reserved_bytes - growth.torch_allocated_bytes.value_or(growth.torch_reserved_bytes);
+  std::string text = fmt::format(
+      "GPU memory grew by {}{}, torch's allocator explains {} ({})", size_text(growth.driver_bytes),
+      since, size_text(growth.torch_reserved_bytes), percent_text(std::clamp(*share, 0.0, 1.0)));
+  const double cached = growth.torch_reserved_bytes -
+                        growth.torch_allocated_bytes.value_or(growth.torch_reserved_bytes);
   if (*share < 0.5) {
     text += ": most of it was allocated beside torch, by another library or the driver itself";
   } else if (cached > 0.5 * growth.torch_reserved_bytes) {

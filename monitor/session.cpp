@@ -76,8 +76,8 @@ Result<std::unique_ptr<Session>> Session::start(SessionOptions options, ProcessS
   if (!sampler) {
     return sampler.error();
   }
-  std::unique_ptr<Session> session(new Session(std::move(options), clock, *std::move(sampler),
-                                               std::move(gpu), pid));
+  std::unique_ptr<Session> session(
+      new Session(std::move(options), clock, *std::move(sampler), std::move(gpu), pid));
   session->look_for_the_first_time();
   session->wait_for_the_gpu();
   return session;

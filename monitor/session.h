@@ -84,7 +84,7 @@ class Session {
   std::unique_ptr<Sampler> sampler_;
   SystemReader system_;
   ShmWatch shm_;
-  bool shm_names_tell_;             // the pids in them are ours
+  bool shm_names_tell_;                // the pids in them are ours
   std::unique_ptr<GpuWatch> gpu_;      // nullptr: this machine has none that we can ask
   std::set<std::uint32_t> lost_gpus_;  // that were told of
   MarkerReader markers_;

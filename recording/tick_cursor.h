@@ -72,7 +72,7 @@ class TickCursor {
   Error malformed(std::string_view why) const;
 
   Tables tables_;
-  std::optional<SiteCursor> sites_;  // nullopt: the file is older than they are
+  std::optional<SiteCursor> sites_;        // nullopt: the file is older than they are
   std::optional<TableCursor> gpu_states_;  // likewise
   std::map<std::int64_t, std::string> gpu_names_;
   std::string path_;

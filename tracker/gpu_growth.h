@@ -17,7 +17,8 @@ struct GpuGrowth {
   Moment since;
   double driver_bytes = 0.0;
   double torch_reserved_bytes = 0.0;
-  std::optional<double> torch_allocated_bytes;  // in tensors; the rest of it is the allocator's cache
+  std::optional<double>
+      torch_allocated_bytes;  // in tensors; the rest of it is the allocator's cache
 
   // Of the driver's; nullopt where that did not grow.
   std::optional<double> explained_share() const {

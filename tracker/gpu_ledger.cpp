@@ -64,8 +64,7 @@ void GpuLedger::update_limit(const Tick& tick) {
       own += number(use.used_bytes);
     }
     const double others = std::max(number(gpu.used_bytes) - own, 0.0);
-    limit_bytes_ =
-        std::max(number(gpu.total_bytes) - number(gpu.reserved_bytes) - others, 0.0);
+    limit_bytes_ = std::max(number(gpu.total_bytes) - number(gpu.reserved_bytes) - others, 0.0);
     limit_source_ = gpu_label(gpu.index) + (others > 0.0 ? ", beside its other users" : "");
   }
 }

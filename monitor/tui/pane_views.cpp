@@ -44,7 +44,8 @@ Element gpu_line(const GpuModel& gpu, std::size_t name_columns, int width, const
   const std::size_t bar_columns = width >= 110 ? 20 : 10;
   std::string line = fmt::format("{:<{}} ", shorten(gpu.name, name_columns), name_columns);
   if (gpu.is_lost) {
-    line += fmt::format("LOST{}", width >= 80 ? ": its driver cannot reach it (dmesg | grep Xid)" : "");
+    line +=
+        fmt::format("LOST{}", width >= 80 ? ": its driver cannot reach it (dmesg | grep Xid)" : "");
     return text(line) | tone_style(Tone::kBad, theme);
   }
   std::size_t extra_bytes = 0;  // of characters that take more than one
@@ -85,9 +86,9 @@ Element gpu_view(const std::vector<GpuModel>& gpus, int width, int lines, const 
   }
   Elements rows;
   const double age_s = gpus.front().age_s;  // all are read together
-  rows.push_back(title_line(
-      "GPU", age_s > 0.0 ? fmt::format("no answer, {} old", format_duration(age_s)) : "", false,
-      theme));
+  rows.push_back(
+      title_line("GPU", age_s > 0.0 ? fmt::format("no answer, {} old", format_duration(age_s)) : "",
+                 false, theme));
   std::size_t longest = 0;
   for (const GpuModel& gpu : gpus) {
     longest = std::max(longest, gpu.name.size());
@@ -124,9 +125,8 @@ Element jobs_view(const std::vector<JobRow>& jobs, int width, int lines, const T
   // The last ones: what runs, and what has just ended.
   for (std::size_t i = jobs.size() > shown ? jobs.size() - shown : 0; i < jobs.size(); ++i) {
     const JobRow& job = jobs[i];
-    std::string figures =
-        fmt::format("{:<10} {:>11} kept  ", job.state,
-                    job.kept_bytes ? format_bytes_delta(*job.kept_bytes) : "?");
+    std::string figures = fmt::format("{:<10} {:>11} kept  ", job.state,
+                                      job.kept_bytes ? format_bytes_delta(*job.kept_bytes) : "?");
     if (width >= 80) {
       figures += fmt::format("peak {:>8}  {:<12}", size_or_unknown(job.peak_bytes),
                              job.step ? fmt::format("step {}", *job.step) : "");

@@ -30,7 +30,8 @@ struct Shared {
   std::mutex mutex;  // guards the next eight
   RunHistory history;
   LiveJudge judge;
-  std::deque<Tick> traced_ticks;  // since the first with call stacks; the thread that draws takes them
+  std::deque<Tick>
+      traced_ticks;  // since the first with call stacks; the thread that draws takes them
   bool is_traced = false;
   std::vector<JobRow> jobs;
   std::string message;

@@ -8,10 +8,10 @@ namespace tidemark::tui {
 std::vector<SiteRow> SiteJudge::rows(const SiteNamer& name, const JudgeOptions& judging,
                                      std::size_t most) const {
   const tracker::RunSites& run = builder_.sites();
-  const bool is_traced = std::any_of(
-      run.processes.begin(), run.processes.end(), [](const tracker::TracedProcess& process) {
-        return process.last.mode != TraceMode::kDormant;
-      });
+  const bool is_traced = std::any_of(run.processes.begin(), run.processes.end(),
+                                     [](const tracker::TracedProcess& process) {
+                                       return process.last.mode != TraceMode::kDormant;
+                                     });
   if (!is_traced || !name) {
     return {};
   }

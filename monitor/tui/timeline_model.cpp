@@ -70,9 +70,9 @@ std::vector<HistoryPoint> points_of(const tracker::Series& series, const Window&
   std::vector<HistoryPoint> points;
   for (const tracker::Cell& cell : series.cells()) {
     if (cell.t_s >= window.from_s && cell.t_s <= window.to_s) {
-      points.push_back({cell.t_s, cell.min_bytes, cell.max_bytes,
-                        std::isnan(cell.step) ? std::nullopt
-                                              : std::optional(std::llround(cell.step))});
+      points.push_back(
+          {cell.t_s, cell.min_bytes, cell.max_bytes,
+           std::isnan(cell.step) ? std::nullopt : std::optional(std::llround(cell.step))});
     }
   }
   return points;
@@ -133,8 +133,8 @@ TimelineModel build_timeline(const RunHistory& history, const std::optional<Judg
   const tracker::TrackReading* const other = other_curve(history, judged);
   const std::string_view kept = history.tree().footprint_bytes ? "footprint" : "rss";
   if (other != nullptr) {
-    timeline.title = title_of(is_gpu(other->metric) ? "GPU memory" : metric_name(other->metric),
-                              state, window);
+    timeline.title =
+        title_of(is_gpu(other->metric) ? "GPU memory" : metric_name(other->metric), state, window);
     timeline.points = points_of(judged->run.tracks[other->track].of(other->metric), window);
   } else {
     timeline.title = title_of(kept, state, window);

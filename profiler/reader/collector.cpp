@@ -92,8 +92,8 @@ void Collector::find_new_files() {
 
 void Collector::open_file(const std::string& name) {
   TraceOpenOptions options;
-  options.access = options_.only_looks ? TraceOpenOptions::Access::kRead
-                                       : TraceOpenOptions::Access::kControl;
+  options.access =
+      options_.only_looks ? TraceOpenOptions::Access::kRead : TraceOpenOptions::Access::kControl;
   auto file = TraceFile::open(options_.directory + '/' + name, options);
   if (!file) {
     if (file.error().code != Errc::kNotFound) {  // else it is not ready yet, or gone

@@ -120,8 +120,9 @@ pid_t TmuxSession::pid_of(std::string_view name) const {
   std::string terminal = tmux({"display-message", "-p", "#{pane_tty}"});
   terminal = terminal.substr(0, terminal.find('\n'));
   constexpr std::string_view kFolder = "/dev/";
-  Subprocess found({"/usr/bin/pgrep", "-t", terminal.substr(std::min(kFolder.size(), terminal.size())),
-                    "-n", "-x", std::string(name)});
+  Subprocess found({"/usr/bin/pgrep", "-t",
+                    terminal.substr(std::min(kFolder.size(), terminal.size())), "-n", "-x",
+                    std::string(name)});
   found.wait();
   return static_cast<pid_t>(std::atoi(found.output().c_str()));
 }

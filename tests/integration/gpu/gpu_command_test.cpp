@@ -42,14 +42,14 @@ class GpuCommand : public testing::Test {
     return "device 0 " + mib(16384) + " " + mib(2000) + " NVIDIA A100\nbusy 0 87\nreserved 0 " +
            mib(300) + "\n" + "device 1 " + mib(16384) + " 0 NVIDIA H100\ndevice 1.0 " + mib(8000) +
            " " + mib(10) + " NVIDIA H100 MIG 3g.40gb\ndevice 1.2 " + mib(4000) + " " + mib(20) +
-           " NVIDIA H100 MIG 1g.10gb\n" + fmt::format("process 0 compute {} {}\n", trainer_, mib(1500));
+           " NVIDIA H100 MIG 1g.10gb\n" +
+           fmt::format("process 0 compute {} {}\n", trainer_, mib(1500));
   }
   std::vector<std::string> monitor(const std::string& format, const std::string& duration,
                                    std::vector<std::string> more = {}) const {
-    std::vector<std::string> arguments{"monitor",    format,
-                                       "--interval", "200ms",
-                                       "--duration", duration,
-                                       "--pid",      std::to_string(tree_.root())};
+    std::vector<std::string> arguments{
+        "monitor",    format,   "--interval", "200ms",
+        "--duration", duration, "--pid",      std::to_string(tree_.root())};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
@@ -135,8 +135,7 @@ TEST_F(GpuCommand, ADriverThatNeverStartsIsOneLine) {
   const Output output = gpu_.run(monitor("--plain", "1s"));
 
   ASSERT_EQ(output.exit_code, 0) << output.err;
-  EXPECT_THAT(output.err,
-              HasSubstr("note: GPU memory is unknown: the GPU driver does not answer"));
+  EXPECT_THAT(output.err, HasSubstr("note: GPU memory is unknown: the GPU driver does not answer"));
   EXPECT_THAT(output.out, HasSubstr("summary: "));
 }
 
@@ -232,8 +231,8 @@ TEST_F(GpuDashboard, ShowsDevicesWhoUsesThemAndWhatWasLost) {
   const TmuxSession session(command(), options());
 
   EXPECT_TRUE(session.shows("── GPU ─"));
-  EXPECT_TRUE(session.shows(fmt::format("1.95 GiB of 16.0 GiB   87 %  trainer {} 1.46 GiB",
-                                        trainer_)));
+  EXPECT_TRUE(
+      session.shows(fmt::format("1.95 GiB of 16.0 GiB   87 %  trainer {} 1.46 GiB", trainer_)));
   EXPECT_TRUE(session.shows("gpu1.2 H100 MIG 1g.10gb"));
   gpu_.set_script(base_script() + "fail handle 0 15\n");
   EXPECT_TRUE(session.shows("LOST"));
@@ -280,8 +279,8 @@ TEST(RealNvml, WithoutADriverIsOneQuietLine) {
   }
   const TrainingTree tree;
 
-  const Output output = tests::run_tool({"monitor", "--plain", "--duration", "200ms", "--pid",
-                                         std::to_string(tree.root())});
+  const Output output = tests::run_tool(
+      {"monitor", "--plain", "--duration", "200ms", "--pid", std::to_string(tree.root())});
 
   EXPECT_EQ(output.exit_code, 0);
   EXPECT_THAT(output.err, HasSubstr("NVIDIA"));

@@ -287,10 +287,11 @@ TEST_F(DashboardCommand, ACommandGoesOnWhenTheScreenIsClosed) {
 
 TEST_F(DashboardCommand, ShowsTheJobsOfAJobServerInTheTree) {
   const tests::TempTree folder;
-  folder.write("status.json",
-               R"({"schema":1,"jobs":[{"id":"1","state":"done","arguments":["warmup","--mb","100"],)"
-               R"("step":60,"memory":{"before_bytes":4194304,"peak_bytes":123731968,)"
-               R"("after_bytes":18874368}}]})");
+  folder.write(
+      "status.json",
+      R"({"schema":1,"jobs":[{"id":"1","state":"done","arguments":["warmup","--mb","100"],)"
+      R"("step":60,"memory":{"before_bytes":4194304,"peak_bytes":123731968,)"
+      R"("after_bytes":18874368}}]})");
   // A process with the command line of a server.
   Subprocess server({"/bin/sh", "-c", "sleep 60; true", "tidemark-harness", "serve-jobs",
                      "--status", folder.path("status.json")});

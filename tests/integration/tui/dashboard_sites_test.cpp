@@ -51,10 +51,9 @@ TEST_F(DashboardSites, ShowsTheGrowingLinesOfARecordedProfile) {
 
 TEST_F(DashboardSites, ShowsTheGrowingLinesWhileSomebodyElseProfiles) {
   Subprocess profiled(profile("4000"));
-  const TmuxSession session(tool() +
-                                " monitor --warmup 1s --interval 200ms --pid " +
-                                std::to_string(profiled.pid()),
-                            options());
+  const TmuxSession session(
+      tool() + " monitor --warmup 1s --interval 200ms --pid " + std::to_string(profiled.pid()),
+      options());
 
   EXPECT_TRUE(session.shows("── lines of code that grow"));
   EXPECT_TRUE(session.shows("leak_by_line.cpp:"));

@@ -228,7 +228,8 @@ int list_processes(void* handle, const char* kind, unsigned* count, void* entrie
   return 0;
 }
 
-// As the real library, which takes its lock: whoever calls exit() while a call hangs waits for ever.
+// As the real library, which takes its lock: whoever calls exit() while a call hangs waits for
+// ever.
 __attribute__((destructor)) void clean_up() {
   while (g_hangs) {
     ::pause();

@@ -177,8 +177,7 @@ TEST(GpuTracks, RecogniseGrowthOutsideTorchsAllocator) {
 TEST(GpuTracks, SayNothingOfTorchWithoutItsOwnAccount) {
   std::vector<Tick> ticks = growing_run(1.0);
   for (Tick& tick : ticks) {
-    std::erase_if(tick.markers,
-                  [](const MarkerRecord& m) { return m.kind == MarkerKind::kGauge; });
+    std::erase_if(tick.markers, [](const MarkerRecord& m) { return m.kind == MarkerKind::kGauge; });
   }
 
   const RunVerdict verdict = judged(built(ticks), Metric::kGpu);

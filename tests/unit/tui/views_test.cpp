@@ -49,8 +49,7 @@ DashboardModel full_model() {
   around.output_path = "/tmp/job.log";
   around.output = {"Step 1199", "Step 1200"};
   around.sites = {{"train.py:42 collate", "leak", 1.0 * kMiB, 200 * kMiB}};
-  around.jobs = {
-      {"7 warmup", "done", 60, 118 * kMiB, 5 * static_cast<std::int64_t>(kMiB)}};
+  around.jobs = {{"7 warmup", "done", 60, 118 * kMiB, 5 * static_cast<std::int64_t>(kMiB)}};
   DashboardModel model = sample_dashboard({}, around);
   model.gpus = {
       {"gpu0 A100-SXM4-40GB", 30'000 * kMiB, 40'960 * kMiB, "trainer 110 29.1 GiB", 87, false, 0.0},
