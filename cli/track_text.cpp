@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "cli/evidence_words.h"
+#include "cli/gpu_words.h"
 #include "cli/track_words.h"
 #include "cli/wrap_text.h"
 #include "common/text.h"
@@ -94,10 +95,10 @@ std::vector<std::string> other_lines(const TrackResult& result) {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < std::min(others.size(), kMost); ++i) {
     const TrackReading& other = *others[i];
-    lines.push_back(fmt::format(
-        "{:<8}{} of {}: {} -> {}", verdict_name(other.reading.verdict), metric_words(other.metric),
-        who_text(result.run.tracks[other.track]), size_text(other.reading.first_floor_bytes),
-        size_text(other.reading.last_floor_bytes)));
+    lines.push_back(fmt::format("{:<8}{}: {} -> {}", verdict_name(other.reading.verdict),
+                                curve_text(other.metric, result.run.tracks[other.track]),
+                                size_text(other.reading.first_floor_bytes),
+                                size_text(other.reading.last_floor_bytes)));
   }
   if (others.size() > kMost) {
     lines.push_back(fmt::format("and {} more: --json shows all", others.size() - kMost));

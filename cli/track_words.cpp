@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/gpu_words.h"
 #include "common/text.h"
 #include "common/units.h"
 
@@ -23,7 +24,6 @@ using tracker::Reading;
 using tracker::Verdict;
 
 constexpr std::string_view kLeakWord = "LEAK";
-constexpr double kWorthAWord = 1024.0 * 1024.0;  // of GPU memory
 
 // A figure too small to read is given for a larger unit.
 std::string per_time_text(double bytes_per_s) {
@@ -315,39 +315,6 @@ std::string who_text(const tracker::Track& track) {
   return comm.empty() ? text : fmt::format("{} ({})", text, comm);
 }
 
-std::string_view metric_words(tracker::Metric metric) {
-  switch (metric) {
-    case tracker::Metric::kGpu:
-      return "GPU memory";
-    case tracker::Metric::kGpuDevice:
-      return "GPU memory of all users (the driver does not tell whose it is)";
-    default:
-      return metric_name(metric);
-  }
-}
-
-std::string gpu_growth_text(const tracker::GpuGrowth& growth, Axis axis) {
-  const std::string since = " since " + place_text(growth.since, axis);
-  const auto share = growth.explained_share();
-  if (!share || growth.driver_bytes < kWorthAWord) {
-    return fmt::format("GPU memory {}{}, torch's allocator holds {}",
-                       change_text(growth.driver_bytes), since,
-                       change_text(growth.torch_reserved_bytes));
-  }
-  std::string text = fmt::format(
-      "GPU memory grew by {}{}, torch's allocator explains {} ({})", size_text(growth.driver_bytes),
-      since, size_text(growth.torch_reserved_bytes), percent_text(std::clamp(*share, 0.0, 1.0)));
-  const double cached = growth.torch_reserved_bytes -
-                        growth.torch_allocated_bytes.value_or(growth.torch_reserved_bytes);
-  if (*share < 0.5) {
-    text += ": most of it was allocated beside torch, by another library or the driver itself";
-  } else if (cached > 0.5 * growth.torch_reserved_bytes) {
-    text += fmt::format("; tensors {}: the allocator keeps what is free, in pieces that do not fit",
-                        change_text(*growth.torch_allocated_bytes));
-  }
-  return text;
-}
-
 std::string answer_text(const TrackResult& result) {
   if (!result.verdict) {
     return no_sample_text(result);
@@ -356,9 +323,7 @@ std::string answer_text(const TrackResult& result) {
   const tracker::TrackReading& answer = verdict.answer();
   const tracker::Track& track = result.run.tracks[answer.track];
   const std::string subject =
-      track.kind == tracker::TrackKind::kShm
-          ? who_text(track)
-          : fmt::format("{} of {}", metric_words(answer.metric), who_text(track));
+      track.kind == tracker::TrackKind::kShm ? who_text(track) : curve_text(answer.metric, track);
   std::string text =
       reading_text(subject, verdict.verdict, answer.reading, result.run.limit_source);
   if (verdict.held_as) {

@@ -25,10 +25,6 @@ std::string place_text(const tracker::Moment& at, tracker::Axis axis);
 std::string rate_text(const tracker::GrowthRate& rate, tracker::Axis axis);
 // "trainer, pid 1240 (python3)", "compile_worker x20", "the whole tree".
 std::string who_text(const tracker::Track& track);
-// "footprint", "GPU memory", ...
-std::string_view metric_words(tracker::Metric metric);
-// "GPU memory grew by 1.2 GiB since step 25, torch's allocator explains 20 % of it: ...".
-std::string gpu_growth_text(const tracker::GpuGrowth& growth, tracker::Axis axis);
 
 // The answer in one or two sentences: what, who, how fast, since when, until when.
 std::string answer_text(const TrackResult& result);
