@@ -115,6 +115,11 @@ std::optional<Error> GpuWatch::wait_until_open(std::chrono::milliseconds patienc
   return shared_->open_error;
 }
 
+bool GpuWatch::is_starting() const {
+  const std::lock_guard lock(shared_->mutex);
+  return !shared_->is_open && !shared_->open_error;
+}
+
 Result<std::vector<GpuSample>> GpuWatch::sample(std::span<const pid_t> pids) {
   losses_ = {};
   is_fresh_ = false;

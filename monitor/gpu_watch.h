@@ -32,6 +32,9 @@ class GpuWatch final : public GpuSource {
   // Waits for the driver to start. What it said if it cannot be used; kIo while it says nothing.
   std::optional<Error> wait_until_open(std::chrono::milliseconds patience);
 
+  // It has said nothing yet.
+  bool is_starting() const;
+
   // The newest figures, with the age of those that are not of this moment; none before the first
   // answer. An error when the driver refuses to answer.
   Result<std::vector<GpuSample>> sample(std::span<const pid_t> pids) override;

@@ -129,9 +129,11 @@ void Session::wait_for_the_gpu() {
   }
   if (problem->code == Errc::kUnsupported) {
     no_gpu_ = problem->what;
-    gpu_.reset();
   } else {
     notes_.push_back("GPU memory is unknown: " + problem->what);
+  }
+  if (!gpu_->is_starting()) {
+    gpu_.reset();
   }
 }
 

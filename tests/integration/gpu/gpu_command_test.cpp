@@ -154,6 +154,7 @@ TEST_F(GpuCommand, ADriverThatCannotBeUsedIsOneQuietLine) {
     const Output output = gpu_.run(monitor("--plain", "200ms"));
     EXPECT_EQ(output.exit_code, 0);
     EXPECT_EQ(std::count(output.err.begin(), output.err.end(), '\n'), 1) << output.err;
+    EXPECT_THAT(output.out, Not(HasSubstr("not seen: gpu")));
     return output.err;
   };
 

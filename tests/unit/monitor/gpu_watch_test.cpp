@@ -167,6 +167,7 @@ TEST(GpuWatch, SaysWhyThereIsNone) {
 
   ASSERT_TRUE(problem);
   EXPECT_EQ(problem->what, "no driver");
+  EXPECT_FALSE(watch.is_starting());
   EXPECT_EQ(watch.sample({}).error().code, Errc::kUnsupported);
 }
 
@@ -185,6 +186,7 @@ TEST(GpuWatch, DoesNotWaitForADriverThatNeverStarts) {
 
     ASSERT_TRUE(problem);
     EXPECT_EQ(problem->code, Errc::kIo);
+    EXPECT_TRUE(watch.is_starting());
     EXPECT_TRUE(watch.sample({})->empty());
   }
   EXPECT_TRUE(GpuWatch::left_a_thread_behind());
