@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells Tidemark where a training loop is: steps, epochs and phases. One header, C99 or C++, no
-// library to link; copy it into your project or add this directory to the include path.
+// Tells Tidemark where a training loop is: steps, epochs, phases and gauges. One header, C99 or
+// C++, no library to link; copy it into your project or add this directory to the include path.
 //
 //   #include "tidemark.h"
 //   for (int64_t n = 1; n <= steps; ++n) {
@@ -41,7 +41,8 @@ enum tidemark_kind {
   TIDEMARK_KIND_STEP = 1,
   TIDEMARK_KIND_EPOCH = 2,
   TIDEMARK_KIND_PHASE_BEGIN = 3,
-  TIDEMARK_KIND_PHASE_END = 4
+  TIDEMARK_KIND_PHASE_END = 4,
+  TIDEMARK_KIND_GAUGE = 5
 };
 
 struct tidemark_ring_header {
@@ -67,10 +68,10 @@ struct tidemark_ring_header {
 struct tidemark_ring_record {
   uint64_t sequence;
   uint64_t time_ns;  // CLOCK_MONOTONIC
-  int64_t value;     // step or epoch
+  int64_t value;     // step, epoch, or what a gauge shows
   uint32_t kind;     // enum tidemark_kind
   uint32_t name_bytes;
-  char name[TIDEMARK_RING_NAME_BYTES];  // of a phase; longer names are cut
+  char name[TIDEMARK_RING_NAME_BYTES];  // of a phase or gauge; longer names are cut
 };
 
 struct tidemark_ring {
@@ -473,6 +474,15 @@ static inline void tidemark_phase_end(const char* name) {
   }
 }
 
+// What something amounts to now, for example the bytes that a cache holds. Tidemark itself knows
+// "torch_gpu_allocated_bytes" and "torch_gpu_reserved_bytes": see docs/markers.md.
+static inline void tidemark_gauge(const char* name, int64_t value) {
+  struct tidemark_ring* ring = tidemark_ring_of_process_();
+  if (TIDEMARK_LIKELY_(ring != NULL)) {
+    tidemark_mark_(ring, TIDEMARK_KIND_GAUGE, value, name);
+  }
+}
+
 #pragma GCC diagnostic pop
 
 #else  // not Linux, or a compiler without the GNU builtins: the calls compile and do nothing
@@ -481,6 +491,7 @@ static inline void tidemark_step(int64_t n) { (void)n; }
 static inline void tidemark_epoch(int64_t n) { (void)n; }
 static inline void tidemark_phase_begin(const char* name) { (void)name; }
 static inline void tidemark_phase_end(const char* name) { (void)name; }
+static inline void tidemark_gauge(const char* name, int64_t value) { (void)name, (void)value; }
 
 #endif
 #endif  // TIDEMARK_LAYOUT_ONLY

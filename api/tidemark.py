@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells Tidemark where a training loop is: steps, epochs and phases.
+"""Tells Tidemark where a training loop is: steps, epochs, phases and gauges.
 
     import tidemark
 
@@ -30,7 +30,17 @@ import sys
 import threading
 import time
 
-__all__ = ["step", "epoch", "phase", "phase_begin", "phase_end", "hf_callback", "lightning_callback"]
+__all__ = [
+    "step",
+    "epoch",
+    "phase",
+    "phase_begin",
+    "phase_end",
+    "gauge",
+    "torch_memory",
+    "hf_callback",
+    "lightning_callback",
+]
 
 # The layout of the ring file is described in tidemark.h; tests compare these numbers with it.
 _MAGIC = 0x676E69724B4D4454
@@ -40,7 +50,7 @@ _HEADER_BYTES = 128
 _RECORD_BYTES = 64
 _NAME_BYTES = 32
 _FILE_BYTES = _HEADER_BYTES + _CAPACITY * _RECORD_BYTES
-_STEP, _EPOCH, _PHASE_BEGIN, _PHASE_END = 1, 2, 3, 4
+_STEP, _EPOCH, _PHASE_BEGIN, _PHASE_END, _GAUGE = 1, 2, 3, 4, 5
 
 # Positions in units of 8 bytes (header) and 4 bytes (the 32-bit fields).
 _U64_MAGIC, _U64_START_TICKS, _U64_USERS = 0, 3, 4
@@ -303,9 +313,46 @@ class phase:
         return False
 
 
+def gauge(name, value):
+    """What something inside the program amounts to now, for example the bytes that a cache holds."""
+    try:
+        value = int(value)
+        if not -(2**63) <= value < 2**63:
+            return
+    except Exception:
+        return
+    _mark(_GAUGE, value, _name_bytes(name))
+
+
+_TORCH_EVERY_NS = 500_000_000
+_torch_due_ns = 0
+
+
+def torch_memory():
+    """Marks what torch's caching allocator has in use and holds, over all GPUs: then Tidemark can
+    tell growth of GPU memory inside it from growth beside it. Call it once per step: more often than
+    twice a second it does nothing, nor before the program has used a GPU. It never starts CUDA."""
+    global _torch_due_ns
+    try:
+        now = time.monotonic_ns()
+        torch = sys.modules.get("torch")
+        if now < _torch_due_ns or torch is None or not torch.cuda.is_initialized():
+            return
+        _torch_due_ns = now + _TORCH_EVERY_NS
+        allocated = reserved = 0
+        for device in range(torch.cuda.device_count()):
+            stats = torch.cuda.memory_stats_as_nested_dict(device)
+            allocated += stats["allocated_bytes"]["all"]["current"]
+            reserved += stats["reserved_bytes"]["all"]["current"]
+        gauge("torch_gpu_allocated_bytes", allocated)
+        gauge("torch_gpu_reserved_bytes", reserved)
+    except Exception:
+        pass
+
+
 def hf_callback():
-    """A callback for ``transformers.Trainer(callbacks=[...])``: optimizer steps, epochs, and the
-    phases "train" and "eval"."""
+    """A callback for ``transformers.Trainer(callbacks=[...])``: optimizer steps, epochs, the phases
+    "train" and "eval", and torch_memory()."""
     from transformers import TrainerCallback
 
     class TidemarkCallback(TrainerCallback):
@@ -323,6 +370,7 @@ def hf_callback():
 
         def on_step_end(self, args, state, control, **kwargs):
             step(state.global_step)
+            torch_memory()
 
         # The trainer announces the end of an evaluation, not its begin.
         def on_prediction_step(self, args, state, control, **kwargs):
@@ -358,8 +406,8 @@ def _lightning_base():
 
 
 def lightning_callback():
-    """A callback for ``lightning.Trainer(callbacks=[...])``: optimizer steps, epochs, and the phases
-    "train", "eval", "test" and "predict"."""
+    """A callback for ``lightning.Trainer(callbacks=[...])``: optimizer steps, epochs, the phases
+    "train", "eval", "test" and "predict", and torch_memory()."""
 
     class TidemarkCallback(_lightning_base()):
         def __init__(self):
@@ -380,6 +428,7 @@ def lightning_callback():
             if trainer.global_step != self._last_step:
                 self._last_step = trainer.global_step
                 step(trainer.global_step)
+                torch_memory()
 
         def on_validation_start(self, trainer, pl_module):
             phase_begin("eval")

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -10,7 +11,7 @@
 #include "cli/find_view.h"
 #include "cli/messages.h"
 #include "common/io.h"
-#include "monitor/gpu_source.h"
+#include "monitor/gpu_watch.h"
 #include "monitor/procps_source.h"
 
 namespace tidemark::cli {
@@ -28,11 +29,16 @@ int report_error(const Error& error) {
 }  // namespace
 
 Result<monitor::FindResult> look_for_training(monitor::ProcessSource& source) {
-  auto gpu = monitor::open_gpu_source();  // no GPU is no error here
+  constexpr std::chrono::milliseconds kPatience{1000};
+  monitor::GpuWatch gpu({.patience = kPatience});
+  const auto problem = gpu.wait_until_open(kPatience);
+  if (problem && problem->code != Errc::kUnsupported) {  // no GPU is no error here
+    print_note("note: GPU memory is unknown: " + problem->what);
+  }
   monitor::EvidenceOptions looked_at;
   looked_at.uid = ::geteuid();
   looked_at.self = ::getpid();
-  looked_at.gpu = gpu ? gpu->get() : nullptr;
+  looked_at.gpu = problem ? nullptr : &gpu;
   const auto evidence = monitor::collect_evidence(source, looked_at);
   if (!evidence) {
     return evidence.error();

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cstdio>
 #include <exception>
 #include <type_traits>
 #include <variant>
@@ -6,6 +9,7 @@
 #include "cli/command_line.h"
 #include "cli/exit_code.h"
 #include "cli/messages.h"
+#include "monitor/gpu_watch.h"
 
 namespace {
 
@@ -36,11 +40,20 @@ int run(const tidemark::cli::Command& command) {
       command);
 }
 
+// A GPU driver that hangs must not keep us: its library cleans up at exit, and would wait for it.
+int leave(int code) {
+  if (tidemark::monitor::GpuWatch::left_a_thread_behind()) {
+    (void)std::fflush(nullptr);
+    ::_exit(code);
+  }
+  return code;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return run(tidemark::cli::parse_command_line(argc, argv));
+    return leave(run(tidemark::cli::parse_command_line(argc, argv)));
   } catch (const std::exception& error) {
     tidemark::cli::print_error(error.what(), "this is a bug in tidemark, please report it");
   } catch (...) {

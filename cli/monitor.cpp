@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/monitor.h"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -8,11 +9,13 @@
 
 #include "cli/command_output.h"
 #include "cli/exit_code.h"
+#include "cli/live_sites.h"
 #include "cli/messages.h"
 #include "cli/monitor_dashboard.h"
 #include "cli/monitor_view.h"
 #include "cli/replay.h"
 #include "cli/watch.h"
+#include "common/clock.h"
 
 namespace tidemark::cli {
 namespace {
@@ -20,7 +23,12 @@ namespace {
 class Monitor final : public WatchUser {
  public:
   // `setup`: of the dashboard; nullopt for lines.
-  Monitor(bool json, std::optional<DashboardSetup> setup) : json_(json), setup_(std::move(setup)) {}
+  Monitor(bool json, std::optional<DashboardSetup> setup, std::int64_t interval_ns = kNsPerSecond)
+      : json_(json), setup_(std::move(setup)) {
+    if (setup_ && !setup_->replay_speed) {
+      sites_.emplace(SystemClock().monotonic_ns(), interval_ns);
+    }
+  }
 
   std::string_view name() const override { return "monitor"; }
   std::unique_ptr<WatchView> make_view(LineWriter& lines) override {
@@ -31,6 +39,12 @@ class Monitor final : public WatchUser {
     }
     return json_ ? make_json_view(lines) : make_plain_view(lines);
   }
+  void complete(Tick& tick) override {
+    if (sites_) {
+      sites_->complete(tick);
+    }
+  }
+  bool tells_of_no_gpu() const override { return !json_ && !setup_; }
   // Transparent around a command.
   int exit_code(const WatchEnding& ending) override {
     return ending.command_status.value_or(ending.own_code);
@@ -39,6 +53,7 @@ class Monitor final : public WatchUser {
  private:
   bool json_;
   std::optional<DashboardSetup> setup_;
+  std::optional<LiveSites> sites_;  // of the dashboard, unless it plays a recording
 };
 
 DashboardSetup setup_of(const MonitorOptions& options) {
@@ -79,7 +94,7 @@ int run_monitor(const MonitorOptions& options) {
   setup.can_mark = true;
   setup.output_path = watch.command_output;
   setup.run_file = watch.output;
-  Monitor monitor(false, std::move(setup));
+  Monitor monitor(false, std::move(setup), watch.interval_ns);
   const int code = Watch(watch, monitor).run();
   if (!watch.command_output.empty()) {
     print_note("the output of the command is in " + watch.command_output);

@@ -2,21 +2,49 @@
 #include "cli/monitor_dashboard.h"
 
 #include <utility>
+#include <vector>
 
+#include <fmt/format.h>
+
+#include "cli/job_status.h"
 #include "cli/monitor_lines.h"
+#include "cli/profile_frames.h"
+#include "common/text.h"
 #include "monitor/tui/dashboard.h"
 
 namespace tidemark::cli {
 namespace {
 
+tui::JobRow row_of(const ServedJob& job) {
+  tui::JobRow row;
+  row.name = escape_text(job.id + " " + job.arguments);
+  row.state = escape_text(job.state);
+  row.step = job.step;
+  row.peak_bytes = job.peak_bytes;
+  if (job.before_bytes && job.after_bytes) {
+    row.kept_bytes =
+        static_cast<std::int64_t>(*job.after_bytes) - static_cast<std::int64_t>(*job.before_bytes);
+  }
+  return row;
+}
+
+std::string name_site(const tracker::RunSites& run, const tracker::RankedSite& site) {
+  constexpr std::size_t kColumns = 120;
+  const std::string line = headline(shown_stack(run, site.frames), kColumns);
+  return line.empty() ? fmt::format("({} without a name)", allocation_kind_name(site.kind)) : line;
+}
+
 class DashboardView final : public WatchView {
  public:
-  DashboardView(LineWriter& writer, std::unique_ptr<tui::Dashboard> dashboard)
-      : writer_(writer), dashboard_(std::move(dashboard)) {}
+  DashboardView(LineWriter& writer, std::unique_ptr<tui::Dashboard> dashboard, bool is_live)
+      : writer_(writer), dashboard_(std::move(dashboard)), is_live_(is_live) {}
 
   void begin(const RunInfo& info) override { dashboard_->begin(info); }
   void tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& /*lookup*/) override {
     dashboard_->add(tick, trainer);
+    if (is_live_) {
+      show_jobs(tick);
+    }
   }
   // The screen is gone then: what was told on it, and the summary, stay in the scroll-back.
   void end(const monitor::RunSummary& summary) override {
@@ -45,8 +73,23 @@ class DashboardView final : public WatchView {
   bool is_paused() const override { return dashboard_->is_paused(); }
 
  private:
+  void show_jobs(const Tick& tick) {
+    for (const ProcessRecord& process : tick.new_processes) {
+      jobs_.notice(process);
+    }
+    if (const auto jobs = jobs_.poll()) {
+      std::vector<tui::JobRow> rows;
+      for (const ServedJob& job : *jobs) {
+        rows.push_back(row_of(job));
+      }
+      dashboard_->set_jobs(std::move(rows));
+    }
+  }
+
   LineWriter& writer_;
   std::unique_ptr<tui::Dashboard> dashboard_;
+  const bool is_live_;
+  JobWatch jobs_;
   std::string told_;
 };
 
@@ -59,8 +102,11 @@ std::unique_ptr<WatchView> make_dashboard_view(LineWriter& lines, const Dashboar
                                          setup.replay_speed,
                                          setup.output_path,
                                          setup.run_file,
-                                         {setup.warmup, setup.min_leak, setup.metric}});
-  return dashboard ? std::make_unique<DashboardView>(lines, *std::move(dashboard)) : nullptr;
+                                         {setup.warmup, setup.min_leak, setup.metric},
+                                         &name_site});
+  return dashboard ? std::make_unique<DashboardView>(lines, *std::move(dashboard),
+                                                     !setup.replay_speed.has_value())
+                   : nullptr;
 }
 
 }  // namespace tidemark::cli

@@ -41,6 +41,22 @@ void append_system(std::string& out, const SystemSample& system) {
   }
 }
 
+void append_gpu(std::string& out, const GpuSample& gpu) {
+  out += "  " + gpu_label(gpu.index);
+  if (gpu.is_lost) {
+    out += " LOST";
+  } else {
+    out += fmt::format(" {} of {}", bytes_or_unknown(gpu.used_bytes),
+                       bytes_or_unknown(gpu.total_bytes));
+  }
+  if (gpu.busy_percent) {
+    out += fmt::format(", {} % busy", *gpu.busy_percent);
+  }
+  if (gpu.age_s > 0.0) {
+    out += fmt::format(", {} old", format_duration(gpu.age_s));
+  }
+}
+
 std::string pid_list(const std::vector<pid_t>& pids) {
   constexpr std::size_t kMost = 4;
   std::string text;
@@ -68,6 +84,8 @@ std::string_view verb_of(EventKind kind) {
       return "orphaned";
     case EventKind::kMark:
       return "MARK";
+    case EventKind::kGpuLost:
+      return "GPU LOST";
   }
   return "?";
 }
@@ -135,8 +153,7 @@ std::string TickLines::line(const Tick& tick, const ProcessKey& trainer) {
     append_system(out, *tick.system);
   }
   for (const GpuSample& gpu : tick.gpus) {
-    out += fmt::format("  gpu{} {} of {}", gpu.index, bytes_or_unknown(gpu.used_bytes),
-                       bytes_or_unknown(gpu.total_bytes));
+    append_gpu(out, gpu);
   }
   previous_bytes_ = bytes;
   return out;

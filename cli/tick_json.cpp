@@ -86,9 +86,14 @@ void add_system(JsonWriter& json, const SystemSample& system) {
 void add_gpu(JsonWriter& json, const GpuSample& gpu) {
   json.begin_object()
       .field("index", gpu.index)
+      .field("label", gpu_label(gpu.index))
       .field("name", gpu.name)
       .field("used_bytes", gpu.used_bytes)
       .field("total_bytes", gpu.total_bytes)
+      .field("reserved_bytes", gpu.reserved_bytes)
+      .field("busy_percent", gpu.busy_percent)
+      .field("age_s", gpu.age_s)
+      .field("lost", gpu.is_lost)
       .key("processes")
       .begin_array();
   for (const GpuProcessUse& use : gpu.processes) {

@@ -214,6 +214,23 @@ void add_overhead_and_advice(JsonWriter& json, const tracker::RunVerdict& verdic
   json.end_array();
 }
 
+void add_gpu_growth(JsonWriter& json, const std::optional<tracker::GpuGrowth>& growth) {
+  json.key("gpu_growth");
+  if (!growth) {
+    json.value(nullptr);
+    return;
+  }
+  json.begin_object()
+      .field("since_s", growth->since.t_s)
+      .field("since_step", growth->since.step)
+      .field("counts_all_users", growth->counts_all_users)
+      .field("driver_bytes", whole(growth->driver_bytes))
+      .field("torch_reserved_bytes", whole(growth->torch_reserved_bytes))
+      .field("torch_allocated_bytes", whole(growth->torch_allocated_bytes))
+      .field("explained_share", growth->explained_share())
+      .end_object();
+}
+
 void add_carrier(JsonWriter& json, const TrackResult& result) {
   const tracker::RunVerdict& verdict = *result.verdict;
   json.key("held_as");
@@ -254,6 +271,7 @@ std::string track_json(const TrackResult& result) {
     add_forecast(json, result, reading);
     add_judgement(json, reading);
     add_series(json, result);
+    add_gpu_growth(json, result.verdict->gpu_growth);
     add_overhead_and_advice(json, *result.verdict);
   } else {
     json.field("verdict", nullptr).field("undetermined", true);

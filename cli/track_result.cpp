@@ -18,8 +18,8 @@ TrackResult judge_tracks(tracker::RunTracks run, const TrackOptions& options) {
     run.limit_source = "--limit";
   }
   if (options.metric == tracker::Metric::kGpu && !options.limit_bytes) {
-    run.limit_bytes.reset();  // it is of the machine's memory, not of the device's
-    run.limit_source.clear();
+    run.limit_bytes = run.gpu_limit_bytes;  // not that of the machine's memory
+    run.limit_source = run.gpu_limit_source;
   }
   judging.limit_bytes = run.limit_bytes;
   TrackResult result{std::move(run), {}, options.metric};

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "cli/evidence_words.h"
+#include "cli/gpu_words.h"
 #include "cli/track_words.h"
 #include "cli/wrap_text.h"
 #include "common/text.h"
@@ -94,8 +95,8 @@ std::vector<std::string> other_lines(const TrackResult& result) {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < std::min(others.size(), kMost); ++i) {
     const TrackReading& other = *others[i];
-    lines.push_back(fmt::format("{:<8}{} of {}: {} -> {}", verdict_name(other.reading.verdict),
-                                metric_name(other.metric), who_text(result.run.tracks[other.track]),
+    lines.push_back(fmt::format("{:<8}{}: {} -> {}", verdict_name(other.reading.verdict),
+                                curve_text(other.metric, result.run.tracks[other.track]),
                                 size_text(other.reading.first_floor_bytes),
                                 size_text(other.reading.last_floor_bytes)));
   }
@@ -187,6 +188,9 @@ std::string track_text(const TrackResult& result, Glyphs glyphs) {
   out += block("because", lines);
   out += block("others", other_lines(result));
   out += block("overhead", overhead_lines(*result.verdict));
+  if (result.verdict->gpu_growth) {
+    out += wrap_text("gpu      ", gpu_growth_text(*result.verdict->gpu_growth, reading.axis));
+  }
   for (const tracker::Advice& advice : result.verdict->advice) {
     out += '\n' + advice_text(advice);
   }

@@ -53,6 +53,8 @@ class Tracking final : public WatchUser {
     (void)builder_.process_ended(process);
   }
 
+  bool tells_of_no_gpu() const override { return options_.metric == tracker::Metric::kGpu; }
+
   TrackResult so_far() const { return judge_tracks(builder_.tracks(), options_); }
   // The answer, which is also given when nobody reads it.
   const TrackResult& answer() {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/gpu_words.h"
 #include "common/text.h"
 #include "common/units.h"
 
@@ -326,9 +327,7 @@ std::string answer_text(const TrackResult& result) {
   const tracker::TrackReading& answer = verdict.answer();
   const tracker::Track& track = result.run.tracks[answer.track];
   const std::string subject =
-      track.kind == tracker::TrackKind::kShm
-          ? who_text(track)
-          : fmt::format("{} of {}", metric_name(answer.metric), who_text(track));
+      track.kind == tracker::TrackKind::kShm ? who_text(track) : curve_text(answer.metric, track);
   std::string text =
       reading_text(subject, verdict.verdict, answer.reading, result.run.limit_source);
   if (verdict.held_as) {

@@ -196,6 +196,9 @@ void Watch::start_recording() {
   for (const std::string& note : session_->notes()) {
     output_->note("note: " + note);
   }
+  if (!session_->no_gpu().empty() && user_.tells_of_no_gpu()) {
+    output_->note("note: " + session_->no_gpu());
+  }
   if (recorder_ == nullptr) {
     return;
   }

@@ -69,6 +69,9 @@ class WatchUser {
   virtual void tick(const Tick& /*tick*/) {}
   virtual void process_ended(const ProcessRecord& /*process*/) {}
 
+  // Whether its readers want to know why there are no figures of a GPU.
+  virtual bool tells_of_no_gpu() const { return false; }
+
   // The last words, when the command has ended too.
   virtual void conclude(const WatchEnding& /*ending*/, WatchOutput& /*output*/) {}
   virtual int exit_code(const WatchEnding& ending) = 0;

@@ -3,14 +3,17 @@
 
 #include <array>
 
+#include <fmt/format.h>
+
 #include "common/enum_names.h"
 
 namespace tidemark {
 namespace {
 
-constexpr std::array<std::string_view, 8> kEventNames{
-    "spawn", "exit", "exec", "oom_kill", "gap", "warn_growth", "reparent", "mark"};
-constexpr std::array<std::string_view, 4> kMarkerNames{"step", "epoch", "phase_begin", "phase_end"};
+constexpr std::array<std::string_view, 9> kEventNames{
+    "spawn", "exit", "exec", "oom_kill", "gap", "warn_growth", "reparent", "mark", "gpu_lost"};
+constexpr std::array<std::string_view, 5> kMarkerNames{"step", "epoch", "phase_begin", "phase_end",
+                                                       "gauge"};
 
 }  // namespace
 
@@ -23,6 +26,12 @@ std::string_view marker_name(MarkerKind kind) {
 }
 std::optional<MarkerKind> marker_from_name(std::string_view name) {
   return enum_from_name<MarkerKind>(kMarkerNames, name);
+}
+
+std::string gpu_label(std::uint32_t index) {
+  return index < kMigIndexBase
+             ? fmt::format("gpu{}", index)
+             : fmt::format("gpu{}.{}", index / kMigIndexBase - 1, index % kMigIndexBase);
 }
 
 }  // namespace tidemark

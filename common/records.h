@@ -109,22 +109,39 @@ struct GpuProcessUse {
 };
 
 struct GpuSample {
-  std::uint32_t index = 0;
+  std::uint32_t index = 0;  // of a MIG instance: see gpu_label()
   std::string name;
   std::optional<std::uint64_t> used_bytes;
   std::optional<std::uint64_t> total_bytes;
-  std::vector<GpuProcessUse> processes;  // of the watched tree
+  std::vector<GpuProcessUse> processes;         // of the watched tree
+  std::optional<std::uint64_t> reserved_bytes;  // by the driver, beside `used_bytes`
+  std::optional<std::uint32_t> busy_percent;    // of the last moments, something ran on it
+  double age_s = 0.0;    // the driver has not answered since: all figures are that old
+  bool is_lost = false;  // fell off the bus, or needs a reset
 };
 
-enum class MarkerKind { kStep, kEpoch, kPhaseBegin, kPhaseEnd };
+// MIG instance i of GPU g has this index.
+constexpr std::uint32_t kMigIndexBase = 100;
+constexpr std::uint32_t mig_index(std::uint32_t gpu, std::uint32_t instance) {
+  return kMigIndexBase * (gpu + 1) + instance;
+}
+// "gpu0"; "gpu0.3" for its MIG instance 3.
+std::string gpu_label(std::uint32_t index);
+
+enum class MarkerKind { kStep, kEpoch, kPhaseBegin, kPhaseEnd, kGauge };
 
 struct MarkerRecord {
   double t_s = 0.0;
   ProcessKey key;  // pid 0: read from a log, not from a process
   MarkerKind kind = MarkerKind::kStep;
-  std::int64_t value = 0;  // step or epoch number
-  std::string name;        // of a phase
+  std::int64_t value = 0;  // step or epoch number; of a gauge what it shows
+  std::string name;        // of a phase or gauge
 };
+
+// Gauges that mean something to us: what torch's caching allocator has in use and holds, over all
+// GPUs of the process.
+inline constexpr std::string_view kTorchAllocatedGauge = "torch_gpu_allocated_bytes";
+inline constexpr std::string_view kTorchReservedGauge = "torch_gpu_reserved_bytes";
 
 enum class EventKind {
   kSpawn,
@@ -135,6 +152,7 @@ enum class EventKind {
   kWarnGrowth,  // --warn-growth
   kReparent,    // lost its parent, still watched
   kMark,        // the user marked this moment
+  kGpuLost,     // the driver has lost a device
 };
 
 struct EventRecord {

@@ -67,6 +67,9 @@ Result<std::vector<GpuSample>> DrmSource::sample(std::span<const pid_t> pids) {
     // Only amdgpu has these files.
     gpus[i].used_bytes = device_figure(devices_[i], "mem_info_vram_used");
     gpus[i].total_bytes = device_figure(devices_[i], "mem_info_vram_total");
+    if (const auto percent = device_figure(devices_[i], "gpu_busy_percent"); percent) {
+      gpus[i].busy_percent = static_cast<std::uint32_t>(std::min<std::uint64_t>(*percent, 100));
+    }
   }
   std::set<Client> seen;
   for (const pid_t pid : pids) {
@@ -143,7 +146,7 @@ std::vector<std::string> render_devices(const std::string& root) {
 Result<std::unique_ptr<GpuSource>> open_drm_fdinfo(const std::string& root) {
   std::vector<std::string> devices = render_devices(root);
   if (devices.empty()) {
-    return Error{Errc::kUnsupported, "no DRM render node in /sys/class/drm"};
+    return Error{Errc::kUnsupported, "no other GPU (/sys/class/drm)"};
   }
   return std::unique_ptr<GpuSource>(std::make_unique<DrmSource>(root, std::move(devices)));
 }

@@ -27,7 +27,7 @@ class GpuSource {
  public:
   virtual ~GpuSource() = default;
   // One sample per GPU, or per MIG instance of a GPU that is partitioned; of the processes, only
-  // those of `pids`. A MIG instance has the index 100 * (GPU + 1) + instance.
+  // those of `pids`.
   virtual Result<std::vector<GpuSample>> sample(std::span<const pid_t> pids) = 0;
   // Of the last sample.
   virtual const GpuLosses& losses() const = 0;
@@ -46,7 +46,8 @@ Result<std::unique_ptr<GpuSource>> open_nvml(const NvmlOptions& options = {});
 // kUnsupported when the machine has no DRM render node.
 Result<std::unique_ptr<GpuSource>> open_drm_fdinfo(const std::string& root = "");
 
-// NVML where there is an NVIDIA driver, else DRM. kUnsupported when there is neither.
+// NVML where there is an NVIDIA driver, else DRM. kUnsupported when there is neither. The variable
+// TIDEMARK_HOST_PROC names the place of the host's /proc, where that is not the usual one.
 Result<std::unique_ptr<GpuSource>> open_gpu_source();
 
 }  // namespace tidemark::monitor

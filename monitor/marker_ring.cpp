@@ -56,6 +56,8 @@ std::optional<MarkerKind> kind_of(std::uint32_t kind) {
       return MarkerKind::kPhaseBegin;
     case TIDEMARK_KIND_PHASE_END:
       return MarkerKind::kPhaseEnd;
+    case TIDEMARK_KIND_GAUGE:
+      return MarkerKind::kGauge;
     default:
       return std::nullopt;
   }

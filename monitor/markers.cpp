@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,7 @@ constexpr std::size_t kMaxRingsPerProcess = 16;
 constexpr std::size_t kMaxMarkersPerPoll = 65'536;  // of all processes together
 constexpr std::size_t kMaxNamesPerScan = 20'000;
 constexpr std::size_t kMaxOpenPhases = 32;
+constexpr std::size_t kMaxGauges = 32;
 
 // File names in a directory, bounded; empty when it cannot be listed.
 std::vector<std::string> list_names(int directory_fd) {
@@ -56,6 +58,7 @@ void keep_state_only(std::vector<RingMarker>& markers, std::uint64_t start_ns,
   std::optional<RingMarker> step;
   std::optional<RingMarker> epoch;
   std::vector<RingMarker> phases;
+  std::map<std::string, RingMarker> gauges;
   for (auto marker = markers.begin(); marker != first_of_run; ++marker) {
     if (marker->kind == MarkerKind::kStep) {
       step = *marker;
@@ -70,6 +73,9 @@ void keep_state_only(std::vector<RingMarker>& markers, std::uint64_t start_ns,
       if (begun != phases.rend()) {
         phases.erase(std::next(begun).base());
       }
+    } else if (marker->kind == MarkerKind::kGauge &&
+               (gauges.size() < kMaxGauges || gauges.contains(marker->name))) {
+      gauges[marker->name] = *marker;
     }
   }
   for (auto& [found, kind] : {std::pair(&step, MarkerKind::kStep), {&epoch, MarkerKind::kEpoch}}) {
@@ -80,6 +86,9 @@ void keep_state_only(std::vector<RingMarker>& markers, std::uint64_t start_ns,
   }
 
   std::vector<RingMarker> state = std::move(phases);
+  for (auto& [name, gauge] : gauges) {
+    state.push_back(std::move(gauge));
+  }
   if (epoch) {
     state.push_back(*epoch);
   }

@@ -41,7 +41,8 @@ class MarkerReader {
   // Appends what `processes` have marked since the last call, in the order of time. A process that
   // was there at the last call and is not now is read for the last time.
   // A ring that was in use before the run gives its state at the start instead of its history: the
-  // last step, the last epoch and the phases that are open, with their times (t_s < 0).
+  // last step, the last epoch, the phases that are open and what gauges show, with their times
+  // (t_s < 0).
   void poll(std::span<const ProcessKey> processes, std::int64_t now_ns,
             std::vector<MarkerRecord>& out);
 

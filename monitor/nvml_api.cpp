@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -34,6 +35,14 @@ void load_into(Function*& target, void* handle, std::initializer_list<const char
   target = find<Function>(handle, names);
 }
 
+RunningProcessesVersions process_lists(void* handle, const std::string& name) {
+  RunningProcessesVersions versions{};
+  load_into(versions[0], handle, {(name + "_v3").c_str()});
+  load_into(versions[1], handle, {(name + "_v2").c_str()});
+  load_into(versions[2], handle, {name.c_str()});
+  return versions;
+}
+
 // Drivers disagree about the layout behind one and the same function name: 535.43 to 535.86 write
 // 32 bytes per entry for _v3, others 24, some 16 (github.com/XuehaiPan/nvitop/pull/89, /226). Every
 // layout writes its last bytes, so how far the answer reaches tells which one it is.
@@ -56,7 +65,10 @@ void Library::Unload::operator()(void* handle) const { ::dlclose(handle); }
 Result<Library> Library::load(const std::string& path) {
   void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
-    return Error{Errc::kUnsupported, fmt::format("cannot load {}: {}", path, ::dlerror())};
+    const std::string why = ::dlerror();
+    return Error{Errc::kUnsupported, why.find("No such file") != std::string::npos
+                                         ? fmt::format("no NVIDIA driver ({})", path)
+                                         : fmt::format("cannot load {}: {}", path, why)};
   }
   Library library(handle);
   Functions& f = library.functions_;
@@ -69,12 +81,10 @@ Result<Library> Library::load(const std::string& path) {
   load_into(f.device_name, handle, {"nvmlDeviceGetName"});
   load_into(f.memory, handle, {"nvmlDeviceGetMemoryInfo"});
   load_into(f.memory_v2, handle, {"nvmlDeviceGetMemoryInfo_v2"});
-  load_into(f.compute_processes, handle,
-            {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
-             "nvmlDeviceGetComputeRunningProcesses"});
-  load_into(f.graphics_processes, handle,
-            {"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2",
-             "nvmlDeviceGetGraphicsRunningProcesses"});
+  load_into(f.utilization, handle, {"nvmlDeviceGetUtilizationRates"});
+  f.compute_processes = process_lists(handle, "nvmlDeviceGetComputeRunningProcesses");
+  f.graphics_processes = process_lists(handle, "nvmlDeviceGetGraphicsRunningProcesses");
+  f.mps_processes = process_lists(handle, "nvmlDeviceGetMPSComputeRunningProcesses");
   load_into(f.mig_mode, handle, {"nvmlDeviceGetMigMode"});
   load_into(f.max_mig_devices, handle, {"nvmlDeviceGetMaxMigDeviceCount"});
   load_into(f.mig_device_by_index, handle, {"nvmlDeviceGetMigDeviceHandleByIndex"});
@@ -90,7 +100,9 @@ std::string Library::describe(Return code) const {
   return fmt::format("{} ({})", text != nullptr ? text : "NVML error", code);
 }
 
-ProcessList running_processes(RunningProcesses* list, Device device) {
+namespace {
+
+ProcessList ask(RunningProcesses* list, Device device) {
   unsigned capacity = 64;
   while (true) {
     std::vector<unsigned char> buffer(capacity * kLargestEntry, kUntouched);
@@ -112,6 +124,21 @@ ProcessList running_processes(RunningProcesses* list, Device device) {
     }
     return {kSuccess, std::move(processes)};
   }
+}
+
+}  // namespace
+
+ProcessList running_processes(std::span<RunningProcesses* const> versions, Device device) {
+  for (RunningProcesses* const list : versions) {
+    if (list == nullptr) {
+      continue;
+    }
+    ProcessList answer = ask(list, device);
+    if (answer.code != kFunctionNotFound && answer.code != kArgumentVersionMismatch) {
+      return answer;
+    }
+  }
+  return {kNotSupported, {}};
 }
 
 }  // namespace tidemark::monitor::nvml

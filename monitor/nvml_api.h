@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,7 +24,11 @@ inline constexpr Return kNotSupported = 3;
 inline constexpr Return kNoPermission = 4;
 inline constexpr Return kInsufficientSize = 7;
 inline constexpr Return kDriverNotLoaded = 9;
+inline constexpr Return kFunctionNotFound = 13;
+inline constexpr Return kGpuIsLost = 15;
+inline constexpr Return kResetRequired = 16;
 inline constexpr Return kVersionMismatch = 18;
+inline constexpr Return kArgumentVersionMismatch = 25;
 
 inline constexpr std::uint64_t kValueNotAvailable = ~0ULL;
 inline constexpr std::size_t kNameBytes = 96;
@@ -50,7 +56,14 @@ struct Process {
   std::uint64_t used_bytes;
 };
 
+struct Utilization {
+  unsigned gpu_percent;
+  unsigned memory_percent;
+};
+
 using RunningProcesses = Return(Device, unsigned* count, void* entries);
+// Newest first; null where the library has none.
+using RunningProcessesVersions = std::array<RunningProcesses*, 3>;
 
 // What the library exports. Optional functions are null in old versions.
 struct Functions {
@@ -63,8 +76,10 @@ struct Functions {
   Return (*device_name)(Device, char*, unsigned) = nullptr;
   Return (*memory)(Device, Memory*) = nullptr;
   Return (*memory_v2)(Device, MemoryV2*) = nullptr;
-  RunningProcesses* compute_processes = nullptr;
-  RunningProcesses* graphics_processes = nullptr;
+  Return (*utilization)(Device, Utilization*) = nullptr;
+  RunningProcessesVersions compute_processes{};
+  RunningProcessesVersions graphics_processes{};
+  RunningProcessesVersions mps_processes{};  // those that compute through a multi-process server
   Return (*mig_mode)(Device, unsigned* current, unsigned* pending) = nullptr;
   Return (*max_mig_devices)(Device, unsigned*) = nullptr;
   Return (*mig_device_by_index)(Device, unsigned, Device*) = nullptr;
@@ -90,11 +105,13 @@ class Library {
   Functions functions_;
 };
 
-// Calls `list` until its answer fits. The error is a Return.
+// The error is a Return.
 struct ProcessList {
   Return code = kSuccess;
   std::vector<Process> processes;
 };
-ProcessList running_processes(RunningProcesses* list, Device device);
+// Asks the newest version that the driver behind the library understands, until its answer fits.
+// kNotSupported when there is none.
+ProcessList running_processes(std::span<RunningProcesses* const> versions, Device device);
 
 }  // namespace tidemark::monitor::nvml

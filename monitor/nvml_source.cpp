@@ -15,8 +15,7 @@
 namespace tidemark::monitor {
 namespace {
 
-constexpr unsigned kMaxDevices = 256;
-constexpr unsigned kMigIndexBase = 100;
+constexpr unsigned kMaxDevices = kMigIndexBase;  // more would be taken for MIG instances
 
 struct DeviceEntry {
   nvml::Device handle = nullptr;
@@ -36,21 +35,25 @@ class NvmlSource final : public GpuSource {
 
  private:
   const nvml::Functions& functions() const { return library_.functions(); }
-  void count_failure(const char* what, std::uint32_t index, nvml::Return code);
+  void count_failure(const char* what, GpuSample& sample, nvml::Return code);
   std::vector<DeviceEntry> mig_instances(const DeviceEntry& device) const;
   GpuSample sample_device(const DeviceEntry& device, std::span<const pid_t> pids);
-  std::string name_of(const DeviceEntry& device);
+  void add_name(const DeviceEntry& device, GpuSample& sample);
   void add_memory(const DeviceEntry& device, GpuSample& sample);
+  void add_utilization(const DeviceEntry& device, GpuSample& sample);
   void add_processes(const DeviceEntry& device, std::span<const pid_t> pids, GpuSample& sample);
 
   nvml::Library library_;
   GpuPidMap pid_map_;
+  std::map<std::uint32_t, std::string> names_;  // a lost device no longer tells its own
   GpuLosses losses_;
 };
 
-void NvmlSource::count_failure(const char* what, std::uint32_t index, nvml::Return code) {
+void NvmlSource::count_failure(const char* what, GpuSample& sample, nvml::Return code) {
+  sample.is_lost = sample.is_lost || code == nvml::kGpuIsLost || code == nvml::kResetRequired;
   ++losses_.failed_queries;
-  losses_.last_failure = fmt::format("{} of GPU {}: {}", what, index, library_.describe(code));
+  losses_.last_failure =
+      fmt::format("{} of {}: {}", what, gpu_label(sample.index), library_.describe(code));
 }
 
 Result<std::vector<GpuSample>> NvmlSource::sample(std::span<const pid_t> pids) {
@@ -64,10 +67,11 @@ Result<std::vector<GpuSample>> NvmlSource::sample(std::span<const pid_t> pids) {
     DeviceEntry device{nullptr, index};
     const nvml::Return code = functions().device_by_index(index, &device.handle);
     if (code != nvml::kSuccess) {
-      count_failure("handle", index, code);
-      GpuSample lost;
-      lost.index = index;
-      samples.push_back(std::move(lost));
+      GpuSample unreachable;
+      unreachable.index = index;
+      unreachable.name = names_[index];
+      count_failure("handle", unreachable, code);
+      samples.push_back(std::move(unreachable));
       continue;
     }
     const std::vector<DeviceEntry> instances = mig_instances(device);
@@ -95,7 +99,7 @@ std::vector<DeviceEntry> NvmlSource::mig_instances(const DeviceEntry& device) co
   }
   std::vector<DeviceEntry> instances;
   for (unsigned slot = 0; slot < std::min(slots, kMigIndexBase); ++slot) {
-    DeviceEntry instance{nullptr, kMigIndexBase * (device.index + 1) + slot};
+    DeviceEntry instance{nullptr, mig_index(device.index, slot)};
     if (f.mig_device_by_index(device.handle, slot, &instance.handle) == nvml::kSuccess) {
       instances.push_back(instance);
     }
@@ -106,23 +110,25 @@ std::vector<DeviceEntry> NvmlSource::mig_instances(const DeviceEntry& device) co
 GpuSample NvmlSource::sample_device(const DeviceEntry& device, std::span<const pid_t> pids) {
   GpuSample sample;
   sample.index = device.index;
-  sample.name = name_of(device);
+  add_name(device, sample);
   add_memory(device, sample);
+  add_utilization(device, sample);
   add_processes(device, pids, sample);
   return sample;
 }
 
-std::string NvmlSource::name_of(const DeviceEntry& device) {
+void NvmlSource::add_name(const DeviceEntry& device, GpuSample& sample) {
   std::array<char, nvml::kNameBytes> name{};
   if (functions().device_name == nullptr) {
-    return {};
+    return;
   }
   const nvml::Return code = functions().device_name(device.handle, name.data(), name.size());
-  if (code != nvml::kSuccess) {
-    count_failure("name", device.index, code);
-    return {};
+  if (code == nvml::kSuccess) {
+    names_[device.index] = std::string(name.data(), ::strnlen(name.data(), name.size()));
+  } else {
+    count_failure("name", sample, code);
   }
-  return std::string(name.data(), ::strnlen(name.data(), name.size()));
+  sample.name = names_[device.index];
 }
 
 void NvmlSource::add_memory(const DeviceEntry& device, GpuSample& sample) {
@@ -132,6 +138,7 @@ void NvmlSource::add_memory(const DeviceEntry& device, GpuSample& sample) {
       functions().memory_v2(device.handle, &v2) == nvml::kSuccess) {
     sample.total_bytes = v2.total_bytes;
     sample.used_bytes = v2.used_bytes;
+    sample.reserved_bytes = v2.reserved_bytes;
     return;
   }
   nvml::Memory v1{};
@@ -141,24 +148,36 @@ void NvmlSource::add_memory(const DeviceEntry& device, GpuSample& sample) {
     sample.total_bytes = v1.total_bytes;
     sample.used_bytes = v1.used_bytes;
   } else {
-    count_failure("memory", device.index, code);
+    count_failure("memory", sample, code);
+  }
+}
+
+void NvmlSource::add_utilization(const DeviceEntry& device, GpuSample& sample) {
+  nvml::Utilization utilization{};
+  if (functions().utilization == nullptr) {
+    return;
+  }
+  const nvml::Return code = functions().utilization(device.handle, &utilization);
+  if (code == nvml::kSuccess) {
+    sample.busy_percent = std::min(utilization.gpu_percent, 100U);
+  } else if (code != nvml::kNotSupported) {  // old cards and MIG instances
+    count_failure("utilization", sample, code);
   }
 }
 
 void NvmlSource::add_processes(const DeviceEntry& device, std::span<const pid_t> pids,
                                GpuSample& sample) {
-  // A process that computes and draws is in both lists, with the same figure.
+  // A process that computes and draws is in two lists, with the same figure.
   std::map<pid_t, std::optional<std::uint64_t>> used;
-  for (nvml::RunningProcesses* list :
-       {functions().compute_processes, functions().graphics_processes}) {
-    if (list == nullptr) {
-      continue;
-    }
-    const nvml::ProcessList answer = nvml::running_processes(list, device.handle);
+  const nvml::RunningProcessesVersions& compute = functions().compute_processes;
+  for (const nvml::RunningProcessesVersions* list :
+       {&compute, &functions().graphics_processes, &functions().mps_processes}) {
+    const nvml::ProcessList answer = nvml::running_processes(*list, device.handle);
     if (answer.code != nvml::kSuccess) {
-      // Compute-only cards and MIG instances have no list of graphics processes.
-      if (list == functions().compute_processes || answer.code != nvml::kNotSupported) {
-        count_failure("processes", device.index, answer.code);
+      // Compute-only cards and MIG instances have no list of graphics processes; old libraries none
+      // of those behind a server.
+      if (list == &compute || answer.code != nvml::kNotSupported) {
+        count_failure("processes", sample, answer.code);
       }
       continue;
     }

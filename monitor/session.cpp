@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +17,8 @@ namespace {
 constexpr std::int64_t kGapIntervals = 3;
 // Batch systems change limits under a running job; looking costs a quarter of a millisecond.
 constexpr double kLimitEveryS = 30.0;
+// For the GPU driver to start; without a resident driver that takes seconds, and comes later then.
+constexpr std::chrono::milliseconds kGpuPatience{1000};
 
 void add_loss(Tick& tick, const char* what, std::uint64_t count) {
   if (count > 0) {
@@ -25,6 +28,15 @@ void add_loss(Tick& tick, const char* what, std::uint64_t count) {
 
 pid_t limits_of(const TreeRoots& roots) {
   return roots.keys.empty() ? ::getpid() : roots.keys.front().pid;
+}
+
+// A look at the GPUs may take a quarter of the time between two ticks.
+GpuWatch::Options gpu_options(const SessionOptions& options) {
+  GpuWatch::Options gpu;
+  const std::chrono::nanoseconds share(options.interval_ns / 4);
+  gpu.patience =
+      std::min(gpu.patience, std::chrono::duration_cast<std::chrono::milliseconds>(share));
+  return gpu;
 }
 
 // The /dev/shm of the job, which may live in a container.
@@ -39,7 +51,7 @@ ShmWatch::Options shm_options(pid_t pid) {
 }  // namespace
 
 Session::Session(SessionOptions options, const Clock& clock, std::unique_ptr<Sampler> sampler,
-                 std::unique_ptr<GpuSource> gpu, pid_t limits_of)
+                 std::unique_ptr<GpuWatch> gpu, pid_t limits_of)
     : options_(std::move(options)),
       clock_(clock),
       start_wall_ns_(clock.wall_ns() - (clock.monotonic_ns() - options_.start_ns)),
@@ -59,20 +71,15 @@ Session::Session(SessionOptions options, const Clock& clock, std::unique_ptr<Sam
 Result<std::unique_ptr<Session>> Session::start(SessionOptions options, ProcessSource& source,
                                                 const Clock& clock) {
   const pid_t pid = limits_of(options.sampler.roots);
+  auto gpu = std::make_unique<GpuWatch>(gpu_options(options));  // it starts while we look around
   auto sampler = Sampler::start(options.sampler, source, clock);
   if (!sampler) {
     return sampler.error();
   }
-  // No GPU is a fact about the machine; a driver that does not answer is worth a note.
-  auto gpu = open_gpu_source();
-  const bool gpu_fails = !gpu && gpu.error().code != Errc::kUnsupported;
-  const std::string gpu_note = gpu_fails ? "GPU memory is unknown: " + gpu.error().what : "";
-  std::unique_ptr<Session> session(new Session(std::move(options), clock, *std::move(sampler),
-                                               gpu ? *std::move(gpu) : nullptr, pid));
-  if (gpu_fails) {
-    session->notes_.push_back(gpu_note);
-  }
+  std::unique_ptr<Session> session(
+      new Session(std::move(options), clock, *std::move(sampler), std::move(gpu), pid));
   session->look_for_the_first_time();
+  session->wait_for_the_gpu();
   return session;
 }
 
@@ -111,6 +118,22 @@ void Session::look_for_the_first_time() {
   physical_bytes_ = system_.sample().total_bytes;
   if (!limit().note.empty()) {
     notes_.push_back(limit().note);
+  }
+}
+
+// No GPU is a fact about the machine; a driver that is silent now may still answer later.
+void Session::wait_for_the_gpu() {
+  const auto problem = gpu_->wait_until_open(kGpuPatience);
+  if (!problem) {
+    return;
+  }
+  if (problem->code == Errc::kUnsupported) {
+    no_gpu_ = problem->what;
+  } else {
+    notes_.push_back("GPU memory is unknown: " + problem->what);
+  }
+  if (!gpu_->is_starting()) {
+    gpu_.reset();
   }
 }
 
@@ -181,12 +204,29 @@ void Session::add_gpus(Tick& tick) {
   }
   if (auto gpus = gpu_->sample(pids); gpus) {
     tick.gpus = *std::move(gpus);
+    add_loss(tick, "gpu_late", gpu_->is_fresh() ? 0 : 1);
+    add_lost_gpus(tick);
   } else {
     tick.losses.push_back({tick.t_s, "gpu_unreadable", 1});
   }
   const GpuLosses& losses = gpu_->losses();
   add_loss(tick, "gpu_processes_unmapped", losses.unmapped_processes);
   add_loss(tick, "gpu_queries_failed", losses.failed_queries);
+}
+
+void Session::add_lost_gpus(Tick& tick) {
+  for (const GpuSample& gpu : tick.gpus) {
+    if (!gpu.is_lost) {
+      lost_gpus_.erase(gpu.index);
+    } else if (lost_gpus_.insert(gpu.index).second) {
+      tick.events.push_back({tick.t_s,
+                             EventKind::kGpuLost,
+                             {},
+                             fmt::format("{} {} no longer answers its driver; the kernel's log "
+                                         "tells why (dmesg | grep Xid)",
+                                         gpu_label(gpu.index), gpu.name)});
+    }
+  }
 }
 
 void Session::add_markers(Tick& tick, std::vector<MarkerRecord> from_log) {

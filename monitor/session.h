@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@
 #include "common/records.h"
 #include "common/result.h"
 #include "common/step_count.h"
-#include "monitor/gpu_source.h"
+#include "monitor/gpu_watch.h"
 #include "monitor/growth_warning.h"
 #include "monitor/markers.h"
 #include "monitor/process_source.h"
@@ -56,19 +57,23 @@ class Session {
   const EffectiveLimit& limit() const { return system_.limit(); }
   // What people should know before the first tick: a limit or a GPU that cannot be seen.
   const std::vector<std::string>& notes() const { return notes_; }
+  // Why there are no figures of a GPU, where that is no fault; "" otherwise.
+  const std::string& no_gpu() const { return no_gpu_; }
   const std::optional<ShmReport>& shm_report() const { return shm_.report(); }
   // Host, kernel, limits, interval; the caller adds version and command.
   RunInfo describe() const;
 
  private:
   Session(SessionOptions options, const Clock& clock, std::unique_ptr<Sampler> sampler,
-          std::unique_ptr<GpuSource> gpu, pid_t limits_of);
+          std::unique_ptr<GpuWatch> gpu, pid_t limits_of);
 
   void look_for_the_first_time();
+  void wait_for_the_gpu();
   void refresh_limit();
   bool comes_from_the_step_source(const ProcessKey& key);
   void add_system(Tick& tick);
   void add_gpus(Tick& tick);
+  void add_lost_gpus(Tick& tick);
   void add_markers(Tick& tick, std::vector<MarkerRecord> from_log);
   void add_gap(Tick& tick);
   void add_warning(Tick& tick);
@@ -79,8 +84,9 @@ class Session {
   std::unique_ptr<Sampler> sampler_;
   SystemReader system_;
   ShmWatch shm_;
-  bool shm_names_tell_;             // the pids in them are ours
-  std::unique_ptr<GpuSource> gpu_;  // nullptr: this machine has none that we can ask
+  bool shm_names_tell_;                // the pids in them are ours
+  std::unique_ptr<GpuWatch> gpu_;      // nullptr: this machine has none that we can ask
+  std::set<std::uint32_t> lost_gpus_;  // that were told of
   MarkerReader markers_;
   std::optional<GrowthWarning> warning_;
   RunSummary summary_;
@@ -88,6 +94,7 @@ class Session {
   double next_limit_s_ = 0.0;
   std::optional<Tick> first_;  // taken at the start, given out by the first look()
   std::vector<std::string> notes_;
+  std::string no_gpu_;
   std::optional<std::uint64_t> physical_bytes_;
   std::uint64_t unreadable_markers_ = 0;
   StepCount steps_;

@@ -68,6 +68,12 @@ void visit_columns(Visitor& visit, Row& row) {
   visit(row.index), visit(row.used_bytes), visit(row.total_bytes);
 }
 
+// The table gpu_states, which came later than gpu_samples.
+template <typename Visitor, RowOf<GpuSample> Row>
+void visit_state_columns(Visitor& visit, Row& row) {
+  visit(row.reserved_bytes), visit(row.busy_percent), visit(row.age_s), visit(row.is_lost);
+}
+
 template <typename Visitor, RowOf<GpuProcessUse> Row>
 void visit_columns(Visitor& visit, Row& row) {
   visit(row.pid), visit(row.used_bytes);

@@ -9,7 +9,7 @@
 namespace tidemark::recording {
 namespace {
 
-constexpr std::array<Table, 22> kTables{{
+constexpr std::array<Table, 23> kTables{{
     {"run",
      "CREATE TABLE run(id INTEGER PRIMARY KEY, tool_version TEXT NOT NULL, host TEXT NOT NULL,"
      " kernel TEXT NOT NULL, command TEXT NOT NULL, format TEXT NOT NULL, start_wall_ns INTEGER,"
@@ -111,6 +111,11 @@ constexpr std::array<Table, 22> kTables{{
      "CREATE TABLE shm_segments(tick INTEGER NOT NULL, place INTEGER NOT NULL,"
      " path TEXT NOT NULL, bytes INTEGER NOT NULL, growth_bytes INTEGER NOT NULL, held INTEGER,"
      " maker_pid INTEGER, PRIMARY KEY(tick, place)) WITHOUT ROWID",
+     3},
+    {"gpu_states",
+     "CREATE TABLE gpu_states(tick INTEGER NOT NULL, gpu INTEGER NOT NULL, reserved_bytes INTEGER,"
+     " busy_percent INTEGER, age_s REAL NOT NULL, is_lost INTEGER NOT NULL,"
+     " PRIMARY KEY(tick, gpu)) WITHOUT ROWID",
      3},
 }};
 

@@ -15,6 +15,7 @@ namespace {
 
 // Names that a hostile file makes up are kept up to here.
 constexpr std::size_t kMaxUnknownNames = 20;
+constexpr std::int32_t kGpuStatesSinceVersion = 3;  // of the schema
 
 Result<std::map<std::int64_t, std::string>> load_gpu_names(Database& database) {
   auto query = database.prepare("SELECT gpu, name FROM gpus");
@@ -32,6 +33,13 @@ Result<std::map<std::int64_t, std::string>> load_gpu_names(Database& database) {
     }
     names[query->integer(0)] = query->bytes(1);
   }
+}
+
+GpuSample* find_gpu(std::vector<GpuSample>& gpus, std::int64_t index) {
+  const auto gpu = std::find_if(gpus.begin(), gpus.end(), [&](const GpuSample& candidate) {
+    return std::int64_t{candidate.index} == index;
+  });
+  return gpu == gpus.end() ? nullptr : &*gpu;
 }
 
 }  // namespace
@@ -69,6 +77,12 @@ Result<TickCursor> TickCursor::open(Database& database, std::int32_t version) {
       return sites.error();
     }
     cursor.sites_ = *std::move(sites);
+  }
+  if (version >= kGpuStatesSinceVersion) {
+    cursor.gpu_states_ = open("gpu_states", "tick, gpu");
+    if (open.error()) {
+      return *open.error();
+    }
   }
   return cursor;
 }
@@ -233,14 +247,28 @@ Status TickCursor::take_gpus(std::int64_t tick, std::vector<GpuSample>& gpus) {
   if (!status) {
     return status;
   }
-  return tables_.gpu_process_samples.take_rows(tick, [&](const Statement& row) -> Status {
-    const auto gpu = std::find_if(gpus.begin(), gpus.end(), [&](const GpuSample& candidate) {
-      return std::int64_t{candidate.index} == row.integer(2);
-    });
-    if (gpu == gpus.end()) {
+  status = tables_.gpu_process_samples.take_rows(tick, [&](const Statement& row) -> Status {
+    GpuSample* const gpu = find_gpu(gpus, row.integer(2));
+    if (gpu == nullptr) {
       return malformed("a GPU's process belongs to no GPU");
     }
     return load(tables_.gpu_process_samples, 3, gpu->processes.emplace_back());
+  });
+  return status ? take_gpu_states(tick, gpus) : status;
+}
+
+Status TickCursor::take_gpu_states(std::int64_t tick, std::vector<GpuSample>& gpus) {
+  if (!gpu_states_) {
+    return ok();
+  }
+  return gpu_states_->take_rows(tick, [&](const Statement& row) -> Status {
+    GpuSample* const gpu = find_gpu(gpus, row.integer(2));
+    if (gpu == nullptr) {
+      return malformed("the state of a GPU belongs to no GPU");
+    }
+    RowLoader loader(row, 3);
+    visit_state_columns(loader, *gpu);
+    return loader.is_valid() ? ok() : Status(malformed("a column holds a value of the wrong type"));
   });
 }
 

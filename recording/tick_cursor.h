@@ -66,10 +66,12 @@ class TickCursor {
   Status take_groups(std::int64_t tick, Tick& into);
   Status take_system(std::int64_t tick, std::optional<SystemSample>& system);
   Status take_gpus(std::int64_t tick, std::vector<GpuSample>& gpus);
+  Status take_gpu_states(std::int64_t tick, std::vector<GpuSample>& gpus);
   Error malformed(std::string_view why) const;
 
   Tables tables_;
-  std::optional<SiteCursor> sites_;  // nullopt: the file is older than they are
+  std::optional<SiteCursor> sites_;        // nullopt: the file is older than they are
+  std::optional<TableCursor> gpu_states_;  // likewise
   std::map<std::int64_t, std::string> gpu_names_;
   std::string path_;
   std::unordered_map<std::int64_t, ProcessKey> keys_;  // by process number

@@ -25,6 +25,7 @@ Result<TickWriter> TickWriter::prepare(Database& database) {
   auto gpu = prepare("INSERT OR REPLACE INTO gpus VALUES(?,?)");
   auto gpu_sample = prepare("INSERT OR REPLACE INTO gpu_samples VALUES(?,?,?,?)");
   auto gpu_process = prepare("INSERT OR REPLACE INTO gpu_process_samples VALUES(?,?,?,?)");
+  auto gpu_state = prepare("INSERT OR REPLACE INTO gpu_states VALUES(?,?,?,?,?,?)");
   auto marker = prepare("INSERT INTO markers VALUES(NULL,?,?,?,?,?,?,?)");
   auto event = prepare("INSERT INTO events VALUES(NULL,?,?,?,?,?,?,?)");
   auto loss = prepare("INSERT INTO losses VALUES(NULL,?,?,?,?)");
@@ -36,7 +37,8 @@ Result<TickWriter> TickWriter::prepare(Database& database) {
       Statements{std::move(*tick), std::move(*lateness), std::move(*process),
                  std::move(*process_end), std::move(*process_sample), std::move(*group),
                  std::move(*system), std::move(*gpu), std::move(*gpu_sample),
-                 std::move(*gpu_process), std::move(*marker), std::move(*event), std::move(*loss)},
+                 std::move(*gpu_process), std::move(*gpu_state), std::move(*marker),
+                 std::move(*event), std::move(*loss)},
       std::move(*sites));
 }
 
@@ -134,6 +136,13 @@ Status TickWriter::write_gpu(const GpuSample& gpu) {
     gpu_names_[gpu.index] = gpu.name;
   }
   if (Status status = insert(statements_.gpu_sample, gpu, tick_); !status) {
+    return status;
+  }
+  RowBinder bind_state(statements_.gpu_state);
+  bind_state(tick_);
+  bind_state(gpu.index);
+  visit_state_columns(bind_state, gpu);
+  if (Status status = statements_.gpu_state.run(); !status) {
     return status;
   }
   return for_each(gpu.processes, [&](const auto& use) {

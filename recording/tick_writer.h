@@ -40,6 +40,7 @@ class TickWriter {
     Statement gpu;
     Statement gpu_sample;
     Statement gpu_process_sample;
+    Statement gpu_state;
     Statement marker;
     Statement event;
     Statement loss;

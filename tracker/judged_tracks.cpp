@@ -57,8 +57,8 @@ class Judging {
   Judging(const RunTracks& run, const Options& options, std::optional<Metric> metric)
       : run_(run), options_(options), metric_(metric) {
     judged_.heads = count_heads(run);
-    if (!options_.limit_bytes && metric != Metric::kGpu) {
-      options_.limit_bytes = run.limit_bytes;
+    if (!options_.limit_bytes) {
+      options_.limit_bytes = metric == Metric::kGpu ? run.gpu_limit_bytes : run.limit_bytes;
     }
     options_.epoch_steps = options.epoch_steps ? options.epoch_steps : run.epoch_steps;
     options_.epoch_seconds = options.epoch_seconds ? options.epoch_seconds : run.epoch_seconds;

@@ -61,8 +61,10 @@ std::optional<JudgedCurve> choose_curve(const Track& track, std::optional<Metric
                : std::nullopt;
   }
   if (asked) {
-    const Series& series = track.of(*asked);
-    return series.empty() ? std::nullopt : std::optional(JudgedCurve{*asked, series});
+    const bool is_blind = *asked == Metric::kGpu && track.of(Metric::kGpu).empty();
+    const Metric metric = is_blind ? Metric::kGpuDevice : *asked;
+    const Series& series = track.of(metric);
+    return series.empty() ? std::nullopt : std::optional(JudgedCurve{metric, series});
   }
   // In a sum, pss counts shared memory once and the parts do not.
   const bool parts_tell = track.kind == TrackKind::kProcess || track.of(Metric::kPss).empty();

@@ -14,7 +14,8 @@ struct JudgedCurve {
   Series series;
 };
 
-// `asked`: that metric and no other. Otherwise footprint where it or its parts are known, else rss
+// `asked`: that metric and no other; but where the driver does not tell what each process has of a
+// GPU, all that its devices hold. Otherwise footprint where it or its parts are known, else rss
 // for one process and pss (then rss) for roles and trees. nullopt: there is no such curve.
 std::optional<JudgedCurve> choose_curve(const Track& track, std::optional<Metric> asked);
 

@@ -7,7 +7,9 @@ namespace tidemark::tracker {
 
 std::string_view metric_name(Metric metric) {
   static constexpr std::array<std::string_view, kMetricCount> kNames{
-      "footprint", "rss", "pss", "uss", "rss_file", "rss_shmem", "swap", "gpu"};
+      "footprint",     "rss",  "pss", "uss",        "rss_file",
+      "rss_shmem",     "swap", "gpu", "gpu_device", "torch_allocated",
+      "torch_reserved"};
   return kNames[static_cast<std::size_t>(metric)];
 }
 

@@ -17,8 +17,20 @@
 namespace tidemark::tracker {
 
 // What a curve counts.
-enum class Metric { kFootprint, kRss, kPss, kUss, kRssFile, kRssShmem, kSwap, kGpu };
-inline constexpr std::size_t kMetricCount = 8;
+enum class Metric {
+  kFootprint,
+  kRss,
+  kPss,
+  kUss,
+  kRssFile,
+  kRssShmem,
+  kSwap,
+  kGpu,
+  kGpuDevice,       // of the tree: all that the devices hold, whoever uses it
+  kTorchAllocated,  // what torch's caching allocator has in use on GPUs, by its own account
+  kTorchReserved,   // and what it holds
+};
+inline constexpr std::size_t kMetricCount = 11;
 
 enum class TrackKind {
   kProcess,
@@ -59,12 +71,19 @@ struct RunTracks {
   std::uint64_t events_dropped = 0;
   std::optional<double> limit_bytes;
   std::string limit_source;
+  // Of the GPU that the run uses, where that is one only.
+  std::optional<double> gpu_limit_bytes;
+  std::string gpu_limit_source;
   std::optional<double> epoch_steps;
   std::optional<double> epoch_seconds;
   std::vector<std::pair<std::string, std::uint64_t>> losses;
 };
 
 std::string_view metric_name(Metric metric);
+// Memory of a GPU, by its driver's account.
+constexpr bool is_gpu(Metric metric) {
+  return metric == Metric::kGpu || metric == Metric::kGpuDevice;
+}
 std::string_view track_kind_name(TrackKind kind);
 
 }  // namespace tidemark::tracker

@@ -122,6 +122,9 @@ class Choice {
 
 std::optional<HeldAs> held_as(const RunTracks& run, const RunVerdict& verdict, const Facts& facts) {
   const TrackReading& answer = verdict.answer();
+  if (is_gpu(answer.metric)) {
+    return std::nullopt;  // the kinds are those of the machine's memory
+  }
   const Moves& trainer = facts.trainer;
   const double grown = trainer.footprint_bytes.value_or(0.0);
   if (verdict.verdict == Verdict::kStable || verdict.verdict == Verdict::kSpikes) {
@@ -168,6 +171,7 @@ std::optional<RunVerdict> judge_run(const RunTracks& run, const Options& options
   }
   verdict.overheads = find_overheads(run, judged);
   const Facts facts = gather_facts(run, judged, verdict.overheads);
+  verdict.gpu_growth = find_gpu_growth(run, judged);
   for (JudgedTrack& track : judged.tracks) {
     verdict.readings.push_back(std::move(track.reading));
   }

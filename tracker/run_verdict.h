@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tracker/advice.h"
+#include "tracker/gpu_growth.h"
 #include "tracker/reading.h"
 #include "tracker/run_tracks.h"
 
@@ -55,6 +56,7 @@ struct RunVerdict {
   std::optional<HeldAs> held_as;  // nullopt: nothing grows
   std::vector<TrackReading> readings;
   std::vector<Overhead> overheads;
+  std::optional<GpuGrowth> gpu_growth;  // nullopt: torch's side of it is unknown
   std::vector<Advice> advice;
 
   const TrackReading& answer() const { return readings[where]; }

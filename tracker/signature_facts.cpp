@@ -89,7 +89,7 @@ std::optional<double> growth_of_members(const RunTracks& run, Metric metric, con
 double host_floor(const RunTracks& run, const JudgedTracks& judged) {
   const JudgedTrack& whole = judged.tracks.front();
   const Series* host =
-      whole.curve.metric == Metric::kGpu ? size_curve(run.tracks[whole.reading.track]) : nullptr;
+      is_gpu(whole.curve.metric) ? size_curve(run.tracks[whole.reading.track]) : nullptr;
   return host == nullptr ? judged.tree_floor_bytes : levels_in(*host, {})->last_bytes;
 }
 
@@ -118,6 +118,7 @@ void add_trainer(const RunTracks& run, const JudgedTracks& judged, Facts& facts)
     window.from += kStartShare * (window.to - window.from);
   }
   facts.trainer = moves_of(track, window);
+  facts.torch_reserved_gpu_bytes = growth_in(track.of(Metric::kTorchReserved), window);
   if (!facts.trainer.footprint_bytes) {
     facts.trainer.footprint_bytes = growth_in(trainer.curve.series, window);
   }

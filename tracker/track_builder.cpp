@@ -16,7 +16,7 @@ bool is_important(Role role) { return role == Role::kTrainer || role == Role::kR
 // What verdicts may rest on is kept finely.
 bool is_primary(Metric metric) {
   return metric == Metric::kFootprint || metric == Metric::kRss || metric == Metric::kPss ||
-         metric == Metric::kGpu;
+         metric == Metric::kGpu || metric == Metric::kGpuDevice;
 }
 
 void reset_curves(Track& track) {
@@ -75,6 +75,7 @@ std::optional<RunEvent::Kind> kind_of(EventKind kind) {
     case EventKind::kWarnGrowth:
     case EventKind::kReparent:
     case EventKind::kMark:
+    case EventKind::kGpuLost:
       return std::nullopt;
   }
   return std::nullopt;
@@ -125,6 +126,7 @@ Status TrackBuilder::add(const Tick& tick) {
     add_process(sample);
   }
   add_gpus(tick);
+  add_torch();
   if (tick.system && tick.system->dev_shm_unheld_bytes &&
       shm_freshness_.is_fresh(now_s_, *tick.system->dev_shm_unheld_bytes,
                               tick.system->dev_shm_bytes)) {
@@ -145,6 +147,7 @@ Status TrackBuilder::process_ended(const ProcessRecord& process) {
     }
     processes_.erase(it);
   }
+  torch_.forget(process.key);
   if (step_source_ == process.key) {
     step_source_.reset();
   }
@@ -296,6 +299,9 @@ void TrackBuilder::take_marker(const MarkerRecord& marker, const Tick& tick) {
                   process == processes_.end() ? Role::kOther : process->second.role, marker.name});
       return;
     }
+    case MarkerKind::kGauge:
+      torch_.take(marker);
+      return;
   }
 }
 
@@ -375,41 +381,6 @@ void TrackBuilder::add_process(const ProcessSample& sample) {
     put(process.track, Metric::kPss, sample.pss_bytes);
     put(process.track, Metric::kUss, sample.uss_bytes);
     process.pss_read_s = read_s;
-  }
-}
-
-void TrackBuilder::add_gpus(const Tick& tick) {
-  std::unordered_map<pid_t, double> by_pid;
-  for (const GpuSample& gpu : tick.gpus) {
-    for (const GpuProcessUse& use : gpu.processes) {
-      if (use.used_bytes) {
-        by_pid[use.pid] += static_cast<double>(*use.used_bytes);
-      }
-    }
-  }
-  if (by_pid.empty()) {
-    return;
-  }
-  double total = 0.0;
-  std::array<std::optional<double>, kRoleCount> by_role{};
-  for (const ProcessSample& sample : tick.processes) {
-    const auto use = by_pid.find(sample.key.pid);
-    if (use == by_pid.end()) {
-      continue;
-    }
-    const Known& process = know(sample.key);
-    if (process.track != kNoTrack) {
-      put(process.track, Metric::kGpu, use->second);
-    }
-    auto& role = by_role[static_cast<std::size_t>(process.role)];
-    role = role.value_or(0.0) + use->second;
-    total += use->second;
-  }
-  put(*tree_, Metric::kGpu, total);
-  for (std::size_t i = 0; i < by_role.size(); ++i) {
-    if (by_role[i]) {
-      put(track_of_role(static_cast<Role>(i)), Metric::kGpu, *by_role[i]);
-    }
   }
 }
 

@@ -14,6 +14,7 @@
 #include "common/recording_sink.h"
 #include "common/step_count.h"
 #include "tracker/epoch_length.h"
+#include "tracker/gpu_ledger.h"
 #include "tracker/run_tracks.h"
 #include "tracker/shm_freshness.h"
 #include "tracker/step_clock.h"
@@ -77,6 +78,7 @@ class TrackBuilder final : public RecordingSink {
   void add_group(std::size_t track, const GroupSample& sum);
   void add_process(const ProcessSample& sample);
   void add_gpus(const Tick& tick);
+  void add_torch();
   void put(std::size_t track, Metric metric, double bytes);
   void put(std::size_t track, Metric metric, const std::optional<std::uint64_t>& bytes);
 
@@ -88,6 +90,8 @@ class TrackBuilder final : public RecordingSink {
   std::optional<std::size_t> tree_;
   std::optional<std::size_t> shm_;
   ShmFreshness shm_freshness_;
+  GpuLedger gpu_;
+  TorchLedger torch_;
   std::array<std::size_t, kRoleCount> roles_{};
   std::vector<std::size_t> process_tracks_;
   std::unordered_map<ProcessKey, Known> processes_;

@@ -36,6 +36,9 @@ std::string who_words(const tracker::Track& track) {
 std::string place_words(const JudgedRun& judged) {
   const tracker::RunVerdict& verdict = *judged.verdict;
   std::string text = who_words(judged.run.tracks[verdict.answer().track]);
+  if (is_gpu(verdict.answer().metric)) {
+    text = "GPU memory of " + text;
+  }
   if (verdict.carrier && *verdict.carrier != verdict.where && verdict.carrier_share > 0.5) {
     text += ", mostly " + who_words(judged.run.tracks[verdict.readings[*verdict.carrier].track]);
   }

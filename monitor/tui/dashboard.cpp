@@ -62,6 +62,7 @@ void Dashboard::add(const Tick& tick, const ProcessKey& trainer) {
     const std::lock_guard lock(state_->shared.mutex);
     state_->shared.history.add(tick, trainer);
     state_->shared.judge.add(tick);
+    state_->shared.pass_on_to_sites(tick);
   }
   state_->shared.notify(state_->shared.wake);
 }
@@ -81,6 +82,14 @@ void Dashboard::tell(const std::string& text) {
         notes.erase(notes.begin());
       }
     }
+  }
+  state_->shared.notify(state_->shared.wake);
+}
+
+void Dashboard::set_jobs(std::vector<JobRow> jobs) {
+  {
+    const std::lock_guard lock(state_->shared.mutex);
+    state_->shared.jobs = std::move(jobs);
   }
   state_->shared.notify(state_->shared.wake);
 }

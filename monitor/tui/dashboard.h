@@ -9,7 +9,9 @@
 
 #include "common/records.h"
 #include "common/result.h"
+#include "monitor/tui/dashboard_model.h"
 #include "monitor/tui/live_judge.h"
+#include "monitor/tui/site_judge.h"
 
 namespace tidemark::tui {
 
@@ -19,6 +21,7 @@ struct DashboardOptions {
   std::string output_path;             // of the command whose output is kept there; empty: none
   std::string run_file;                // where the run is recorded; empty: nowhere
   JudgeOptions judging;
+  SiteNamer name_site;  // none: no pane of call stacks
 };
 
 // The screen of `tidemark monitor`: takes the terminal, draws what it is told of a run, and handles
@@ -36,6 +39,8 @@ class Dashboard {
   void add(const Tick& tick, const ProcessKey& trainer);
   // A message of ours, whole lines: shown until the next, and kept for the help screen.
   void tell(const std::string& text);
+  // What a job server does; replaces what was known. Empty: there is none.
+  void set_jobs(std::vector<JobRow> jobs);
   // The run is over; the screen stays.
   void set_ended();
 

@@ -102,10 +102,13 @@ struct DetailModel {
 };
 
 struct GpuModel {
-  std::string name;  // "gpu0 NVIDIA A100"
+  std::string name;  // "gpu0 A100-SXM4-40GB"
   std::optional<std::uint64_t> used_bytes;
   std::optional<std::uint64_t> total_bytes;
-  std::string processes;  // "25510 3.9 GiB, ..."
+  std::string processes;  // "trainer 25510 3.9 GiB, ..."
+  std::optional<std::uint32_t> busy_percent;
+  bool is_lost = false;
+  double age_s = 0.0;  // 0: of now
 };
 
 // A line of code that holds growing memory.
@@ -116,9 +119,12 @@ struct SiteRow {
   std::optional<std::uint64_t> live_bytes;
 };
 
+// A job of a job server.
 struct JobRow {
-  std::string name;
-  std::string state;
+  std::string name;   // "2 warmup --mb 100", escaped
+  std::string state;  // "running"
+  std::optional<std::int64_t> step;
+  std::optional<std::uint64_t> peak_bytes;
   std::optional<std::int64_t> kept_bytes;  // after it ended, against before
 };
 

@@ -70,7 +70,8 @@ JudgedRun judge_now(tracker::RunTracks run, double at_s, const JudgeOptions& jud
   options.epoch_steps = run.epoch_steps;
   options.epoch_seconds = run.epoch_seconds;
   if (judging.metric == tracker::Metric::kGpu) {
-    run.limit_bytes.reset();  // it is of the machine's memory, not of the device's
+    run.limit_bytes = run.gpu_limit_bytes;  // not that of the machine's memory
+    run.limit_source = run.gpu_limit_source;
   }
   options.limit_bytes = run.limit_bytes;
   JudgedRun judged{std::move(run), std::nullopt, at_s};

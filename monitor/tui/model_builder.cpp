@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/tui/model_builder.h"
 
+#include <algorithm>
+#include <unordered_map>
+
 #include <fmt/format.h>
 
 #include "common/text.h"
@@ -41,22 +44,46 @@ std::vector<std::string> help_of(const Surroundings& around) {
                                 "ctrl-l       draw again",
                                 "",
                                 "Marks: b born, d ended, E epoch, W growth warning,",
-                                "O OOM kill, g gap, M your mark. docs/dashboard.md",
+                                "O OOM kill, X GPU lost, g gap, M your mark",
                             });
   return lines;
 }
 
+// The processes of the tree on a device, the largest first.
+std::string users_of(const GpuSample& gpu, const std::unordered_map<pid_t, std::string>& roles) {
+  constexpr std::size_t kMost = 4;
+  std::vector<GpuProcessUse> uses = gpu.processes;
+  std::stable_sort(uses.begin(), uses.end(), [](const GpuProcessUse& a, const GpuProcessUse& b) {
+    return a.used_bytes.value_or(0) > b.used_bytes.value_or(0);
+  });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(uses.size(), kMost); ++i) {
+    const auto role = roles.find(uses[i].pid);
+    text +=
+        fmt::format("{}{}{} {}", i == 0 ? "" : ", ", role == roles.end() ? "" : role->second + " ",
+                    uses[i].pid, uses[i].used_bytes ? format_bytes(*uses[i].used_bytes) : "?");
+  }
+  return uses.size() > kMost ? fmt::format("{}, {} more", text, uses.size() - kMost) : text;
+}
+
 std::vector<GpuModel> gpus_of(const RunHistory& history) {
+  std::unordered_map<pid_t, std::string> roles;
+  for (const auto& [key, process] : history.processes()) {
+    roles[key.pid] = role_name(process.record.role);
+  }
   std::vector<GpuModel> gpus;
   for (const GpuSample& gpu : history.gpus()) {
     GpuModel model;
-    model.name = fmt::format("gpu{} {}", gpu.index, shorten(escape_text(gpu.name), 24));
+    constexpr std::string_view kMaker = "NVIDIA ";  // they all begin like that
+    const std::string_view name =
+        std::string_view(gpu.name).substr(gpu.name.starts_with(kMaker) ? kMaker.size() : 0);
+    model.name = fmt::format("{} {}", gpu_label(gpu.index), shorten(escape_text(name), 24));
     model.used_bytes = gpu.used_bytes;
     model.total_bytes = gpu.total_bytes;
-    for (const GpuProcessUse& use : gpu.processes) {
-      model.processes += fmt::format("{}{} {}", model.processes.empty() ? "" : ", ", use.pid,
-                                     use.used_bytes ? format_bytes(*use.used_bytes) : "?");
-    }
+    model.busy_percent = gpu.busy_percent;
+    model.is_lost = gpu.is_lost;
+    model.age_s = gpu.age_s;
+    model.processes = users_of(gpu, roles);
     gpus.push_back(std::move(model));
   }
   return gpus;

@@ -39,6 +39,35 @@ std::size_t columns_left(int width, std::size_t used) {
   return all > used ? all - used : 0;
 }
 
+Element gpu_line(const GpuModel& gpu, std::size_t name_columns, int width, const Theme& theme) {
+  constexpr std::size_t kLeastForUsers = 12;
+  const std::size_t bar_columns = width >= 110 ? 20 : 10;
+  std::string line = fmt::format("{:<{}} ", shorten(gpu.name, name_columns), name_columns);
+  if (gpu.is_lost) {
+    line +=
+        fmt::format("LOST{}", width >= 80 ? ": its driver cannot reach it (dmesg | grep Xid)" : "");
+    return text(line) | tone_style(Tone::kBad, theme);
+  }
+  std::size_t extra_bytes = 0;  // of characters that take more than one
+  if (gpu.used_bytes && gpu.total_bytes && *gpu.total_bytes > 0 && width >= 80) {
+    const std::string drawn =
+        bar(static_cast<double>(*gpu.used_bytes) / static_cast<double>(*gpu.total_bytes),
+            bar_columns, theme.utf8);
+    extra_bytes = drawn.size() - bar_columns;
+    line += drawn + " ";
+  }
+  line +=
+      fmt::format("{} of {}", size_or_unknown(gpu.used_bytes), size_or_unknown(gpu.total_bytes));
+  if (gpu.busy_percent) {
+    line += fmt::format("  {:>3} %", *gpu.busy_percent);
+  }
+  const std::size_t left = columns_left(width, line.size() - extra_bytes + 2);
+  if (!gpu.processes.empty() && left >= kLeastForUsers) {
+    line += "  " + shorten(gpu.processes, left);
+  }
+  return text(line) | tone_style(gpu.age_s > 0.0 ? Tone::kWatch : Tone::kUnknown, theme);
+}
+
 }  // namespace
 
 Element detail_view(const DetailModel& detail, int width, int lines, const Theme& theme) {
@@ -55,22 +84,24 @@ Element gpu_view(const std::vector<GpuModel>& gpus, int width, int lines, const 
   if (gpus.empty()) {
     return ftxui::emptyElement();
   }
-  constexpr std::size_t kBar = 20;
   Elements rows;
-  rows.push_back(title_line("GPU", "", false, theme));
+  const double age_s = gpus.front().age_s;  // all are read together
+  rows.push_back(
+      title_line("GPU", age_s > 0.0 ? fmt::format("no answer, {} old", format_duration(age_s)) : "",
+                 false, theme));
+  std::size_t longest = 0;
   for (const GpuModel& gpu : gpus) {
-    std::string line = fmt::format("{:<28} ", shorten(gpu.name, 28));
-    if (gpu.used_bytes && gpu.total_bytes && *gpu.total_bytes > 0 && width >= 80) {
-      line += bar(static_cast<double>(*gpu.used_bytes) / static_cast<double>(*gpu.total_bytes),
-                  kBar, theme.utf8) +
-              " ";
+    longest = std::max(longest, gpu.name.size());
+  }
+  const auto name_columns =
+      std::min<std::size_t>(longest, static_cast<std::size_t>(std::clamp(width / 4, 14, 28)));
+  const auto shown = static_cast<std::size_t>(std::max(0, lines - 1));
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    if (i + 1 == shown && gpus.size() > shown) {
+      rows.push_back(text(fmt::format("and {} more", gpus.size() - i)));
+      break;
     }
-    line +=
-        fmt::format("{} of {}", size_or_unknown(gpu.used_bytes), size_or_unknown(gpu.total_bytes));
-    if (!gpu.processes.empty()) {
-      line += "  " + gpu.processes;
-    }
-    rows.push_back(text(line));
+    rows.push_back(gpu_line(gpus[i], name_columns, width, theme));
   }
   return exactly(std::move(rows), lines);
 }
@@ -90,10 +121,16 @@ Element sites_view(const std::vector<SiteRow>& sites, int width, int lines, cons
 Element jobs_view(const std::vector<JobRow>& jobs, int width, int lines, const Theme& theme) {
   Elements rows;
   rows.push_back(title_line("jobs", "", false, theme));
-  for (const JobRow& job : jobs) {
-    const std::string figures =
-        fmt::format("{:<10} {:>11} kept  ", job.state,
-                    job.kept_bytes ? format_bytes_delta(*job.kept_bytes) : "?");
+  const auto shown = static_cast<std::size_t>(std::max(0, lines - 1));
+  // The last ones: what runs, and what has just ended.
+  for (std::size_t i = jobs.size() > shown ? jobs.size() - shown : 0; i < jobs.size(); ++i) {
+    const JobRow& job = jobs[i];
+    std::string figures = fmt::format("{:<10} {:>11} kept  ", job.state,
+                                      job.kept_bytes ? format_bytes_delta(*job.kept_bytes) : "?");
+    if (width >= 80) {
+      figures += fmt::format("peak {:>8}  {:<12}", size_or_unknown(job.peak_bytes),
+                             job.step ? fmt::format("step {}", *job.step) : "");
+    }
     rows.push_back(text(figures + shorten(job.name, columns_left(width, figures.size()))));
   }
   return exactly(std::move(rows), lines);

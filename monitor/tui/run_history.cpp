@@ -163,6 +163,9 @@ void RunHistory::add_events(const Tick& tick) {
       case EventKind::kMark:
         add_mark({event.t_s, HistoryMark::Kind::kUser, event.detail});
         break;
+      case EventKind::kGpuLost:
+        add_mark({event.t_s, HistoryMark::Kind::kGpuLost, "GPU lost: " + event.detail});
+        break;
       case EventKind::kExec:
       case EventKind::kReparent:
         break;
@@ -211,6 +214,7 @@ void RunHistory::add_markers(const Tick& tick) {
         break;
       }
       case MarkerKind::kStep:
+      case MarkerKind::kGauge:
         break;
     }
   }

@@ -46,7 +46,7 @@ struct ProcessHistory {
 };
 
 struct HistoryMark {
-  enum class Kind { kBorn, kEnded, kWarning, kOomKill, kGap, kEpoch, kUser };
+  enum class Kind { kBorn, kEnded, kWarning, kOomKill, kGap, kEpoch, kUser, kGpuLost };
   double t_s = 0.0;
   Kind kind = Kind::kBorn;
   std::string text;  // raw bytes

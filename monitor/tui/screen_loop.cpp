@@ -52,6 +52,25 @@ std::string export_name(int attempt) {
 
 }  // namespace
 
+// Call stacks are judged where nobody waits for it. Who was there before them is introduced first.
+void Shared::pass_on_to_sites(const Tick& tick) {
+  constexpr std::size_t kMostWaiting = 4096;
+  if (tick.allocations.empty() && !is_traced) {
+    return;
+  }
+  if (traced_ticks.size() >= kMostWaiting) {  // nobody looks: the terminal stalls
+    return;
+  }
+  Tick passed = tick;
+  if (!std::exchange(is_traced, true)) {
+    passed.new_processes.clear();
+    for (const auto& [key, process] : history.processes()) {
+      passed.new_processes.push_back(process.record);
+    }
+  }
+  traced_ticks.push_back(std::move(passed));
+}
+
 void Shared::notify(const Fd& event) const {
   const std::uint64_t one = 1;
   const ssize_t written = ::write(event.get(), &one, sizeof one);
@@ -77,23 +96,40 @@ void ScreenLoop::run() {
   while (!shared_.is_stopping && !shared_.is_closed) {
     notice_changes();
     judge();
-    if (is_dirty_ && now_s() - last_drawn_s_ >= kBetweenDrawsS) {
+    judge_sites();
+    if (!is_away_ && is_dirty_ && now_s() - last_drawn_s_ >= kBetweenDrawsS) {
       draw();
     }
+    const double before_s = now_s();
     wait();
-    read_keys();
+    constexpr double kLongestWaitS = 1.0;
+    if (has_the_terminal(/*may_have_been_stopped=*/now_s() - before_s > kLongestWaitS)) {
+      read_keys();
+    }
   }
+}
+
+// Whoever stops us, and lets a shell write on the terminal, gets the screen back when we go on.
+bool ScreenLoop::has_the_terminal(bool may_have_been_stopped) {
+  const Terminal::Standing standing = terminal_.look_around(may_have_been_stopped);
+  if (standing == Terminal::Standing::kRegained) {
+    painter_.forget();
+    is_dirty_ = true;
+  }
+  is_away_ = standing == Terminal::Standing::kAway;
+  return !is_away_;
 }
 
 void ScreenLoop::wait() {
   int timeout = kIdleMs;
-  if (is_dirty_) {
+  if (is_dirty_ && !is_away_) {
     const double left = kBetweenDrawsS - (now_s() - last_drawn_s_);
     timeout = std::clamp(static_cast<int>(left * 1000.0) + 1, 1, 100);
   } else if (decoder_.is_waiting()) {
     timeout = kEscapeMs;
   }
-  std::array<pollfd, 2> waiting = {{{terminal_.fd(), POLLIN, 0}, {shared_.wake.get(), POLLIN, 0}}};
+  std::array<pollfd, 2> waiting = {
+      {{is_away_ ? -1 : terminal_.fd(), POLLIN, 0}, {shared_.wake.get(), POLLIN, 0}}};
   const int ready = ::poll(waiting.data(), waiting.size(), timeout);
   if (ready > 0 && (waiting[0].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
     shared_.is_closed = true;  // the terminal is gone
@@ -221,6 +257,28 @@ void ScreenLoop::judge() {
   next_judgement_s_ = next_judgement_s(now_s(), to_seconds(thread_cpu_ns() - begin_ns));
 }
 
+void ScreenLoop::judge_sites() {
+  constexpr std::size_t kMostRows = 6;
+  std::deque<Tick> ticks;
+  {
+    const std::lock_guard lock(shared_.mutex);
+    if (shared_.traced_ticks.empty() || now_s() < next_sites_s_) {
+      return;
+    }
+    ticks.swap(shared_.traced_ticks);
+  }
+  const std::int64_t begin_ns = thread_cpu_ns();
+  for (const Tick& tick : ticks) {
+    site_judge_.add(tick);
+  }
+  std::vector<SiteRow> rows = site_judge_.rows(options_.name_site, options_.judging, kMostRows);
+  if (!frozen_) {
+    sites_ = std::move(rows);
+    is_dirty_ = true;
+  }
+  next_sites_s_ = next_judgement_s(now_s(), to_seconds(thread_cpu_ns() - begin_ns));
+}
+
 DashboardModel ScreenLoop::make_model() {
   Surroundings around;
   around.can_mark = options_.can_mark;
@@ -230,8 +288,10 @@ DashboardModel ScreenLoop::make_model() {
   around.message = own_message_;
   around.recorded = recorded_;
   around.cpu = cpu_.shares();
+  around.sites = sites_;
   const std::lock_guard lock(shared_.mutex);
   around.notes = shared_.notes;
+  around.jobs = shared_.jobs;
   around.has_ended = shared_.has_ended;
   return build_model(frozen_ ? *frozen_ : shared_.history, judged_, state_, around);
 }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "monitor/tui/model_builder.h"
 #include "monitor/tui/output_tail.h"
 #include "monitor/tui/run_history.h"
+#include "monitor/tui/site_judge.h"
 #include "monitor/tui/terminal.h"
 #include "monitor/tui/view_state.h"
 
@@ -25,9 +27,13 @@ namespace tidemark::tui {
 
 // What the thread that samples and the thread that draws share.
 struct Shared {
-  std::mutex mutex;  // guards the next five
+  std::mutex mutex;  // guards the next eight
   RunHistory history;
   LiveJudge judge;
+  std::deque<Tick>
+      traced_ticks;  // since the first with call stacks; the thread that draws takes them
+  bool is_traced = false;
+  std::vector<JobRow> jobs;
   std::string message;
   std::vector<std::string> notes;
   bool has_ended = false;
@@ -39,6 +45,7 @@ struct Shared {
   std::atomic<bool> is_paused = false;
   std::atomic<std::uint64_t> marks = 0;
 
+  void pass_on_to_sites(const Tick& tick);
   void notify(const Fd& event) const;
   static void drain(const Fd& event);
 };
@@ -51,12 +58,14 @@ class ScreenLoop {
   void run();
 
  private:
+  bool has_the_terminal(bool may_have_been_stopped);
   void wait();
   void read_keys();
   void take_key(const Key& key);
   void obey(Command command);
   void notice_changes();
   void judge();
+  void judge_sites();
   void draw();
   DashboardModel make_model();
   void refresh_scene();
@@ -84,10 +93,14 @@ class ScreenLoop {
   Window recorded_window_;
   double run_now_s_ = 0.0;
   std::optional<JudgedRun> judged_;
+  SiteJudge site_judge_;
+  std::vector<SiteRow> sites_;
+  double next_sites_s_ = 0.0;
   std::uint64_t ticks_seen_ = 0;
   std::uint64_t ticks_judged_ = 0;
   double next_judgement_s_ = 0.0;
   double last_drawn_s_ = -1.0;
+  bool is_away_ = false;  // somebody else has the terminal
   double last_bytes_s_ = 0.0;
   double message_until_s_ = 0.0;
   std::string message_seen_;

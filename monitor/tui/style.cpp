@@ -30,10 +30,14 @@ ftxui::Decorator tone_style(Tone tone, const Theme& theme) {
 Element title_line(const std::string& title, const std::string& right, bool is_focused,
                    const Theme& theme) {
   const std::string rule = theme.utf8 ? "─" : "-";
-  Elements parts = {
-      ftxui::text(rule + rule + " "),
-      (is_focused ? ftxui::bold(ftxui::text(title)) : ftxui::text(title)) | ftxui::xflex_shrink,
-      ftxui::text(" "), ftxui::separatorCharacter(rule) | ftxui::xflex};
+  Elements parts = {ftxui::text(rule + rule)};
+  if (!title.empty()) {
+    parts.push_back(ftxui::text(" "));
+    parts.push_back((is_focused ? ftxui::bold(ftxui::text(title)) : ftxui::text(title)) |
+                    ftxui::xflex_shrink);
+    parts.push_back(ftxui::text(" "));
+  }
+  parts.push_back(ftxui::separatorCharacter(rule) | ftxui::xflex);
   if (!right.empty()) {
     parts.push_back(ftxui::text(" " + right + " " + rule));
   }

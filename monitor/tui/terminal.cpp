@@ -82,6 +82,11 @@ void Terminal::take_over() {
   for (std::size_t i = 0; i < kCrashSignals.size(); ++i) {
     ::sigaction(kCrashSignals[i], &action, &g_rescue.before[i]);
   }
+  enter();
+  is_taken_ = true;
+}
+
+void Terminal::enter() const {
   termios mode = g_rescue.mode;
   mode.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | IEXTEN);
   mode.c_iflag &= ~static_cast<tcflag_t>(ICRNL | INLCR | IXON);
@@ -90,8 +95,23 @@ void Terminal::take_over() {
   mode.c_cc[VSUSP] = _POSIX_VDISABLE;
   ::tcsetattr(fd_.get(), TCSANOW, &mode);
   const std::atomic<bool> at_once = true;
-  (void)write(kEnter, at_once);  // the first frame fails as well then, and tells
-  is_taken_ = true;
+  (void)write(kEnter, at_once);  // the next frame fails as well then, and tells
+}
+
+Terminal::Standing Terminal::look_around(bool may_have_been_stopped) {
+  const pid_t owner = ::tcgetpgrp(fd_.get());
+  if (owner > 0 && owner != ::getpgrp()) {
+    is_away_ = true;
+    return Standing::kAway;
+  }
+  termios mode{};
+  const bool is_changed =
+      ::tcgetattr(fd_.get(), &mode) == 0 && (mode.c_lflag & (ICANON | ECHO)) != 0;
+  if (!std::exchange(is_away_, false) && !may_have_been_stopped && !is_changed) {
+    return Standing::kOurs;
+  }
+  enter();
+  return Standing::kRegained;
 }
 
 Terminal::Terminal(Terminal&& other) noexcept

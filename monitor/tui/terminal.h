@@ -32,6 +32,16 @@ class Terminal {
   // Readable when keys have come.
   int fd() const { return fd_.get(); }
   TerminalSize size() const;
+
+  // Whose it is now: a shell takes it while we are stopped, or in the background.
+  enum class Standing {
+    kOurs,
+    kRegained,  // just now: nothing that was drawn is there any more
+    kAway,      // not to be drawn on or read from
+  };
+  // `may_have_been_stopped`: no time has passed for us, though it did for others.
+  Standing look_around(bool may_have_been_stopped);
+
   // Waits for a terminal that stalls (a hung ssh) only until `give_up` is set; false then, and when
   // the terminal is gone.
   bool write(std::string_view bytes, const std::atomic<bool>& give_up) const;
@@ -39,9 +49,11 @@ class Terminal {
  private:
   explicit Terminal(Fd fd) : fd_(std::move(fd)) {}
   void take_over();
+  void enter() const;
 
   Fd fd_;
   bool is_taken_ = false;
+  bool is_away_ = false;
 };
 
 // Whether there is a terminal that a screen can be drawn on.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,8 @@ TimelineMark mark_of(const HistoryMark& mark) {
       return {mark.t_s, 'E', Tone::kGood};
     case HistoryMark::Kind::kUser:
       return {mark.t_s, 'M', Tone::kGood};
+    case HistoryMark::Kind::kGpuLost:
+      return {mark.t_s, 'X', Tone::kBad};
   }
   return {mark.t_s, '?', Tone::kUnknown};
 }
@@ -46,8 +49,36 @@ std::string_view zoom_words(Zoom zoom) {
   return "the whole run";
 }
 
-std::string title_of(const RunHistory& history, const ViewState& state, const Window& window) {
-  const std::string_view what = history.tree().footprint_bytes ? "footprint" : "rss";
+// The verdict on the tree, where that is on another curve than the history keeps.
+const tracker::TrackReading* other_curve(const RunHistory& history,
+                                         const std::optional<JudgedRun>& judged) {
+  if (!judged || !judged->verdict) {
+    return nullptr;
+  }
+  const tracker::Metric kept =
+      history.tree().footprint_bytes ? tracker::Metric::kFootprint : tracker::Metric::kRss;
+  for (const tracker::TrackReading& reading : judged->verdict->readings) {
+    const tracker::Track& track = judged->run.tracks[reading.track];
+    if (track.kind == tracker::TrackKind::kTree) {
+      return reading.metric != kept && !track.of(reading.metric).empty() ? &reading : nullptr;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<HistoryPoint> points_of(const tracker::Series& series, const Window& window) {
+  std::vector<HistoryPoint> points;
+  for (const tracker::Cell& cell : series.cells()) {
+    if (cell.t_s >= window.from_s && cell.t_s <= window.to_s) {
+      points.push_back(
+          {cell.t_s, cell.min_bytes, cell.max_bytes,
+           std::isnan(cell.step) ? std::nullopt : std::optional(std::llround(cell.step))});
+    }
+  }
+  return points;
+}
+
+std::string title_of(std::string_view what, const ViewState& state, const Window& window) {
   if (state.zoom == Zoom::kAll) {
     return fmt::format("{} of the tree, the whole run", what);
   }
@@ -99,9 +130,17 @@ TimelineModel build_timeline(const RunHistory& history, const std::optional<Judg
   timeline.from_s = window.from_s;
   timeline.to_s = window.to_s;
   timeline.is_focused = state.focus == Focus::kTimeline;
-  timeline.title = title_of(history, state, window);
-  timeline.points =
-      around.recorded.empty() ? history.timeline(window.from_s, window.to_s) : around.recorded;
+  const tracker::TrackReading* const other = other_curve(history, judged);
+  const std::string_view kept = history.tree().footprint_bytes ? "footprint" : "rss";
+  if (other != nullptr) {
+    timeline.title =
+        title_of(is_gpu(other->metric) ? "GPU memory" : metric_name(other->metric), state, window);
+    timeline.points = points_of(judged->run.tracks[other->track].of(other->metric), window);
+  } else {
+    timeline.title = title_of(kept, state, window);
+    timeline.points =
+        around.recorded.empty() ? history.timeline(window.from_s, window.to_s) : around.recorded;
+  }
   if (!timeline.points.empty()) {
     timeline.from_step = timeline.points.front().step;
     timeline.to_step = timeline.points.back().step;
@@ -109,7 +148,9 @@ TimelineModel build_timeline(const RunHistory& history, const std::optional<Judg
   if (judged && judged->verdict) {
     timeline.floor = floor_of(*judged, window);
   }
-  if (history.info().limit_bytes) {
+  if (other != nullptr && is_gpu(other->metric)) {
+    timeline.limit_bytes = judged->run.limit_bytes;
+  } else if (history.info().limit_bytes) {
     timeline.limit_bytes = static_cast<double>(*history.info().limit_bytes);
   }
   for (const HistoryMark& mark : history.marks()) {

@@ -29,6 +29,9 @@ Collector::Collector(CollectorOptions options, TraceWorld& world, const Clock& c
 
 void Collector::set_epoch(std::optional<std::uint32_t> step) {
   find_new_files();  // a newborn learns the time at once
+  if (options_.only_looks) {
+    return;
+  }
   const std::int64_t now_ns = clock_.monotonic_ns();
   for (const auto& open : files_) {
     open->traced.set_epoch(now_ns, step);
@@ -88,7 +91,8 @@ void Collector::find_new_files() {
 
 void Collector::open_file(const std::string& name) {
   TraceOpenOptions options;
-  options.access = TraceOpenOptions::Access::kControl;
+  options.access =
+      options_.only_looks ? TraceOpenOptions::Access::kRead : TraceOpenOptions::Access::kControl;
   auto file = TraceFile::open(options_.directory + '/' + name, options);
   if (!file) {
     if (file.error().code != Errc::kNotFound) {  // else it is not ready yet, or gone
@@ -336,7 +340,8 @@ void Collector::drop_ended() {
       continue;
     }
     const std::string path = options_.directory + '/' + open->traced.name();
-    const bool is_removed = options_.remove_files && ::unlink(path.c_str()) == 0;
+    const bool is_removed =
+        options_.remove_files && !options_.only_looks && ::unlink(path.c_str()) == 0;
     if (!is_removed && done_.size() < kMostNames) {
       done_.insert(open->traced.name());
     }

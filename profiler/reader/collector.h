@@ -21,6 +21,7 @@ struct CollectorOptions {
   std::string directory;      // where the tracers put their files
   std::int64_t start_ns = 0;  // CLOCK_MONOTONIC at t = 0 of the run
   bool remove_files = true;   // after the last look at a process that has ended
+  bool only_looks = false;    // somebody else is their clock, gives orders and removes files
   // Orders to tracers that are found; none: they know what to do.
   std::optional<wire::Mode> wake_as;
   std::uint64_t sample_every_bytes = 0;  // with wake_as

@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -159,6 +160,11 @@ TraceDirectory::~TraceDirectory() {
 }
 
 std::optional<std::string> find_trace_of(pid_t pid, const std::vector<std::string>& bases) {
+  return find_trace_of_any(std::span(&pid, 1), bases);
+}
+
+std::optional<std::string> find_trace_of_any(std::span<const pid_t> pids,
+                                             const std::vector<std::string>& bases) {
   const auto world = make_trace_world();
   const auto is_his = [&](const fs::path& path) {
     const auto file = TraceFile::open(path.string());
@@ -166,7 +172,8 @@ std::optional<std::string> find_trace_of(pid_t pid, const std::vector<std::strin
       return false;
     }
     const auto key = world->find(file->identity());
-    return key && key->pid == pid && world->is_alive(*key);
+    return key && std::find(pids.begin(), pids.end(), key->pid) != pids.end() &&
+           world->is_alive(*key);
   };
   for (const std::string& base : bases) {
     std::vector<fs::path> folders = entries_of(base);

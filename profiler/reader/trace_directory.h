@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,5 +42,8 @@ class TraceDirectory {
 
 // The folder that holds a trace file of this living process; nullopt: the tracer is not in it.
 std::optional<std::string> find_trace_of(pid_t pid, const std::vector<std::string>& bases);
+// The same of any of these.
+std::optional<std::string> find_trace_of_any(std::span<const pid_t> pids,
+                                             const std::vector<std::string>& bases);
 
 }  // namespace tidemark::reader

@@ -31,7 +31,7 @@ ADAPTERS = {
     "elfutils/": {"profiler/reader/object_file.cpp"},
     "dwarf.h": {"profiler/reader/object_file.cpp"},
     "sqlite3.h": {"recording/sqlite.cpp"},
-    "nlohmann/": {"recording/json_series_parse.cpp", "cli/demo_truth.cpp"},
+    "nlohmann/": {"recording/json_series_parse.cpp", "cli/demo_truth.cpp", "cli/job_status.cpp"},
     "CLI/": {"cli/command_line.cpp"},
     "ftxui/": {"monitor/tui/banner_view.cpp", "monitor/tui/dashboard_view.cpp",
                "monitor/tui/pane_views.cpp", "monitor/tui/style.cpp", "monitor/tui/style.h",

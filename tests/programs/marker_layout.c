@@ -39,8 +39,8 @@ int main(void) {
   printf("\"version\": %u,\n", TIDEMARK_RING_VERSION);
   printf("\"capacity\": %u,\n", TIDEMARK_RING_CAPACITY);
   printf("\"longest_name\": %u,\n", TIDEMARK_RING_NAME_BYTES);
-  printf("\"kinds\": [%d, %d, %d, %d]\n", TIDEMARK_KIND_STEP, TIDEMARK_KIND_EPOCH,
-         TIDEMARK_KIND_PHASE_BEGIN, TIDEMARK_KIND_PHASE_END);
+  printf("\"kinds\": [%d, %d, %d, %d, %d]\n", TIDEMARK_KIND_STEP, TIDEMARK_KIND_EPOCH,
+         TIDEMARK_KIND_PHASE_BEGIN, TIDEMARK_KIND_PHASE_END, TIDEMARK_KIND_GAUGE);
   printf("}\n");
   return 0;
 }

@@ -29,6 +29,8 @@ std::string describe(const tidemark_ring_record& record) {
       return "begin " + name;
     case TIDEMARK_KIND_PHASE_END:
       return "end " + name;
+    case TIDEMARK_KIND_GAUGE:
+      return fmt::format("gauge {} {}", name, record.value);
     default:
       return "?";
   }

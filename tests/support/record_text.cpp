@@ -49,7 +49,8 @@ std::string text_of(const SystemSample& s) {
 
 std::string text_of(const GpuSample& gpu) {
   std::string text = fields("index", gpu.index, "name", gpu.name, "used", gpu.used_bytes, "total",
-                            gpu.total_bytes);
+                            gpu.total_bytes, "reserved", gpu.reserved_bytes, "busy",
+                            gpu.busy_percent, "age", gpu.age_s, "lost", gpu.is_lost);
   for (const GpuProcessUse& use : gpu.processes) {
     text += fields("pid", use.pid, "used", use.used_bytes);
   }

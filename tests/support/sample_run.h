@@ -115,7 +115,8 @@ inline Tick full_tick() {
   unknown.key = worker_record().key;
   tick.processes = {sample, unknown};
   tick.system = SystemSample{1, 2, 3, 4, 5, 0.5, 0.25, 6, 7, 0.75, 0.125, 8, 9, 10};
-  tick.gpus = {{0, "A100 \xF0\x9F\x8C\x8A", 11, 12, {{101, 13}, {102, {}}}}, {1, "B", {}, {}, {}}};
+  tick.gpus = {{0, "A100 \xF0\x9F\x8C\x8A", 11, 12, {{101, 13}, {102, {}}}, 1, 87, 2.5, false},
+               {mig_index(1, 3), "B", {}, {}, {}, {}, {}, 0.0, true}};
   tick.markers = {{1.25, {101, 5'000}, MarkerKind::kStep, 7, ""},
                   {1.3, {}, MarkerKind::kPhaseBegin, 0, "eval"}};
   tick.events = {{1.5, EventKind::kSpawn, {102, 5'001}, "rank 3", 4}};

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -116,11 +117,14 @@ bool TmuxSession::is_restored() const {
 }
 
 pid_t TmuxSession::pid_of(std::string_view name) const {
-  const std::string shell = tmux({"display-message", "-p", "#{pane_pid}"});
-  Subprocess children(
-      {"/usr/bin/pgrep", "-P", shell.substr(0, shell.find('\n')), "-n", "-x", std::string(name)});
-  children.wait();
-  return static_cast<pid_t>(std::atoi(children.output().c_str()));
+  std::string terminal = tmux({"display-message", "-p", "#{pane_tty}"});
+  terminal = terminal.substr(0, terminal.find('\n'));
+  constexpr std::string_view kFolder = "/dev/";
+  Subprocess found({"/usr/bin/pgrep", "-t",
+                    terminal.substr(std::min(kFolder.size(), terminal.size())), "-n", "-x",
+                    std::string(name)});
+  found.wait();
+  return static_cast<pid_t>(std::atoi(found.output().c_str()));
 }
 
 }  // namespace tidemark::tests

@@ -42,7 +42,7 @@ class TmuxSession {
   int exit_code() const;
   // The mode of the terminal is what it was, and the normal screen is back.
   bool is_restored() const;
-  // Of the program itself, the newest with that name below the shell; 0: none.
+  // Of the program itself, the newest with that name on the terminal; 0: none.
   pid_t pid_of(std::string_view name) const;
 
   const TempTree& folder() const { return folder_; }

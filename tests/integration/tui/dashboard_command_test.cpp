@@ -42,6 +42,11 @@ class DashboardCommand : public testing::Test {
   static std::string watch(const TrainingTree& tree, const std::string& more = "") {
     return tool() + " monitor --interval 200ms --pid " + std::to_string(tree.root()) + " " + more;
   }
+  static void stop(const TmuxSession& session) {
+    const pid_t pid = session.pid_of("tidemark");
+    ASSERT_GT(pid, 0);  // 0 would be ourselves
+    ::kill(pid, SIGSTOP);
+  }
   // The lines of a run file that name an event.
   static std::string exported(const std::string& path) {
     Subprocess process({tests::tool_path(), "export", path, "--format", "jsonl"});
@@ -162,6 +167,46 @@ TEST_F(DashboardCommand, SignalsToStopAndCrashesGiveTheTerminalBack) {
   }
 }
 
+// A shell with job control takes the terminal while we are stopped, and gives it back by fg.
+TEST_F(DashboardCommand, ComesBackAfterAStop) {
+  const TrainingTree tree;
+  const TmuxSession session("bash --norc -i", options());
+  session.press({watch(tree), "Enter"});
+  ASSERT_TRUE(session.shows("compile_worker x20"));
+
+  stop(session);
+  ASSERT_TRUE(session.shows("Stopped"));
+  session.press({"clear", "Enter"});
+  ASSERT_TRUE(session.shows_no_more("compile_worker x20"));
+  session.press({"fg", "Enter"});
+
+  EXPECT_TRUE(session.shows("compile_worker x20"));
+  EXPECT_TRUE(session.shows("q quit")) << "the whole screen";
+  session.press({"?"});
+  EXPECT_TRUE(session.shows("any key closes")) << "keys one by one";
+  session.press({"q"});
+  EXPECT_TRUE(session.shows("summary: "));
+  session.press({"exit", "Enter"});
+  EXPECT_EQ(session.exit_code(), 0);
+  EXPECT_TRUE(session.is_restored());
+}
+
+TEST_F(DashboardCommand, LeavesTheTerminalAloneInTheBackground) {
+  const TrainingTree tree;
+  const TmuxSession session("bash --norc -i", options());
+  session.press({watch(tree), "Enter"});
+  ASSERT_TRUE(session.shows("compile_worker x20"));
+  stop(session);
+  ASSERT_TRUE(session.shows("Stopped"));
+
+  session.press({"bg; clear; sleep 2; echo still $((40 + 2))", "Enter"});
+
+  EXPECT_TRUE(session.shows("still 42"));
+  EXPECT_THAT(session.screen(), Not(Contains(HasSubstr("compile_worker"))));
+  session.press({"fg", "Enter"});
+  EXPECT_TRUE(session.shows("compile_worker x20"));
+}
+
 TEST_F(DashboardCommand, EndsThoughNobodyReadsTheTerminal) {
   const TrainingTree tree;
   Subprocess process({"/usr/bin/env", "TERM=xterm", "LC_ALL=C.UTF-8", tests::tool_path(), "monitor",
@@ -238,6 +283,25 @@ TEST_F(DashboardCommand, ACommandGoesOnWhenTheScreenIsClosed) {
   EXPECT_TRUE(session.shows("the command runs on"));
   EXPECT_EQ(session.exit_code(), 3);
   EXPECT_TRUE(std::filesystem::exists(session.folder().path("done")));
+}
+
+TEST_F(DashboardCommand, ShowsTheJobsOfAJobServerInTheTree) {
+  const tests::TempTree folder;
+  folder.write(
+      "status.json",
+      R"({"schema":1,"jobs":[{"id":"1","state":"done","arguments":["warmup","--mb","100"],)"
+      R"("step":60,"memory":{"before_bytes":4194304,"peak_bytes":123731968,)"
+      R"("after_bytes":18874368}}]})");
+  // A process with the command line of a server.
+  Subprocess server({"/bin/sh", "-c", "sleep 60; true", "tidemark-harness", "serve-jobs",
+                     "--status", folder.path("status.json")});
+  const TmuxSession session(
+      tool() + " monitor --interval 200ms --pid " + std::to_string(server.pid()), options());
+
+  EXPECT_TRUE(session.shows("── jobs ─"));
+  EXPECT_TRUE(session.shows("+14.0 MiB kept  peak  118 MiB  step 60     1 warmup --mb 100"));
+  folder.write("status.json", R"({"schema":1,"jobs":[]})");
+  EXPECT_TRUE(session.shows_no_more("── jobs ─")) << "nothing to show takes no space";
 }
 
 TEST_F(DashboardCommand, ReplaysARecording) {

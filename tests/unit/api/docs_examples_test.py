@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles and runs the examples of docs/markers.md: `python3 docs_examples_test.py CC CXX`."""
+"""Compiles and runs the examples of docs/markers.md and docs/gpu.md: `python3 docs_examples_test.py CC CXX`."""
 
 import os
 import re
@@ -14,8 +14,8 @@ ROOT = os.path.normpath(os.path.join(HERE, "..", "..", ".."))
 API = os.path.join(ROOT, "api")
 
 
-def examples(language):
-    with open(os.path.join(ROOT, "docs", "markers.md"), encoding="utf-8") as page:
+def examples(language, name="markers.md"):
+    with open(os.path.join(ROOT, "docs", name), encoding="utf-8") as page:
         return re.findall(r"^```%s\n(.*?)^```" % language, page.read(), re.MULTILINE | re.DOTALL)
 
 
@@ -43,8 +43,8 @@ class Examples(unittest.TestCase):
         self.compile_and_run([CXX, "-std=c++11"], ".cpp", examples("cpp"))
 
     def test_python(self):
-        sources = examples("python")
-        self.assertEqual(len(sources), 3)
+        sources = examples("python") + examples("python", "gpu.md")
+        self.assertEqual(len(sources), 4)
         for source in sources:
             path = os.pathsep.join([API, os.path.join(HERE, "stand_ins")])
             self.run_quietly([sys.executable, "-B", "-c", source],

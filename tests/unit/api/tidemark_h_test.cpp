@@ -66,9 +66,12 @@ TEST(TidemarkHeader, WritesOneRecordPerCall) {
     tidemark_phase_begin("eval");
     tidemark_phase_end("eval");
     tidemark_step(-1);
+    tidemark_gauge("cache_bytes", INT64_C(5000000000));
   });
 
-  EXPECT_EQ(lines, "c: epoch 1\nc: step 41\nc: begin eval\nc: end eval\nc: step -1\n");
+  EXPECT_EQ(lines,
+            "c: epoch 1\nc: step 41\nc: begin eval\nc: end eval\nc: step -1\n"
+            "c: gauge cache_bytes 5000000000\n");
 }
 
 TEST(TidemarkHeader, CutsLongNamesAndSurvivesNone) {

@@ -46,7 +46,8 @@ def dump(pid=None):
                 "@QQqII", data, 128 + index %% 4096 * 64)
             start = 128 + index %% 4096 * 64 + 32
             text = data[start:start + length].decode() if kind > 2 else value
-            kind = {1: "step", 2: "epoch", 3: "begin", 4: "end"}[kind]
+            text = "%%s %%d" %% (text, value) if kind == 5 else text
+            kind = {1: "step", 2: "epoch", 3: "begin", 4: "end", 5: "gauge"}[kind]
             lines.append("%%s %%s" %% (kind, text) if sequence == index + 1 else "torn")
     return lines
 """ % (API, STAND_INS, DIRECTORY)
@@ -79,7 +80,8 @@ class Layout(unittest.TestCase):
         self.assertEqual(tidemark._RECORD_BYTES, c["record_bytes"])
         self.assertEqual(tidemark._FILE_BYTES, c["file_bytes"])
         self.assertEqual(tidemark._NAME_BYTES, c["longest_name"])
-        kinds = [tidemark._STEP, tidemark._EPOCH, tidemark._PHASE_BEGIN, tidemark._PHASE_END]
+        kinds = [tidemark._STEP, tidemark._EPOCH, tidemark._PHASE_BEGIN, tidemark._PHASE_END,
+                 tidemark._GAUGE]
         self.assertEqual(kinds, c["kinds"])
         for unit, names in {
             8: {"magic": tidemark._U64_MAGIC, "start_ticks": tidemark._U64_START_TICKS,
@@ -158,6 +160,9 @@ class Marking(unittest.TestCase):
                 tidemark.epoch(object())
                 tidemark.phase_begin(object)
                 tidemark.phase_begin("\\ud800")
+                tidemark.gauge("x", None)
+                tidemark.gauge("x", 1 << 70)
+                tidemark.torch_memory()
                 tidemark.step(1)
                 print(dump()[-1])
             """),
@@ -208,6 +213,49 @@ class Marking(unittest.TestCase):
                 print("alive", "torn" in dump()[:-1])
             """),
             "alive False")
+
+
+TORCH = """
+    import tidemark, types
+    class Cuda:
+        initialized, asked = True, 0
+        def is_initialized(self): return self.initialized
+        def device_count(self): return 2
+        def memory_stats_as_nested_dict(self, device):
+            self.asked += 1
+            return {"allocated_bytes": {"all": {"current": 10 + device}},
+                    "reserved_bytes": {"all": {"current": 100 + device}}}
+    cuda = Cuda()
+    sys.modules["torch"] = types.SimpleNamespace(cuda=cuda)
+"""
+
+
+class TorchMemory(unittest.TestCase):
+    def test_marks_the_sums_over_all_devices(self):
+        self.assertEqual(
+            run(TORCH + """
+    tidemark.torch_memory()
+    print(dump())
+"""),
+            "['gauge torch_gpu_allocated_bytes 21', 'gauge torch_gpu_reserved_bytes 201']")
+
+    def test_asks_at_most_twice_a_second(self):
+        self.assertEqual(
+            run(TORCH + """
+    for _ in range(1000):
+        tidemark.torch_memory()
+    print(cuda.asked <= 4, len(dump()) <= 4)
+"""),
+            "True True")
+
+    def test_never_starts_cuda(self):
+        self.assertEqual(
+            run(TORCH + """
+    cuda.initialized = False
+    tidemark.torch_memory()
+    print(cuda.asked, files())
+"""),
+            "0 []")
 
 
 class Life(unittest.TestCase):

@@ -141,7 +141,8 @@ TEST(Export, PutsEveryFieldOfATickIntoItsJson) {
                               R"("pss_bytes":7,"pss_footprint_bytes":8,"uss_bytes":9,)"
                               R"("pss_age_s":0.75})"));
   EXPECT_THAT(tick, HasSubstr(R"("system":{"total_bytes":1,"available_bytes":2,)"));
-  EXPECT_THAT(tick, HasSubstr(R"("used_bytes":11,"total_bytes":12,"processes":[)"
+  EXPECT_THAT(tick, HasSubstr(R"("used_bytes":11,"total_bytes":12,"reserved_bytes":1,)"
+                              R"("busy_percent":87,"age_s":2.5,"lost":false,"processes":[)"
                               R"({"pid":101,"used_bytes":13},{"pid":102,"used_bytes":null}]})"));
   EXPECT_THAT(tick, HasSubstr(R"("markers":[{"t_s":1.25,"marker":"step","pid":101,"value":7},)"
                               R"({"t_s":1.3,"marker":"phase_begin","name":"eval"}])"));

@@ -44,13 +44,31 @@ TEST(TickLines, ShowsSystemAndGpu) {
   tick.system->total_bytes = 1000 * kMiB;
   tick.system->available_bytes = 400 * kMiB;
   tick.system->dev_shm_unheld_bytes = 7 * kMiB;
-  tick.gpus.push_back({0, "A100", 100 * kMiB, std::nullopt, {}});
+  GpuSample& gpu = tick.gpus.emplace_back();
+  gpu.used_bytes = 100 * kMiB;
 
   const std::string line = TickLines().line(tick, kTrainer);
 
   EXPECT_THAT(line, HasSubstr("system 600 MiB used, 400 MiB available"));
   EXPECT_THAT(line, HasSubstr("/dev/shm 7.00 MiB held by nobody"));
   EXPECT_THAT(line, HasSubstr("gpu0 100 MiB of ?")) << "unknown is not zero";
+}
+
+TEST(TickLines, SaysHowOldAndHowBusyAGpuIsAndWhetherItIsLost) {
+  Tick tick = sample_tick(0);
+  GpuSample old;
+  old.index = mig_index(0, 3);
+  old.used_bytes = 100 * kMiB;
+  old.total_bytes = 200 * kMiB;
+  old.busy_percent = 87;
+  old.age_s = 12.0;
+  GpuSample lost;
+  lost.index = 1;
+  lost.is_lost = true;
+  tick.gpus = {old, lost};
+
+  EXPECT_THAT(TickLines().line(tick, kTrainer),
+              HasSubstr("  gpu0.3 100 MiB of 200 MiB, 87 % busy, 12 s old  gpu1 LOST"));
 }
 
 TEST(EventLines, ManyAlikeAreOneLine) {

@@ -199,12 +199,14 @@ TEST_F(MarkerReaderTest, GivesTheStateInsteadOfTheHistoryBeforeTheRun) {
   ring.mark(TIDEMARK_KIND_PHASE_BEGIN, 0, "train", at(-0.5));
   ring.mark(TIDEMARK_KIND_PHASE_BEGIN, 0, "eval", at(-0.5));
   ring.mark(TIDEMARK_KIND_PHASE_END, 0, "eval", at(-0.25));
+  ring.mark(TIDEMARK_KIND_GAUGE, 7, "bytes", at(-0.2));
+  ring.mark(TIDEMARK_KIND_GAUGE, 8, "bytes", at(-0.125));
   ring.step(51, at(0.5));
   MarkerReader reader = make_reader();
 
   EXPECT_THAT(poll(reader, {first_}, 1),
               ElementsAre("-1 11 step 50", "-0.75 11 epoch 3", "-0.5 11 phase_begin 0train",
-                          "0.5 11 step 51"));
+                          "-0.125 11 gauge 8bytes", "0.5 11 step 51"));
 }
 
 TEST_F(MarkerReaderTest, KnowsTheStepEvenWhenItsRecordIsGone) {

@@ -21,6 +21,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 const std::string kFakeNvml = TIDEMARK_BINARY_DIR "/tests/libfake_nvml.so";
+const std::string kV2FakeNvml = TIDEMARK_BINARY_DIR "/tests/libfake_nvml_v2.so";
 const std::string kOldFakeNvml = TIDEMARK_BINARY_DIR "/tests/libfake_nvml_old.so";
 
 class NvmlSourceTest : public testing::Test {
@@ -134,6 +135,7 @@ TEST_F(NvmlSourceTest, ReplacesAPartitionedGpuByItsInstances) {
 
   ASSERT_EQ(gpus.size(), 3U);
   EXPECT_EQ(gpus[0].index, 101U);
+  EXPECT_EQ(gpu_label(gpus[0].index), "gpu0.1");
   EXPECT_EQ(gpus[0].name, "NVIDIA A100 MIG 1g.5gb");
   EXPECT_EQ(gpus[1].index, 104U);
   EXPECT_EQ(gpus[1].used_bytes, 30U);
@@ -158,10 +160,96 @@ TEST_F(NvmlSourceTest, KeepsTheOtherDevicesWhenOneIsLost) {
   const auto gpus = sampled({42});
 
   ASSERT_EQ(gpus.size(), 2U);
+  EXPECT_TRUE(gpus[0].is_lost);
   EXPECT_EQ(gpus[0].used_bytes, std::nullopt);
+  EXPECT_FALSE(gpus[1].is_lost);
   EXPECT_EQ(gpus[1].used_bytes, 5U);
   EXPECT_EQ(losses_.failed_queries, 1U);
-  EXPECT_EQ(losses_.last_failure, "handle of GPU 0: GPU is lost (15)");
+  EXPECT_EQ(losses_.last_failure, "handle of gpu0: GPU is lost (15)");
+}
+
+// After an uncorrectable error the handle is still there, and every question is refused.
+TEST_F(NvmlSourceTest, ShowsADeviceThatNeedsAResetAsLostAndRemembersItsName) {
+  script(
+      "device 0 1000 400 NVIDIA A100\nbusy 0 50\nsample 2\nfail name 0 16\nfail memory 0 16\n"
+      "fail memory_v2 0 16\nfail utilization 0 16\nfail compute 0 16\n");
+  auto source = open_nvml(options_);
+  ASSERT_TRUE(source);
+
+  const auto before = (*source)->sample({});
+  const auto after = (*source)->sample({});
+
+  ASSERT_TRUE(before && after);
+  EXPECT_FALSE(before->at(0).is_lost);
+  EXPECT_TRUE(after->at(0).is_lost);
+  EXPECT_EQ(after->at(0).name, "NVIDIA A100");
+  EXPECT_EQ(after->at(0).used_bytes, std::nullopt);
+}
+
+TEST_F(NvmlSourceTest, DoesNotCallAFailureOfAnotherKindALoss) {
+  script("device 0 1000 400 x\nfail memory_v2 0 999\nfail memory 0 999\n");
+
+  EXPECT_FALSE(sampled({}).at(0).is_lost);
+  EXPECT_EQ(losses_.failed_queries, 1U);
+}
+
+TEST_F(NvmlSourceTest, TellsHowBusyADeviceIsAndWhatTheDriverReserves) {
+  script("device 0 1000 400 x\nbusy 0 87\nreserved 0 30\ndevice 1 1000 5 x\nbusy 1 4000\n");
+
+  const auto gpus = sampled({});
+
+  ASSERT_EQ(gpus.size(), 2U);
+  EXPECT_EQ(gpus[0].busy_percent, 87U);
+  EXPECT_EQ(gpus[0].reserved_bytes, 30U);
+  EXPECT_EQ(gpus[1].busy_percent, 100U);
+}
+
+TEST_F(NvmlSourceTest, LeavesUtilizationUnknownWhereItIsNotSupported) {
+  script("device 0 1000 400 x\n");
+
+  EXPECT_EQ(sampled({}).at(0).busy_percent, std::nullopt);
+  EXPECT_EQ(losses_.failed_queries, 0U);
+}
+
+TEST_F(NvmlSourceTest, FindsProcessesThatComputeThroughAServer) {
+  script("device 0 1000 400 x\nprocess 0 mps 42 300\n");
+
+  EXPECT_THAT(sampled({42}).at(0).processes, ElementsAre(process(42, 300)));
+}
+
+TEST_F(NvmlSourceTest, FollowsProcessesThatComeAndGo) {
+  script(
+      "device 0 1000 400 x\nsample 2\nprocess 0 compute 42 300\nsample 3\n"
+      "process 0 compute 43 10\n");
+  auto source = open_nvml(options_);
+  ASSERT_TRUE(source);
+
+  const auto first = (*source)->sample(std::vector<pid_t>{42, 43});
+  const auto second = (*source)->sample(std::vector<pid_t>{42, 43});
+  const auto third = (*source)->sample(std::vector<pid_t>{42, 43});
+
+  ASSERT_TRUE(first && second && third);
+  EXPECT_THAT(first->at(0).processes, IsEmpty());
+  EXPECT_THAT(second->at(0).processes, ElementsAre(process(42, 300)));
+  EXPECT_THAT(third->at(0).processes, ElementsAre(process(43, 10)));
+}
+
+TEST_F(NvmlSourceTest, WorksWithALibraryOfTheSecondVersion) {
+  options_.library = kV2FakeNvml;
+  script("device 0 1000 400 x\nprocess 0 compute 42 300\nprocess 0 compute 43 5\n");
+
+  EXPECT_THAT(sampled({42, 43}).at(0).processes, ElementsAre(process(42, 300), process(43, 5)));
+}
+
+// The library has the function, the driver below it does not know it.
+TEST_F(NvmlSourceTest, AsksAnOlderVersionWhenTheDriverRefusesTheNewest) {
+  for (const char* code : {"13", "25"}) {
+    script(std::string("device 0 1000 400 x\nprocess 0 compute 42 300\nfail compute_v3 0 ") + code +
+           "\n");
+
+    EXPECT_THAT(sampled({42}).at(0).processes, ElementsAre(process(42, 300))) << code;
+    EXPECT_EQ(losses_.failed_queries, 0U);
+  }
 }
 
 TEST_F(NvmlSourceTest, CountsEveryQueryThatFails) {

@@ -59,14 +59,13 @@ class DamagedRunFile : public testing::Test {
 };
 
 TEST_F(DamagedRunFile, OfANewerVersionSaysToUpdate) {
-  set_header_field(60, 4);
+  set_header_field(60, static_cast<unsigned>(kSchemaVersion) + 1);
 
   const Imported imported = import_file(path_);
 
   EXPECT_EQ(imported.code, Errc::kUnsupported);
-  EXPECT_EQ(imported.error, path_ +
-                                " was written by a newer tidemark; this version reads schema "
-                                "3. Update tidemark to read it");
+  EXPECT_EQ(imported.error, path_ + " was written by a newer tidemark; this version reads schema " +
+                                std::to_string(kSchemaVersion) + ". Update tidemark to read it");
 }
 
 TEST_F(DamagedRunFile, OfAnOlderVersionSaysWhatToDo) {
@@ -76,6 +75,33 @@ TEST_F(DamagedRunFile, OfAnOlderVersionSaysWhatToDo) {
 
   EXPECT_EQ(imported.code, Errc::kUnsupported);
   EXPECT_THAT(imported.error, HasSubstr(path_ + " was written by an older tidemark"));
+}
+
+TEST_F(DamagedRunFile, OfTheSecondVersionKeepsItsGpus) {
+  execute("INSERT INTO gpus VALUES(0, 'A100'); INSERT INTO gpu_samples VALUES(1, 0, 11, 12)");
+  for (const Table& table : tables()) {
+    if (table.since_version > 2) {
+      execute("DROP TABLE " + std::string(table.name));
+    }
+  }
+  execute("PRAGMA user_version=2");
+
+  const Imported imported = import_file(path_);
+
+  EXPECT_EQ(imported.error, "");
+  ASSERT_EQ(imported.run.ticks.size(), kTicks);
+  const std::vector<GpuSample>& gpus = imported.run.ticks.front().gpus;
+  ASSERT_EQ(gpus.size(), 1U);
+  EXPECT_EQ(gpus[0].used_bytes, 11U);
+  EXPECT_EQ(gpus[0].busy_percent, std::nullopt);
+  EXPECT_EQ(gpus[0].age_s, 0.0);
+  EXPECT_FALSE(gpus[0].is_lost);
+}
+
+TEST_F(DamagedRunFile, WithAStateOfNoGpuIsRefused) {
+  execute("INSERT INTO gpu_states VALUES(1, 77, NULL, NULL, 0.0, 0)");
+
+  EXPECT_THAT(import_file(path_).error, HasSubstr("the state of a GPU belongs to no GPU"));
 }
 
 // What an earlier version did not have, this one does not miss.

@@ -397,7 +397,9 @@ TEST(TrackBuilder, GivesTheRoomOfShortLivedHelpersToOthers) {
 
 TEST(TrackBuilder, AddsTheGpusOfAProcess) {
   Tick tick = tick_at(0);
-  tick.gpus = {{0, "A", 1, 2, {{kTrainer.pid, 3 * kMiB}}}, {1, "B", 1, 2, {{kTrainer.pid, kMiB}}}};
+  tick.gpus.resize(2);
+  tick.gpus[0].processes = {{kTrainer.pid, 3 * kMiB}};
+  tick.gpus[1].processes = {{kTrainer.pid, kMiB}};
 
   const RunTracks run = built({tick});
 

@@ -112,8 +112,9 @@ TEST(Tree, AProcessThatHasGoneLeavesItsRoleSelected) {
 TEST(Tree, AddsUpTheMemoryOnAllGpus) {
   RunHistory history;
   Tick tick = tests::dashboard_tick(0);
-  tick.gpus = {{0, "A", 5 * kMiB, 10 * kMiB, {{110, 2 * kMiB}}},
-               {1, "B", 5 * kMiB, 10 * kMiB, {{110, 3 * kMiB}}}};
+  tick.gpus.resize(2);
+  tick.gpus[0].processes = {{110, 2 * kMiB}};
+  tick.gpus[1].processes = {{110, 3 * kMiB}};
   history.add(tick, kTrainer);
 
   const DashboardModel model = build_model(history, std::nullopt, {}, {});
@@ -121,6 +122,60 @@ TEST(Tree, AddsUpTheMemoryOnAllGpus) {
   EXPECT_TRUE(model.tree.shows_gpu);
   EXPECT_EQ(model.tree.rows[0].gpu_bytes, 5 * kMiB);
   EXPECT_THAT(model.gpus, SizeIs(2));
+  EXPECT_EQ(model.gpus[0].processes, "trainer 110 2.00 MiB");
+}
+
+TEST(Gpus, NameTheLargestUsersAndCountTheRest) {
+  RunHistory history;
+  Tick tick = tests::dashboard_tick(0);
+  GpuSample gpu;
+  gpu.index = mig_index(0, 2);
+  gpu.name = "H\x1b[2J";
+  for (pid_t pid = 200; pid < 206; ++pid) {
+    gpu.processes.push_back({pid, static_cast<std::uint64_t>(pid) * kMiB});
+  }
+  gpu.busy_percent = 9;
+  gpu.age_s = 3.0;
+  tick.gpus = {gpu};
+  history.add(tick, kTrainer);
+
+  const GpuModel model = build_model(history, std::nullopt, {}, {}).gpus.at(0);
+
+  EXPECT_EQ(model.name, "gpu0.2 H\\x1b[2J");
+  EXPECT_EQ(model.processes,
+            "compile_worker 205 205 MiB, compile_worker 204 204 MiB, compile_worker 203 203 MiB, "
+            "compile_worker 202 202 MiB, 2 more");
+  EXPECT_EQ(model.busy_percent, 9U);
+  EXPECT_EQ(model.age_s, 3.0);
+}
+
+// The curve, its floor and its limit are of one metric.
+TEST(Timeline, DrawsTheGpuWhereThatIsJudged) {
+  RunHistory history;
+  LiveJudge judge;
+  history.begin(tests::dashboard_info());
+  judge.begin(tests::dashboard_info());
+  for (int second = 0; second <= 120; ++second) {
+    Tick tick = tests::dashboard_tick(second);
+    GpuSample gpu;
+    gpu.used_bytes = gpu.total_bytes = 4096 * kMiB;
+    gpu.processes = {{110, static_cast<std::uint64_t>(2000 + second) * kMiB}};
+    tick.gpus = {gpu};
+    history.add(tick, kTrainer);
+    judge.add(tick);
+  }
+  JudgeOptions judging;
+  judging.metric = tracker::Metric::kGpu;
+
+  const DashboardModel model =
+      build_model(history, judge_now(judge.tracks(), 120, judging), {}, {});
+
+  EXPECT_THAT(model.timeline.title, HasSubstr("GPU memory of the tree"));
+  ASSERT_FALSE(model.timeline.points.empty());
+  EXPECT_EQ(model.timeline.points.back().max_bytes, 2120.0 * kMiB);
+  ASSERT_TRUE(model.timeline.limit_bytes);
+  EXPECT_EQ(*model.timeline.limit_bytes, 2120.0 * kMiB) << "the rest is in other hands";
+  EXPECT_THAT(model.banner.finding, HasSubstr("GPU memory of "));
 }
 
 TEST(Tree, AddsUpTheCpuOfARoleWhenAllOfItsProcessesWereLookedAt) {

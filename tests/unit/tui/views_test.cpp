@@ -49,9 +49,11 @@ DashboardModel full_model() {
   around.output_path = "/tmp/job.log";
   around.output = {"Step 1199", "Step 1200"};
   around.sites = {{"train.py:42 collate", "leak", 1.0 * kMiB, 200 * kMiB}};
-  around.jobs = {{"job 7", "done", 5 * static_cast<std::int64_t>(kMiB)}};
+  around.jobs = {{"7 warmup", "done", 60, 118 * kMiB, 5 * static_cast<std::int64_t>(kMiB)}};
   DashboardModel model = sample_dashboard({}, around);
-  model.gpus = {{"gpu0 NVIDIA A100", 30'000 * kMiB, 40'960 * kMiB, "110 29.1 GiB"}};
+  model.gpus = {
+      {"gpu0 A100-SXM4-40GB", 30'000 * kMiB, 40'960 * kMiB, "trainer 110 29.1 GiB", 87, false, 0.0},
+      {"gpu1 A100-SXM4-40GB", {}, {}, "", {}, true, 0.0}};
   return model;
 }
 
@@ -129,6 +131,36 @@ TEST(Screen, WithoutGpuHasNoPlaceForIt) {
   EXPECT_THAT(screen_text(sample_dashboard(), 120, 40, kPlain), Not(Contains(HasSubstr("GPU"))));
   EXPECT_THAT(screen_text(full_model(), 120, 48, kPlain),
               AllOf(Contains(HasSubstr("GPU")), Contains(HasSubstr("29.3 GiB of 40.0 GiB"))));
+}
+
+TEST(Screen, SaysWhatIsWrongWithAGpu) {
+  DashboardModel model = full_model();
+  for (GpuModel& gpu : model.gpus) {
+    gpu.age_s = 12.0;
+  }
+
+  EXPECT_THAT(screen_text(model, 120, 48, kPlain),
+              AllOf(Contains(HasSubstr("no answer, 12 s old")), Contains(HasSubstr("LOST: "))));
+  EXPECT_THAT(screen_text(model, 40, 48, kPlain), Contains(HasSubstr("gpu1 A100-S... LOST")));
+}
+
+TEST(Screen, CountsTheGpusThatFindNoPlace) {
+  DashboardModel model = sample_dashboard();
+  model.gpus.resize(16, {"gpu", 1, 2, "", {}, false, 0.0});
+
+  EXPECT_THAT(screen_text(model, 120, 48, kPlain), Contains(HasSubstr("and 9 more")));
+}
+
+TEST(Screen, ShowsTheLastJobs) {
+  DashboardModel model = sample_dashboard();
+  for (int i = 1; i <= 20; ++i) {
+    model.jobs.push_back({"job" + std::to_string(i), "done", i, 7 * kMiB, 0});
+  }
+
+  const auto lines = screen_text(model, 120, 48, kPlain);
+
+  EXPECT_THAT(lines, Contains(HasSubstr("job20")));
+  EXPECT_THAT(lines, Not(Contains(HasSubstr("job14"))));
 }
 
 TEST(Screen, HelpLiesOverEverything) {

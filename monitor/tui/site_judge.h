@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/records.h"
+#include "monitor/tui/dashboard_model.h"
+#include "monitor/tui/live_judge.h"
+#include "tracker/site_ranking.h"
+#include "tracker/site_tracks.h"
+
+namespace tidemark::tui {
+
+// The line of code that stands for a call stack, escaped.
+using SiteNamer =
+    std::function<std::string(const tracker::RunSites& run, const tracker::RankedSite& site)>;
+
+// Follows the call stacks of a run that an allocation tracer is in. Not thread-safe.
+class SiteJudge {
+ public:
+  void add(const Tick& tick) { (void)builder_.add(tick); }  // there is no file behind it
+  // Those that grow, the fastest first. Takes time linear in what was added.
+  std::vector<SiteRow> rows(const SiteNamer& name, const JudgeOptions& judging,
+                            std::size_t most) const;
+
+ private:
+  tracker::SiteTrackBuilder builder_;
+};
+
+}  // namespace tidemark::tui
