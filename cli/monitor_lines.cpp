@@ -68,6 +68,8 @@ std::string_view verb_of(EventKind kind) {
       return "orphaned";
     case EventKind::kMark:
       return "MARK";
+    case EventKind::kGuard:
+      return "GUARD";
   }
   return "?";
 }

@@ -91,6 +91,7 @@ Status Watch::prepare() {
       return status;
     }
     target.roots.children_of = ::getpid();
+    target.roots.except = options_.helper;
   }
   raise_descriptor_limit();  // after the launch: the command keeps the limit that it was given
   return start_session(std::move(target.roots));
@@ -191,6 +192,7 @@ RunInfo Watch::describe() const {
 
 void Watch::start_recording() {
   const RunInfo info = describe();
+  user_.meet(*output_);
   user_.begin(info);
   view_->begin(info);
   for (const std::string& note : session_->notes()) {

@@ -8,8 +8,8 @@
 namespace tidemark {
 namespace {
 
-constexpr std::array<std::string_view, 8> kEventNames{
-    "spawn", "exit", "exec", "oom_kill", "gap", "warn_growth", "reparent", "mark"};
+constexpr std::array<std::string_view, 9> kEventNames{
+    "spawn", "exit", "exec", "oom_kill", "gap", "warn_growth", "reparent", "mark", "guard"};
 constexpr std::array<std::string_view, 4> kMarkerNames{"step", "epoch", "phase_begin", "phase_end"};
 
 }  // namespace

@@ -135,6 +135,7 @@ enum class EventKind {
   kWarnGrowth,  // --warn-growth
   kReparent,    // lost its parent, still watched
   kMark,        // the user marked this moment
+  kGuard,       // `tidemark guard` warned, stopped or killed
 };
 
 struct EventRecord {

@@ -75,6 +75,7 @@ std::optional<RunEvent::Kind> kind_of(EventKind kind) {
     case EventKind::kWarnGrowth:
     case EventKind::kReparent:
     case EventKind::kMark:
+    case EventKind::kGuard:
       return std::nullopt;
   }
   return std::nullopt;
