@@ -188,9 +188,14 @@ Notifier::Notice make_notice(const GuardReport& report, const ReportFacts& facts
 std::vector<std::string> setup_lines(const GuardSetup& setup) {
   std::vector<std::string> lines;
   for (const monitor::WatchedLimit& limit : setup.limits) {
-    lines.push_back(fmt::format("guard: keeps {} free below {} ({})",
-                                format_bytes(setup.keep_free.of(limit.bytes)),
-                                format_bytes(limit.bytes), limit.source));
+    // "RLIMIT_AS of pid 1234": ranks mostly have the same.
+    const std::string source = limit.source.substr(0, limit.source.find(" of pid "));
+    std::string line = fmt::format("guard: keeps {} free below {} ({})",
+                                   format_bytes(setup.keep_free.of(limit.bytes)),
+                                   format_bytes(limit.bytes), source);
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) {
+      lines.push_back(std::move(line));
+    }
   }
   lines.push_back(fmt::format(
       "guard: {}{} to the trainer when that is touched, or when it leaks and a limit is nearer than "

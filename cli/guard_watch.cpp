@@ -158,12 +158,15 @@ void GuardWatch::renew_limits(const std::vector<ProcessKey>& trainers, const Tic
   std::vector<std::string> setup =
       setup_lines({limits_->limits(), options_.keep_free, options_.settings,
                    options_.signal_number, options_.dry_run});
-  if (setup != told_setup_) {
-    for (const std::string& line : setup) {
+  // The same for every start, as a rule.
+  const bool is_new = told_setup_.empty() ? surroundings_.restarts.restarts() == 0
+                                          : setup != told_setup_;
+  for (const std::string& line : setup) {
+    if (is_new) {
       output_->note(line);
     }
-    told_setup_ = std::move(setup);
   }
+  told_setup_ = std::move(setup);
 }
 
 void GuardWatch::judge(const Tick& tick) {

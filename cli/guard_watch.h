@@ -77,7 +77,7 @@ class GuardWatch final : public WatchUser {
   std::shared_ptr<monitor::HeadroomReader> limits_;
   std::vector<ProcessKey> limits_of_;  // trainers that they were looked up for
   double next_limits_s_ = 0.0;
-  std::vector<std::string> told_setup_;
+  std::vector<std::string> told_setup_;  // of this start; of the first one only on stderr
   bool told_who_ = false;
   double next_status_s_ = 0.0;
 

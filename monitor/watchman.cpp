@@ -37,6 +37,11 @@ void ring(const Fd& bell) {
   [[maybe_unused]] const ssize_t written = ::write(bell.get(), &one, sizeof one);
 }
 
+void silence(const Fd& bell) {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(bell.get(), &count, sizeof count);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Watchman>> Watchman::create(const WatchmanOptions& options) {
@@ -116,7 +121,9 @@ void* Watchman::run(void* self) {
     const std::int64_t wait_ns = watchman.look();
     pollfd wake{watchman.wake_.get(), POLLIN, 0};
     const timespec timeout{wait_ns / kNsPerSecond, wait_ns % kNsPerSecond};
-    ::ppoll(&wake, 1, &timeout, nullptr);
+    if (::ppoll(&wake, 1, &timeout, nullptr) > 0) {
+      silence(watchman.wake_);
+    }
   }
   return nullptr;
 }
@@ -124,9 +131,12 @@ void* Watchman::run(void* self) {
 void Watchman::post(std::unique_ptr<Watchlist> list) {
   std::unique_ptr<Watchlist> old;
   std::unique_ptr<Watchlist> unseen;
-  const std::lock_guard lock(mutex_);
-  old = std::move(retired_);
-  unseen = std::exchange(incoming_, std::move(list));
+  {
+    const std::lock_guard lock(mutex_);
+    old = std::move(retired_);
+    unseen = std::exchange(incoming_, std::move(list));
+  }
+  ring(wake_);  // it may say that there is less time than was thought
 }
 
 void Watchman::take_list() {
@@ -240,8 +250,7 @@ void Watchman::report(const GuardReport& made) {
 std::optional<GuardReport> Watchman::take_report() {
   const std::uint32_t at = reports_read_.load(std::memory_order_relaxed);
   if (at == reports_written_.load(std::memory_order_acquire)) {
-    std::uint64_t count = 0;
-    [[maybe_unused]] const ssize_t got = ::read(news_.get(), &count, sizeof count);
+    silence(news_);
     if (at == reports_written_.load(std::memory_order_acquire)) {
       return std::nullopt;
     }

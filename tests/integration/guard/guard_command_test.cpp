@@ -83,8 +83,8 @@ TEST(Guard, SendsTheSignalThatIsAskedForToTheTrainerNotToTheWrapper) {
 
 TEST(Guard, LeavesAWarmUpToNinetyPercentOfTheLimitAlone) {
   const Guarded run = run_guard(guard(
-      {"--limit", "400MiB", "--interval", "100ms"},
-      guarded_job({"--peak-mb", "355", "--count", "120", "--step-ms", "20"})));
+      {"--limit", "200MiB", "--interval", "100ms"},
+      guarded_job({"--peak-mb", "178", "--count", "120", "--step-ms", "20"})));
 
   EXPECT_EQ(run.exit_code, 0) << run.log;
   EXPECT_THAT(run.out, HasSubstr("done after step 120"));
@@ -93,8 +93,8 @@ TEST(Guard, LeavesAWarmUpToNinetyPercentOfTheLimitAlone) {
 
 TEST(Guard, LeavesSpikesAlone) {
   const Guarded run = run_guard(guard(
-      {"--limit", "400MiB", "--interval", "100ms"},
-      guarded_job({"--spike-mb", "330", "--count", "120", "--step-ms", "20"})));
+      {"--limit", "200MiB", "--interval", "100ms"},
+      guarded_job({"--spike-mb", "160", "--count", "60", "--step-ms", "20"})));
 
   EXPECT_EQ(run.exit_code, 0) << run.log;
   EXPECT_THAT(run.log, Not(HasSubstr("STOP")));

@@ -62,7 +62,7 @@ TEST(GuardRestart, WorksBelowARealControlGroup) {
   const TempTree dir;
 
   const Guarded run = run_guard(
-      guard({"--restart", "--keep-free", "40MiB"},
+      guard({"--restart", "--keep-free", "40MiB", "--interval", "100ms"},
             group.wrap(guarded_job({"--leak-mb", "2", "--count", "150", "--step-ms", "5",
                                     "--checkpoint", dir.path("checkpoint")}))));
 

@@ -111,10 +111,13 @@ TEST(GuardText, ANoticeHasTheFiguresForScripts) {
 
 TEST(GuardText, TheSetUpNamesEveryLimit) {
   GuardSetup setup;
-  setup.limits = {{monitor::LimitKind::kMachine, 1000U * kMib, "physical memory"}};
+  setup.limits = {{monitor::LimitKind::kMachine, 1000U * kMib, "physical memory"},
+                  {monitor::LimitKind::kAddressSpace, 100U * kMib, "RLIMIT_AS of pid 11"},
+                  {monitor::LimitKind::kAddressSpace, 100U * kMib, "RLIMIT_AS of pid 12"}};
   setup.signal_number = SIGTERM;
   EXPECT_THAT(setup_lines(setup),
               testing::ElementsAre("guard: keeps 50.0 MiB free below 1000 MiB (physical memory)",
+                                   "guard: keeps 5.00 MiB free below 100 MiB (RLIMIT_AS)",
                                    testing::HasSubstr("SIGTERM")));
 }
 

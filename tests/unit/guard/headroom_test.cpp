@@ -199,7 +199,9 @@ TEST_F(HeadroomTest, ReadingAllocatesNothingEvenWhenFilesHaveGone) {
 }
 
 TEST(HeadroomHere, IsReadOfThisMachine) {
-  HeadroomReader reader({.root = "", .group_of = ::getpid()});
+  HeadroomReader::Options options;
+  options.group_of = ::getpid();
+  HeadroomReader reader(options);
   const auto headroom = reader.read(nullptr);
   ASSERT_TRUE(headroom);
   EXPECT_GT(headroom->limit_bytes, 0U);
