@@ -96,6 +96,9 @@ std::string kill_text(const GuardReport& report, const ReportFacts& facts) {
   }
   std::string text = fmt::format("killed {} process{} of the tree", report.kill.killed,
                                  report.kill.killed == 1 ? "" : "es");
+  if (report.group_killed) {
+    text += " and all of its control group";
+  }
   if (report.kill.refused > 0) {
     text += fmt::format(" ({} may not be killed by this user)", report.kill.refused);
   }

@@ -22,6 +22,7 @@ using monitor::GuardAct;
 using monitor::GuardReport;
 
 constexpr double kLimitsEveryS = 10.0;
+constexpr double kYoungS = 10.0;  // a job is moved into its control group soon after its birth
 constexpr double kStatusEveryS = 10.0;
 constexpr double kSoonestJudgementS = 1.0;
 constexpr double kJudgingShare = 0.02;  // of the time
@@ -151,7 +152,7 @@ void GuardWatch::renew_limits(const std::vector<ProcessKey>& trainers, const Tic
   options.keep_free = options_.keep_free;
   limits_ = std::make_shared<monitor::HeadroomReader>(options);
   limits_of_ = trainers;
-  next_limits_s_ = tick.t_s + kLimitsEveryS;
+  next_limits_s_ = tick.t_s < kYoungS ? tick.t_s : tick.t_s + kLimitsEveryS;
   if (trainers.empty()) {
     return;
   }

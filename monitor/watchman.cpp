@@ -95,6 +95,7 @@ Result<std::vector<std::string>> Watchman::start() {
     return system_error("cannot start the thread that acts", error);
   }
   thread_ = thread;
+  ::pthread_setname_np(thread, "watchman");
   const sched_param priority{1};
   if (::pthread_setschedparam(thread, SCHED_RR, &priority) != 0) {
     notes.emplace_back("no real-time priority: the guard may be late on a busy machine");
@@ -204,7 +205,7 @@ void Watchman::act(const GuardDecision& decision, GuardReport& report) {
         break;
       }
       if (list_->group_kill) {
-        [[maybe_unused]] const ssize_t written = ::write(list_->group_kill.get(), "1", 1);
+        report.group_killed = ::write(list_->group_kill.get(), "1", 1) == 1;
       }
       report.kill = killer_.kill(list_->members);
       tree_alive_ = report.kill.left > report.kill.refused;

@@ -42,6 +42,7 @@ struct GuardReport {
   std::uint32_t not_signalled = 0;  // had ended, or refused
   int signal_errno = 0;             // why, of the last that refused
   TreeKiller::Outcome kill;
+  bool group_killed = false;  // the control group that is the job's alone
   std::int64_t took_ns = 0;  // from the look to the last signal
 };
 

@@ -207,13 +207,13 @@ PARTS = {
     "warmup": (run_calm(WARMUP), "a warm-up to 90 % of the limit, left alone", WARMUP),
     "spikes": (run_calm(SPIKES), "spikes to 90 % of the limit, left alone", SPIKES),
     "deaf": (run_hostile(256 * MIB, ["--grace", "500ms"],
-                         ["--deaf", "1", "--leak-mb", "1", "--max-mb", "230", "--step-ms", "5"], False),
+                         ["--deaf", "1", "--leak-mb", "1", "--max-mb", "245", "--step-ms", "5"], False),
              "a job that ignores SIGTERM, killed", None),
     "bomb": (run_hostile(512 * MIB, ["--keep-free", "128MiB", "--grace", "200ms"],
-                         ["--deaf", "1", "--bomb", "400"], True),
+                         ["--deaf", "1", "--bomb", "400", "--step-ms", "200"], True),
              "a fork bomb, ended to the last process before the kernel kills", None),
     "burst": (run_hostile(1024 * MIB, ["--keep-free", "256MiB"],
-                          ["--deaf", "1", "--burst-mb", "1800"], True),
+                          ["--deaf", "1", "--burst-mb", "1800", "--step-ms", "200"], True),
               "bursts of 10 MB per ms, ended before the kernel kills", None),
 }
 

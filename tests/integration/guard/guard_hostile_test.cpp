@@ -59,7 +59,8 @@ TEST(GuardOfHostileJobs, IsFasterThanABurstBelowARealLimit) {
   }
   const Guarded run = run_guard(
       guard({"--keep-free", "256MiB"},
-            group.wrap(guarded_job({"--burst-mb", "1800", "--deaf", "1", "--count", "200"}))));
+            group.wrap(guarded_job({"--burst-mb", "1800", "--deaf", "1", "--count", "200",
+                                    "--step-ms", "150"}))));
 
   EXPECT_EQ(run.exit_code, 1) << run.log;
   EXPECT_THAT(run.log, AllOf(HasSubstr("STOP: sent SIGTERM"), HasSubstr("KILL: killed"),
@@ -75,12 +76,47 @@ TEST(GuardOfHostileJobs, EndsAForkBombBelowARealLimit) {
   // 400 processes of 1 MB and more: some 600 MB with what the kernel needs for them.
   const Guarded run = run_guard(guard({"--keep-free", "128MiB", "--grace", "200ms"},
                                       group.wrap(guarded_job({"--bomb", "400", "--deaf", "1",
-                                                              "--count", "100000"}))));
+                                                              "--count", "100000", "--step-ms",
+                                                              "150"}))));
 
   EXPECT_EQ(run.exit_code, 1) << run.log;
   EXPECT_THAT(run.log, HasSubstr("KILL: killed"));
   EXPECT_EQ(group.oom_kills(), 0U);
 }  // and the group could be removed: nobody is left in it
+
+// A group of the v2 hierarchy that is the job's alone; the memory controller need not be in it.
+TEST(GuardOfHostileJobs, EndsAJobThatHasAControlGroupForItself) {
+  const std::string mounts = tests::content_of("/proc/self/mountinfo");
+  std::string place;
+  std::string_view rest = mounts;
+  while (const auto line = next_line(rest)) {
+    if (line->find(" - cgroup2 ") != std::string_view::npos) {
+      place = std::string(split(*line, ' ')[4]);
+    }
+  }
+  const std::string group = place + "/tidemark-guard-" + std::to_string(::getpid());
+  if (place.empty() || ::mkdir(group.c_str(), 0755) != 0 ||
+      ::access((group + "/cgroup.kill").c_str(), W_OK) != 0) {
+    ::rmdir(group.c_str());
+    GTEST_SKIP() << "no control group of version 2 can be made here";
+  }
+  std::vector<std::string> command{"/bin/sh", "-c",
+                                   "echo $$ > " + group + "/cgroup.procs && exec \"$@\"", "sh"};
+  for (const std::string& word : guarded_job({"--deaf", "1", "--leak-mb", "1", "--max-mb", "125",
+                                              "--count", "100000", "--step-ms", "5"})) {
+    command.push_back(word);
+  }
+
+  const Guarded run = run_guard(guard(
+      {"--limit", "150MiB", "--keep-free", "30MiB", "--grace", "300ms", "--interval", "100ms"},
+      command));
+
+  EXPECT_EQ(run.exit_code, 1) << run.log;
+  EXPECT_THAT(run.log, HasSubstr("and all of its control group"));
+  while (::rmdir(group.c_str()) != 0 && errno == EBUSY) {
+    std::this_thread::yield();
+  }
+}
 
 // Its parent is the tool, whose protection it must not have.
 TEST(GuardOfHostileJobs, TheJobDoesNotInheritTheProtectionOfTheGuard) {
