@@ -287,8 +287,7 @@ void add_guard_actions(CLI::App& app, GuardOptions& options) {
          "Act when it leaks and the limit comes sooner (default 2min)")
       ->type_name("TIME");
   app.add_option_function<std::string>(
-         "--signal",
-         parsed<int>(parse_signal, [&](int number) { options.signal_number = number; }),
+         "--signal", parsed<int>(parse_signal, [&](int number) { options.signal_number = number; }),
          "What the trainer gets first (default TERM)")
       ->type_name("NAME");
   app.add_option_function<std::string>(

@@ -142,8 +142,7 @@ int run_guard(const GuardOptions& options) {
   RestartLedger restarts(options.restart && !options.dry_run, options.max_restarts);
   GuardOptions chunk = options;
   while (true) {
-    chunk.track.watch.output =
-        chunk_output(options.track.watch.output, restarts.restarts() + 1);
+    chunk.track.watch.output = chunk_output(options.track.watch.output, restarts.restarts() + 1);
     chunk.track.watch.helper = notifier ? std::optional(notifier->pid()) : std::nullopt;
     GuardWatch watching(chunk, {notifier, service, shield, restarts});
     const int code = Watch(chunk.track.watch, watching).run();

@@ -31,11 +31,12 @@ RestartAnswer RestartLedger::ended(const ChunkEnd& end) {
   }
   went_without_steps_ = went_without_steps_ || !end.last_step;
   ++restarts_;
-  return {true, end.last_step ? fmt::format("starting it again ({} of {} restarts) after step {}",
-                                            restarts_, most_, *end.last_step)
-                              : fmt::format("starting it again ({} of {} restarts), only once: no "
-                                            "steps are known, so nobody can tell whether it gets on",
-                                            restarts_, most_)};
+  return {true, end.last_step
+                    ? fmt::format("starting it again ({} of {} restarts) after step {}", restarts_,
+                                  most_, *end.last_step)
+                    : fmt::format("starting it again ({} of {} restarts), only once: no "
+                                  "steps are known, so nobody can tell whether it gets on",
+                                  restarts_, most_)};
 }
 
 std::string chunk_output(const std::string& output, std::uint32_t n) {
@@ -44,8 +45,8 @@ std::string chunk_output(const std::string& output, std::uint32_t n) {
   }
   const std::size_t slash = output.rfind('/');
   const std::size_t dot = output.rfind('.');
-  const bool has_ending = dot != std::string::npos && dot > 0 &&
-                          (slash == std::string::npos || dot > slash + 1);
+  const bool has_ending =
+      dot != std::string::npos && dot > 0 && (slash == std::string::npos || dot > slash + 1);
   const std::size_t at = has_ending ? dot : output.size();
   return fmt::format("{}.{}{}", output.substr(0, at), n, output.substr(at));
 }

@@ -54,9 +54,10 @@ Roster make_roster(const monitor::Sampler& sampler, const Tick& tick) {
   const auto chosen = other != alive.end() ? other : alive.begin();
   if (chosen != alive.end()) {
     roster.trainers.push_back(chosen->first->key);
-    roster.who = fmt::format("no trainer was recognised; the largest process, now pid {}, gets the "
-                             "signal",
-                             chosen->first->key.pid);
+    roster.who = fmt::format(
+        "no trainer was recognised; the largest process, now pid {}, gets the "
+        "signal",
+        chosen->first->key.pid);
   }
   return roster;
 }

@@ -45,11 +45,10 @@ std::string why_text(const GuardReport& report, const ReportFacts& facts) {
       decision.headroom ? format_bytes(decision.headroom->keep_free_bytes) : "?";
   switch (decision.reason) {
     case GuardReason::kHeadroom:
-      return decision.act == GuardAct::kWarn
-                 ? fmt::format("{}, {} are to be kept free{}", figures, kept,
-                               forecast_text(decision))
-                 : fmt::format("{}, less than the {} to be kept free{}", figures, kept,
-                               forecast_text(decision));
+      return decision.act == GuardAct::kWarn ? fmt::format("{}, {} are to be kept free{}", figures,
+                                                           kept, forecast_text(decision))
+                                             : fmt::format("{}, less than the {} to be kept free{}",
+                                                           figures, kept, forecast_text(decision));
     case GuardReason::kForecast:
       return figures + forecast_text(decision);
     case GuardReason::kThrashing:
@@ -64,10 +63,10 @@ std::string why_text(const GuardReport& report, const ReportFacts& facts) {
 }
 
 std::string joined_pids(const GuardReport& report, std::string_view separator) {
-  const auto named = static_cast<std::ptrdiff_t>(
-      std::min<std::size_t>(report.signalled, report.trainers.size()));
-  return fmt::format("{}", fmt::join(report.trainers.begin(), report.trainers.begin() + named,
-                                     separator));
+  const auto named =
+      static_cast<std::ptrdiff_t>(std::min<std::size_t>(report.signalled, report.trainers.size()));
+  return fmt::format(
+      "{}", fmt::join(report.trainers.begin(), report.trainers.begin() + named, separator));
 }
 
 std::string pids_text(const GuardReport& report) {
@@ -108,8 +107,7 @@ std::string kill_text(const GuardReport& report, const ReportFacts& facts) {
 }  // namespace
 
 std::string_view act_name(GuardAct act) {
-  constexpr std::array<std::string_view, 5> kNames{"nothing", "warn", "stop", "kill",
-                                                   "stand_down"};
+  constexpr std::array<std::string_view, 5> kNames{"nothing", "warn", "stop", "kill", "stand_down"};
   return kNames[static_cast<std::size_t>(act)];
 }
 
@@ -134,7 +132,7 @@ std::string report_text(const GuardReport& report, const ReportFacts& facts) {
     case GuardAct::kKill:
       return fmt::format("{}{}: {}", kill_text(report, facts), at, why_text(report, facts));
     case GuardAct::kStandDown:
-      return fmt::format("what got the signal has ended; {}", 
+      return fmt::format("what got the signal has ended; {}",
                          report.decision.headroom ? free_text(*report.decision.headroom, facts)
                                                   : "free memory unknown");
     case GuardAct::kNothing:
@@ -201,7 +199,8 @@ std::vector<std::string> setup_lines(const GuardSetup& setup) {
     }
   }
   lines.push_back(fmt::format(
-      "guard: {}{} to the trainer when that is touched, or when it leaks and a limit is nearer than "
+      "guard: {}{} to the trainer when that is touched, or when it leaks and a limit is nearer "
+      "than "
       "{}; {} later, the whole tree is killed",
       setup.dry_run ? "dry run, says when it would send " : "sends ",
       signal_name(setup.signal_number), format_duration(to_seconds(setup.settings.horizon_ns)),

@@ -21,7 +21,8 @@ struct ReportFacts {
   std::string run_file;
 };
 
-// "warn", "stop", "kill", "stand_down"; "headroom", "forecast", ...: for scripts, they never change.
+// "warn", "stop", "kill", "stand_down"; "headroom", "forecast", ...: for scripts, they never
+// change.
 std::string_view act_name(monitor::GuardAct act);
 std::string_view reason_name(monitor::GuardReason reason);
 

@@ -157,11 +157,11 @@ void GuardWatch::renew_limits(const std::vector<ProcessKey>& trainers, const Tic
     return;
   }
   std::vector<std::string> setup =
-      setup_lines({limits_->limits(), options_.keep_free, options_.settings,
-                   options_.signal_number, options_.dry_run});
+      setup_lines({limits_->limits(), options_.keep_free, options_.settings, options_.signal_number,
+                   options_.dry_run});
   // The same for every start, as a rule.
-  const bool is_new = told_setup_.empty() ? surroundings_.restarts.restarts() == 0
-                                          : setup != told_setup_;
+  const bool is_new =
+      told_setup_.empty() ? surroundings_.restarts.restarts() == 0 : setup != told_setup_;
   for (const std::string& line : setup) {
     if (is_new) {
       output_->note(line);
@@ -244,15 +244,14 @@ void GuardWatch::say(std::int64_t wall_ns, std::string_view word, std::string_vi
 void GuardWatch::tell(const GuardReport& report) {
   const ReportFacts facts = facts_of(report.decision);
   const std::string text = report_text(report, facts);
-  const bool acts = report.decision.act == GuardAct::kStop || report.decision.act == GuardAct::kKill;
+  const bool acts =
+      report.decision.act == GuardAct::kStop || report.decision.act == GuardAct::kKill;
   has_stopped_ = has_stopped_ || (acts && !options_.dry_run);
   say(report.wall_ns, word_of(report.decision.act), text);
-  const double t_s =
-      std::max(0.0, to_seconds(report.wall_ns - start_wall_ns_));
-  events_.push_back({t_s, EventKind::kGuard, {}, 
-                     fmt::format("{}: {}", act_name(report.decision.act), text)});
-  if (surroundings_.notifier &&
-      !surroundings_.notifier->tell(make_notice(report, facts))) {
+  const double t_s = std::max(0.0, to_seconds(report.wall_ns - start_wall_ns_));
+  events_.push_back(
+      {t_s, EventKind::kGuard, {}, fmt::format("{}: {}", act_name(report.decision.act), text)});
+  if (surroundings_.notifier && !surroundings_.notifier->tell(make_notice(report, facts))) {
     output_->note("note: a notification could not be handed over");
   }
   surroundings_.service.status(text);

@@ -37,9 +37,9 @@ std::optional<TimeLeft> time_left(const GuardSight& sight) {
 }
 
 bool has_less_than(const GuardSight& sight, double times_kept_free) {
-  return sight.headroom && static_cast<double>(sight.headroom->free_bytes) <
-                               times_kept_free *
-                                   static_cast<double>(sight.headroom->keep_free_bytes);
+  return sight.headroom &&
+         static_cast<double>(sight.headroom->free_bytes) <
+             times_kept_free * static_cast<double>(sight.headroom->keep_free_bytes);
 }
 
 }  // namespace
@@ -95,8 +95,8 @@ GuardDecision GuardPolicy::decide_before_the_signal(const GuardSight& sight) {
                                          : settings_.grace_ns);
     // A job that is already beyond the reserve may still come to rest there and save itself.
     const std::int64_t free = sight.headroom ? sight.headroom->free_bytes : 0;
-    const auto kept = static_cast<std::int64_t>(
-        sight.headroom ? sight.headroom->keep_free_bytes : std::uint64_t{0});
+    const auto kept = static_cast<std::int64_t>(sight.headroom ? sight.headroom->keep_free_bytes
+                                                               : std::uint64_t{0});
     last_reserve_bytes_ = std::max(std::min(kept / 4, free / 2), kept / 16);
     return decision(GuardAct::kStop, *reason, sight);
   }

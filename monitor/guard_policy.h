@@ -35,9 +35,9 @@ struct GuardSight {
 
 enum class GuardAct {
   kNothing,
-  kWarn,    // tell whoever wants to know
-  kStop,    // the signal, to the trainers
-  kKill,    // everybody
+  kWarn,       // tell whoever wants to know
+  kStop,       // the signal, to the trainers
+  kKill,       // everybody
   kStandDown,  // the trainers have ended and memory is free again; what is left runs on
 };
 

@@ -153,6 +153,25 @@ void HeadroomReader::add_groups(const std::string& root, pid_t pid) {
     }
     name = name.substr(0, name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/'));
   }
+  if (!group->v2 && !group->directories.empty()) {
+    add_hidden_limit(group->directories.front(), group->path);
+  }
+}
+
+// v1 tells what holds from groups above that a container cannot see; what they use it does not.
+void HeadroomReader::add_hidden_limit(const std::string& directory, std::string_view name) {
+  Files files;
+  files.usage = open_quietly(directory + "/memory.usage_in_bytes");
+  files.stat = open_quietly(directory + "/memory.stat");
+  const auto bytes = keyed_number(read_text(files.stat, buffer_), "hierarchical_memory_limit");
+  const bool is_known = std::any_of(limits_.begin(), limits_.end(), [&](const WatchedLimit& limit) {
+    return bytes && limit.bytes <= *bytes;
+  });
+  if (bytes && !is_known && parse_cgroup_limit(fmt::format("{}", *bytes))) {
+    add({LimitKind::kControlGroup, *bytes,
+         fmt::format("cgroup v1 limit above {}", escape_text(name))},
+        std::move(files));
+  }
 }
 
 void HeadroomReader::add_machine(const std::string& root) {
@@ -197,8 +216,7 @@ std::optional<std::int64_t> HeadroomReader::free_in_group(const WatchedLimit& li
     return limit_bytes - static_cast<std::int64_t>(most);  // page cache and all: far away
   }
   const std::string_view stat = read_text(files.stat, buffer_);
-  const auto used =
-      files.v2 ? cgroup_v2_used_bytes(stat, swap) : cgroup_v1_used_bytes(stat);
+  const auto used = files.v2 ? cgroup_v2_used_bytes(stat, swap) : cgroup_v1_used_bytes(stat);
   if (!used) {
     return charged ? std::optional(limit_bytes - static_cast<std::int64_t>(*charged))
                    : std::nullopt;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/fd.h"
@@ -80,8 +81,8 @@ class HeadroomReader {
  public:
   struct Options {
     std::string root;  // "" but for tests, which give a folder that holds proc/ and sys/fs/cgroup/
-    pid_t group_of = 0;                 // whose control groups
-    std::vector<pid_t> resources_of;    // whose RLIMIT_AS and RLIMIT_DATA
+    pid_t group_of = 0;                        // whose control groups
+    std::vector<pid_t> resources_of;           // whose RLIMIT_AS and RLIMIT_DATA
     std::optional<std::uint64_t> given_bytes;  // --limit
     KeepFree keep_free;
   };
@@ -105,6 +106,7 @@ class HeadroomReader {
   };
   void add(WatchedLimit limit, Files files);
   void add_groups(const std::string& root, pid_t pid);
+  void add_hidden_limit(const std::string& directory, std::string_view name);
   void add_machine(const std::string& root);
   void add_resources(const std::string& root, pid_t pid);
 

@@ -65,8 +65,9 @@ Fd open_group_kill(const std::string& root, std::span<const ProcessKey> members)
   std::string_view rest = *text;
   while (const auto line = next_line(rest)) {
     const auto pid = parse_number<pid_t>(*line);
-    const bool is_member = pid && std::any_of(members.begin(), members.end(),
-                                              [&](const ProcessKey& key) { return key.pid == *pid; });
+    const bool is_member =
+        pid && std::any_of(members.begin(), members.end(),
+                           [&](const ProcessKey& key) { return key.pid == *pid; });
     if (!is_member) {
       return {};
     }

@@ -51,8 +51,8 @@ bool lock_region(const void* begin, std::size_t bytes) {
   return ::mlock(reinterpret_cast<const void*>(first), last - first) == 0;
 }
 
-// On fault: thread stacks and the allocator's reserves are large and mostly never touched. Where the
-// user may lock little (`ulimit -l`), whatever fits is locked, the most important first.
+// On fault: thread stacks and the allocator's reserves are large and mostly never touched. Where
+// the user may lock little (`ulimit -l`), whatever fits is locked, the most important first.
 std::string lock_own_memory() {
   const bool all = ::mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0;
   ::dl_iterate_phdr(lock_code, nullptr);

@@ -23,8 +23,8 @@
 namespace tidemark::monitor {
 namespace {
 
-constexpr std::uint32_t kMostWalks = 100;   // to find everybody: a bomb's generation each
-constexpr std::uint32_t kMostRounds = 20;   // of stopping and killing
+constexpr std::uint32_t kMostWalks = 100;  // to find everybody: a bomb's generation each
+constexpr std::uint32_t kMostRounds = 20;  // of stopping and killing
 constexpr pid_t kInit = 1;
 constexpr pid_t kThreadDaemon = 2;
 
@@ -201,8 +201,9 @@ void TreeKiller::add_row(pid_t pid) {
   if (!stat || row_count_ == rows_.size()) {
     return;
   }
-  rows_[row_count_] = {{pid, stat->start_ticks}, stat->ppid,      stat->group,
-                       stat->session,            stat->state, Belongs::kUnknown};
+  rows_[row_count_] = {
+      {pid, stat->start_ticks}, stat->ppid, stat->group, stat->session, stat->state,
+      Belongs::kUnknown};
   std::size_t slot = slot_of(pid, row_index_.size());
   while (row_index_[slot] != 0) {
     slot = (slot + 1) & (row_index_.size() - 1);

@@ -35,7 +35,7 @@ class TreeKiller {
     std::string proc_root = "/proc";
     // All children of this process belong to the tree as well: orphans that a subreaper got.
     std::optional<pid_t> children_of;
-    std::optional<pid_t> except;           // but for this one, with all its descendants
+    std::optional<pid_t> except;             // but for this one, with all its descendants
     std::size_t most_processes = 1U << 15U;  // on the machine; more are killed in several rounds
   };
   static Result<TreeKiller> open(const Options& options);
@@ -94,10 +94,10 @@ class TreeKiller {
 
   Options options_;
   Fd proc_;
-  std::vector<Row> rows_;                   // its size is the room, `row_count_` the content
-  std::vector<std::uint32_t> row_index_;    // by pid, open addressing; 0: empty, else row + 1
-  std::vector<Member> members_;             // open addressing by pid; pid 0: empty
-  std::vector<char> entries_;               // for getdents64
+  std::vector<Row> rows_;                 // its size is the room, `row_count_` the content
+  std::vector<std::uint32_t> row_index_;  // by pid, open addressing; 0: empty, else row + 1
+  std::vector<Member> members_;           // open addressing by pid; pid 0: empty
+  std::vector<char> entries_;             // for getdents64
   std::array<pid_t, 64> own_{};  // this process, those above it, and what else is not touched
   std::size_t own_count_ = 0;
   std::size_t row_count_ = 0;

@@ -149,9 +149,9 @@ void Watchman::take_list() {
 
 // Of those that got the signal; of the others before.
 bool Watchman::any_trainer_runs() const {
-  return std::any_of(
-      signalled_.begin(), signalled_.begin() + static_cast<std::ptrdiff_t>(signalled_count_),
-      [&](const ProcessKey& key) { return is_running(proc_.get(), key); });
+  return std::any_of(signalled_.begin(),
+                     signalled_.begin() + static_cast<std::ptrdiff_t>(signalled_count_),
+                     [&](const ProcessKey& key) { return is_running(proc_.get(), key); });
 }
 
 std::optional<double> Watchman::read_pressure(std::int64_t now_ns) {
@@ -177,7 +177,15 @@ std::int64_t Watchman::look() {
   sight.pressure_percent = read_pressure(now_ns);
   sight.trainers_alive = policy_.stage() != GuardStage::kStopping || any_trainer_runs();
   sight.tree_alive = tree_alive_;
-  const GuardDecision decision = policy_.decide(sight);
+  GuardDecision decision = policy_.decide(sight);
+  const bool has_newcomer = policy_.stage() == GuardStage::kStopping &&
+                            decision.act == GuardAct::kNothing &&
+                            std::any_of(list_->trainers.begin(), list_->trainers.end(),
+                                        [&](const ProcessKey& key) { return !was_signalled(key); });
+  if (has_newcomer) {  // only now recognised, or started again by a launcher: it must stop too
+    decision = last_stop_;
+    decision.headroom = sight.headroom;
+  }
   if (decision.act != GuardAct::kNothing) {
     GuardReport made;
     made.decision = decision;
@@ -197,6 +205,7 @@ std::int64_t Watchman::look() {
 void Watchman::act(const GuardDecision& decision, GuardReport& report) {
   switch (decision.act) {
     case GuardAct::kStop:
+      last_stop_ = decision;
       send_signal(report);
       break;
     case GuardAct::kKill:
@@ -211,17 +220,24 @@ void Watchman::act(const GuardDecision& decision, GuardReport& report) {
       tree_alive_ = report.kill.left > report.kill.refused;
       break;
     case GuardAct::kStandDown:
+      signalled_count_ = 0;
+      break;
     case GuardAct::kWarn:
     case GuardAct::kNothing:
       break;
   }
 }
 
+bool Watchman::was_signalled(const ProcessKey& key) const {
+  const auto* const end = signalled_.begin() + signalled_count_;
+  return std::find(signalled_.begin(), end, key) != end || signalled_count_ == signalled_.size();
+}
+
+// Each trainer gets it once.
 void Watchman::send_signal(GuardReport& report) {
-  signalled_count_ = 0;
   for (const ProcessKey& key : list_->trainers) {
-    if (signalled_count_ == signalled_.size()) {
-      break;
+    if (was_signalled(key)) {
+      continue;
     }
     signalled_[signalled_count_++] = key;
     const int error =

@@ -36,14 +36,14 @@ struct Watchlist {
 // What the watchman has done, or would have done in a dry run.
 struct GuardReport {
   GuardDecision decision;
-  std::int64_t wall_ns = 0;  // CLOCK_REALTIME
+  std::int64_t wall_ns = 0;         // CLOCK_REALTIME
   std::array<pid_t, 8> trainers{};  // the first of those that got the signal
   std::uint32_t signalled = 0;
   std::uint32_t not_signalled = 0;  // had ended, or refused
   int signal_errno = 0;             // why, of the last that refused
   TreeKiller::Outcome kill;
   bool group_killed = false;  // the control group that is the job's alone
-  std::int64_t took_ns = 0;  // from the look to the last signal
+  std::int64_t took_ns = 0;   // from the look to the last signal
 };
 
 struct WatchmanOptions {
@@ -97,6 +97,7 @@ class Watchman {
   bool any_trainer_runs() const;
   void act(const GuardDecision& decision, GuardReport& report);
   void send_signal(GuardReport& report);
+  bool was_signalled(const ProcessKey& key) const;
   void report(const GuardReport& made);
   std::optional<double> read_pressure(std::int64_t now_ns);
   void show(std::int64_t now_ns, const std::optional<Headroom>& headroom);
@@ -109,7 +110,7 @@ class Watchman {
   Fd news_;
   Fd wake_;
 
-  std::mutex mutex_;                    // of the two below
+  std::mutex mutex_;  // of the two below
   std::unique_ptr<Watchlist> incoming_;
   std::unique_ptr<Watchlist> retired_;  // its memory is given back by the other thread
 
@@ -117,6 +118,7 @@ class Watchman {
   std::unique_ptr<Watchlist> list_;
   std::array<ProcessKey, 64> signalled_{};
   std::size_t signalled_count_ = 0;
+  GuardDecision last_stop_;
   bool tree_alive_ = true;
   bool told_of_kill_ = false;
   std::optional<double> pressure_;

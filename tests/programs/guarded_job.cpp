@@ -4,7 +4,8 @@
 // and by --life-s.
 //
 //   guarded_job [--count N] [--step-ms MS] [--steps] [--base-mb M] [--leak-mb M at each step]
-//               [--peak-mb M, reached at a third of the steps and held] [--spike-mb M every 20 steps]
+//               [--peak-mb M, reached at a third of the steps and held] [--spike-mb M every 20
+//               steps]
 //               [--burst-mb M, at 10 MB per ms and at step 10] [--deaf 1: ignores SIGTERM]
 //               [--bomb N: N processes of 1 MB that fork each other at step 10]
 //               [--max-mb M] [--life-s S] [--checkpoint FILE]
@@ -117,7 +118,8 @@ int main(int argc, char** argv) {
   const rlimit bound{most, most};
   ::setrlimit(RLIMIT_DATA, &bound);
   ::alarm(static_cast<unsigned>(job.life_s));
-  ::signal(SIGTERM, job.deaf > 0 ? SIG_IGN : [](int) { g_stop = 1; });
+  ::signal(
+      SIGTERM, job.deaf > 0 ? SIG_IGN : [](int) { g_stop = 1; });
   void* const shared = ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   auto* const born = new (shared) std::atomic<int>(0);

@@ -23,8 +23,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-using tests::count_of;
 using tests::content_of;
+using tests::count_of;
 using tests::guard;
 using tests::Guarded;
 using tests::guarded_job;
@@ -32,8 +32,8 @@ using tests::run_guard;
 using tests::Subprocess;
 using tests::TempTree;
 
-const std::vector<std::string> kTight = {"--limit", "150MiB", "--keep-free", "30MiB",
-                                         "--interval", "100ms"};
+const std::vector<std::string> kTight = {"--limit", "150MiB",     "--keep-free",
+                                         "30MiB",   "--interval", "100ms"};
 
 std::vector<std::string> tight(std::vector<std::string> more) {
   more.insert(more.begin(), kTight.begin(), kTight.end());
@@ -44,16 +44,16 @@ TEST(Guard, StopsAJobWithACheckpointBeforeItsLimit) {
   const TempTree dir;
   const std::string checkpoint = dir.path("checkpoint");
 
-  const Guarded run = run_guard(
-      guard(tight({"-o", dir.path("run.tidemark")}),
-            guarded_job({"--leak-mb", "1", "--count", "100000", "--step-ms", "5", "--checkpoint",
-                         checkpoint})));
+  const Guarded run = run_guard(guard(tight({"-o", dir.path("run.tidemark")}),
+                                      guarded_job({"--leak-mb", "1", "--count", "100000",
+                                                   "--step-ms", "5", "--checkpoint", checkpoint})));
 
   EXPECT_EQ(run.exit_code, 1) << run.log;
   EXPECT_THAT(run.out, HasSubstr("stopped after step"));
   EXPECT_NE(content_of(checkpoint), "");
-  EXPECT_THAT(run.log, AllOf(HasSubstr("WARNING: memory runs short"), HasSubstr("STOP: sent SIGTERM"),
-                             HasSubstr("free of 150 MiB (--limit)"), Not(HasSubstr("KILL:"))));
+  EXPECT_THAT(run.log,
+              AllOf(HasSubstr("WARNING: memory runs short"), HasSubstr("STOP: sent SIGTERM"),
+                    HasSubstr("free of 150 MiB (--limit)"), Not(HasSubstr("KILL:"))));
   const auto lines = tests::run_tool({"export", dir.path("run.tidemark"), "--format", "jsonl"});
   EXPECT_THAT(lines.out, AllOf(HasSubstr("\"guard\""), HasSubstr("stop: sent SIGTERM to pid")));
 }
@@ -69,8 +69,8 @@ TEST(Guard, SendsTheSignalThatIsAskedForToTheTrainerNotToTheWrapper) {
   // The wrapper would write down a signal that it gets.
   const std::string script = "trap 'echo wrapper got it' TERM INT USR1; \"$@\"; echo status $?";
   std::vector<std::string> command{"/bin/sh", "-c", script, "sh"};
-  for (const std::string& word : guarded_job({"--leak-mb", "1", "--count", "100000", "--step-ms",
-                                              "5"})) {
+  for (const std::string& word :
+       guarded_job({"--leak-mb", "1", "--count", "100000", "--step-ms", "5"})) {
     command.push_back(word);
   }
 
@@ -82,9 +82,9 @@ TEST(Guard, SendsTheSignalThatIsAskedForToTheTrainerNotToTheWrapper) {
 }
 
 TEST(Guard, LeavesAWarmUpToNinetyPercentOfTheLimitAlone) {
-  const Guarded run = run_guard(guard(
-      {"--limit", "200MiB", "--interval", "100ms"},
-      guarded_job({"--peak-mb", "178", "--count", "120", "--step-ms", "20"})));
+  const Guarded run =
+      run_guard(guard({"--limit", "200MiB", "--interval", "100ms"},
+                      guarded_job({"--peak-mb", "178", "--count", "120", "--step-ms", "20"})));
 
   EXPECT_EQ(run.exit_code, 0) << run.log;
   EXPECT_THAT(run.out, HasSubstr("done after step 120"));
@@ -92,9 +92,9 @@ TEST(Guard, LeavesAWarmUpToNinetyPercentOfTheLimitAlone) {
 }
 
 TEST(Guard, LeavesSpikesAlone) {
-  const Guarded run = run_guard(guard(
-      {"--limit", "200MiB", "--interval", "100ms"},
-      guarded_job({"--spike-mb", "160", "--count", "60", "--step-ms", "20"})));
+  const Guarded run =
+      run_guard(guard({"--limit", "200MiB", "--interval", "100ms"},
+                      guarded_job({"--spike-mb", "160", "--count", "60", "--step-ms", "20"})));
 
   EXPECT_EQ(run.exit_code, 0) << run.log;
   EXPECT_THAT(run.log, Not(HasSubstr("STOP")));
@@ -141,7 +141,7 @@ TEST(Guard, RunsTheNotificationWithWhatHappenedAndWithoutTheJob) {
                                        HasSubstr("stop/headroom/--limit\n"), HasSubstr("end")));
 }
 
-TEST(Guard, ActsAlthoughNobodyReadsItsLog) {
+TEST(Guard, ActsAndStartsAgainAlthoughNobodyReadsItsLog) {
   const TempTree dir;
   const std::string fifo = dir.path("log");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
@@ -152,14 +152,41 @@ TEST(Guard, ActsAlthoughNobodyReadsItsLog) {
   }
   std::vector<std::string> argv{"/bin/sh", "-c", "exec 2> " + fifo + "; exec \"$@\"", "sh"};
   for (const std::string& word :
-       guard(kTight, guarded_job({"--leak-mb", "1", "--count", "100000", "--step-ms", "5"}))) {
+       guard(tight({"--restart"}), guarded_job({"--leak-mb", "1", "--count", "170", "--step-ms",
+                                                "5", "--checkpoint", dir.path("checkpoint")}))) {
     argv.push_back(word);
   }
 
   Subprocess process(argv);
 
   EXPECT_THAT(process.read_until("stopped after step"), HasSubstr("stopped after step"));
-  process.signal(SIGTERM);  // it would wait for its reader
+  EXPECT_THAT(process.read_until("done after step 170"), HasSubstr("done after step 170"));
+}
+
+TEST(Guard, StopsALeakByItsForecastLongBeforeTheLimit) {
+  // 1 GiB at some 40 MB/s: half a minute, where a minute is wanted.
+  const Guarded run = run_guard(
+      guard({"--limit", "1GiB", "--horizon", "60s", "--warmup", "20steps", "--interval", "50ms"},
+            guarded_job(
+                {"--leak-mb", "0.4", "--count", "100000", "--step-ms", "10", "--max-mb", "900"})));
+
+  EXPECT_EQ(run.exit_code, 1) << run.log;
+  EXPECT_THAT(run.log, AllOf(HasSubstr("STOP: sent SIGTERM"),
+                             HasSubstr("it leaks, and reaches the limit in")));
+}
+
+TEST(Guard, StopsAJobBeforeItsResourceLimit) {
+  std::vector<std::string> command{"/bin/sh", "-c", "ulimit -v 300000; exec \"$@\"", "sh"};
+  for (const std::string& word :
+       guarded_job({"--leak-mb", "1", "--count", "100000", "--step-ms", "5"})) {
+    command.push_back(word);
+  }
+
+  const Guarded run = run_guard(guard({"--keep-free", "50MiB", "--interval", "100ms"}, command));
+
+  EXPECT_EQ(run.exit_code, 1) << run.log;
+  EXPECT_THAT(run.out, HasSubstr("stopped after step"));
+  EXPECT_THAT(run.log, HasSubstr("(RLIMIT_AS of pid"));
 }
 
 TEST(Guard, TellsTheServiceManager) {
@@ -180,7 +207,8 @@ while True:
         break
 os.unlink(path)
 os.rmdir(folder)
-)", tests::tool_path()});
+)",
+                                 tests::tool_path()});
 
   EXPECT_THAT(run.out, AllOf(HasSubstr("READY=1"), HasSubstr("WATCHDOG=1"), HasSubstr("STATUS="),
                              HasSubstr("STOPPING=1"), HasSubstr("socket=\n")));

@@ -49,7 +49,8 @@ TEST(GuardOfHostileJobs, DoesNotWaitForTheGraceTimeWhenTheReserveGoes) {
                    "--step-ms", "5"})));
 
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.log, AllOf(HasSubstr("KILL: killed 1 process"), HasSubstr("the kernel would be next")));
+  EXPECT_THAT(run.log,
+              AllOf(HasSubstr("KILL: killed 1 process"), HasSubstr("the kernel would be next")));
 }
 
 TEST(GuardOfHostileJobs, IsFasterThanABurstBelowARealLimit) {
@@ -57,10 +58,9 @@ TEST(GuardOfHostileJobs, IsFasterThanABurstBelowARealLimit) {
   if (!group.usable()) {
     GTEST_SKIP() << "no control group can be made here";
   }
-  const Guarded run = run_guard(
-      guard({"--keep-free", "256MiB"},
-            group.wrap(guarded_job({"--burst-mb", "1800", "--deaf", "1", "--count", "200",
-                                    "--step-ms", "150"}))));
+  const Guarded run = run_guard(guard(
+      {"--keep-free", "256MiB"}, group.wrap(guarded_job({"--burst-mb", "1800", "--deaf", "1",
+                                                         "--count", "200", "--step-ms", "150"}))));
 
   EXPECT_EQ(run.exit_code, 1) << run.log;
   EXPECT_THAT(run.log, AllOf(HasSubstr("STOP: sent SIGTERM"), HasSubstr("KILL: killed"),
@@ -74,10 +74,10 @@ TEST(GuardOfHostileJobs, EndsAForkBombBelowARealLimit) {
     GTEST_SKIP() << "no control group can be made here";
   }
   // 400 processes of 1 MB and more: some 600 MB with what the kernel needs for them.
-  const Guarded run = run_guard(guard({"--keep-free", "128MiB", "--grace", "200ms"},
-                                      group.wrap(guarded_job({"--bomb", "400", "--deaf", "1",
-                                                              "--count", "100000", "--step-ms",
-                                                              "150"}))));
+  const Guarded run =
+      run_guard(guard({"--keep-free", "128MiB", "--grace", "200ms"},
+                      group.wrap(guarded_job({"--bomb", "400", "--deaf", "1", "--count", "100000",
+                                              "--step-ms", "150"}))));
 
   EXPECT_EQ(run.exit_code, 1) << run.log;
   EXPECT_THAT(run.log, HasSubstr("KILL: killed"));
@@ -147,7 +147,8 @@ TEST(GuardOfHostileJobs, TheJobDoesNotInheritTheProtectionOfTheGuard) {
   std::string_view rest = text;
   while (const auto line = next_line(rest)) {
     const bool is_guard = line->starts_with("guard ");
-    (is_guard ? of_guard : of_job).push_back(std::stoi(std::string(is_guard ? line->substr(6) : *line)));
+    (is_guard ? of_guard : of_job)
+        .push_back(std::stoi(std::string(is_guard ? line->substr(6) : *line)));
   }
   EXPECT_THAT(of_job, testing::ElementsAre(300, 300)) << "also after the restart";
   EXPECT_THAT(of_guard, testing::Each(testing::Le(0)));

@@ -61,10 +61,10 @@ TEST(GuardRestart, WorksBelowARealControlGroup) {
   }
   const TempTree dir;
 
-  const Guarded run = run_guard(
-      guard({"--restart", "--keep-free", "40MiB", "--interval", "100ms"},
-            group.wrap(guarded_job({"--leak-mb", "2", "--count", "150", "--step-ms", "5",
-                                    "--checkpoint", dir.path("checkpoint")}))));
+  const Guarded run =
+      run_guard(guard({"--restart", "--keep-free", "40MiB", "--interval", "100ms"},
+                      group.wrap(guarded_job({"--leak-mb", "2", "--count", "150", "--step-ms", "5",
+                                              "--checkpoint", dir.path("checkpoint")}))));
 
   EXPECT_EQ(run.exit_code, 0) << run.log;
   EXPECT_EQ(content_of(dir.path("checkpoint")), "150\n");
@@ -74,8 +74,8 @@ TEST(GuardRestart, WorksBelowARealControlGroup) {
 
 TEST(GuardRestart, GivesUpWithoutProgress) {
   // It begins at step 1 again and again.
-  const Guarded run = run_guard(guard(
-      kChunks, guarded_job({"--leak-mb", "1", "--count", "1000", "--step-ms", "5"})));
+  const Guarded run = run_guard(
+      guard(kChunks, guarded_job({"--leak-mb", "1", "--count", "1000", "--step-ms", "5"})));
 
   EXPECT_EQ(run.exit_code, 1) << run.log;
   EXPECT_LE(count_of(run.log, "RESTART: "), 5U);
@@ -83,9 +83,9 @@ TEST(GuardRestart, GivesUpWithoutProgress) {
 }
 
 TEST(GuardRestart, WithoutKnownStepsItStartsOnce) {
-  const Guarded run = run_guard(
-      guard(kChunks, {tests::victim_path("guarded_job"), "--life-s", "60", "--leak-mb", "1",
-                      "--count", "1000", "--step-ms", "5"}));
+  const Guarded run =
+      run_guard(guard(kChunks, {tests::victim_path("guarded_job"), "--life-s", "60", "--leak-mb",
+                                "1", "--count", "1000", "--step-ms", "5"}));
 
   EXPECT_EQ(run.exit_code, 1) << run.log;
   EXPECT_EQ(count_of(run.log, "RESTART: "), 1U);
@@ -117,14 +117,15 @@ TEST(GuardRestart, WhatTheKernelKilledIsStartedAgain) {
   const TempTree dir;
   // A leap over all that is kept free at once, in the first start only.
   const std::string script =
-      "if [ $TIDEMARK_RESTARTS = 0 ]; then exec \"$@\" --burst-mb 400 --step-ms 20; fi; exec \"$@\"";
+      "if [ $TIDEMARK_RESTARTS = 0 ]; then exec \"$@\" --burst-mb 400 --step-ms 20; fi; exec "
+      "\"$@\"";
   std::vector<std::string> job{"/bin/sh", "-c", script, "sh"};
   for (const std::string& word : guarded_job({"--count", "60"})) {
     job.push_back(word);
   }
 
-  const Guarded run =
-      run_guard(guard({"--restart", "--keep-free", "1MiB", "--interval", "100ms"}, group.wrap(job)));
+  const Guarded run = run_guard(
+      guard({"--restart", "--keep-free", "1MiB", "--interval", "100ms"}, group.wrap(job)));
 
   EXPECT_EQ(run.exit_code, 0) << run.log;
   EXPECT_THAT(run.log, HasSubstr("RESTART: "));

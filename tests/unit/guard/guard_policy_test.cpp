@@ -26,8 +26,8 @@ class GuardPolicyTest : public testing::Test {
   }
   GuardDecision leaking(double at_s, std::int64_t free_mib, double low_mib_s, double high_mib_s) {
     GuardSight seen = sight(at_s, free_mib);
-    seen.leak = LeakRate{low_mib_s * static_cast<double>(kMib),
-                         high_mib_s * static_cast<double>(kMib)};
+    seen.leak =
+        LeakRate{low_mib_s * static_cast<double>(kMib), high_mib_s * static_cast<double>(kMib)};
     return policy_.decide(seen);
   }
   GuardDecision pressed(double at_s, std::int64_t free_mib, double percent) {

@@ -25,8 +25,9 @@ class HeadroomTest : public testing::Test {
  protected:
   HeadroomTest() {
     meminfo(50'000, 0);
-    root_.write("proc/pressure/memory", "some avg10=3.00 avg60=0 avg300=0 total=1\n"
-                                        "full avg10=2.00 avg60=0 avg300=0 total=1\n");
+    root_.write("proc/pressure/memory",
+                "some avg10=3.00 avg60=0 avg300=0 total=1\n"
+                "full avg10=2.00 avg60=0 avg300=0 total=1\n");
     root_.write("proc/42/limits", limits("unlimited", "unlimited"));
     options_.root = root_.path();
     options_.group_of = kPid;
@@ -42,8 +43,8 @@ class HeadroomTest : public testing::Test {
   }
   void meminfo(std::int64_t available_mib, std::int64_t swap_free_mib) const {
     root_.write("proc/meminfo",
-                fmt::format("MemTotal: {} kB\nMemAvailable: {} kB\nSwapFree: {} kB\n", 60'000 * 1024,
-                            available_mib * 1024, swap_free_mib * 1024));
+                fmt::format("MemTotal: {} kB\nMemAvailable: {} kB\nSwapFree: {} kB\n",
+                            60'000 * 1024, available_mib * 1024, swap_free_mib * 1024));
   }
   void v2_group(std::int64_t current_mib, std::int64_t anon_mib, std::int64_t file_mib,
                 std::int64_t slab_mib, std::int64_t swap_mib) const {
@@ -104,7 +105,8 @@ TEST_F(HeadroomTest, OfAGroupFarFromItsLimitNeedsNoStatistics) {
 }
 
 TEST_F(HeadroomTest, OfVersionOneCountsWhatIsBelowTheGroup) {
-  root_.write("proc/self/mountinfo", "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  root_.write("proc/self/mountinfo",
+              "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
   root_.write("proc/42/cgroup", "4:memory:/job\n");
   root_.write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", fmt::format("{}\n", 800 * kMib));
   root_.write("sys/fs/cgroup/memory/job/memory.usage_in_bytes", fmt::format("{}\n", 790 * kMib));
@@ -119,6 +121,24 @@ TEST_F(HeadroomTest, OfVersionOneCountsWhatIsBelowTheGroup) {
   EXPECT_EQ(headroom.free_bytes, 200 * kMib);
   EXPECT_EQ(headroom.keep_free_bytes, 40U * kMib);
   EXPECT_THAT(reader.limits()[headroom.limit].source, HasSubstr("cgroup v1"));
+}
+
+TEST_F(HeadroomTest, OfVersionOneALimitAboveTheContainerIsSeen) {
+  root_.write("proc/self/mountinfo",
+              "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  root_.write("proc/42/cgroup", "4:memory:/\n");
+  root_.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  root_.write("sys/fs/cgroup/memory/memory.usage_in_bytes", fmt::format("{}\n", 790 * kMib));
+  root_.write("sys/fs/cgroup/memory/memory.stat",
+              fmt::format("total_rss {}\ntotal_shmem 0\ntotal_inactive_file {}\n"
+                          "total_active_file 0\nhierarchical_memory_limit {}\n",
+                          500 * kMib, 290 * kMib, 900 * kMib));
+  HeadroomReader reader(options_);
+
+  const Headroom headroom = reader.read(nullptr).value();
+
+  EXPECT_EQ(headroom.free_bytes, 400 * kMib);
+  EXPECT_THAT(reader.limits()[headroom.limit].source, HasSubstr("limit above"));
 }
 
 TEST_F(HeadroomTest, AGroupAboveWithNeighboursMayBeNearer) {
@@ -137,7 +157,8 @@ TEST_F(HeadroomTest, AGroupAboveWithNeighboursMayBeNearer) {
 
 TEST_F(HeadroomTest, ResourceLimitsCountAddressesAndData) {
   const std::int64_t page = ::sysconf(_SC_PAGESIZE);
-  root_.write("proc/42/limits", limits(fmt::format("{}", 2000 * kMib), fmt::format("{}", 900 * kMib)));
+  root_.write("proc/42/limits",
+              limits(fmt::format("{}", 2000 * kMib), fmt::format("{}", 900 * kMib)));
   root_.write("proc/42/statm",
               fmt::format("{} 100 50 10 0 {} 0\n", 700 * kMib / page, 850 * kMib / page));
   HeadroomReader reader(options_);

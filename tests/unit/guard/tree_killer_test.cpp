@@ -39,8 +39,8 @@ ProcessKey key_of(pid_t pid) {
 // Memory that forked processes share with the test.
 template <typename T>
 T* shared() {
-  void* const memory = ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return new (memory) T();
 }
 

@@ -118,6 +118,37 @@ TEST_F(WatchmanTest, StandsDownWhenTheTrainerHasEndedAndMemoryIsFreeAgain) {
   EXPECT_EQ(watchman->take_report()->decision.act, GuardAct::kStandDown);
 }
 
+TEST_F(WatchmanTest, ATrainerThatIsRecognisedLateGetsTheSignalToo) {
+  const auto watchman = this->watchman(false, SIGTERM, 60 * kNsPerSecond);
+  ChildProcess wrapper([](const ChildProcess::Link& link) {
+    ::signal(SIGTERM, SIG_IGN);
+    link.signal_ready();
+    link.wait_for_order();
+  });
+  ASSERT_TRUE(wrapper.wait_ready());
+  auto early = list();
+  early->trainers = {*process_key_of("/proc", wrapper.pid())};
+  watchman->post(std::move(early));
+  free_mib(40);
+  watchman->look();
+  watchman->look();
+  EXPECT_EQ(watchman->take_report()->trainers[0], wrapper.pid());
+  EXPECT_FALSE(watchman->take_report());
+
+  watchman->post(list());
+  watchman->look();
+  watchman->look();
+
+  const auto report = watchman->take_report();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->decision.act, GuardAct::kStop);
+  EXPECT_EQ(report->trainers[0], trainer_.pid());
+  EXPECT_EQ(report->signalled, 1U);
+  EXPECT_FALSE(watchman->take_report()) << "each gets it once";
+  const int status = trainer_.wait();
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+}
+
 TEST_F(WatchmanTest, InADryRunNobodyIsTouched) {
   const auto watchman = this->watchman(true, SIGKILL, 0);
   watchman->post(list());

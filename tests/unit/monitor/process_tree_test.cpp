@@ -32,7 +32,9 @@ std::vector<pid_t> pids(const std::vector<ProcessKey>& keys) {
   return result;
 }
 
-ProcessTree tree_of(ProcessKey root) { return ProcessTree({{root}, std::nullopt, false, {}}, kSelf); }
+ProcessTree tree_of(ProcessKey root) {
+  return ProcessTree({{root}, std::nullopt, false, {}}, kSelf);
+}
 
 TEST(ProcessTree, TakesTheRootWithAllDescendants) {
   auto tree = tree_of({10, 100});
