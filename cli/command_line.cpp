@@ -314,6 +314,7 @@ CLI::App* add_guard(CLI::App& app, GuardOptions& options) {
   CLI::App* guard =
       app.add_subcommand("guard", "Stop a job, with a checkpoint, before the kernel kills it");
   add_watch(*guard, options.track.watch);
+  guard->remove_option(guard->get_option("--system"));  // it acts on one job
   guard
       ->add_option_function<std::string>(
           "--limit",
@@ -469,8 +470,8 @@ std::string problem_with(const ProfileOptions& options, bool has_dashes) {
 
 std::string problem_with(const GuardOptions& options, bool has_dashes) {
   const WatchOptions& watch = options.track.watch;
-  if (watch.target.system) {
-    return "guard acts on one job: --pid PID, --find-training or -- COMMAND";
+  if (targets_given(watch.target, has_dashes) == 0) {
+    return "say what to guard: --pid PID, --find-training or -- COMMAND";
   }
   if (options.restart && !has_dashes) {
     return "--restart needs -- COMMAND: a job that was started by others cannot be started again";

@@ -222,8 +222,8 @@ TEST(Guard, RefusesWhatItCannotDo) {
     EXPECT_THAT(run.log, HasSubstr(text));
   };
   expect({"--pid", "1", "--restart"}, {}, 2, "--restart needs -- COMMAND");
-  expect({"--system"}, {}, 2, "guard acts on one job");
-  expect({}, {}, 2, "say what to watch");
+  expect({"--system"}, {}, 2, "--system");
+  expect({}, {}, 2, "say what to guard");
   expect({"--signal", "KILL"}, {"true"}, 2, "--signal is one that a program can catch");
   expect({"--max-restarts", "3"}, {"true"}, 2, "--restart");
   expect({"--keep-free", "900TiB"}, {"true"}, 3, "the job would be stopped at once");
