@@ -39,7 +39,7 @@ std::string forecast_text(const monitor::GuardDecision& decision) {
 
 std::string why_text(const GuardReport& report, const ReportFacts& facts) {
   const monitor::GuardDecision& decision = report.decision;
-  const std::string figures =
+  std::string figures =
       decision.headroom ? free_text(*decision.headroom, facts) : "free memory unknown";
   const std::string kept =
       decision.headroom ? format_bytes(decision.headroom->keep_free_bytes) : "?";

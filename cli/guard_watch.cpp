@@ -114,28 +114,33 @@ void GuardWatch::see(const monitor::Session& session, const Tick& tick) {
                     return event.kind == EventKind::kOomKill;
                   });
   (void)builder_.add(tick);
-  judge(tick);
-  if (watchman_ == nullptr) {
-    return;
+  auto list = std::make_unique<monitor::Watchlist>();
+  if (watchman_ != nullptr) {
+    fill(*list, session, tick);
   }
+  judge(tick);  // may take a while; what the list holds was read together with the tick
+  if (watchman_ != nullptr) {
+    list->leak = leak_;
+    watchman_->post(std::move(list));
+    keep_service_informed(tick);
+  }
+}
+
+void GuardWatch::fill(monitor::Watchlist& list, const monitor::Session& session, const Tick& tick) {
   Roster roster = make_roster(session.sampler(), tick);
+  if (options_.track.limit_bytes) {
+    list.tree = monitor::TreeUse("", tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes),
+                                 roster.largest);
+  }
   if (!told_who_ && !roster.trainers.empty()) {
     told_who_ = true;
     output_->note(fmt::format("guard: {}", roster.who));
   }
   renew_limits(roster.trainers, tick);
-  auto list = std::make_unique<monitor::Watchlist>();
-  if (options_.track.limit_bytes) {
-    list->tree = monitor::TreeUse("", tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes),
-                                  roster.largest);
-  }
-  list->group_kill = monitor::open_group_kill("", roster.members);
-  list->trainers = std::move(roster.trainers);
-  list->members = std::move(roster.members);
-  list->limits = limits_;
-  list->leak = leak_;
-  watchman_->post(std::move(list));
-  keep_service_informed(tick);
+  list.limits = limits_;
+  list.group_kill = monitor::open_group_kill("", roster.members);
+  list.trainers = std::move(roster.trainers);
+  list.members = std::move(roster.members);
 }
 
 // Administrators and batch systems change limits under a running job.

@@ -54,6 +54,7 @@ class GuardWatch final : public WatchUser {
   bool restarts() const { return restarts_; }
 
  private:
+  void fill(monitor::Watchlist& list, const monitor::Session& session, const Tick& tick);
   void renew_limits(const std::vector<ProcessKey>& trainers, const Tick& tick);
   void judge(const Tick& tick);
   void keep_service_informed(const Tick& tick);

@@ -34,6 +34,7 @@ bool is_on_path(std::string_view program) {
 
 void spawn(std::vector<std::string> argv) {
   std::vector<char*> pointers;
+  pointers.reserve(argv.size() + 1);
   for (std::string& argument : argv) {
     pointers.push_back(argument.data());
   }
@@ -122,7 +123,7 @@ Result<Notifier> Notifier::start(const Options& options) {
 bool Notifier::tell(const Notice& notice) const {
   std::string message = "TIDEMARK_TEXT=" + notice.text;
   for (const auto& [name, value] : notice.variables) {
-    message += '\0' + name + '=' + value;
+    message.append(1, '\0').append(name).append(1, '=').append(value);
   }
   message.resize(std::min(message.size(), kLongestNotice));
   return ::send(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL) ==

@@ -43,8 +43,8 @@ std::string_view read_text(const Fd& fd, std::span<char> buffer) {
 }
 
 std::uint64_t page_bytes() {
-  static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return bytes;
+  static const auto kBytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return kBytes;
 }
 
 // The n-th number of /proc/PID/statm: 0 size, 1 resident, 2 shared, 5 data and stack.

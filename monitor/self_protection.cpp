@@ -4,11 +4,12 @@
 #include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
+#include <charconv>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,8 +30,32 @@ Status write_score(const std::string& path, int score) {
   return write_all(file->get(), fmt::format("{}", score));
 }
 
-// Code that was never run yet is not in memory; the path that kills is such code.
+// Without a bound. With one, MCL_FUTURE would make a later thread or allocation of ours fail.
+bool may_lock_everything() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY) {
+    return true;
+  }
+  constexpr unsigned kIpcLock = 14;  // CAP_IPC_LOCK
+  const auto status = read_file("/proc/self/status");
+  std::string_view rest = status ? std::string_view(*status) : std::string_view();
+  while (const auto line = next_line(rest)) {
+    if (line->starts_with("CapEff:")) {
+      const std::string_view digits = trim(line->substr(7));
+      std::uint64_t granted = 0;
+      std::from_chars(digits.data(), digits.data() + digits.size(), granted, 16);
+      return ((granted >> kIpcLock) & 1U) != 0;
+    }
+  }
+  return false;
+}
+
+// Code that was never run yet is not in memory; the path that kills is such code, here and in libc.
 int lock_code(dl_phdr_info* object, std::size_t /*size*/, void* /*nothing*/) {
+  const std::string_view name = basename_of(object->dlpi_name);
+  if (!name.empty() && !name.starts_with("libc.so")) {
+    return 0;
+  }
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = object->dlpi_phdr[i];
     if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0) {
@@ -51,10 +76,9 @@ bool lock_region(const void* begin, std::size_t bytes) {
   return ::mlock(reinterpret_cast<const void*>(first), last - first) == 0;
 }
 
-// On fault: thread stacks and the allocator's reserves are large and mostly never touched. Where
-// the user may lock little (`ulimit -l`), whatever fits is locked, the most important first.
+// On fault: thread stacks and the allocator's reserves are large and mostly never touched.
 std::string lock_own_memory() {
-  const bool all = ::mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0;
+  const bool all = may_lock_everything() && ::mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0;
   ::dl_iterate_phdr(lock_code, nullptr);
   return all ? "" : "may not lock all of its memory (ulimit -l): only what it needs to act";
 }

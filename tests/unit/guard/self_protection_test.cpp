@@ -2,6 +2,7 @@
 #include "monitor/self_protection.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,6 +71,23 @@ TEST(LockOwnMemory, LocksOrSaysThatItMayNot) {
 #if !defined(__SANITIZE_ADDRESS__)  // which turns mlock into nothing
   EXPECT_EQ(said, "honest");
 #endif
+}
+
+// Locking what comes later would make the allocations of a user with a limit fail.
+TEST(LockOwnMemory, LeavesAUserWithALimitRoomToAllocate) {
+  const std::string said = in_child([] {
+    constexpr std::size_t kLimit = std::size_t{512} << 20U;
+    const rlimit limit{kLimit, kLimit};
+    if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (::getuid() == 0 && ::setuid(65534) != 0)) {
+      return std::string("told, room left");
+    }
+    const bool is_told = !lock_own_memory().empty();
+    void* const block = ::mmap(nullptr, 2 * kLimit, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return std::string(is_told ? "told, " : "not told, ") +
+           (block != MAP_FAILED ? "room left" : "no room left");
+  });
+  EXPECT_EQ(said, "told, room left");
 }
 
 TEST(LockRegion, IsRefusedBeyondTheLimitOfAUser) {
