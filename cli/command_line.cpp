@@ -272,6 +272,69 @@ CLI::App* add_profile(CLI::App& app, ProfileOptions& options) {
   return profile;
 }
 
+// How the guard is to act.
+void add_guard_actions(CLI::App& app, GuardOptions& options) {
+  app.add_option_function<std::string>(
+         "--keep-free",
+         parsed<std::uint64_t>(parse_size_bytes,
+                               [&](std::uint64_t bytes) { options.keep_free.bytes = bytes; }),
+         "Act when less is free below a limit (default: 5 % of the limit, at most 2GiB)")
+      ->type_name("SIZE");
+  app.add_option_function<std::string>(
+         "--horizon",
+         parsed<std::int64_t>(parse_duration_ns,
+                              [&](std::int64_t ns) { options.settings.horizon_ns = ns; }),
+         "Act when it leaks and the limit comes sooner (default 2min)")
+      ->type_name("TIME");
+  app.add_option_function<std::string>(
+         "--signal", parsed<int>(parse_signal, [&](int number) { options.signal_number = number; }),
+         "What the trainer gets first (default TERM)")
+      ->type_name("NAME");
+  app.add_option_function<std::string>(
+         "--grace",
+         parsed<std::int64_t>(parse_duration_ns,
+                              [&](std::int64_t ns) { options.settings.grace_ns = ns; }),
+         "Time for its checkpoint, then the tree is killed (default 2min)")
+      ->type_name("TIME");
+  app.add_option("--notify", options.notify,
+                 "Run this in a shell for every action; TIDEMARK_TEXT and others say what it was")
+      ->type_name("COMMAND");
+  app.add_flag("--desktop", options.desktop, "Show every action on the desktop (notify-send)");
+  app.add_flag("--dry-run", options.dry_run, "Only say what would be done");
+  CLI::Option* restart = app.add_flag(
+      "--restart", options.restart,
+      "Start the command again after it was stopped; it has to resume its checkpoint by itself");
+  app.add_option("--max-restarts", options.max_restarts, "At most so many times (default 10)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 10000).description(""))
+      ->needs(restart);
+}
+
+CLI::App* add_guard(CLI::App& app, GuardOptions& options) {
+  CLI::App* guard =
+      app.add_subcommand("guard", "Stop a job, with a checkpoint, before the kernel kills it");
+  add_watch(*guard, options.track.watch);
+  guard->remove_option(guard->get_option("--system"));  // it acts on one job
+  guard
+      ->add_option_function<std::string>(
+          "--limit",
+          parsed<std::uint64_t>(parse_limit,
+                                [&](std::uint64_t bytes) { options.track.limit_bytes = bytes; }),
+          "What the job may use, beside the limits of cgroup, rlimit and machine")
+      ->type_name("SIZE");
+  add_guard_actions(*guard, options);
+  add_gates(*guard, options.track);
+  guard->footer(
+      "Everything after -- is a command to start and guard. Exit codes: the command's own,\n"
+      "1 when the guard stopped it for good, 3 when it cannot be guarded. docs/guard.md\n"
+      "tells the rest.\n\n"
+      "Examples:\n"
+      "  tidemark guard --restart -o night.tidemark -- python train.py --resume last.pt\n"
+      "  tidemark guard --pid 1234 --keep-free 4GiB --notify 'mail -s \"$TIDEMARK_TEXT\" me'\n"
+      "  tidemark guard --find-training --dry-run");
+  return guard;
+}
+
 CLI::App* add_export(CLI::App& app, ExportOptions& options) {
   CLI::App* command = app.add_subcommand(
       "export", "Convert a recording (run file, CSV, mprof, psrecord, JSON series)");
@@ -405,6 +468,21 @@ std::string problem_with(const ProfileOptions& options, bool has_dashes) {
   return problem.empty() ? problem_with(options.watch) : problem;
 }
 
+std::string problem_with(const GuardOptions& options, bool has_dashes) {
+  const WatchOptions& watch = options.track.watch;
+  if (targets_given(watch.target, has_dashes) == 0) {
+    return "say what to guard: --pid PID, --find-training or -- COMMAND";
+  }
+  if (options.restart && !has_dashes) {
+    return "--restart needs -- COMMAND: a job that was started by others cannot be started again";
+  }
+  if (options.restart && watch.duration_ns) {
+    return "--restart and --duration exclude each other";
+  }
+  const std::string problem = problem_with(watch.target, has_dashes);
+  return problem.empty() ? problem_with(watch) : problem;
+}
+
 std::string problem_with(const MonitorOptions& options, bool has_dashes) {
   if (options.replay.empty()) {
     const std::string problem = problem_with(options.watch.target, has_dashes);
@@ -442,9 +520,11 @@ Command parse_command_line(int argc, char** argv) {
   ExportOptions export_options;
   DiffOptions diff_options;
   DemoOptions demo_options;
+  GuardOptions guard_options;
   monitor_options.watch.target.command = cut_command(arguments);
   track_options.watch.target.command = monitor_options.watch.target.command;
   profile_options.watch.target.command = monitor_options.watch.target.command;
+  guard_options.track.watch.target.command = monitor_options.watch.target.command;
 
   CLI::App app("Tells whether a training job's memory warms up, spikes or leaks, and where.",
                "tidemark");
@@ -454,6 +534,7 @@ Command parse_command_line(int argc, char** argv) {
   CLI::App* monitor = add_monitor(app, monitor_options);
   CLI::App* track = add_track(app, track_options);
   CLI::App* profile = add_profile(app, profile_options);
+  CLI::App* guard = add_guard(app, guard_options);
   add_export(app, export_options);
   CLI::App* diff = add_diff(app, diff_options);
   CLI::App* demo = add_demo(app, demo_options);
@@ -475,6 +556,9 @@ Command parse_command_line(int argc, char** argv) {
   }
   if (app.got_subcommand(track)) {
     return checked(track_options, problem_with(track_options, has_dashes), "track");
+  }
+  if (app.got_subcommand(guard)) {
+    return checked(guard_options, problem_with(guard_options, has_dashes), "guard");
   }
   if (app.got_subcommand(profile)) {
     return checked(profile_options, problem_with(profile_options, has_dashes), "profile");

@@ -8,6 +8,7 @@
 #include "cli/diff.h"
 #include "cli/export.h"
 #include "cli/find.h"
+#include "cli/guard.h"
 #include "cli/monitor.h"
 #include "cli/profile.h"
 #include "cli/track.h"
@@ -20,7 +21,7 @@ std::string_view version();
 // What the user asked for: one subcommand with its options, or nothing to run any more (help was
 // printed, or the usage was wrong) and the exit code.
 using Command = std::variant<int, FindOptions, MonitorOptions, TrackOptions, ProfileOptions,
-                             ExportOptions, DiffOptions, DemoOptions>;
+                             ExportOptions, DiffOptions, DemoOptions, GuardOptions>;
 
 Command parse_command_line(int argc, char** argv);
 

@@ -14,7 +14,7 @@
 namespace {
 
 int run(const tidemark::cli::Command& command) {
-  using namespace tidemark::cli;  // NOLINT(google-build-using-namespace): eight names, one function
+  using namespace tidemark::cli;  // NOLINT(google-build-using-namespace): nine names, one function
   return std::visit(
       [](const auto& options) -> int {
         using Options = std::decay_t<decltype(options)>;
@@ -28,6 +28,8 @@ int run(const tidemark::cli::Command& command) {
           return run_track(options);
         } else if constexpr (std::is_same_v<Options, ProfileOptions>) {
           return run_profile(options);
+        } else if constexpr (std::is_same_v<Options, GuardOptions>) {
+          return run_guard(options);
         } else if constexpr (std::is_same_v<Options, DiffOptions>) {
           return run_diff(options);
         } else if constexpr (std::is_same_v<Options, DemoOptions>) {

@@ -86,6 +86,8 @@ std::string_view verb_of(EventKind kind) {
       return "MARK";
     case EventKind::kGpuLost:
       return "GPU LOST";
+    case EventKind::kGuard:
+      return "GUARD";
   }
   return "?";
 }

@@ -22,6 +22,9 @@
 namespace tidemark::cli {
 namespace {
 
+// For the reader of the last words of a command that has more to do than to be read.
+constexpr std::int64_t kUnreadNs = 2 * kNsPerSecond;
+
 // Two or three descriptors per watched process: a tree of 1000 needs more than the usual 1024.
 void raise_descriptor_limit() {
   rlimit limit{};
@@ -91,6 +94,7 @@ Status Watch::prepare() {
       return status;
     }
     target.roots.children_of = ::getpid();
+    target.roots.except = options_.helper;
   }
   raise_descriptor_limit();  // after the launch: the command keeps the limit that it was given
   return start_session(std::move(target.roots));
@@ -191,6 +195,7 @@ RunInfo Watch::describe() const {
 
 void Watch::start_recording() {
   const RunInfo info = describe();
+  user_.meet(*output_);
   user_.begin(info);
   view_->begin(info);
   for (const std::string& note : session_->notes()) {
@@ -280,10 +285,12 @@ int Watch::leave(int own_code) {
   }
   user_.conclude(ending, *output_);
   told_to_stop_ = false;  // from here on it means: do not wait for a reader that stalls
-  output_->flush([this](int fd) {
-    Wake wake = Wake::kDue;
-    while (wake != Wake::kEvent && !told_to_stop_) {
-      wake = sleep_until(INT64_MAX, fd);
+  const std::int64_t end_ns =
+      user_.goes_on_unread() ? clock_.monotonic_ns() + kUnreadNs : INT64_MAX;
+  output_->flush([&](int fd) {
+    Wake wake = Wake::kSignal;
+    while (wake == Wake::kSignal && !told_to_stop_) {
+      wake = sleep_until(end_ns, fd);
       if (wake == Wake::kSignal) {
         handle_signals();
       }

@@ -90,6 +90,7 @@ bool Watch::look(std::int64_t due_ns) {
   const ProcessKey trainer_key = trainer == nullptr ? ProcessKey{} : trainer->key;
   user_.complete(tick);
   user_.tick(tick);
+  user_.see(*session_, tick);
   check_lines();
   if (view_ != nullptr) {
     view_->tick(tick, trainer_key, lookup);
@@ -122,12 +123,19 @@ Watch::Wake Watch::sleep_until(std::int64_t due_ns, int event_fd, int other_even
     const std::int64_t left = std::max<std::int64_t>(0, due_ns - clock_.monotonic_ns());
     const timespec timeout{left / kNsPerSecond, left % kNsPerSecond};
     const int view_fd = view_ == nullptr ? -1 : view_->news_fd();
-    std::array<pollfd, 4> waiting = {{{inbox_->fd(), POLLIN, 0},
+    std::array<pollfd, 5> waiting = {{{inbox_->fd(), POLLIN, 0},
                                       {event_fd, POLLIN, 0},
                                       {other_event_fd, POLLIN, 0},
-                                      {view_fd, POLLIN, 0}}};
-    const int ready = ::ppoll(waiting.data(), waiting.size(), &timeout, nullptr);
-    TIDEMARK_CHECK(ready >= 0 || errno == EINTR, "poll takes four descriptors");
+                                      {view_fd, POLLIN, 0},
+                                      {user_.news_fd(), POLLIN, 0}}};
+    int ready = ::ppoll(waiting.data(), waiting.size(), &timeout, nullptr);
+    TIDEMARK_CHECK(ready >= 0 || errno == EINTR, "poll takes five descriptors");
+    if (ready > 0 && waiting[4].revents != 0) {
+      user_.attend();
+      if (--ready == 0) {
+        continue;
+      }
+    }
     if (ready > 0) {
       return waiting[0].revents != 0 ? Wake::kSignal : Wake::kEvent;
     }
@@ -160,7 +168,8 @@ bool Watch::is_worth_watching() const {
   if (told_to_stop_) {
     return false;
   }
-  return command_ ? command_runs() || output_lingers() : view_ != nullptr || recorder_ != nullptr;
+  return command_ ? command_runs() || output_lingers()
+                  : view_ != nullptr || recorder_ != nullptr || user_.goes_on_unread();
 }
 
 bool Watch::wait_until(std::int64_t due_ns) {

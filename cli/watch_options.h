@@ -39,6 +39,8 @@ struct WatchOptions {
   // Where the output of the command goes when a screen of ours is on the terminal; it gets no input
   // then. Empty: it has the terminal to itself.
   std::string command_output;
+  // A child of ours that is not part of the command.
+  std::optional<pid_t> helper;
 };
 
 }  // namespace tidemark::cli

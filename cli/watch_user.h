@@ -14,6 +14,7 @@
 #include "common/result.h"
 #include "monitor/launch.h"
 #include "monitor/run_summary.h"
+#include "monitor/session.h"
 
 namespace tidemark::cli {
 
@@ -64,9 +65,19 @@ class WatchUser {
   // Watching is over. True: there is something left to add to one more tick.
   virtual bool finish_looking() { return false; }
 
+  // Where it may speak while the run goes on; before begin(), and for longer than the run.
+  virtual void meet(WatchOutput& /*output*/) {}
+  // Readable when attend() has something to do; -1: never.
+  virtual int news_fd() const { return -1; }
+  virtual void attend() {}
+  // There is a reason to watch even when nobody reads or records it.
+  virtual bool goes_on_unread() const { return false; }
+
   // The run itself, whether or not there is a view.
   virtual void begin(const RunInfo& /*info*/) {}
   virtual void tick(const Tick& /*tick*/) {}
+  // The same tick, with what is known of the processes in it.
+  virtual void see(const monitor::Session& /*session*/, const Tick& /*tick*/) {}
   virtual void process_ended(const ProcessRecord& /*process*/) {}
 
   // Whether its readers want to know why there are no figures of a GPU.

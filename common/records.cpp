@@ -10,8 +10,9 @@
 namespace tidemark {
 namespace {
 
-constexpr std::array<std::string_view, 9> kEventNames{
-    "spawn", "exit", "exec", "oom_kill", "gap", "warn_growth", "reparent", "mark", "gpu_lost"};
+constexpr std::array<std::string_view, 10> kEventNames{
+    "spawn",       "exit",     "exec", "oom_kill", "gap",
+    "warn_growth", "reparent", "mark", "gpu_lost", "guard"};
 constexpr std::array<std::string_view, 5> kMarkerNames{"step", "epoch", "phase_begin", "phase_end",
                                                        "gauge"};
 

@@ -153,6 +153,7 @@ enum class EventKind {
   kReparent,    // lost its parent, still watched
   kMark,        // the user marked this moment
   kGpuLost,     // the driver has lost a device
+  kGuard,       // `tidemark guard` warned, stopped or killed
 };
 
 struct EventRecord {

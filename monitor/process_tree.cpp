@@ -19,7 +19,7 @@ std::optional<ProcessKey> ProcessTree::member_with_pid(pid_t pid) const {
 }
 
 bool ProcessTree::add(const ProcessEntry& entry) {
-  if (entry.key.pid == self_ || contains(entry.key)) {
+  if (is_ours(entry.key.pid) || contains(entry.key)) {
     return false;
   }
   members_[entry.key.pid] = entry.key;
@@ -64,7 +64,7 @@ bool ProcessTree::belongs(const ProcessEntry& entry, const Index& index,
     }
     decided.emplace(at->key.pid, false);  // a table read in pieces may hold a cycle
     path.push_back(at->key.pid);
-    if (at->key.pid == self_) {
+    if (is_ours(at->key.pid)) {
       break;
     }
     if (contains(at->key) || is_root(*at) || left_behind_by_a_member(*at)) {

@@ -20,7 +20,8 @@ struct TreeRoots {
   // Every child of this process is a root: we are the subreaper of a command that we started, so
   // its orphans become our children. The process itself is never a member.
   std::optional<pid_t> children_of;
-  bool everything = false;  // --system
+  bool everything = false;      // --system
+  std::optional<pid_t> except;  // a helper of ours: neither it nor what it starts is a member
 };
 
 // Which processes belong to the watched tree. Once a member, always a member: whoever loses its
@@ -54,6 +55,7 @@ class ProcessTree {
   using Index = std::unordered_map<pid_t, const ProcessEntry*>;
   bool belongs(const ProcessEntry& entry, const Index& index,
                std::unordered_map<pid_t, bool>& decided) const;
+  bool is_ours(pid_t pid) const { return pid == self_ || pid == roots_.except; }
   bool is_root(const ProcessEntry& entry) const;
   bool left_behind_by_a_member(const ProcessEntry& entry) const;
 

@@ -70,7 +70,9 @@ Result<std::unique_ptr<Sampler>> Sampler::start(SamplerOptions options, ProcessS
   }
   const bool found = std::any_of(table->begin(), table->end(), [&](const ProcessEntry& entry) {
     const auto& roots = sampler->options_.roots;
-    return roots.everything || (roots.children_of && entry.ppid == *roots.children_of) ||
+    return roots.everything ||
+           (roots.children_of && entry.ppid == *roots.children_of &&
+            entry.key.pid != roots.except) ||
            std::find(roots.keys.begin(), roots.keys.end(), entry.key) != roots.keys.end();
   });
   if (!found) {

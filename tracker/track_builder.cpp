@@ -76,6 +76,7 @@ std::optional<RunEvent::Kind> kind_of(EventKind kind) {
     case EventKind::kReparent:
     case EventKind::kMark:
     case EventKind::kGpuLost:
+    case EventKind::kGuard:
       return std::nullopt;
   }
   return std::nullopt;

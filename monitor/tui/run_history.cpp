@@ -160,6 +160,9 @@ void RunHistory::add_events(const Tick& tick) {
       case EventKind::kWarnGrowth:
         add_mark({event.t_s, HistoryMark::Kind::kWarning, "warning: " + event.detail});
         break;
+      case EventKind::kGuard:
+        add_mark({event.t_s, HistoryMark::Kind::kWarning, "guard: " + event.detail});
+        break;
       case EventKind::kMark:
         add_mark({event.t_s, HistoryMark::Kind::kUser, event.detail});
         break;

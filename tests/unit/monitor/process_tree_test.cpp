@@ -32,7 +32,9 @@ std::vector<pid_t> pids(const std::vector<ProcessKey>& keys) {
   return result;
 }
 
-ProcessTree tree_of(ProcessKey root) { return ProcessTree({{root}, std::nullopt, false}, kSelf); }
+ProcessTree tree_of(ProcessKey root) {
+  return ProcessTree({{root}, std::nullopt, false, {}}, kSelf);
+}
 
 TEST(ProcessTree, TakesTheRootWithAllDescendants) {
   auto tree = tree_of({10, 100});
@@ -119,7 +121,7 @@ TEST(ProcessTree, DoesNotAdoptOlderMembersOfTheSameGroup) {
 }
 
 TEST(ProcessTree, ChildrenOfTheSubreaperAreRootsButNotTheSubreaper) {
-  ProcessTree tree({{}, kSelf, false}, kSelf);
+  ProcessTree tree({{}, kSelf, false, {}}, kSelf);
 
   const auto change =
       tree.update(std::vector{row(kSelf, 1, 90), row(70, kSelf, 700), row(71, 70, 701)});
@@ -128,7 +130,7 @@ TEST(ProcessTree, ChildrenOfTheSubreaperAreRootsButNotTheSubreaper) {
 }
 
 TEST(ProcessTree, LeavesItselfAndItsHelpersOut) {
-  ProcessTree tree({{{10, 10}}, std::nullopt, false}, kSelf);
+  ProcessTree tree({{{10, 10}}, std::nullopt, false, {}}, kSelf);
 
   const auto change =
       tree.update(std::vector{row(10, 1, 10), row(kSelf, 10, 90), row(98, kSelf, 95)});
@@ -137,7 +139,7 @@ TEST(ProcessTree, LeavesItselfAndItsHelpersOut) {
 }
 
 TEST(ProcessTree, TheWholeSystemHasNoKernelThreads) {
-  ProcessTree tree({{}, std::nullopt, true}, kSelf);
+  ProcessTree tree({{}, std::nullopt, true, {}}, kSelf);
 
   const auto change =
       tree.update(std::vector{row(1, 0, 1), row(2, 0, 1), row(3, 2, 1), row(10, 1, 100)});
@@ -160,6 +162,20 @@ TEST(ProcessTree, AddIsIdempotent) {
   EXPECT_FALSE(tree.add(row(11, 10, 101)));
   tree.remove({11, 999});
   EXPECT_TRUE(tree.contains({11, 101})) << "another identity was removed";
+}
+
+TEST(ProcessTree, LeavesOutAHelperOfOursWithAllThatItStarts) {
+  TreeRoots roots;
+  roots.children_of = kSelf;
+  roots.except = 20;
+  ProcessTree tree(roots, kSelf);
+
+  const auto change =
+      tree.update(std::vector{row(kSelf, 1, 50), row(10, kSelf, 100), row(11, 10, 101),
+                              row(20, kSelf, 90), row(21, 20, 102)});
+
+  EXPECT_THAT(pids(change.born), ElementsAre(10, 11));
+  EXPECT_FALSE(tree.add(row(20, kSelf, 90)));
 }
 
 }  // namespace

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <signal.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cli/track.h"
+#include "common/result.h"
+#include "monitor/guard_policy.h"
+#include "monitor/headroom.h"
+
+namespace tidemark::cli {
+
+struct GuardOptions {
+  TrackOptions track;  // what is watched, and how it is judged
+  monitor::GuardSettings settings;
+  monitor::KeepFree keep_free;
+  int signal_number = SIGTERM;
+  bool dry_run = false;
+  std::string notify;  // a command for the shell
+  bool desktop = false;
+  bool restart = false;
+  std::uint32_t max_restarts = 10;
+};
+
+// "TERM", "SIGUSR1" or a number: one that a program can catch.
+Result<int> parse_signal(std::string_view text);
+
+// `tidemark guard`: stops a job before the kernel does.
+int run_guard(const GuardOptions& options);
+
+}  // namespace tidemark::cli

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/guard_watch.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/exit_code.h"
+#include "cli/guard_roster.h"
+#include "cli/track_result.h"
+#include "common/clock.h"
+#include "common/units.h"
+#include "monitor/job_group.h"
+
+namespace tidemark::cli {
+namespace {
+
+using monitor::GuardAct;
+using monitor::GuardReport;
+
+constexpr double kLimitsEveryS = 10.0;
+constexpr double kYoungS = 10.0;  // a job is moved into its control group soon after its birth
+constexpr double kStatusEveryS = 10.0;
+constexpr double kSoonestJudgementS = 1.0;
+constexpr double kJudgingShare = 0.02;  // of the time
+constexpr std::int64_t kWatchmanSleepsNs = 5 * kNsPerSecond;
+
+// The guard speaks through its log alone.
+class NoView final : public WatchView {
+ public:
+  void begin(const RunInfo& /*info*/) override {}
+  void tick(const Tick&, const ProcessKey&, const ProcessLookup&) override {}
+  void end(const monitor::RunSummary& /*summary*/) override {}
+};
+
+std::string_view word_of(GuardAct act) {
+  switch (act) {
+    case GuardAct::kWarn:
+      return "WARNING";
+    case GuardAct::kStop:
+      return "STOP";
+    case GuardAct::kKill:
+      return "KILL";
+    case GuardAct::kStandDown:
+    case GuardAct::kNothing:
+      break;
+  }
+  return "guard";
+}
+
+}  // namespace
+
+GuardWatch::GuardWatch(const GuardOptions& options, const GuardSurroundings& surroundings)
+    : options_(options), surroundings_(surroundings) {}
+
+std::unique_ptr<WatchView> GuardWatch::make_view(LineWriter& /*lines*/) {
+  return std::make_unique<NoView>();
+}
+
+// The command must not inherit the protection of the guard.
+Status GuardWatch::prepare_launch(monitor::LaunchOptions& options) {
+  surroundings_.shield.take_down();
+  options.environment.emplace_back("TIDEMARK_RESTARTS",
+                                   fmt::format("{}", surroundings_.restarts.restarts()));
+  return ok();
+}
+
+void GuardWatch::begin(const RunInfo& info) {
+  start_wall_ns_ = info.start_wall_ns.value_or(0);
+  (void)builder_.begin(info);  // there is no file behind it
+  monitor::WatchmanOptions options;
+  options.settings = options_.settings;
+  options.signal_number = options_.signal_number;
+  options.dry_run = options_.dry_run;
+  if (!options_.track.watch.target.command.empty()) {
+    options.killer.children_of = ::getpid();
+  }
+  if (surroundings_.notifier) {
+    options.killer.except = surroundings_.notifier->pid();
+  }
+  auto watchman = monitor::Watchman::create(options);
+  auto notes = watchman ? (*watchman)->start() : Result<std::vector<std::string>>(watchman.error());
+  if (!notes) {
+    problem_ = notes.error().what;
+    output_->error(problem_, "nothing is guarded");
+    return;
+  }
+  watchman_ = *std::move(watchman);
+  if (const std::string note = surroundings_.shield.put_up(); !note.empty()) {
+    notes->push_back(note);
+  }
+  for (const std::string& note : *notes) {
+    if (surroundings_.restarts.restarts() == 0) {
+      output_->note("note: " + note);
+    }
+  }
+  surroundings_.service.ready();
+}
+
+void GuardWatch::complete(Tick& tick) {
+  attend();
+  for (EventRecord& event : std::exchange(events_, {})) {
+    tick.events.push_back(std::move(event));
+  }
+}
+
+void GuardWatch::see(const monitor::Session& session, const Tick& tick) {
+  step_ = tick.step ? tick.step : step_;
+  saw_oom_kill_ = saw_oom_kill_ ||
+                  std::any_of(tick.events.begin(), tick.events.end(), [](const EventRecord& event) {
+                    return event.kind == EventKind::kOomKill;
+                  });
+  (void)builder_.add(tick);
+  auto list = std::make_unique<monitor::Watchlist>();
+  if (watchman_ != nullptr) {
+    fill(*list, session, tick);
+  }
+  judge(tick);  // may take a while; what the list holds was read together with the tick
+  if (watchman_ != nullptr) {
+    list->leak = leak_;
+    watchman_->post(std::move(list));
+    keep_service_informed(tick);
+  }
+}
+
+void GuardWatch::fill(monitor::Watchlist& list, const monitor::Session& session, const Tick& tick) {
+  Roster roster = make_roster(session.sampler(), tick);
+  if (options_.track.limit_bytes) {
+    list.tree = monitor::TreeUse("", tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes),
+                                 roster.largest);
+  }
+  if (!told_who_ && !roster.trainers.empty()) {
+    told_who_ = true;
+    output_->note(fmt::format("guard: {}", roster.who));
+  }
+  renew_limits(roster.trainers, tick);
+  list.limits = limits_;
+  list.group_kill = monitor::open_group_kill("", roster.members);
+  list.trainers = std::move(roster.trainers);
+  list.members = std::move(roster.members);
+}
+
+// Administrators and batch systems change limits under a running job.
+void GuardWatch::renew_limits(const std::vector<ProcessKey>& trainers, const Tick& tick) {
+  if (limits_ != nullptr && trainers == limits_of_ && tick.t_s < next_limits_s_) {
+    return;
+  }
+  monitor::HeadroomReader::Options options;
+  options.group_of = trainers.empty() ? ::getpid() : trainers.front().pid;
+  for (const ProcessKey& key : trainers) {
+    options.resources_of.push_back(key.pid);
+  }
+  options.given_bytes = options_.track.limit_bytes;
+  options.keep_free = options_.keep_free;
+  limits_ = std::make_shared<monitor::HeadroomReader>(options);
+  limits_of_ = trainers;
+  next_limits_s_ = tick.t_s < kYoungS ? tick.t_s : tick.t_s + kLimitsEveryS;
+  if (trainers.empty()) {
+    return;
+  }
+  std::vector<std::string> setup =
+      setup_lines({limits_->limits(), options_.keep_free, options_.settings, options_.signal_number,
+                   options_.dry_run});
+  // The same for every start, as a rule.
+  const bool is_new =
+      told_setup_.empty() ? surroundings_.restarts.restarts() == 0 : setup != told_setup_;
+  for (const std::string& line : setup) {
+    if (is_new) {
+      output_->note(line);
+    }
+  }
+  told_setup_ = std::move(setup);
+}
+
+void GuardWatch::judge(const Tick& tick) {
+  if (tick.t_s < next_judgement_s_) {
+    return;
+  }
+  const std::int64_t begin_ns = thread_cpu_ns();
+  const TrackResult result = judge_tracks(builder_.tracks(), options_.track);
+  leak_.reset();
+  if (result.verdict) {
+    verdict_ = verdict_name(result.verdict->verdict);
+    const tracker::Pattern* leak =
+        result.verdict->answer().reading.find(tracker::PatternKind::kLeak);
+    if (result.verdict->verdict == tracker::Verdict::kLeak && leak != nullptr &&
+        leak->rate.low_bytes_per_s && leak->rate.high_bytes_per_s) {
+      leak_ = {*leak->rate.low_bytes_per_s, *leak->rate.high_bytes_per_s};
+    }
+  }
+  const double cost_s = to_seconds(thread_cpu_ns() - begin_ns);
+  next_judgement_s_ = tick.t_s + std::max(kSoonestJudgementS, cost_s / kJudgingShare);
+}
+
+// Only a guard whose watchman looks is alive.
+void GuardWatch::keep_service_informed(const Tick& tick) {
+  const monitor::Watchman::Glance glance = watchman_->glance();
+  const std::int64_t now_ns = SystemClock().monotonic_ns();
+  if (now_ns - glance.at_ns < kWatchmanSleepsNs) {
+    surroundings_.service.still_alive();
+  }
+  if (tick.t_s < next_status_s_ || !glance.free_bytes) {
+    return;
+  }
+  next_status_s_ = tick.t_s + kStatusEveryS;
+  surroundings_.service.status(fmt::format(
+      "{} free, {} processes hold {}{}, verdict {}",
+      format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(0, *glance.free_bytes))),
+      tick.tree.processes, format_bytes(tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes)),
+      tick.step ? fmt::format(", step {}", *tick.step) : "", verdict_));
+}
+
+void GuardWatch::process_ended(const ProcessRecord& process) {
+  (void)builder_.process_ended(process);
+}
+
+int GuardWatch::news_fd() const { return watchman_ == nullptr ? -1 : watchman_->news_fd(); }
+
+void GuardWatch::attend() {
+  while (watchman_ != nullptr) {
+    const auto report = watchman_->take_report();
+    if (!report) {
+      return;
+    }
+    tell(*report);
+  }
+}
+
+ReportFacts GuardWatch::facts_of(const monitor::GuardDecision& decision) const {
+  ReportFacts facts{"", options_.signal_number, options_.dry_run, step_,
+                    options_.track.watch.output};
+  if (decision.headroom && limits_ != nullptr &&
+      decision.headroom->limit < limits_->limits().size()) {
+    const monitor::WatchedLimit& limit = limits_->limits()[decision.headroom->limit];
+    if (limit.bytes == decision.headroom->limit_bytes) {  // not exchanged meanwhile
+      facts.limit_source = limit.source;
+    }
+  }
+  return facts;
+}
+
+void GuardWatch::say(std::int64_t wall_ns, std::string_view word, std::string_view text) {
+  output_->note(log_line(wall_ns, word, text));
+}
+
+void GuardWatch::tell(const GuardReport& report) {
+  const ReportFacts facts = facts_of(report.decision);
+  const std::string text = report_text(report, facts);
+  const bool acts =
+      report.decision.act == GuardAct::kStop || report.decision.act == GuardAct::kKill;
+  has_stopped_ = has_stopped_ || (acts && !options_.dry_run);
+  say(report.wall_ns, word_of(report.decision.act), text);
+  const double t_s = std::max(0.0, to_seconds(report.wall_ns - start_wall_ns_));
+  events_.push_back(
+      {t_s, EventKind::kGuard, {}, fmt::format("{}: {}", act_name(report.decision.act), text)});
+  if (surroundings_.notifier && !surroundings_.notifier->tell(make_notice(report, facts))) {
+    output_->note("note: a notification could not be handed over");
+  }
+  surroundings_.service.status(text);
+}
+
+// Nothing acts from here on; what was done last may still have to be recorded.
+bool GuardWatch::finish_looking() {
+  if (watchman_ != nullptr) {
+    watchman_->stop();
+  }
+  attend();
+  return !events_.empty();
+}
+
+EndedBy GuardWatch::ended_by(const WatchEnding& ending) const {
+  if (ending.was_told_to_stop) {
+    return EndedBy::kUser;
+  }
+  if (has_stopped_) {
+    return EndedBy::kGuard;
+  }
+  return saw_oom_kill_ && ending.command_status.value_or(0) != 0 ? EndedBy::kOomKiller
+                                                                 : EndedBy::kItself;
+}
+
+void GuardWatch::conclude(const WatchEnding& ending, WatchOutput& output) {
+  if (watchman_ != nullptr) {
+    watchman_->stop();
+  }
+  surroundings_.shield.take_down();
+  if (ending.own_code != kExitOk || !ending.command_status) {
+    return;
+  }
+  const EndedBy by = ended_by(ending);
+  const RestartAnswer answer = surroundings_.restarts.ended({by, step_});
+  restarts_ = answer.restarts;
+  if (by == EndedBy::kOomKiller) {
+    output.note(log_line(SystemClock().wall_ns(), "guard",
+                         fmt::format("the kernel's OOM killer was faster; the command ended with "
+                                     "status {}",
+                                     *ending.command_status)));
+  }
+  if (!answer.why.empty()) {
+    output.note(log_line(SystemClock().wall_ns(), restarts_ ? "RESTART" : "GIVEN UP", answer.why));
+    if (surroundings_.notifier) {
+      (void)surroundings_.notifier->tell(
+          make_notice(restarts_ ? "restart" : "give_up", answer.why, facts_of({})));
+    }
+  }
+}
+
+int GuardWatch::exit_code(const WatchEnding& ending) {
+  if (ending.own_code != kExitOk) {
+    return ending.own_code;
+  }
+  if (!problem_.empty()) {
+    return kExitTarget;
+  }
+  return has_stopped_ ? kExitLeak : ending.command_status.value_or(kExitOk);
+}
+
+}  // namespace tidemark::cli

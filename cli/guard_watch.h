@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/guard.h"
+#include "cli/guard_restart.h"
+#include "cli/guard_text.h"
+#include "cli/notifier.h"
+#include "cli/watch_user.h"
+#include "monitor/self_protection.h"
+#include "monitor/service_manager.h"
+#include "monitor/session.h"
+#include "monitor/watchman.h"
+#include "tracker/track_builder.h"
+
+namespace tidemark::cli {
+
+// What outlives one start of the command. Each outlives the GuardWatch.
+struct GuardSurroundings {
+  const std::optional<Notifier>& notifier;
+  const monitor::ServiceManager& service;
+  monitor::OomShield& shield;
+  RestartLedger& restarts;
+};
+
+// The slow side of the guard, on the ticks of a Watch: who the trainers are, whether it leaks, what
+// is free; it hands that to the watchman, and tells and records what the watchman does.
+class GuardWatch final : public WatchUser {
+ public:
+  GuardWatch(const GuardOptions& options, const GuardSurroundings& surroundings);
+
+  std::string_view name() const override { return "guard"; }
+  std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
+  Status prepare_launch(monitor::LaunchOptions& options) override;
+  void meet(WatchOutput& output) override { output_ = &output; }
+  void begin(const RunInfo& info) override;
+  void complete(Tick& tick) override;
+  void see(const monitor::Session& session, const Tick& tick) override;
+  void process_ended(const ProcessRecord& process) override;
+  int news_fd() const override;
+  void attend() override;
+  bool goes_on_unread() const override { return true; }
+  bool finish_looking() override;
+  void conclude(const WatchEnding& ending, WatchOutput& output) override;
+  int exit_code(const WatchEnding& ending) override;
+
+  // After the end: the command is to be started again.
+  bool restarts() const { return restarts_; }
+
+ private:
+  void fill(monitor::Watchlist& list, const monitor::Session& session, const Tick& tick);
+  void renew_limits(const std::vector<ProcessKey>& trainers, const Tick& tick);
+  void judge(const Tick& tick);
+  void keep_service_informed(const Tick& tick);
+  void tell(const monitor::GuardReport& report);
+  void say(std::int64_t wall_ns, std::string_view word, std::string_view text);
+  ReportFacts facts_of(const monitor::GuardDecision& decision) const;
+  EndedBy ended_by(const WatchEnding& ending) const;
+
+  const GuardOptions& options_;
+  GuardSurroundings surroundings_;
+  WatchOutput* output_ = nullptr;
+  std::unique_ptr<monitor::Watchman> watchman_;
+  std::string problem_;  // why there is no watchman
+  std::int64_t start_wall_ns_ = 0;
+
+  tracker::TrackBuilder builder_;
+  double next_judgement_s_ = 0.0;
+  std::optional<monitor::LeakRate> leak_;
+  std::string verdict_ = "unknown";
+
+  std::shared_ptr<monitor::HeadroomReader> limits_;
+  std::vector<ProcessKey> limits_of_;  // trainers that they were looked up for
+  double next_limits_s_ = 0.0;
+  std::vector<std::string> told_setup_;  // of this start; of the first one only on stderr
+  bool told_who_ = false;
+  double next_status_s_ = 0.0;
+
+  std::vector<EventRecord> events_;  // for the next tick
+  std::optional<std::int64_t> step_;
+  bool has_stopped_ = false;  // or killed
+  bool saw_oom_kill_ = false;
+  bool restarts_ = false;
+};
+
+}  // namespace tidemark::cli

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoint, stop, start again: training in chunks.
+#include <signal.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/guard/guard_run.h"
+#include "tests/integration/guard/limited_group.h"
+#include "tests/support/temp_tree.h"
+
+namespace tidemark {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using tests::content_of;
+using tests::count_of;
+using tests::guard;
+using tests::Guarded;
+using tests::guarded_job;
+using tests::LimitedGroup;
+using tests::run_guard;
+using tests::Subprocess;
+using tests::TempTree;
+
+constexpr std::uint64_t kMib = 1ULL << 20U;
+
+const std::vector<std::string> kChunks = {"--limit",    "150MiB", "--keep-free", "30MiB",
+                                          "--interval", "100ms",  "--restart"};
+
+TEST(GuardRestart, TrainsInChunksUntilAllStepsAreDone) {
+  const TempTree dir;
+  std::vector<std::string> options = kChunks;
+  options.insert(options.end(), {"-o", dir.path("night.tidemark")});
+
+  const Guarded run =
+      run_guard(guard(options, guarded_job({"--leak-mb", "1", "--count", "250", "--step-ms", "5",
+                                            "--checkpoint", dir.path("checkpoint")})));
+
+  EXPECT_EQ(run.exit_code, 0) << run.log;
+  EXPECT_EQ(content_of(dir.path("checkpoint")), "250\n");
+  EXPECT_THAT(run.out, HasSubstr("done after step 250"));
+  const std::size_t restarts = count_of(run.log, "RESTART: ");
+  EXPECT_GE(restarts, 2U);
+  EXPECT_EQ(count_of(run.log, "STOP: "), restarts);
+  EXPECT_NE(content_of(dir.path("night.tidemark")), "");
+  EXPECT_NE(content_of(dir.path("night.2.tidemark")), "");
+  EXPECT_NE(content_of(dir.path("night.3.tidemark")), "");
+}
+
+TEST(GuardRestart, WorksBelowARealControlGroup) {
+  const LimitedGroup group(192 * kMib);
+  if (!group.usable()) {
+    GTEST_SKIP() << "no control group can be made here";
+  }
+  const TempTree dir;
+
+  const Guarded run =
+      run_guard(guard({"--restart", "--keep-free", "40MiB", "--interval", "100ms"},
+                      group.wrap(guarded_job({"--leak-mb", "2", "--count", "150", "--step-ms", "5",
+                                              "--checkpoint", dir.path("checkpoint")}))));
+
+  EXPECT_EQ(run.exit_code, 0) << run.log;
+  EXPECT_EQ(content_of(dir.path("checkpoint")), "150\n");
+  EXPECT_GE(count_of(run.log, "RESTART: "), 2U);
+  EXPECT_EQ(group.oom_kills(), 0U);
+}
+
+TEST(GuardRestart, GivesUpWithoutProgress) {
+  // It begins at step 1 again and again.
+  const Guarded run = run_guard(
+      guard(kChunks, guarded_job({"--leak-mb", "1", "--count", "1000", "--step-ms", "5"})));
+
+  EXPECT_EQ(run.exit_code, 1) << run.log;
+  EXPECT_LE(count_of(run.log, "RESTART: "), 5U);
+  EXPECT_THAT(run.log, HasSubstr("GIVEN UP: not started again: it has not come beyond step"));
+}
+
+TEST(GuardRestart, WithoutKnownStepsItStartsOnce) {
+  const Guarded run =
+      run_guard(guard(kChunks, {tests::victim_path("guarded_job"), "--life-s", "60", "--leak-mb",
+                                "1", "--count", "1000", "--step-ms", "5"}));
+
+  EXPECT_EQ(run.exit_code, 1) << run.log;
+  EXPECT_EQ(count_of(run.log, "RESTART: "), 1U);
+  EXPECT_THAT(run.log, HasSubstr("no steps are known"));
+}
+
+TEST(GuardRestart, AJobThatEndsByItselfIsNotStartedAgain) {
+  const Guarded run = run_guard(guard(kChunks, {"/bin/sh", "-c", "echo once; exit 5"}));
+  EXPECT_EQ(run.exit_code, 5);
+  EXPECT_EQ(count_of(run.out, "once"), 1U);
+}
+
+TEST(GuardRestart, TheUserEndsItForGood) {
+  Subprocess process(guard(kChunks, guarded_job({"--count", "100000", "--step-ms", "5"})));
+  process.read_until("begins");
+
+  process.signal(SIGTERM);
+
+  EXPECT_EQ(process.wait(), 0) << process.errors();
+  EXPECT_THAT(process.output(), HasSubstr("stopped after step"));
+  EXPECT_THAT(process.errors(), Not(HasSubstr("RESTART")));
+}
+
+TEST(GuardRestart, WhatTheKernelKilledIsStartedAgain) {
+  const LimitedGroup group(128 * kMib);
+  if (!group.usable()) {
+    GTEST_SKIP() << "no control group can be made here";
+  }
+  const TempTree dir;
+  // A leap over all that is kept free at once, in the first start only.
+  const std::string script =
+      "if [ $TIDEMARK_RESTARTS = 0 ]; then exec \"$@\" --burst-mb 400 --step-ms 20; fi; exec "
+      "\"$@\"";
+  std::vector<std::string> job{"/bin/sh", "-c", script, "sh"};
+  for (const std::string& word : guarded_job({"--count", "60"})) {
+    job.push_back(word);
+  }
+
+  const Guarded run = run_guard(
+      guard({"--restart", "--keep-free", "1MiB", "--interval", "100ms"}, group.wrap(job)));
+
+  EXPECT_EQ(run.exit_code, 0) << run.log;
+  EXPECT_THAT(run.log, HasSubstr("RESTART: "));
+}
+
+TEST(GuardRestart, LooksForTheRunFilesOfLaterStartsAtOnce) {
+  const TempTree dir;
+  dir.write("night.2.tidemark", "an old one");
+  std::vector<std::string> options = kChunks;
+  options.insert(options.end(), {"-o", dir.path("night.tidemark")});
+
+  const Guarded run = run_guard(guard(options, {"/bin/true"}));
+
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_THAT(run.log, HasSubstr("night.2.tidemark exists"));
+}
+
+}  // namespace
+}  // namespace tidemark
