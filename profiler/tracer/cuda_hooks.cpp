@@ -95,7 +95,8 @@ class Real {
     for (std::size_t i = 0; i < kPlaces; ++i) {
       Place& place = places_[(first + i) % kPlaces];
       const void* there = place.caller.load(std::memory_order_acquire);
-      if (there == caller || (there == nullptr && place.caller.compare_exchange_strong(there, caller)) ||
+      if (there == caller ||
+          (there == nullptr && place.caller.compare_exchange_strong(there, caller)) ||
           there == caller) {
         return &place;
       }

@@ -52,8 +52,8 @@ bool HashIndex::add_to(std::size_t level, std::uint64_t hash, std::uint32_t numb
     const std::size_t place = place_of(level, hash, choice);
     for (std::size_t i = 0; i < kBucket; ++i) {
       std::uint64_t there = table[place].slot[i].load(std::memory_order_relaxed);
-      if (there == 0 && table[place].slot[i].compare_exchange_strong(there, entry,
-                                                                     std::memory_order_release)) {
+      if (there == 0 &&
+          table[place].slot[i].compare_exchange_strong(there, entry, std::memory_order_release)) {
         const auto low = static_cast<std::uint32_t>(hash & kLowMask);
         lower_bits(level)[place * kBucket + i].store(low | kThere, std::memory_order_release);
         return true;

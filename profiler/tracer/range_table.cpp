@@ -91,8 +91,8 @@ void RangeTable::cut_out(std::uint64_t begin, std::uint64_t end, ReleasedRange r
     if (!whole && family == 0) {
       family = ++families_ != 0 ? families_ : ++families_;
     }
-    const RangePiece piece = {first, last - first, range.site, range.epoch,
-                              family, whole && is_last_of(place)};
+    const RangePiece piece = {first,       last - first, range.site,
+                              range.epoch, family,       whole && is_last_of(place)};
     released(context, piece);
     if (whole) {
       erase(place);

@@ -86,7 +86,7 @@ inline int limit(int which, rlimit* result) noexcept {
 // nullptr when it could not be mapped.
 inline void* map(std::size_t bytes, int flags, int fd, std::uint64_t offset) noexcept {
   const long result = own(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, flags, fd,
-                           static_cast<long>(offset));
+                          static_cast<long>(offset));
   const bool failed = result < 0 && result > -4096;
   return failed ? nullptr : reinterpret_cast<void*>(result);
 }

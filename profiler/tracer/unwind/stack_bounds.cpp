@@ -119,9 +119,7 @@ void resolve_stack_end() noexcept {
   g_probes_lie.store(probe(8) != -EFAULT, std::memory_order_relaxed);
 }
 
-void allow_probing(bool allow) noexcept {
-  g_may_probe.store(allow, std::memory_order_relaxed);
-}
+void allow_probing(bool allow) noexcept { g_may_probe.store(allow, std::memory_order_relaxed); }
 
 StackBounds stack_bounds(std::uint64_t sp) noexcept {
   const KnownStacks& known = g_stacks;

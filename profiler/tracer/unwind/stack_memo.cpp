@@ -133,8 +133,7 @@ bool StackMemo::find(const Registers& registers, StackBounds bounds, std::uint64
     if (place >= stack.words && place != kInRegister) {
       return false;
     }
-    const std::uint64_t bp =
-        place == kInRegister ? stack.bp : load_word(stack.sp + place * kWord);
+    const std::uint64_t bp = place == kInRegister ? stack.bp : load_word(stack.sp + place * kWord);
     pointer_hash = hash_with_word(pointer_hash, bp - stack.sp);
   }
   const std::uint64_t kept_hash = entry.hash.load(kRelaxed);
@@ -181,8 +180,8 @@ StackMemo::Entry* StackMemo::choose(std::uint64_t tag, std::uint32_t generation)
   Entry* chosen = nullptr;
   for (std::size_t way = 0; way < 2; ++way) {
     Entry& entry = entries_[(tag % kEntries) ^ way ^ turn];
-    const bool may_go = entry.generation.load(kRelaxed) != generation ||
-                        !entry.was_found.exchange(false, kRelaxed);
+    const bool may_go =
+        entry.generation.load(kRelaxed) != generation || !entry.was_found.exchange(false, kRelaxed);
     chosen = chosen == nullptr && may_go ? &entry : chosen;
   }
   return chosen != nullptr ? chosen : &entries_[(tag % kEntries) ^ turn];

@@ -186,7 +186,8 @@ Step Walk::step_over_signal(Frame& frame) noexcept {
     return Step::kLost;
   }
   const std::uint64_t registers = frame.sp + kGeneralRegisters;
-  const Frame interrupted = {load_word(registers + REG_RIP * kWord), load_word(registers + REG_RSP * kWord),
+  const Frame interrupted = {load_word(registers + REG_RIP * kWord),
+                             load_word(registers + REG_RSP * kWord),
                              load_word(registers + REG_RBP * kWord), kCannotCheck, true};
   if (interrupted.sp % kWord != 0 || interrupted.sp == 0 || interrupted.pc == 0) {
     return Step::kLost;

@@ -60,8 +60,8 @@ TEST(CallFilter, WhatCannotBeReadIsLeftToTheKernel) {
 TEST(CallFilter, AFilterThatEndsInUnreadableMemoryIsLeftToTheKernel) {
   constexpr std::size_t kPage = 4096;
   resolve_stack_end();
-  auto* const pages = static_cast<char*>(::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE,
-                                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* const pages = static_cast<char*>(
+      ::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(static_cast<void*>(pages), MAP_FAILED);
   ASSERT_EQ(::mprotect(pages + kPage, kPage, PROT_NONE), 0);
   const auto filter = filter_with(SECCOMP_RET_KILL_PROCESS);

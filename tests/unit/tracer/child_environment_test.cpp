@@ -124,9 +124,8 @@ TEST(ChildEnvironment, ARequestOfSomebodyElseStaysWhateverTheMode) {
   const std::vector<std::string> given = {"LD_PRELOAD=" + own_path(),
                                           "TIDEMARK_TRACE=1:sampled:9:0::/elsewhere"};
 
-  EXPECT_EQ(
-      environment_for({"f", given, false, wire::Mode::kExact}),
-      "(as given)\nLD_PRELOAD=TRACER\nTIDEMARK_TRACE=1:sampled:9:0::/elsewhere\n");
+  EXPECT_EQ(environment_for({"f", given, false, wire::Mode::kExact}),
+            "(as given)\nLD_PRELOAD=TRACER\nTIDEMARK_TRACE=1:sampled:9:0::/elsewhere\n");
 }
 
 TEST(ChildEnvironment, TheTracerIsThereOnceEvenWithoutARequest) {

@@ -83,8 +83,7 @@ class ModuleTableTest : public testing::Test {
     return *folder_.store().item<wire::Module>(Table::kModules, index);
   }
   std::string path_of(std::uint64_t index) {
-    const auto* const text =
-        folder_.store().item<char>(Table::kStrings, module(index).path_offset);
+    const auto* const text = folder_.store().item<char>(Table::kStrings, module(index).path_offset);
     return {text, module(index).path_bytes};
   }
   ModuleTable& table() { return *table_; }

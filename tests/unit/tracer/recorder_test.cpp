@@ -441,7 +441,8 @@ TEST_F(RecorderTest, APlaceThatAnotherThreadGetsWhileItsMappingMovesIsThatThread
   recorder().begin_remap(page_at(0), 4 * kPage, false, moved);
   std::thread([&] {  // after the kernel has moved it, before mremap has returned
     recorder().mapped(page_at(0), 4 * kPage, SiteKind::kSharedMap, capture_registers());
-  }).join();
+  })
+      .join();
   recorder().remapped(moved, page_at(64), 8 * kPage, capture_registers());
 
   EXPECT_EQ(sums(SiteKind::kSharedMap).live_bytes, 4 * kPage);
