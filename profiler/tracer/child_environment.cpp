@@ -62,6 +62,10 @@ bool is_word(const char* text, std::size_t bytes, const char* word) noexcept {
   return i == bytes && word[i] == '\0' && bytes > 0;
 }
 
+bool is_equal(const char* text, const char* other) noexcept {
+  return is_word(text, length_of(text), other);
+}
+
 bool ends_with(const char* text, std::size_t bytes, const char* end) noexcept {
   const std::size_t length = length_of(end);
   return bytes >= length && is_word(text + bytes - length, length, end);
@@ -109,6 +113,7 @@ ChildEnvironment::ChildEnvironment(char* const* environment) noexcept : given_(e
     return;
   }
   bool asked = false;
+  bool as_we_were = true;
   std::size_t count = 0;
   for (; environment != nullptr && environment[count] != nullptr; ++count) {
     if (count == kMostEntries) {
@@ -117,21 +122,28 @@ ChildEnvironment::ChildEnvironment(char* const* environment) noexcept : given_(e
     if (const char* const value = preload_of(environment[count])) {
       preload_ = value;
     }
-    asked = asked || value_of(environment[count], wire::kRequestVariable) != nullptr;
+    if (value_of(environment[count], wire::kRequestVariable) != nullptr) {
+      asked = true;
+      as_we_were = as_we_were && is_equal(environment[count], request_entry());
+    }
   }
   if (length_of(preload_) > kMostPreload) {
     return;
   }
   const bool there = holds_tracer(preload_);
-  if (follows_children() ? asked && there : !asked && !there) {
+  const bool follows = follows_children();
+  outdated_ = follows && as_we_were && request_is_outdated();
+  if (follows ? asked && there && !outdated_ : !asked && !there) {
     return;
   }
   entries_ = count + 3;  // two of ours and the end
   text_bytes_ = sizeof(kPreload) + length_of(g_tracer_path) + length_of(g_operators_path) +
-                length_of(preload_) + 3;  // and what stands between them
+                length_of(preload_) + 3 +  // and what stands between them
+                (outdated_ ? most_request_bytes() : 0);
 }
 
-void ChildEnvironment::write_preload(char* text) const noexcept {
+// Gives what comes after it.
+char* ChildEnvironment::write_preload(char* text) const noexcept {
   text = append(text, kPreload, sizeof(kPreload) - 1);
   const char* const begin = text;
   if (follows_children()) {
@@ -152,6 +164,7 @@ void ChildEnvironment::write_preload(char* text) const noexcept {
     at += bytes + (at[bytes] != '\0' ? 1 : 0);
   }
   *text = '\0';
+  return text + 1;
 }
 
 char* const* ChildEnvironment::fill(char** entries, char* text) const noexcept {
@@ -165,11 +178,14 @@ char* const* ChildEnvironment::fill(char** entries, char* text) const noexcept {
       entries[kept++] = given_[i];
     }
   }
-  write_preload(text);
+  char* const request = write_preload(text);
   if (text[sizeof(kPreload) - 1] != '\0') {
     entries[kept++] = text;
   }
-  if (follows_children()) {
+  if (outdated_) {
+    write_request_entry(request);
+    entries[kept++] = request;
+  } else if (follows_children()) {
     entries[kept++] = request_entry();
   }
   entries[kept] = nullptr;

@@ -24,12 +24,13 @@ class ChildEnvironment {
   static void set_up(char** environment) noexcept;
 
  private:
-  void write_preload(char* text) const noexcept;
+  char* write_preload(char* text) const noexcept;
 
   char* const* given_;
   const char* preload_ = "";  // the caller's libraries
   std::size_t entries_ = 0;
   std::size_t text_bytes_ = 0;
+  bool outdated_ = false;  // the mode is another one by now
 };
 
 }  // namespace tidemark::tracer

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "profiler/tracer/cuda_hooks.h"
 #include "profiler/tracer/export.h"
 #include "profiler/tracer/life.h"
 #include "profiler/tracer/recorder.h"
@@ -58,23 +59,53 @@ void* find_for(const void* caller, const char* name) noexcept {
   return nullptr;
 }
 
-// One real function, found at its first call and kept.
+// One real function, found once for each place that it is called from: a process may have two
+// runtimes, each with callers of its own.
 template <typename Function>
 class Real {
  public:
   constexpr explicit Real(const char* name) noexcept : name_(name) {}
   Function get(const void* caller) noexcept {
-    void* known = found_.load(std::memory_order_acquire);
+    Place* const place = place_of(caller);
+    void* known = place != nullptr ? place->found.load(std::memory_order_acquire) : nullptr;
     if (known == nullptr) {
       known = find_for(caller, name_);
-      found_.store(known, std::memory_order_release);
+      if (place != nullptr) {
+        place->found.store(known, std::memory_order_release);
+      }
     }
     return reinterpret_cast<Function>(known);
   }
+  void forget() noexcept {
+    for (Place& place : places_) {
+      place.found.store(nullptr, std::memory_order_relaxed);
+    }
+  }
 
  private:
+  struct Place {
+    std::atomic<const void*> caller = nullptr;
+    std::atomic<void*> found = nullptr;
+  };
+  static constexpr std::size_t kPlaces = 64;
+
+  // nullptr: too many places call it.
+  Place* place_of(const void* caller) noexcept {
+    const auto first = (reinterpret_cast<std::uintptr_t>(caller) * 0x9e3779b97f4a7c15) >> 32U;
+    for (std::size_t i = 0; i < kPlaces; ++i) {
+      Place& place = places_[(first + i) % kPlaces];
+      const void* there = place.caller.load(std::memory_order_acquire);
+      if (there == caller ||
+          (there == nullptr && place.caller.compare_exchange_strong(there, caller)) ||
+          there == caller) {
+        return &place;
+      }
+    }
+    return nullptr;
+  }
+
   const char* name_;
-  std::atomic<void*> found_ = nullptr;
+  Place places_[kPlaces];
 };
 
 using Allocate = int (*)(void**, std::size_t);
@@ -106,6 +137,19 @@ const void* registered_place(const void* address) noexcept {
 }
 
 }  // namespace
+
+void forget_cuda_functions() noexcept {
+  g_malloc.forget();
+  g_malloc_async.forget();
+  g_malloc_host.forget();
+  g_host_alloc.forget();
+  g_free.forget();
+  g_free_async.forget();
+  g_free_host.forget();
+  g_register.forget();
+  g_unregister.forget();
+}
+
 }  // namespace tidemark::tracer
 
 using namespace tidemark::tracer;  // NOLINT(google-build-using-namespace): C names follow

@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "profiler/tracer/cuda_hooks.h"
 #include "profiler/tracer/exec_hooks.h"
 #include "profiler/tracer/export.h"
+#include "profiler/tracer/filter_hooks.h"
 #include "profiler/tracer/life.h"
 #include "profiler/tracer/next_allocator.h"
 #include "profiler/tracer/recorder.h"
@@ -40,6 +42,7 @@ const char* value_in(char** environment, const char* name) noexcept {
   find_next_allocator();
   g_next_dlclose = reinterpret_cast<Close>(dlsym(RTLD_NEXT, "dlclose"));
   find_next_exec(environment);
+  find_next_filter();
   // A program with more rights than its user has is left alone.
   begin(getauxval(AT_SECURE) != 0 ? nullptr : value_in(environment, wire::kRequestVariable));
 }
@@ -70,6 +73,7 @@ TIDEMARK_EXPORT int dlclose(void* handle) {
   const int result = g_next_dlclose(handle);
   const int why = errno;
   forget_rules();
+  forget_cuda_functions();
   g_recorder.modules().closed(begin);
   errno = why;
   return result;

@@ -7,37 +7,37 @@
 
 namespace tidemark::tracer {
 
-// Choices 0 and 1 by the hash; 2 and 3 are the buckets after them.
-HashIndex::Bucket& HashIndex::bucket(std::size_t level, std::uint64_t hash,
-                                     std::size_t choice) const noexcept {
-  const std::uint64_t place = (choice % 2 == 0 ? hash : hash >> 32U) + choice / 2;
-  return levels_[level].load(std::memory_order_relaxed)[place & (buckets(level) - 1)];
+// By the lower bits alone, in two ways: the upper ones are in the entry. Then those beside them.
+std::size_t HashIndex::place_of(std::size_t level, std::uint64_t hash,
+                                std::size_t choice) noexcept {
+  const std::uint64_t low = hash & kLowMask;
+  const std::uint64_t place = choice % 2 == 0 ? low : (low * 0x9e3779b97f4a7c15) >> 36U;
+  return (place + choice / 2) & (buckets(level) - 1);
 }
 
-const HashIndex::Slot* HashIndex::search(const Bucket& bucket, std::uint64_t hash,
-                                         bool& full) noexcept {
-  for (const Slot& slot : bucket.slot) {
-    const std::uint64_t there = slot.hash.load(std::memory_order_relaxed);
-    if (there == hash) {
-      return &slot;
-    }
-    full = there != 0;  // they fill up in order
-  }
-  return nullptr;
+std::atomic<std::uint32_t>* HashIndex::lower_bits(std::size_t level) const noexcept {
+  Bucket* const table = levels_[level].load(std::memory_order_relaxed);
+  return reinterpret_cast<std::atomic<std::uint32_t>*>(table + buckets(level));
 }
 
 std::uint32_t HashIndex::find(std::uint64_t hash) const noexcept {
   const std::size_t oldest = oldest_.load(std::memory_order_acquire);
   for (std::size_t level = count_.load(std::memory_order_acquire); level-- > oldest;) {
-    bool full[2] = {true, true};
+    const Bucket* const table = levels_[level].load(std::memory_order_relaxed);
     for (std::size_t choice = 0; choice < kChoices; ++choice) {
-      if (!full[choice % 2]) {
-        continue;
+      const Bucket& bucket = table[place_of(level, hash, choice)];
+      std::uint64_t found = 0;
+      std::uint64_t last = 0;
+#pragma GCC unroll 8
+      for (const auto& slot : bucket.slot) {  // without a jump: which one it is nobody can foretell
+        last = slot.load(std::memory_order_relaxed);
+        found = last >> kNumberBits == hash >> kNumberBits ? last : found;
       }
-      const Slot* const slot = search(bucket(level, hash, choice), hash, full[choice % 2]);
-      if (slot != nullptr) {
-        const std::uint64_t number = slot->number_plus_one.load(std::memory_order_acquire);
-        return number == 0 ? kNone : static_cast<std::uint32_t>(number - 1);
+      if ((found & kLowMask) != 0) {
+        return static_cast<std::uint32_t>((found & kLowMask) - 1);
+      }
+      if (last == 0) {  // they fill up in order
+        break;
       }
     }
   }
@@ -45,21 +45,20 @@ std::uint32_t HashIndex::find(std::uint64_t hash) const noexcept {
 }
 
 // True also where another thread has put it there: its number is as good.
-bool HashIndex::put(Slot& slot, std::uint64_t hash, std::uint32_t number) noexcept {
-  std::uint64_t there = slot.hash.load(std::memory_order_relaxed);
-  if (there == 0 && slot.hash.compare_exchange_strong(there, hash, std::memory_order_relaxed)) {
-    slot.number_plus_one.store(std::uint64_t{number} + 1, std::memory_order_release);
-    return true;
-  }
-  return there == hash;
-}
-
 bool HashIndex::add_to(std::size_t level, std::uint64_t hash, std::uint32_t number) noexcept {
-  for (std::size_t first = 0; first < kChoices; first += 2) {
-    Bucket& one = bucket(level, hash, first);
-    Bucket& other = bucket(level, hash, first + 1);
-    for (std::size_t i = 0; i < kBucket; ++i) {  // by turns: both fill up alike
-      if (put(one.slot[i], hash, number) || put(other.slot[i], hash, number)) {
+  Bucket* const table = levels_[level].load(std::memory_order_relaxed);
+  const std::uint64_t entry = (hash & ~kLowMask) | (std::uint64_t{number} + 1);
+  for (std::size_t choice = 0; choice < kChoices; ++choice) {
+    const std::size_t place = place_of(level, hash, choice);
+    for (std::size_t i = 0; i < kBucket; ++i) {
+      std::uint64_t there = table[place].slot[i].load(std::memory_order_relaxed);
+      if (there == 0 &&
+          table[place].slot[i].compare_exchange_strong(there, entry, std::memory_order_release)) {
+        const auto low = static_cast<std::uint32_t>(hash & kLowMask);
+        lower_bits(level)[place * kBucket + i].store(low | kThere, std::memory_order_release);
+        return true;
+      }
+      if (there >> kNumberBits == hash >> kNumberBits) {
         return true;
       }
     }
@@ -77,11 +76,13 @@ void HashIndex::move_some(std::size_t newest) noexcept {
     return;  // other threads move the last ones
   }
   Bucket* const table = levels_[oldest].load(std::memory_order_relaxed);
-  for (const Slot& slot : table[which].slot) {
-    const std::uint64_t hash = slot.hash.load(std::memory_order_relaxed);
-    const std::uint64_t number = slot.number_plus_one.load(std::memory_order_acquire);
-    if (hash != 0 && number != 0) {
-      add_to(newest, hash, static_cast<std::uint32_t>(number - 1));
+  for (std::size_t i = 0; i < kBucket; ++i) {
+    const std::uint64_t entry = table[which].slot[i].load(std::memory_order_relaxed);
+    const std::uint32_t low =
+        lower_bits(oldest)[which * kBucket + i].load(std::memory_order_acquire);
+    if (entry != 0 && low != 0) {
+      add_to(newest, (entry & ~kLowMask) | (low & kLowMask),
+             static_cast<std::uint32_t>((entry & kLowMask) - 1));
     }
   }
   if (which + 1 == buckets(oldest)) {
@@ -115,19 +116,30 @@ bool HashIndex::grow(std::size_t known) noexcept {
 }
 
 bool HashIndex::add(std::uint64_t hash, std::uint32_t number) noexcept {
+  if (number > kMost) {
+    return false;
+  }
   for (std::size_t tries = 0; tries < kLevels; ++tries) {
     const std::size_t known = count_.load(std::memory_order_acquire);
     if (known > 0) {
       move_some(known - 1);
       if (add_to(known - 1, hash, number)) {
+        asked_in_vain_.store(0, std::memory_order_relaxed);
         return true;
       }
     }
     if (!grow(known)) {
-      return false;
+      break;
     }
   }
+  asked_in_vain_.store(1, std::memory_order_relaxed);
   return false;
+}
+
+bool HashIndex::has_room() noexcept {
+  constexpr std::uint32_t kTryAgain = 1024;
+  const std::uint32_t asked = asked_in_vain_.load(std::memory_order_relaxed);
+  return asked == 0 || asked_in_vain_.fetch_add(1, std::memory_order_relaxed) % kTryAgain == 0;
 }
 
 void HashIndex::clear() noexcept {
@@ -140,6 +152,7 @@ void HashIndex::clear() noexcept {
     }
   }
   bytes_.store(0, std::memory_order_relaxed);
+  asked_in_vain_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace tidemark::tracer

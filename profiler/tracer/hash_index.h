@@ -9,11 +9,16 @@ namespace tidemark::tracer {
 
 // From the hash of something to its number. Lock-free, private memory of the tracer, only grows.
 //
-// An entry is in one of two buckets of a level, each of the size of a cache line, or in the next
-// one where a bucket is full. When all are full, a level of twice the size comes after it, and each
-// further add() moves a few entries over, until the old level is empty and is no longer looked at:
-// a search sees two levels at most. Threads that race may lose an entry or add it twice; whoever
-// misses it then makes another number for the same thing, which readers put up with.
+// An entry is in one of a few buckets of a level, each of the size of a cache line: in the first of
+// them that is not full, so that one look tells of most hashes that they are not there. When all of
+// them are full, a level of twice the size comes after it, and each further add() moves a few
+// entries over, until the old level is empty and is no longer looked at: a search sees two levels
+// at most. Threads that race may lose an entry or add it twice; whoever misses it then makes
+// another number for the same thing, which readers put up with.
+//
+// The upper bits of a hash are in the entry, the lower ones choose the buckets and lie in a second
+// array, which only the moving of entries reads. Two hashes that differ are told apart but for a
+// chance of one in 2^36 for each entry that is looked at.
 class HashIndex {
  public:
   static constexpr std::uint32_t kNone = 0xffff'ffff;
@@ -22,31 +27,34 @@ class HashIndex {
   std::uint32_t find(std::uint64_t hash) const noexcept;
   // False: there is no memory; the number is then not found later.
   bool add(std::uint64_t hash, std::uint32_t number) noexcept;
+  // Makes room ahead, for a time when there is no memory.
+  void grow_ahead() noexcept { grow(count_.load(std::memory_order_acquire)); }
+  // False while there was no memory for what was last added: more of it would not be found either.
+  bool has_room() noexcept;
   void clear() noexcept;  // while no other thread uses it
 
   std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  struct Slot {
-    std::atomic<std::uint64_t> hash;             // 0: empty
-    std::atomic<std::uint64_t> number_plus_one;  // 0: on its way
-  };
-  static constexpr std::size_t kBucket = 4;
-  static constexpr std::size_t kChoices = 4;
+  static constexpr std::size_t kBucket = 8;
+  static constexpr std::size_t kChoices = 8;
+  static constexpr unsigned kNumberBits = 28;
+  static constexpr std::uint64_t kLowMask = (std::uint64_t{1} << kNumberBits) - 1;
+  static constexpr std::uint32_t kMost = kLowMask - 1;  // the number in an entry is one more
   static constexpr std::size_t kLargePage = 2 << 20;
   struct alignas(64) Bucket {
-    Slot slot[kBucket];
+    std::atomic<std::uint64_t> slot[kBucket];  // upper bits of the hash, number + 1; 0: empty
   };
+  static constexpr std::uint32_t kThere = 0x8000'0000;  // with the lower bits of a hash
   static constexpr std::size_t kLevels = 20;
-  static constexpr std::size_t kFirstBuckets = 128;
+  static constexpr std::size_t kFirstBuckets = 64;
 
   static constexpr std::size_t buckets(std::size_t level) { return kFirstBuckets << level; }
   static constexpr std::size_t bytes_of(std::size_t level) {
-    return buckets(level) * sizeof(Bucket);
+    return buckets(level) * (sizeof(Bucket) + kBucket * sizeof(std::uint32_t));
   }
-  Bucket& bucket(std::size_t level, std::uint64_t hash, std::size_t choice) const noexcept;
-  static const Slot* search(const Bucket& bucket, std::uint64_t hash, bool& full) noexcept;
-  static bool put(Slot& slot, std::uint64_t hash, std::uint32_t number) noexcept;
+  static std::size_t place_of(std::size_t level, std::uint64_t hash, std::size_t choice) noexcept;
+  std::atomic<std::uint32_t>* lower_bits(std::size_t level) const noexcept;
   bool grow(std::size_t known) noexcept;
   bool add_to(std::size_t level, std::uint64_t hash, std::uint32_t number) noexcept;
   void move_some(std::size_t newest) noexcept;
@@ -56,6 +64,7 @@ class HashIndex {
   std::atomic<std::size_t> oldest_ = 0;           // the first level that is not yet empty
   std::atomic<std::size_t> count_ = 0;
   std::atomic<std::uint64_t> bytes_ = 0;
+  std::atomic<std::uint32_t> asked_in_vain_ = 0;  // since there was no memory; 0: there is
 };
 
 }  // namespace tidemark::tracer

@@ -28,7 +28,8 @@ constexpr std::size_t kRequestBytes = 4400;
 
 constinit std::atomic<Life> g_life = Life::kCold;
 constinit bool g_wiped_by_kernel = false;
-constinit wire::TraceRequest g_request;
+constinit wire::TraceRequest g_request;        // as it was asked
+constinit wire::TraceRequest g_child_request;  // as it is asked of a forked child
 constinit char g_request_entry[kRequestBytes] = {};
 
 constexpr std::uint64_t kForEver = ~std::uint64_t{0};
@@ -57,6 +58,18 @@ void say_why_not(const char* what, int error) noexcept {
   sys::write(2, line, text.size());
 }
 
+// A child of vfork runs in our memory: what it does is not done by the process of the file.
+bool is_our_file() noexcept {
+  return g_fork_page.on.load(std::memory_order_acquire) != 0 &&
+         g_recorder.store().header()->pid == static_cast<std::uint32_t>(sys::getpid());
+}
+
+void before_fork() noexcept {
+  if (g_fork_page.on.load(std::memory_order_acquire) != 0) {
+    g_recorder.tell_mode(g_child_request);
+  }
+}
+
 void forked_child() noexcept {
   Life life = g_life.load(std::memory_order_acquire);
   g_fork_page.on.store(0, std::memory_order_release);
@@ -71,7 +84,7 @@ void forked_child() noexcept {
 }
 
 bool open_file(bool forked) noexcept {
-  const bool opened = g_recorder.open(g_request, forked);
+  const bool opened = g_recorder.open(forked ? g_child_request : g_request, forked);
   if (opened) {
     g_fork_page.on.store(1, std::memory_order_release);
   }
@@ -101,10 +114,11 @@ void begin(const char* request) noexcept {
     g_life.store(Life::kOff);
     return;
   }
+  g_child_request = g_request;
   g_recorder.modules().set_up();
   g_wiped_by_kernel = sys::advise(&g_fork_page, sizeof(g_fork_page), MADV_WIPEONFORK) == 0;
   g_recorder.store().hide_from_children(g_wiped_by_kernel);
-  pthread_atfork(nullptr, nullptr, forked_child);
+  pthread_atfork(before_fork, nullptr, forked_child);
   // A folder that is gone: whoever asked for the trace has seen enough.
   if (!open_file(false) && g_recorder.store().error() != ENOENT) {
     say_why_not("its file cannot be made", g_recorder.store().error());
@@ -134,20 +148,43 @@ bool begin_after_fork() noexcept {
 }
 
 bool follows_children() noexcept {
-  return g_life.load(std::memory_order_relaxed) != Life::kOff && g_request.follow;
+  return g_life.load(std::memory_order_relaxed) != Life::kOff && g_request.follow &&
+         !sys::g_silent.load(std::memory_order_relaxed);
 }
 
 char* request_entry() noexcept { return g_request_entry; }
 
 namespace {
 
-// A child of vfork runs in our memory: what it does is not done by the process of the file.
-bool is_our_file() noexcept {
-  return g_fork_page.on.load(std::memory_order_acquire) != 0 &&
-         g_recorder.store().header()->pid == static_cast<std::uint32_t>(sys::getpid());
+// What is asked of a program that this process starts now. It may be a child of vfork: nothing is
+// written.
+wire::TraceRequest request_now() noexcept {
+  wire::TraceRequest now = g_child_request;
+  if (g_fork_page.on.load(std::memory_order_acquire) != 0) {
+    g_recorder.tell_mode(now);
+  }
+  return now;
 }
 
 }  // namespace
+
+bool request_is_outdated() noexcept {
+  const wire::TraceRequest now = request_now();
+  return now.mode != g_request.mode || now.sample_every_bytes != g_request.sample_every_bytes;
+}
+
+std::size_t most_request_bytes() noexcept {
+  constexpr std::size_t kLonger = 48;  // another word, and numbers of 20 digits
+  return __builtin_strlen(g_request_entry) + kLonger;
+}
+
+void write_request_entry(char* text) noexcept {
+  const wire::TraceRequest now = request_now();
+  RawText entry(text, most_request_bytes());
+  entry.add(wire::kRequestVariable).add("=1:").add(wire::name_of(now.mode)).add(':');
+  entry.add_number(now.sample_every_bytes).add(':').add_number(now.most_file_bytes).add(':');
+  entry.add(now.follow ? "f" : "").add(now.libunwind ? "u" : "").add(':').add(now.directory);
+}
 
 void exec_begins() noexcept {
   if (is_our_file()) {

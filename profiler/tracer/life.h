@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "profiler/wire/trace_layout.h"
@@ -43,9 +44,15 @@ void exec_begins() noexcept;
 void exec_failed() noexcept;
 // The process ends in order.
 void end() noexcept;
-// Whether children that call exec are to be traced; the entry of the environment that says so to
-// them, empty when there was no request.
+// Whether children that call exec are to be traced. Not where system calls are filtered: the child
+// inherits the filter, and a tracer that begins makes calls that it may not know.
 bool follows_children() noexcept;
+// The entry of the environment that tells them so, as this process was told; empty when there was
+// no request. It is out of date when the mode was changed since: then write_request_entry() is to
+// be used, which needs most_request_bytes().
 char* request_entry() noexcept;
+bool request_is_outdated() noexcept;
+std::size_t most_request_bytes() noexcept;
+void write_request_entry(char* text) noexcept;
 
 }  // namespace tidemark::tracer

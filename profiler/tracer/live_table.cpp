@@ -12,26 +12,32 @@ using wire::kSlotsPerBucket;
 using wire::LiveBucket;
 using wire::LiveRecord;
 
-constexpr std::size_t kNone = kSlotsPerBucket;
-
+// Bits by slot. Collected without a jump: which slot it is nobody can foretell.
 struct BucketView {
-  std::size_t room = kNone;  // an empty slot
-  std::size_t same = kNone;  // the slot of the address that was asked for
-  std::size_t used = 0;
+  unsigned empty = 0;
+  unsigned same = 0;  // those of the address that was asked for
+
+  int room() const noexcept { return __builtin_ctz(empty); }  // where there is one
+  unsigned used() const noexcept {  // the processors that all have cannot count bits at once
+    unsigned count = empty - ((empty >> 1U) & 0x55U);
+    count = (count & 0x33U) + ((count >> 2U) & 0x33U);
+    return static_cast<unsigned>(kSlotsPerBucket) - ((count + (count >> 4U)) & 0xfU);
+  }
 };
 
-BucketView view(const LiveBucket& bucket, std::uint64_t address) noexcept {
-  BucketView found;
+[[gnu::always_inline]] inline unsigned slots_of(const LiveBucket& bucket,
+                                                std::uint64_t address) noexcept {
+  unsigned same = 0;
+#pragma GCC unroll 8
   for (std::size_t i = 0; i < kSlotsPerBucket; ++i) {
-    const std::uint64_t there = bucket.address[i].load(std::memory_order_relaxed);
-    if (there == wire::kEmptySlot) {
-      found.room = found.room == kNone ? i : found.room;
-      continue;
-    }
-    ++found.used;
-    found.same = there == address ? i : found.same;
+    same |= (bucket.address[i].load(std::memory_order_relaxed) == address ? 1U : 0U) << i;
   }
-  return found;
+  return same;
+}
+
+[[gnu::always_inline]] inline BucketView view(const LiveBucket& bucket,
+                                              std::uint64_t address) noexcept {
+  return {slots_of(bucket, wire::kEmptySlot), slots_of(bucket, address)};
 }
 
 bool exchange(LiveBucket& bucket, std::size_t slot, std::uint64_t from, std::uint64_t to) noexcept {
@@ -59,27 +65,29 @@ Inserted LiveTable::insert_into(std::size_t level, std::uint64_t address, std::u
     LiveBucket* chosen = &bucket(level, mixed, false);
     BucketView seen = view(*chosen, address);
     // The second choice only where the first is half full: most blocks then touch one bucket.
-    if (seen.same == kNone && seen.used >= kSlotsPerBucket / 2) {
+    if (seen.same == 0 && seen.used() >= kSlotsPerBucket / 2) {
       LiveBucket& other = bucket(level, mixed, true);
       const BucketView there = view(other, address);
-      if (there.same != kNone || there.used < seen.used) {
+      if (there.same != 0 || there.used() < seen.used()) {
         chosen = &other;
         seen = there;
       }
     }
-    if (seen.same != kNone) {
-      replaced = chosen->record[seen.same];
-      if (exchange(*chosen, seen.same, address, wire::kBusySlot)) {
-        fill(*chosen, seen.same, address, record);
+    if (seen.same != 0) [[unlikely]] {
+      const auto slot = static_cast<std::size_t>(__builtin_ctz(seen.same));
+      replaced = chosen->record[slot];
+      if (exchange(*chosen, slot, address, wire::kBusySlot)) {
+        fill(*chosen, slot, address, record);
         return Inserted::kReplaced;
       }
       continue;
     }
-    if (seen.room == kNone) {
+    if (seen.empty == 0) {
       return Inserted::kNoRoom;
     }
-    if (exchange(*chosen, seen.room, wire::kEmptySlot, wire::kBusySlot)) {
-      fill(*chosen, seen.room, address, record);
+    const auto slot = static_cast<std::size_t>(seen.room());
+    if (exchange(*chosen, slot, wire::kEmptySlot, wire::kBusySlot)) {
+      fill(*chosen, slot, address, record);
       return Inserted::kNew;
     }
   }
@@ -102,7 +110,7 @@ Inserted LiveTable::insert(std::uint64_t address, const LiveRecord& record,
       if (!store_->extending()) {
         return Inserted::kNoRoom;
       }
-      sys::call(SYS_sched_yield);
+      sys::yield();
     }
   }
   return Inserted::kNoRoom;
@@ -113,18 +121,26 @@ bool LiveTable::remove(std::uint64_t address, LiveRecord& record) noexcept {
   for (std::size_t level = store_->extents(wire::Table::kLive); level-- > 0;) {
     for (const bool second : {false, true}) {
       LiveBucket& candidate = bucket(level, mixed, second);
-      for (std::size_t i = 0; i < kSlotsPerBucket; ++i) {
-        if (candidate.address[i].load(std::memory_order_acquire) != address) {
-          continue;
-        }
-        record = candidate.record[i];
-        if (exchange(candidate, i, address, wire::kEmptySlot)) {
+      for (unsigned same = slots_of(candidate, address); same != 0; same &= same - 1) {
+        const auto slot = static_cast<std::size_t>(__builtin_ctz(same));
+        std::atomic_thread_fence(std::memory_order_acquire);
+        record = candidate.record[slot];
+        if (exchange(candidate, slot, address, wire::kEmptySlot)) {
           return true;
         }
       }
     }
   }
   return false;
+}
+
+void LiveTable::prefetch(std::uint64_t address) const noexcept {
+  const std::size_t level = store_->extents(wire::Table::kLive) - 1;
+  const std::uint64_t buckets = first_items(wire::Table::kLive) << level;
+  const auto* const first = store_->extent<LiveBucket>(wire::Table::kLive, level) +
+                            wire::bucket_of(wire::mix(address), buckets, false);
+  __builtin_prefetch(first, 1);
+  __builtin_prefetch(first->record, 1);
 }
 
 }  // namespace tidemark::tracer

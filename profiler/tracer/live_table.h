@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "profiler/tracer/trace_store.h"
@@ -28,6 +29,8 @@ class LiveTable {
   // `replaced` is set where the answer says so.
   Inserted insert(std::uint64_t address, const wire::LiveRecord& record,
                   wire::LiveRecord& replaced) noexcept;
+  // A block is about to be inserted or removed: fetches where it is likely to lie.
+  void prefetch(std::uint64_t address) const noexcept;
   // Of all blocks that are listed; one that comes or goes meanwhile may be among them.
   template <typename Visit>
   void for_each_address(Visit visit) const noexcept {

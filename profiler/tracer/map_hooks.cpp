@@ -60,12 +60,16 @@ wire::SiteKind kind_of(int flags, std::uint64_t caller) noexcept {
 
 [[gnu::noinline]] void* remap_recorded(void* from, std::size_t old_bytes, std::size_t bytes,
                                        int flags, void* to) {
+  Recorder::MovedRanges moved;
+  const bool stays = old_bytes == 0 || (flags & MREMAP_DONTUNMAP) != 0;
+  g_recorder.begin_remap(from, whole_pages(old_bytes), stays, moved);
   void* const begin =
       map_result(sys::call(SYS_mremap, sys::word(from), static_cast<long>(old_bytes),
                            static_cast<long>(bytes), flags, sys::word(to)));
-  if (begin != MAP_FAILED) {
-    g_recorder.remapped(from, whole_pages(old_bytes), begin, whole_pages(bytes),
-                        capture_registers());
+  if (begin == MAP_FAILED) {
+    g_recorder.not_remapped(moved);
+  } else {
+    g_recorder.remapped(moved, begin, whole_pages(bytes), capture_registers());
   }
   return begin;
 }

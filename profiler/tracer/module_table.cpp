@@ -77,7 +77,11 @@ std::uint64_t identity_of(const dl_find_object& found) noexcept {
 }  // namespace
 
 void ModuleTable::set_up() noexcept {
-  find_ = reinterpret_cast<FindObject>(dlsym(RTLD_DEFAULT, "_dl_find_object"));
+  set_up(reinterpret_cast<FindObject>(dlsym(RTLD_DEFAULT, "_dl_find_object")));
+}
+
+void ModuleTable::set_up(FindObject find) noexcept {
+  find_ = find;
   const long bytes = sys::readlink("/proc/self/exe", program_, kPathBytes - 1);
   program_[bytes > 0 ? bytes : 0] = '\0';
 }

@@ -7,6 +7,7 @@
 
 #include "profiler/tracer/trace_store.h"
 #include "profiler/tracer/turn.h"
+#include "profiler/tracer/unwind/byte_reader.h"
 
 struct dl_find_object;
 struct link_map;
@@ -21,8 +22,10 @@ class ModuleTable {
   constexpr explicit ModuleTable(TraceStore& store) noexcept : store_(&store) {}
   void bind(TraceStore& store) noexcept { store_ = &store; }
 
-  // Looks up what it needs of the dynamic linker. Not in a hook.
+  // Looks up what it needs of the dynamic linker, or takes another one in its place. Not in a hook.
+  using FindObject = int (*)(void*, dl_find_object*);
   void set_up() noexcept;
+  void set_up(FindObject find) noexcept;
   // Lists the modules of these addresses unless they are listed. Only for frames of the calling
   // thread: their modules cannot be closed meanwhile.
   void note(const std::uint64_t* pcs, std::size_t count) noexcept;
@@ -36,6 +39,11 @@ class ModuleTable {
       look_closely(pcs, count);
     }
   }
+  // The places that look_again() asks about lie in here; {0, 0}: there are none.
+  ByteRange unsure() const noexcept {
+    return {watch_begin_.load(std::memory_order_relaxed),
+            watch_end_.load(std::memory_order_relaxed)};
+  }
   // What the code at all places is known by together. It changes when a module comes to a place
   // where another one was, and back when that one returns: a program that opens and closes two
   // modules by turns has two generations, however often it does so.
@@ -43,8 +51,6 @@ class ModuleTable {
   void clear() noexcept;  // in a forked child
 
  private:
-  using FindObject = int (*)(void*, dl_find_object*);
-
   // What is known of a module without reading the shared file.
   struct Known {
     std::atomic<std::uint64_t> begin;  // 0: none
@@ -69,14 +75,15 @@ class ModuleTable {
   static constexpr std::size_t kPlaces = 4096;  // a power of two
   static constexpr std::size_t kPathBytes = 4096;
 
+  // What every hook reads first, together.
   TraceStore* store_ = nullptr;
   FindObject find_ = nullptr;
-  Known known_[kPlaces] = {};
   std::atomic<std::uint64_t> generation_ = 0;
-  TurnFlag adding_;
   // All places where code was closed lie in here; 0: there are none.
   std::atomic<std::uint64_t> watch_begin_ = 0;
   std::atomic<std::uint64_t> watch_end_ = 0;
+  TurnFlag adding_;
+  Known known_[kPlaces] = {};
   char program_[kPathBytes] = {};
 };
 

@@ -41,7 +41,6 @@ void* arena_block(std::size_t bytes, std::size_t alignment) noexcept {
 }
 
 // Each of these is called until the real function is known.
-template <typename... Arguments>
 bool known_now() noexcept {
   if (t_finding) {
     return false;

@@ -40,7 +40,7 @@ std::uint64_t start_ticks() noexcept {
 std::uint64_t pid_namespace() noexcept {
   struct stat status = {};
   const long failed =
-      sys::call(SYS_newfstatat, AT_FDCWD, sys::word("/proc/self/ns/pid"), sys::word(&status), 0);
+      sys::own(SYS_newfstatat, AT_FDCWD, sys::word("/proc/self/ns/pid"), sys::word(&status), 0);
   return failed == 0 ? status.st_ino : 0;
 }
 

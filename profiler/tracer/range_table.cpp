@@ -31,8 +31,7 @@ std::uint32_t RangeTable::first_from(std::uint64_t address) noexcept {
   return low;
 }
 
-bool RangeTable::put(std::uint64_t begin, std::uint64_t bytes, std::uint32_t site,
-                     std::uint32_t epoch) noexcept {
+bool RangeTable::put(const RangePiece& piece) noexcept {
   if (count_ == slots_) {
     std::uint64_t fresh = 0;
     if (slots_ == kMost || !store_->take(Table::kRanges, 1, fresh) || fresh >= kMost) {
@@ -41,15 +40,16 @@ bool RangeTable::put(std::uint64_t begin, std::uint64_t bytes, std::uint32_t sit
     order_[slots_++] = static_cast<std::uint32_t>(fresh);
   }
   const std::uint32_t slot = order_[count_];
-  const std::uint32_t place = first_from(begin);
+  const std::uint32_t place = first_from(piece.begin);
   __builtin_memmove(order_ + place + 1, order_ + place, (count_ - place) * sizeof(order_[0]));
   order_[place] = slot;
+  family_[slot] = piece.family;
   ++count_;
   MapRange& range = at(slot);
-  range.begin.store(begin, kRelaxed);
-  range.site = site;
-  range.epoch = epoch;
-  range.bytes.store(bytes, std::memory_order_release);
+  range.begin.store(piece.begin, kRelaxed);
+  range.site = piece.site;
+  range.epoch = piece.epoch;
+  range.bytes.store(piece.bytes, std::memory_order_release);
   return true;
 }
 
@@ -61,12 +61,24 @@ void RangeTable::erase(std::uint32_t place) noexcept {
   order_[count_] = slot;  // for the next one
 }
 
+// Whether no other part of the mapping at this place is listed.
+bool RangeTable::is_last_of(std::uint32_t place) noexcept {
+  const std::uint32_t family = family_[order_[place]];
+  for (std::uint32_t i = 0; family != 0 && i < count_; ++i) {
+    if (i != place && family_[order_[i]] == family) {
+      return false;
+    }
+  }
+  return true;
+}
+
 void RangeTable::cut_out(std::uint64_t begin, std::uint64_t end, ReleasedRange released,
                          void* context) noexcept {
   std::uint32_t place = first_from(begin);
   place -= place > 0 ? 1 : 0;  // the one before may reach into it
   while (place < count_ && at(order_[place]).begin.load(kRelaxed) < end) {
     MapRange& range = at(order_[place]);
+    std::uint32_t& family = family_[order_[place]];
     const std::uint64_t from = range.begin.load(kRelaxed);
     const std::uint64_t to = from + range.bytes.load(kRelaxed);
     const std::uint64_t first = begin > from ? begin : from;
@@ -76,15 +88,21 @@ void RangeTable::cut_out(std::uint64_t begin, std::uint64_t end, ReleasedRange r
       continue;
     }
     const bool whole = first == from && last == to;
-    released(context, range.site, last - first, whole);
+    if (!whole && family == 0) {
+      family = ++families_ != 0 ? families_ : ++families_;
+    }
+    const RangePiece piece = {first,       last - first, range.site,
+                              range.epoch, family,       whole && is_last_of(place)};
+    released(context, piece);
     if (whole) {
       erase(place);
       continue;
     }
     if (first > from) {  // the front stays; a rest behind the hole becomes a range of its own
       range.bytes.store(first - from, kRelaxed);
-      if (last < to && !put(last, to - last, range.site, range.epoch)) {
-        released(context, range.site, to - last, false);
+      const RangePiece rest = {last, to - last, piece.site, piece.epoch, family, false};
+      if (last < to && !put(rest)) {
+        released(context, rest);
         store_->header()->losses.ranges_full.fetch_add(1, kRelaxed);
       }
     } else {
@@ -102,8 +120,7 @@ bool RangeTable::insert(std::uint64_t begin, std::uint64_t bytes, std::uint32_t 
     return false;
   }
   cut_out(begin, begin + bytes, released, context);
-  const bool done = put(begin, bytes, site, epoch);
-  return done;
+  return put({begin, bytes, site, epoch, 0, false});
 }
 
 bool RangeTable::release(std::uint64_t begin, std::uint64_t bytes, ReleasedRange released,
@@ -116,7 +133,12 @@ bool RangeTable::release(std::uint64_t begin, std::uint64_t bytes, ReleasedRange
   return true;
 }
 
-bool RangeTable::find(std::uint64_t address, MapRange& range) noexcept {
+bool RangeTable::put_back(const RangePiece& piece) noexcept {
+  const Turn turn(busy_, kTries);
+  return turn && put(piece);
+}
+
+bool RangeTable::find(std::uint64_t address, RangePiece& range) noexcept {
   const Turn turn(busy_, kTries);
   if (!turn) {
     return false;
@@ -131,10 +153,7 @@ bool RangeTable::find(std::uint64_t address, MapRange& range) noexcept {
   if (address - begin >= bytes) {
     return false;
   }
-  range.begin.store(begin, kRelaxed);
-  range.bytes.store(bytes, kRelaxed);
-  range.site = here.site;
-  range.epoch = here.epoch;
+  range = {begin, bytes, here.site, here.epoch, family_[order_[after - 1]], false};
   return true;
 }
 
@@ -142,6 +161,7 @@ void RangeTable::clear() noexcept {
   busy_.clear();
   count_ = 0;
   slots_ = 0;
+  families_ = 0;
 }
 
 }  // namespace tidemark::tracer

@@ -10,8 +10,18 @@
 
 namespace tidemark::tracer {
 
-// Who hears how much of a site's mappings is gone.
-using ReleasedRange = void (*)(void* context, std::uint32_t site, std::uint64_t bytes, bool whole);
+// What was taken out of the table: a mapping, or a part of one.
+struct RangePiece {
+  std::uint64_t begin;
+  std::uint64_t bytes;
+  std::uint32_t site;
+  std::uint32_t epoch;
+  std::uint32_t family;  // what put_back() needs; see RangeTable
+  bool last;             // no other part of that mapping is left
+};
+
+// Who hears what is gone.
+using ReleasedRange = void (*)(void* context, const RangePiece& piece);
 
 // The mappings that live, with what is left of those that were unmapped in part. One thread at a
 // time, for a bounded time: mappings are rare. A thread that does not get its turn is told so.
@@ -24,11 +34,13 @@ class RangeTable {
   // What lay there before (MAP_FIXED) is released first. False: no room, or no turn.
   bool insert(std::uint64_t begin, std::uint64_t bytes, std::uint32_t site, std::uint32_t epoch,
               ReleasedRange released, void* context) noexcept;
-  // Unmapped. False: no turn.
+  // Unmapped, or about to be moved. False: no turn.
   bool release(std::uint64_t begin, std::uint64_t bytes, ReleasedRange released,
                void* context) noexcept;
+  // Undoes release() for what it told of: the mapping stays where it was. False: no room, no turn.
+  bool put_back(const RangePiece& piece) noexcept;
   // The mapping that holds this address. False: none, or no turn.
-  bool find(std::uint64_t address, wire::MapRange& range) noexcept;
+  bool find(std::uint64_t address, RangePiece& range) noexcept;
 
   void clear() noexcept;  // in a forked child
 
@@ -37,9 +49,9 @@ class RangeTable {
     return *store_->item<wire::MapRange>(wire::Table::kRanges, index);
   }
   std::uint32_t first_from(std::uint64_t address) noexcept;
-  bool put(std::uint64_t begin, std::uint64_t bytes, std::uint32_t site,
-           std::uint32_t epoch) noexcept;
+  bool put(const RangePiece& piece) noexcept;
   void erase(std::uint32_t place) noexcept;
+  bool is_last_of(std::uint32_t place) noexcept;
   void cut_out(std::uint64_t begin, std::uint64_t end, ReleasedRange released,
                void* context) noexcept;
 
@@ -50,6 +62,9 @@ class RangeTable {
   // Numbers of slots: those of the ranges in the order of their addresses, then those that are
   // free.
   std::uint32_t order_[kMost] = {};
+  // By slot: parts of a mapping that was cut have the same number; 0: it is whole.
+  std::uint32_t family_[kMost] = {};
+  std::uint32_t families_ = 0;
   std::uint32_t count_ = 0;
   std::uint32_t slots_ = 0;
 };

@@ -6,10 +6,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "profiler/tracer/sys.h"
+
 namespace tidemark::tracer {
 
-// CLOCK_MONOTONIC; by the vDSO, so it may be read in a hook.
+// CLOCK_MONOTONIC; by the vDSO, so it may be read in a hook. 0 where system calls are filtered: it
+// may come to one, and to read the processor's clock is a fault in strict mode.
 inline std::uint64_t monotonic_ns() noexcept {
+  if (sys::g_silent.load(std::memory_order_relaxed)) {
+    return 0;
+  }
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
@@ -20,7 +26,8 @@ inline std::uint64_t monotonic_ns() noexcept {
 class RawText {
  public:
   template <std::size_t kBytes>
-  explicit RawText(char (&buffer)[kBytes]) noexcept : begin_(buffer), left_(kBytes - 1) {
+  explicit RawText(char (&buffer)[kBytes]) noexcept : RawText(buffer, kBytes) {}
+  RawText(char* buffer, std::size_t bytes) noexcept : begin_(buffer), left_(bytes - 1) {
     begin_[0] = '\0';
   }
 

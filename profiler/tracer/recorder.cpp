@@ -5,6 +5,7 @@
 #include "profiler/tracer/life.h"
 #include "profiler/tracer/process_facts.h"
 #include "profiler/tracer/raw_text.h"
+#include "profiler/tracer/sys.h"
 #include "profiler/tracer/thread_state.h"
 #include "profiler/tracer/turn.h"
 #include "profiler/tracer/unwind/libunwind_fallback.h"
@@ -20,7 +21,6 @@ using wire::LiveRecord;
 using wire::Mode;
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
-constexpr std::uint32_t kLanes = 4;
 constexpr std::size_t kLevelsForAll = 6;  // of the live table, when every block is recorded
 constexpr std::uint64_t kNoPeriod = ~std::uint64_t{0};
 
@@ -153,8 +153,40 @@ void Recorder::count_free(std::uint32_t number_of_site, Weight weight) noexcept 
   site.free_block_units.fetch_add(weight.block_units, kRelaxed);
 }
 
+// Threads that run side by side mostly count in places of their own.
+std::uint32_t Recorder::lane() noexcept {
+  constexpr std::uint32_t kLanes = 4;
+  if (t_thread.lane == 0) {
+    t_thread.lane = 1 + next_lane_.fetch_add(1, kRelaxed) % kLanes;
+  }
+  return t_thread.lane - 1;
+}
+
 // The site of the calling stack; kNone is counted as lost here.
 std::uint32_t Recorder::site_here(wire::SiteKind kind, const Registers& caller) noexcept {
+  if (mode() != Mode::kExact || libunwind_) {
+    return walk_to_site(kind, 0, caller, {});
+  }
+  // Where every block is recorded, nearly all stacks were seen before. Not so while a program
+  // starts: where none is known, few are asked for.
+  constexpr std::uint32_t kMany = 32;
+  constexpr std::uint32_t kOneIn = 32;
+  const std::uint32_t lane = this->lane();
+  const StackBounds bounds = stack_bounds(caller.sp);
+  const std::uint64_t context = modules_.generation() ^ (std::uint64_t{file_} << 32U) ^
+                                (lane << 8U) ^ static_cast<std::uint64_t>(kind);
+  const bool asks = t_thread.unknown < kMany || t_thread.unknown % kOneIn == 0;
+  std::uint32_t known = 0;
+  if (asks && memo_.find(caller, bounds, context, modules_.unsure(), known)) {
+    t_thread.unknown = 0;
+    return known;
+  }
+  ++t_thread.unknown;
+  return walk_to_site(kind, lane, caller, {context, bounds, asks});
+}
+
+std::uint32_t Recorder::walk_to_site(wire::SiteKind kind, std::uint32_t lane,
+                                     const Registers& caller, const ToKeep& keep) noexcept {
   Scratch* const scratch = scratch_.claim();
   if (scratch == nullptr) {
     lost(losses().sites_full);
@@ -172,10 +204,15 @@ std::uint32_t Recorder::site_here(wire::SiteKind kind, const Registers& caller) 
   if (trace.truncated) {
     lost(losses().truncated_stacks);
   }
-  const std::uint32_t lane = mode() == Mode::kExact ? t_thread.scratch % kLanes : 0;
-  const std::uint32_t site = sites_.site_of(*scratch, kind, lane);
+  bool is_new = false;
+  const std::uint32_t site = sites_.site_of(*scratch, kind, lane, is_new);
   if (site == HashIndex::kNone) {
     lost(losses().sites_full);
+  } else if (keep.wanted && !is_new) {  // many stacks come once
+    memo_.keep(caller, keep.bounds, keep.context, trace, site);
+  }
+  if (is_new || keep.wanted) {
+    store_.header()->private_bytes.store(sites_.private_bytes() + memo_.bytes(), kRelaxed);
   }
   scratch_.give_back(*scratch);
   return site;
@@ -208,6 +245,7 @@ void Recorder::record(const void* block, std::size_t bytes, const Registers& cal
   if (!picks(bytes, period)) {
     return;
   }
+  live_.prefetch(number(block));
   const std::uint32_t site = site_here(wire::SiteKind::kHeap, caller);
   if (site == HashIndex::kNone) {
     return;
@@ -312,12 +350,37 @@ bool Recorder::open(const wire::TraceRequest& request, bool forked) noexcept {
   return true;
 }
 
+void Recorder::tell_mode(wire::TraceRequest& request) const noexcept {
+  const Mode now = mode();
+  const std::uint64_t every = store_.header()->control.sample_every_bytes.load(kRelaxed);
+  if (now > Mode::kExact || (now == Mode::kSampled && every == 0)) {
+    return;  // nobody knows such an order
+  }
+  request.mode = now;
+  request.sample_every_bytes = every;
+}
+
+void Recorder::fall_silent() noexcept {
+  const HookScope scope;
+  if (ready() && mode() != Mode::kDormant) {
+    sites_.grow_ahead();
+  }
+  allow_probing(false);
+  store_.fall_silent();
+}
+
+void Recorder::speak_again() noexcept {
+  sys::g_silent.store(false, kRelaxed);
+  allow_probing(true);
+}
+
 void Recorder::abandon(bool unmap) noexcept {
   store_.abandon(unmap);
   modules_.clear();
   sites_.clear();
   ranges_.clear();
   scratch_.clear();
+  ++file_;
   leaving_.clear();
   // The filter stays: it knows blocks of the parent, which are looked for in vain once.
   t_thread.random = 0;  // children that do the same are not to draw the same
@@ -397,9 +460,9 @@ void Recorder::resized(const void* block, std::size_t bytes, const LiveRecord* o
   }
 }
 
-void Recorder::range_gone(void* recorder, std::uint32_t site, std::uint64_t bytes,
-                          bool whole) noexcept {
-  static_cast<Recorder*>(recorder)->count_free(site, {bytes, whole ? wire::kBlockUnit : 0});
+void Recorder::range_gone(void* recorder, const RangePiece& piece) noexcept {
+  static_cast<Recorder*>(recorder)->count_free(piece.site,
+                                               {piece.bytes, piece.last ? wire::kBlockUnit : 0});
 }
 
 void Recorder::mapped(const void* begin, std::size_t bytes, wire::SiteKind kind,
@@ -430,28 +493,65 @@ void Recorder::unmapped(const void* begin, std::size_t bytes) noexcept {
   }
 }
 
-void Recorder::remapped(const void* from, std::size_t old_bytes, const void* to, std::size_t bytes,
-                        const Registers& caller) noexcept {
-  HookScope scope;
-  if (!may_record(scope, caller)) {
+void Recorder::begin_remap(const void* from, std::size_t old_bytes, bool stays,
+                           MovedRanges& moved) noexcept {
+  const HookScope scope;
+  if (!ready()) {
     return;
   }
-  if (mode() == Mode::kDormant) {  // what was recorded before is gone all the same
-    ranges_.release(number(from), old_bytes, range_gone, this);
+  moved.stay = stays;
+  if (stays) {
+    moved.count = ranges_.find(number(from), moved.piece[0]) ? 1 : 0;
+    return;
+  }
+  struct Taking {
+    Recorder& recorder;
+    MovedRanges& moved;
+  } taking = {*this, moved};
+  const auto take = [](void* context, const RangePiece& piece) {
+    const auto& [recorder, all] = *static_cast<Taking*>(context);
+    if (all.count < MovedRanges::kMost) {
+      all.piece[all.count++] = piece;
+    } else {
+      recorder.lost(recorder.losses().ranges_full);
+      range_gone(&recorder, piece);
+    }
+  };
+  if (!ranges_.release(number(from), old_bytes, take, &taking)) {
+    lost(losses().ranges_full);
+  }
+}
+
+void Recorder::not_remapped(const MovedRanges& moved) noexcept {
+  const HookScope scope;
+  for (std::size_t i = 0; i < moved.count && !moved.stay && ready(); ++i) {
+    if (!ranges_.put_back(moved.piece[i])) {
+      lost(losses().ranges_full);
+      range_gone(this, moved.piece[i]);
+    }
+  }
+}
+
+void Recorder::remapped(const MovedRanges& moved, const void* to, std::size_t bytes,
+                        const Registers& caller) noexcept {
+  HookScope scope;
+  if (!ready()) {
+    return;
+  }
+  for (std::size_t i = 0; i < moved.count && !moved.stay; ++i) {
+    range_gone(this, moved.piece[i]);
+  }
+  const bool is_known = moved.count > 0;  // else a private file, or from before us
+  if (!is_known || mode() == Mode::kDormant || !may_record(scope, caller)) {
     ranges_.release(number(to), bytes, range_gone, this);
     return;
   }
-  wire::MapRange old = {};
-  if (!ranges_.find(number(from), old)) {
-    ranges_.release(number(to), bytes, range_gone, this);  // a private file, or from before us
-    return;
-  }
-  ranges_.release(number(from), old_bytes, range_gone, this);
-  const std::uint32_t site = site_here(sites_.site(old.site).kind, caller);
+  const RangePiece& first = moved.piece[0];
+  const std::uint32_t site = site_here(sites_.site(first.site).kind, caller);
   if (site == HashIndex::kNone) {
     return;
   }
-  if (!ranges_.insert(number(to), bytes, site, old.epoch, range_gone, this)) {
+  if (!ranges_.insert(number(to), bytes, site, first.epoch, range_gone, this)) {
     lost(losses().ranges_full);
     return;
   }

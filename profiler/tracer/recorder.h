@@ -14,6 +14,8 @@
 #include "profiler/tracer/thread_state.h"
 #include "profiler/tracer/trace_store.h"
 #include "profiler/tracer/turn.h"
+#include "profiler/tracer/unwind/stack_bounds.h"
+#include "profiler/tracer/unwind/stack_memo.h"
 #include "profiler/tracer/unwind/stack_trace.h"
 #include "profiler/wire/trace_layout.h"
 #include "profiler/wire/trace_request.h"
@@ -30,6 +32,11 @@ class Recorder {
   // In a forked child: forgets the tables of the parent. `unmap` unless the kernel did it.
   void abandon(bool unmap) noexcept;
   void set_stage(wire::Stage stage) noexcept;
+  // What is asked of a child: the request, in the mode that this process is in now.
+  void tell_mode(wire::TraceRequest& request) const noexcept;
+  // Makes room ahead, then makes no system call any more; until it may again.
+  void fall_silent() noexcept;
+  void speak_again() noexcept;
 
   // A block of the heap is there.
   void allocated(const void* block, std::size_t bytes, const Registers& caller) noexcept;
@@ -55,7 +62,21 @@ class Recorder {
   void mapped(const void* begin, std::size_t bytes, wire::SiteKind kind,
               const Registers& caller) noexcept;
   void unmapped(const void* begin, std::size_t bytes) noexcept;
-  void remapped(const void* from, std::size_t old_bytes, const void* to, std::size_t bytes,
+
+  // What mremap is about to move. Its mapping may lie over several that were made one by one.
+  struct MovedRanges {
+    static constexpr std::size_t kMost = 16;
+    std::size_t count = 0;
+    RangePiece piece[kMost];
+    bool stay = false;  // it makes a second mapping of them
+  };
+  // Takes the old range out, before the call: another thread may get it before that returns. To be
+  // followed by exactly one of remapped() and not_remapped().
+  void begin_remap(const void* from, std::size_t old_bytes, bool stays,
+                   MovedRanges& moved) noexcept;
+  void not_remapped(const MovedRanges& moved) noexcept;
+  // The new mapping keeps kind and birth.
+  void remapped(const MovedRanges& moved, const void* to, std::size_t bytes,
                 const Registers& caller) noexcept;
 
   const BlockFilter& filter() const noexcept { return filter_; }
@@ -75,7 +96,15 @@ class Recorder {
   bool period_index(std::uint64_t period_bytes, std::uint8_t& index) noexcept;
   Weight weight_of(const wire::LiveRecord& record) const noexcept;
   bool may_record(HookScope& scope, const Registers& caller) noexcept;
+  std::uint32_t lane() noexcept;
   std::uint32_t site_here(wire::SiteKind kind, const Registers& caller) noexcept;
+  struct ToKeep {  // in the memo
+    std::uint64_t context = 0;
+    StackBounds bounds;
+    bool wanted = false;
+  };
+  std::uint32_t walk_to_site(wire::SiteKind kind, std::uint32_t lane, const Registers& caller,
+                             const ToKeep& keep) noexcept;
   void record(const void* block, std::size_t bytes, const Registers& caller,
               const wire::LiveRecord* old) noexcept;
   bool list(const void* block, const wire::LiveRecord& made) noexcept;
@@ -86,18 +115,21 @@ class Recorder {
   }
   wire::Losses& losses() noexcept { return store_.header()->losses; }
   std::uint32_t epoch() const noexcept;
-  static void range_gone(void* recorder, std::uint32_t site, std::uint64_t bytes,
-                         bool whole) noexcept;
+  static void range_gone(void* recorder, const RangePiece& piece) noexcept;
 
-  TraceStore store_;
-  ModuleTable modules_;
+  // The small ones first, and in each of them what is small: what every hook reads lies together.
+  bool libunwind_ = false;
+  std::uint32_t file_ = 0;  // how many there were before it: those of the parents
+  std::atomic<std::uint32_t> next_lane_ = 0;
+  TurnFlag leaving_;
   LiveTable live_;
   SiteTable sites_;
-  RangeTable ranges_;
+  TraceStore store_;
+  ModuleTable modules_;
+  StackMemo memo_;
   BlockFilter filter_;
+  RangeTable ranges_;
   ScratchPool scratch_;
-  TurnFlag leaving_;
-  bool libunwind_ = false;
 };
 
 }  // namespace tidemark::tracer

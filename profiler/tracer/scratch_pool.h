@@ -29,7 +29,6 @@ class ScratchPool {
  public:
   // nullptr: all that were tried are in use.
   Scratch* claim() noexcept {
-    constexpr std::uint32_t kTries = 8;
     if (t_thread.scratch == 0) {
       t_thread.scratch = 1 + next_.fetch_add(1, std::memory_order_relaxed) % kSlots;
     }
@@ -37,6 +36,9 @@ class ScratchPool {
       const std::uint32_t slot = (t_thread.scratch - 1 + i) % kSlots;
       if (!slots_[slot].busy.exchange(true, std::memory_order_acquire)) {
         t_thread.scratch = slot + 1;
+        if (slot >= used_.load(std::memory_order_relaxed)) [[unlikely]] {
+          note_use(slot);
+        }
         return &slots_[slot].scratch;
       }
     }
@@ -51,7 +53,9 @@ class ScratchPool {
     slots_[offset / sizeof(Slot)].busy.store(false, std::memory_order_release);
   }
   void clear() noexcept {  // in a forked child: the threads that held slots are not there
-    for (Slot& slot : slots_) {
+    // The others stay pages that nobody touched.
+    for (std::uint32_t i = 0; i < used_.load(std::memory_order_relaxed); ++i) {
+      Slot& slot = slots_[i];
       slot.busy.store(false, std::memory_order_relaxed);
       if (slot.scratch.trace.depth > 0) {
         slot.scratch.nodes = {};  // they were nodes of another file
@@ -60,7 +64,16 @@ class ScratchPool {
   }
 
  private:
-  static constexpr std::uint32_t kSlots = 64;
+  void note_use(std::uint32_t slot) noexcept {
+    std::uint32_t used = used_.load(std::memory_order_relaxed);
+    while (used <= slot &&
+           !used_.compare_exchange_weak(used, slot + 1, std::memory_order_relaxed)) {
+    }
+  }
+
+  // Many more than processors: threads that run at once are to find one soon.
+  static constexpr std::uint32_t kSlots = 512;
+  static constexpr std::uint32_t kTries = 16;
 
   struct alignas(128) Slot {  // two threads never write to one cache line, nor to a pair of them
     std::atomic<bool> busy = false;
@@ -68,6 +81,7 @@ class ScratchPool {
   };
 
   std::atomic<std::uint32_t> next_ = 0;
+  std::atomic<std::uint32_t> used_ = 0;  // slots from the first to the last that was ever claimed
   Slot slots_[kSlots] = {};
 };
 

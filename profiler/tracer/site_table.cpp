@@ -96,16 +96,21 @@ std::uint32_t SiteTable::add_site(std::uint32_t node, const StackTrace& trace,
   return static_cast<std::uint32_t>(number);
 }
 
-std::uint32_t SiteTable::site_of(Scratch& scratch, wire::SiteKind kind,
-                                 std::uint32_t lane) noexcept {
+std::uint32_t SiteTable::site_of(Scratch& scratch, wire::SiteKind kind, std::uint32_t lane,
+                                 bool& is_new) noexcept {
   const StackTrace& trace = scratch.trace;
   modules_->look_again(trace.pc, trace.depth);
   const std::uint64_t stack = trace.depth == 0 ? 1 : trace.hash[0];
   const std::uint64_t which = (std::uint64_t{lane} << 8U) | static_cast<std::uint64_t>(kind);
   const std::uint64_t hash = stack ^ (which * 0xbf58476d1ce4e5b9);
   std::uint64_t key = key_of(hash);
-  if (const std::uint32_t found = sites_.find(key); found != kNone) {
+  const std::uint32_t found = sites_.find(key);
+  is_new = found == kNone;
+  if (!is_new) {
     return found;
+  }
+  if (!sites_.has_room()) {
+    return kNone;
   }
   const std::uint32_t node = node_of(scratch);
   if (node == kNone) {
@@ -115,9 +120,13 @@ std::uint32_t SiteTable::site_of(Scratch& scratch, wire::SiteKind kind,
   if (added != kNone) {
     key = key_of(hash);  // the generation may have changed meanwhile
     sites_.add(key, added);
-    store_->header()->private_bytes.store(private_bytes(), std::memory_order_relaxed);
   }
   return added;
+}
+
+void SiteTable::grow_ahead() noexcept {
+  nodes_.grow_ahead();
+  sites_.grow_ahead();
 }
 
 void SiteTable::clear() noexcept {

@@ -26,11 +26,15 @@ class SiteTable {
 
   // The number of the site; HashIndex::kNone when there is no room for it. Each lane has sites of
   // its own, which the reader adds up: threads in different lanes never count in the same place.
-  std::uint32_t site_of(Scratch& scratch, wire::SiteKind kind, std::uint32_t lane) noexcept;
+  // `is_new`: this stack was not seen before.
+  std::uint32_t site_of(Scratch& scratch, wire::SiteKind kind, std::uint32_t lane,
+                        bool& is_new) noexcept;
   wire::Site& site(std::uint32_t number) const noexcept {
     return *store_->item<wire::Site>(wire::Table::kSites, number);
   }
 
+  // Makes room ahead, for a time when there is no memory.
+  void grow_ahead() noexcept;
   void clear() noexcept;  // in a forked child, which has tables of its own
   std::uint64_t private_bytes() const noexcept { return nodes_.bytes() + sites_.bytes(); }
 

@@ -3,16 +3,22 @@
 // what the kernel returns: a negative error number on failure.
 #pragma once
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 namespace tidemark::tracer::sys {
+
+// Once the program has asked for a filter that may kill it for a system call that it does not make
+// itself, the tracer makes none either: all below but call() then fail with EPERM.
+inline constinit std::atomic<bool> g_silent = false;
 
 inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
                  long f = 0) noexcept {
@@ -27,45 +33,60 @@ inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, lo
   return result;
 }
 
+// A call that the tracer makes for itself.
+inline long own(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                long f = 0) noexcept {
+  return g_silent.load(std::memory_order_relaxed) ? -EPERM : call(number, a, b, c, d, e, f);
+}
+
 inline long word(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
 
-inline int getpid() noexcept { return static_cast<int>(call(SYS_getpid)); }
-inline int getppid() noexcept { return static_cast<int>(call(SYS_getppid)); }
+inline int getpid() noexcept { return static_cast<int>(own(SYS_getpid)); }
+inline int getppid() noexcept { return static_cast<int>(own(SYS_getppid)); }
+inline void yield() noexcept {
+  if (own(SYS_sched_yield) != 0) {
+    __builtin_ia32_pause();
+  }
+}
 
 inline int open(const char* path, int flags, unsigned mode = 0) noexcept {
-  return static_cast<int>(call(SYS_openat, AT_FDCWD, word(path), flags | O_CLOEXEC, mode));
+  return static_cast<int>(own(SYS_openat, AT_FDCWD, word(path), flags | O_CLOEXEC, mode));
 }
-inline void close(int fd) noexcept { call(SYS_close, fd); }
+inline void close(int fd) noexcept { own(SYS_close, fd); }
 inline long read(int fd, void* buffer, std::size_t bytes) noexcept {
-  return call(SYS_read, fd, word(buffer), static_cast<long>(bytes));
+  return own(SYS_read, fd, word(buffer), static_cast<long>(bytes));
 }
 inline long write(int fd, const void* buffer, std::size_t bytes) noexcept {
-  return call(SYS_write, fd, word(buffer), static_cast<long>(bytes));
+  return own(SYS_write, fd, word(buffer), static_cast<long>(bytes));
 }
 inline long readlink(const char* path, char* buffer, std::size_t bytes) noexcept {
-  return call(SYS_readlinkat, AT_FDCWD, word(path), word(buffer), static_cast<long>(bytes));
+  return own(SYS_readlinkat, AT_FDCWD, word(path), word(buffer), static_cast<long>(bytes));
 }
 inline int rename(const char* from, const char* to) noexcept {
-  return static_cast<int>(call(SYS_rename, word(from), word(to)));
+  return static_cast<int>(own(SYS_rename, word(from), word(to)));
 }
 inline int unlink(const char* path) noexcept {
-  return static_cast<int>(call(SYS_unlink, word(path)));
+  return static_cast<int>(own(SYS_unlink, word(path)));
 }
 inline int fallocate(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
   return static_cast<int>(
-      call(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(bytes)));
+      own(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(bytes)));
 }
 inline int fstat(int fd, struct stat* result) noexcept {
-  return static_cast<int>(call(SYS_fstat, fd, word(result)));
+  return static_cast<int>(own(SYS_fstat, fd, word(result)));
+}
+// Another descriptor for the same file, that exec closes, with a number of at least `lowest`.
+inline int duplicate(int fd, int lowest) noexcept {
+  return static_cast<int>(own(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest));
 }
 inline int limit(int which, rlimit* result) noexcept {
-  return static_cast<int>(call(SYS_prlimit64, 0, which, 0, word(result)));
+  return static_cast<int>(own(SYS_prlimit64, 0, which, 0, word(result)));
 }
 
 // nullptr when it could not be mapped.
 inline void* map(std::size_t bytes, int flags, int fd, std::uint64_t offset) noexcept {
-  const long result = call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, flags, fd,
-                           static_cast<long>(offset));
+  const long result = own(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, flags, fd,
+                          static_cast<long>(offset));
   const bool failed = result < 0 && result > -4096;
   return failed ? nullptr : reinterpret_cast<void*>(result);
 }
@@ -73,10 +94,10 @@ inline void* map_private(std::size_t bytes) noexcept {
   return map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 inline void unmap(void* address, std::size_t bytes) noexcept {
-  call(SYS_munmap, word(address), static_cast<long>(bytes));
+  own(SYS_munmap, word(address), static_cast<long>(bytes));
 }
 inline int advise(void* address, std::size_t bytes, int advice) noexcept {
-  return static_cast<int>(call(SYS_madvise, word(address), static_cast<long>(bytes), advice));
+  return static_cast<int>(own(SYS_madvise, word(address), static_cast<long>(bytes), advice));
 }
 
 }  // namespace tidemark::tracer::sys

@@ -21,6 +21,8 @@ struct ThreadState {
   std::uint64_t last_remaining = 0;
   std::uint64_t hook_frame = 0;  // where on the stack the hook is that runs now; 0: none
   std::uint32_t scratch = 0;     // the scratch slot that was used last
+  std::uint32_t lane = 0;        // in which it counts, plus one
+  std::uint32_t unknown = 0;     // stacks in a row that were not known
   bool orphaned = false;         // forked inside a hook: what that works on is not there
 
   // The next sample comes after so many bytes.

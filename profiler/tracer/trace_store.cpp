@@ -16,8 +16,18 @@ namespace {
 using wire::Table;
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kPause = 200'000'000;  // ns; a full disk is not asked by every malloc
+// A full disk is not asked by every malloc: each time that it says no, the next one waits longer.
+constexpr std::uint64_t kFirstPauseNs = 1'000'000;
+constexpr std::uint64_t kLongestPauseNs = 200'000'000;
+constexpr int kHighestDescriptor = 1023;  // more would make the table of descriptors large
 constexpr char kUnfinished[] = ".new";
+
+constexpr int kTurnTries = 1000;  // an extension by another thread takes some 100 us
+
+constexpr std::uint64_t longer(std::uint64_t pause_ns) {
+  const std::uint64_t next = pause_ns == 0 ? kFirstPauseNs : 2 * pause_ns;
+  return next < kLongestPauseNs ? next : kLongestPauseNs;
+}
 
 constexpr std::uint64_t in_pages(std::uint64_t bytes) { return (bytes + kPage - 1) & ~(kPage - 1); }
 
@@ -55,12 +65,33 @@ bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcep
       made = made && add_extent(fd, table);
     }
   }
+  if (made) {
+    keep(fd);
+  }
   sys::close(fd);
   if (!made) {
     sys::unlink(path_);
     abandon(true);
   }
   return made;
+}
+
+// A descriptor with a number that no program comes to by itself, for the time when the path leads
+// nowhere: after chroot, without rights, or when all other descriptors are used up.
+void TraceStore::keep(int fd) noexcept {
+  rlimit most = {};
+  if (sys::limit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur == 0) {
+    return;
+  }
+  const auto numbers = most.rlim_cur <= kHighestDescriptor ? static_cast<int>(most.rlim_cur)
+                                                           : kHighestDescriptor + 1;
+  const int made = sys::duplicate(fd, numbers - 1);
+  kept_ = made > 0 ? made : 0;
+}
+
+bool TraceStore::is_our_file(int fd) const noexcept {
+  struct stat status = {};
+  return sys::fstat(fd, &status) == 0 && status.st_ino == inode_ && status.st_dev == device_;
 }
 
 void TraceStore::keep_from_children(void* base, std::uint64_t bytes) noexcept {
@@ -93,7 +124,7 @@ bool TraceStore::map_header(int fd) noexcept {
 }
 
 bool TraceStore::publish() noexcept {
-  char final_name[kPathBytes];
+  static constinit char final_name[kPathBytes];  // one thread; it may have a small stack
   RawText name(final_name);
   name.add(path_);
   final_name[name.size() - (sizeof(kUnfinished) - 1)] = '\0';
@@ -118,6 +149,7 @@ void TraceStore::for_each_mapping(Visit visit) noexcept {
   }
 }
 
+// Also where system calls are filtered: what is not covered would be touched.
 void TraceStore::cover() noexcept {
   for_each_mapping([](void* base, std::uint64_t bytes) {
     sys::call(SYS_mmap, sys::word(base), static_cast<long>(bytes), PROT_READ | PROT_WRITE,
@@ -131,9 +163,14 @@ void TraceStore::abandon(bool unmap) noexcept {
     for_each_mapping([](void* base, std::uint64_t bytes) { sys::unmap(base, bytes); });
   }
   covered_ = false;
+  if (kept_ > 0 && is_our_file(kept_)) {  // else the program has closed it
+    sys::close(kept_);
+  }
+  kept_ = 0;
   for (std::size_t which = 0; which < wire::kTables; ++which) {
     extents_[which].store(0, std::memory_order_relaxed);
     again_ns_[which].store(0, std::memory_order_relaxed);
+    pause_ns_[which] = 0;
   }
   header_ = nullptr;
   extending_.clear();
@@ -157,6 +194,14 @@ bool TraceStore::room_for(std::uint64_t bytes) noexcept {
   return true;
 }
 
+// A file that was deleted has no reader: it grows no more. And the number may be another file's by
+// now: programs close what they do not know.
+bool TraceStore::may_use_kept() const noexcept {
+  struct stat status = {};
+  return kept_ > 0 && sys::fstat(kept_, &status) == 0 && status.st_ino == inode_ &&
+         status.st_dev == device_ && status.st_nlink > 0;
+}
+
 // The path may lead elsewhere by now (chroot, a deleted file): only the same file will do.
 int TraceStore::open_again() noexcept {
   const int fd = sys::open(path_, O_RDWR | O_NOFOLLOW);
@@ -164,8 +209,7 @@ int TraceStore::open_again() noexcept {
     fail(-fd);
     return -1;
   }
-  struct stat status = {};
-  if (sys::fstat(fd, &status) != 0 || status.st_ino != inode_ || status.st_dev != device_) {
+  if (!is_our_file(fd)) {
     sys::close(fd);
     fail(ESTALE);
     return -1;
@@ -190,6 +234,10 @@ bool TraceStore::add_extent(int fd, Table table) noexcept {
     return false;
   }
   keep_from_children(base, bytes);
+  if ((table == Table::kNodes || table == Table::kSites) && index > 0) {
+    // They are filled from one end to the other: one call for faults that all would come.
+    sys::advise(base, bytes, MADV_POPULATE_WRITE);
+  }
   const auto which = static_cast<std::size_t>(table);
   bases_[which][index] = base;
   wire::TableDirectory& listed = directory(table);
@@ -217,24 +265,37 @@ bool TraceStore::extend(Table table, std::size_t known) noexcept {
   if (extents(table) > known) {
     return true;
   }
-  const int fd = open_again();
+  const bool kept = may_use_kept();
+  const int fd = kept ? kept_ : open_again();
   const bool extended = fd >= 0 && add_extent(fd, table);
-  if (fd >= 0) {
+  if (fd >= 0 && !kept) {
     sys::close(fd);
   }
-  again.store(extended ? 0 : monotonic_ns() + kPause, std::memory_order_relaxed);
+  std::uint64_t& pause = pause_ns_[static_cast<std::size_t>(table)];
+  pause = extended ? 0 : longer(pause);
+  again.store(extended ? 0 : monotonic_ns() + pause, std::memory_order_relaxed);
   return extended;
 }
 
+void TraceStore::fall_silent() noexcept {
+  const bool in_use = header_ != nullptr;
+  for (const Table table : kAllTables) {
+    if (in_use) {
+      extend(table, extents(table));
+    }
+  }
+  const Turn turn(extending_, kTurnTries);  // nobody else is between two calls
+  sys::g_silent.store(true, std::memory_order_relaxed);
+}
+
 bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) noexcept {
-  constexpr int kTries = 1000;  // an extension by another thread takes some 100 us
   index = directory(table).used.fetch_add(count, std::memory_order_relaxed);
   const ItemPlace first = place_of(table, index);
   const ItemPlace last = place_of(table, index + count - 1);
   if (first.extent != last.extent) {  // the rest of an extent is left empty
     return take(table, count, index);
   }
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < kTurnTries; ++i) {
     const std::size_t known = extents(table);
     if (first.extent < known) {
       return true;
@@ -243,7 +304,7 @@ bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) no
       if (!extending()) {
         return false;
       }
-      sys::call(SYS_sched_yield);
+      sys::yield();
     }
   }
   return false;

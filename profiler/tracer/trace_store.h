@@ -31,7 +31,8 @@ constexpr ItemPlace place_of(wire::Table table, std::uint64_t index) {
 
 // The shared file of this process, mapped. Grows while threads use it; never moves what is mapped.
 // Every extension is allocated on the file system before it is touched: a full disk is an error
-// here, not a SIGBUS in the target. No descriptor is kept: programs close what they do not know.
+// here, not a SIGBUS in the target. A descriptor is kept; where the program has closed it, as some
+// close all that they do not know, the file is opened by its path again.
 class TraceStore {
  public:
   // Makes the file in `directory`. False: no file, and error() says why.
@@ -73,12 +74,17 @@ class TraceStore {
   // Adds the next extent, or finds that another thread has done so since there were `known`. False:
   // another thread is at it, or it cannot be done.
   bool extend(wire::Table table, std::size_t known) noexcept;
+  // Makes room ahead, then ends all system calls of the tracer: see sys::g_silent.
+  void fall_silent() noexcept;
 
  private:
   template <typename Visit>
   void for_each_mapping(Visit visit) noexcept;
   bool map_header(int fd) noexcept;
   bool add_extent(int fd, wire::Table table) noexcept;
+  void keep(int fd) noexcept;
+  bool is_our_file(int fd) const noexcept;
+  bool may_use_kept() const noexcept;
   int open_again() noexcept;
   void keep_from_children(void* base, std::uint64_t bytes) noexcept;
   bool room_for(std::uint64_t bytes) noexcept;
@@ -90,14 +96,16 @@ class TraceStore {
   static constexpr std::size_t kPathBytes = 4200;
 
   wire::Header* header_ = nullptr;
-  void* bases_[wire::kTables][wire::kMostExtents] = {};
   std::atomic<std::size_t> extents_[wire::kTables] = {};
+  void* bases_[wire::kTables][wire::kMostExtents] = {};
   TurnFlag extending_;
   std::atomic<std::uint64_t> again_ns_[wire::kTables] = {};  // could not grow: not tried before
+  std::uint64_t pause_ns_[wire::kTables] = {};               // and for how long; of who extends
   std::uint64_t end_ = 0;  // of the file; changed by the thread that extends
   std::uint64_t device_ = 0;
   std::uint64_t inode_ = 0;
   int error_ = 0;
+  int kept_ = 0;  // 0: none
   bool hidden_ = false;
   bool covered_ = false;
   char path_[kPathBytes] = {};

@@ -12,14 +12,20 @@ namespace tidemark::tracer {
 // and neither longjmp nor a fork in a handler comes in between.
 class NoSignals {
  public:
-  NoSignals() noexcept { sys::call(SYS_rt_sigprocmask, 0, sys::word(&kAll), sys::word(&old_), 8); }
-  ~NoSignals() { sys::call(SYS_rt_sigprocmask, 2, sys::word(&old_), 0, 8); }
+  NoSignals() noexcept
+      : blocked_(sys::own(SYS_rt_sigprocmask, 0, sys::word(&kAll), sys::word(&old_), 8) == 0) {}
+  ~NoSignals() {
+    if (blocked_) {
+      sys::call(SYS_rt_sigprocmask, 2, sys::word(&old_), 0, 8);
+    }
+  }
   NoSignals(const NoSignals&) = delete;
   NoSignals& operator=(const NoSignals&) = delete;
 
  private:
   static constexpr std::uint64_t kAll = ~std::uint64_t{0};
   std::uint64_t old_ = 0;
+  bool blocked_;
 };
 
 // One thread at a time, for work that is rare and short. A thread that does not get its turn within
@@ -41,7 +47,7 @@ class Turn {
     while (!mine_ && tries-- > 0) {
       mine_ = !flag_.taken_.exchange(true, std::memory_order_acquire);
       if (!mine_ && tries > 0) {
-        sys::call(SYS_sched_yield);
+        sys::yield();
       }
     }
   }

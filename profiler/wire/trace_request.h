@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "profiler/wire/trace_layout.h"
 
@@ -20,6 +21,10 @@ struct TraceRequest {
   bool libunwind = false;
   const char* directory = nullptr;  // into the text that was parsed
 };
+
+constexpr const char* name_of(Mode mode) {
+  return mode == Mode::kExact ? "exact" : mode == Mode::kSampled ? "sampled" : "dormant";
+}
 
 namespace detail {
 
@@ -51,16 +56,13 @@ constexpr bool take_number(const char*& text, std::uint64_t& value) {
 }
 
 constexpr bool take_mode(const char*& text, Mode& mode) {
-  if (take_word(text, "dormant")) {
-    mode = Mode::kDormant;
-  } else if (take_word(text, "sampled")) {
-    mode = Mode::kSampled;
-  } else if (take_word(text, "exact")) {
-    mode = Mode::kExact;
-  } else {
-    return false;
+  for (const Mode each : {Mode::kDormant, Mode::kSampled, Mode::kExact}) {
+    if (take_word(text, name_of(each))) {
+      mode = each;
+      return true;
+    }
   }
-  return true;
+  return false;
 }
 
 }  // namespace detail

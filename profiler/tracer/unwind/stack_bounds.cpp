@@ -25,6 +25,12 @@ constinit thread_local KnownStacks g_stacks = {};
 
 constinit std::atomic<std::uint64_t> g_main_stack_end{0};
 constinit std::atomic<bool> g_probes_lie{false};
+constinit std::atomic<bool> g_may_probe{true};
+
+bool can_probe() noexcept {
+  return g_may_probe.load(std::memory_order_relaxed) &&
+         !g_probes_lie.load(std::memory_order_relaxed);
+}
 
 std::uint64_t page_of(std::uint64_t address) noexcept { return address & ~(kPageBytes - 1); }
 
@@ -113,16 +119,30 @@ void resolve_stack_end() noexcept {
   g_probes_lie.store(probe(8) != -EFAULT, std::memory_order_relaxed);
 }
 
+void allow_probing(bool allow) noexcept { g_may_probe.store(allow, std::memory_order_relaxed); }
+
 StackBounds stack_bounds(std::uint64_t sp) noexcept {
   const KnownStacks& known = g_stacks;
   if (sp >= known.low && sp < known.high) [[likely]] {
     return {known.high};
   }
+  if (!can_probe()) [[unlikely]] {
+    const std::uint64_t end = page_of(sp) + kPageBytes;
+    return {end == known.low ? known.high : end};
+  }
   return learn_bounds(sp);
 }
 
+StackBounds bounds_of_interrupted(std::uint64_t sp) noexcept {
+  const KnownStacks& known = g_stacks;
+  if (sp >= known.low && sp < known.high) {
+    return {known.high};
+  }
+  return can_probe() ? learn_bounds(sp) : StackBounds{};
+}
+
 bool is_readable(std::uint64_t address) noexcept {
-  return !g_probes_lie.load(std::memory_order_relaxed) && probe(address) == -EINVAL;
+  return can_probe() && probe(address) == -EINVAL;
 }
 
 }  // namespace tidemark::tracer

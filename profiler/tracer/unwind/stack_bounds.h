@@ -14,10 +14,17 @@ struct StackBounds {
 // At start-up only, never from a hook.
 void resolve_stack_end() noexcept;
 
+// Whether system calls may be made. Without them, what is not known to be readable counts as not
+// readable.
+void allow_probing(bool allow) noexcept;
+
 // The part above `sp` of the stack that holds it, every page of it seen to be readable. Of the main
 // thread and of threads of pthread_create: all of it, checked once. Of other stacks (sigaltstack,
-// makecontext): the next 64 KiB, as far as they are readable, checked in every call.
+// makecontext): the next 64 KiB, as far as they are readable, checked in every call. Of the calling
+// thread, which runs there: where memory cannot be probed, at least the page of `sp` is readable.
 StackBounds stack_bounds(std::uint64_t sp) noexcept;
+// The same where nobody knows that the thread still can run on that stack: it may have overflowed.
+StackBounds bounds_of_interrupted(std::uint64_t sp) noexcept;
 
 // Whether a load from `address` would succeed. A system call; errno untouched.
 bool is_readable(std::uint64_t address) noexcept;

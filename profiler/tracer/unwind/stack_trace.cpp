@@ -5,6 +5,7 @@ namespace tidemark::tracer {
 
 void assign_frames(StackTrace& trace, const std::uint64_t* pcs, std::size_t count) noexcept {
   trace.truncated = count > kMaxFrames;
+  trace.is_plain = false;
   trace.reusable = false;
   trace.end_is_final = false;
   const std::size_t depth = trace.truncated ? kMaxFrames : count;

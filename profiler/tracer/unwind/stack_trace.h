@@ -52,6 +52,8 @@ struct StackTrace {
   const std::uint64_t* pc = nullptr;
   const std::uint64_t* hash = nullptr;
 
+  bool is_plain = false;  // no step went over the frame of a signal
+
   // For the next walk.
   bool reusable = false;
   bool end_is_final = false;  // the outermost frame said that it is the outermost

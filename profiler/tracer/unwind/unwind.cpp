@@ -6,6 +6,7 @@
 
 #include "profiler/tracer/unwind/modules.h"
 #include "profiler/tracer/unwind/rule_cache.h"
+#include "profiler/tracer/unwind/stack_word.h"
 
 #if defined(__x86_64__)
 #include <sys/ucontext.h>
@@ -26,13 +27,6 @@ constexpr std::uint64_t kWord = 8;
 constexpr std::uint64_t kRedZoneBytes = 128;  // below sp, which signals leave alone (psABI 3.2.2)
 constexpr std::uint64_t kGeneralRegisters = offsetof(ucontext_t, uc_mcontext.gregs);
 constexpr std::uint64_t kContextBytes = kGeneralRegisters + sizeof(gregset_t);
-
-// In assembly because the words belong to other functions: a sanitizer would call them poisoned.
-[[gnu::always_inline]] inline std::uint64_t load(std::uint64_t address) noexcept {
-  std::uint64_t value;
-  asm volatile("mov %1, %0" : "=r"(value) : "m"(*std::bit_cast<const std::uint64_t*>(address)));
-  return value;
-}
 
 struct Frame {
   std::uint64_t pc;
@@ -122,10 +116,10 @@ class Walk {
       if (bp_at < frame.sp || bp_at >= cfa) [[unlikely]] {
         return Step::kLost;
       }
-      frame.bp = load(bp_at);
+      frame.bp = load_word(bp_at);
     }
     frame.bp_from = bp_words_below_cfa(packed);
-    frame.pc = load(cfa - kWord);
+    frame.pc = load_word(cfa - kWord);
     frame.sp = cfa;
     return frame.pc != 0 ? Step::kDone : Step::kLost;
   }
@@ -144,7 +138,7 @@ class Walk {
       return step_to(frame, frame.bp + static_cast<std::uint64_t>(rule.cfa_offset), rule);
     case RuleKind::kAtBp: {
       const std::uint64_t cfa_at = frame.bp + static_cast<std::uint64_t>(rule.cfa_offset);
-      return is_on_stack(cfa_at, frame.sp) ? step_to(frame, load(cfa_at), rule) : Step::kLost;
+      return is_on_stack(cfa_at, frame.sp) ? step_to(frame, load_word(cfa_at), rule) : Step::kLost;
     }
     case RuleKind::kSignalFrame:
       return step_over_signal(frame);
@@ -162,7 +156,7 @@ Step Walk::step_to(Frame& frame, std::uint64_t cfa, const Rule& rule) noexcept {
   if (!is_on_stack(cfa - kWord, frame.sp)) {
     return Step::kLost;
   }
-  Frame next = {load(cfa - kWord), cfa, frame.bp, kBpKept, false};
+  Frame next = {load_word(cfa - kWord), cfa, frame.bp, kBpKept, false};
   if (rule.bp == BpRule::kUndefined) {
     next.bp = 0;
   } else if (rule.bp != BpRule::kSame) {
@@ -171,7 +165,7 @@ Step Walk::step_to(Frame& frame, std::uint64_t cfa, const Rule& rule) noexcept {
     if (at >= cfa || !(is_on_stack(at, frame.sp) || is_in_red_zone(at, frame))) {
       return Step::kLost;
     }
-    next.bp = load(at);
+    next.bp = load_word(at);
   }
   if (!is_plain_rule(pack_rule(rule))) {
     next.bp_from = kCannotCheck;
@@ -192,13 +186,14 @@ Step Walk::step_over_signal(Frame& frame) noexcept {
     return Step::kLost;
   }
   const std::uint64_t registers = frame.sp + kGeneralRegisters;
-  const Frame interrupted = {load(registers + REG_RIP * kWord), load(registers + REG_RSP * kWord),
-                             load(registers + REG_RBP * kWord), kCannotCheck, true};
+  const Frame interrupted = {load_word(registers + REG_RIP * kWord),
+                             load_word(registers + REG_RSP * kWord),
+                             load_word(registers + REG_RBP * kWord), kCannotCheck, true};
   if (interrupted.sp % kWord != 0 || interrupted.sp == 0 || interrupted.pc == 0) {
     return Step::kLost;
   }
   if (interrupted.sp <= frame.sp || interrupted.sp > last_word_) {
-    last_word_ = last_word_below(stack_bounds(interrupted.sp).high);
+    last_word_ = last_word_below(bounds_of_interrupted(interrupted.sp).high);
   }
   frame = interrupted;
   return Step::kDone;
@@ -214,8 +209,8 @@ Step Walk::step_by_frame_pointer(Frame& frame) noexcept {
   if (!is_on_stack(frame.bp, frame.sp) || !is_on_stack(cfa - kWord, frame.sp)) {
     return Step::kLost;
   }
-  const std::uint64_t pc = load(cfa - kWord);
-  frame = {pc, cfa, load(frame.bp), 2, false};
+  const std::uint64_t pc = load_word(cfa - kWord);
+  frame = {pc, cfa, load_word(frame.bp), 2, false};
   return pc != 0 ? Step::kDone : Step::kLost;
 }
 
@@ -229,9 +224,9 @@ bool Walk::follow_chain(const Frame& frame) noexcept {
       return false;
     }
     Module module;
-    const std::uint64_t pc = load(bp + kWord);
+    const std::uint64_t pc = load_word(bp + kWord);
     sp = bp + 2 * kWord;
-    bp = load(bp);
+    bp = load_word(bp);
     if (pc != 0 && find_module(pc - 1, module)) {
       chain_until_ = sp;
       return true;
@@ -258,8 +253,8 @@ std::size_t Walk::first_changed() const noexcept {
   for (std::size_t i = old_ + 1; i < kMaxFrames; ++i) {
     const std::uint64_t sp = frames_.sp[i];
     const std::uint16_t bp_from = frames_.bp_from[i];
-    if (bp_from == kCannotCheck || load(sp - kWord) != frames_.pc[i] ||
-        (bp_from != kBpKept && load(sp - bp_from * kWord) != frames_.bp[i])) {
+    if (bp_from == kCannotCheck || load_word(sp - kWord) != frames_.pc[i] ||
+        (bp_from != kBpKept && load_word(sp - bp_from * kWord) != frames_.bp[i])) {
       return i;
     }
   }
@@ -313,6 +308,7 @@ void Walk::finish(std::size_t hashed_from) noexcept {
     frames_.hash[first + i - 1] = hash;
     copy_frame(i - 1, first + i - 1);
   }
+  trace_.is_plain = reusable_;
   trace_.reusable = reusable_ && !trace_.truncated;
   trace_.generation = generation_;
   show_frames_from(trace_, first);

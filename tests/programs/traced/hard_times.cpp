@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes something away that the tracer would like to have, then allocates more than its file holds.
+#include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <string_view>
 
 #include "tests/programs/traced/held.h"
@@ -22,6 +24,11 @@ bool take_away(std::string_view what, const char* argument) {
     ::close(0);
     ::close(2);
     return ::setrlimit(RLIMIT_NOFILE, &none) == 0;
+  }
+  if (what == "free_descriptors") {
+    while (::open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0) {
+    }
+    return errno == EMFILE;
   }
   if (what == "root_folder") {
     return ::chroot(argument) == 0 && ::chdir("/") == 0;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "profiler/tracer/life.h"
+#include "profiler/tracer/recorder.h"
 #include "tests/support/in_child.h"
 #include "tests/support/temp_tree.h"
 
@@ -29,6 +30,7 @@ struct Case {
   const char* flags = "f";
   std::vector<std::string> given;
   bool no_environment = false;
+  wire::Mode mode = wire::Mode::kDormant;  // that the process is in by now
 };
 
 // What a program would be started with, in a process that was asked to trace; one entry a line.
@@ -37,10 +39,12 @@ std::string environment_for(const Case& asked) {
   const std::string request = "1:dormant:0:0:" + std::string(asked.flags) + ":" + folder.path();
   std::string result = in_child([&] {
     begin(request.c_str());
+    g_recorder.store().header()->control.mode.store(static_cast<std::uint32_t>(asked.mode));
     ChildEnvironment::set_up(environ);
+    const std::string own = "TIDEMARK_TRACE=" + request;
     std::vector<char*> given;
     for (const std::string& entry : asked.given) {
-      given.push_back(const_cast<char*>(entry.c_str()));
+      given.push_back(const_cast<char*>(entry == "OWN" ? own.c_str() : entry.c_str()));
     }
     given.push_back(nullptr);
     char* const* const environment = asked.no_environment ? nullptr : given.data();
@@ -95,6 +99,35 @@ TEST(ChildEnvironment, LeavesAloneWhatIsThere) {
             "(as given)\nLD_PRELOAD=TRACER:x.so\nTIDEMARK_TRACE=1:exact:0:0::/elsewhere\nA=1\n");
 }
 
+TEST(ChildEnvironment, LeavesItsOwnRequestAlone) {
+  EXPECT_EQ(environment_for({"f", {"LD_PRELOAD=" + own_path(), "OWN"}}),
+            std::string("(as given)\nLD_PRELOAD=TRACER\n") + kRequest);
+}
+
+TEST(ChildEnvironment, TellsTheModeThatTheProcessIsInByNow) {
+  constexpr char kNow[] = "TIDEMARK_TRACE=1:exact:0:0:f:FOLDER\n";
+  const Case asked = {"f", {"LD_PRELOAD=" + own_path(), "OWN", "A=1"}, false, wire::Mode::kExact};
+
+  EXPECT_EQ(environment_for(asked), std::string("A=1\nLD_PRELOAD=TRACER\n") + kNow);
+  EXPECT_EQ(environment_for({"f", {"A=1"}, false, wire::Mode::kExact}),
+            std::string("A=1\nLD_PRELOAD=TRACER\n") + kNow);
+}
+
+TEST(ChildEnvironment, DoesNotTellOfAModeThatMakesNoSense) {
+  EXPECT_EQ(environment_for({"f", {"A=1"}, false, wire::Mode::kSampled}),  // every 0 bytes
+            std::string("A=1\nLD_PRELOAD=TRACER\n") + kRequest);
+  EXPECT_EQ(environment_for({"f", {"A=1"}, false, static_cast<wire::Mode>(77)}),
+            std::string("A=1\nLD_PRELOAD=TRACER\n") + kRequest);
+}
+
+TEST(ChildEnvironment, ARequestOfSomebodyElseStaysWhateverTheMode) {
+  const std::vector<std::string> given = {"LD_PRELOAD=" + own_path(),
+                                          "TIDEMARK_TRACE=1:sampled:9:0::/elsewhere"};
+
+  EXPECT_EQ(environment_for({"f", given, false, wire::Mode::kExact}),
+            "(as given)\nLD_PRELOAD=TRACER\nTIDEMARK_TRACE=1:sampled:9:0::/elsewhere\n");
+}
+
 TEST(ChildEnvironment, TheTracerIsThereOnceEvenWithoutARequest) {
   EXPECT_EQ(environment_for({"f", {"LD_PRELOAD=x.so:" + own_path()}}),
             std::string("LD_PRELOAD=TRACER:x.so\n") + kRequest);
@@ -142,6 +175,26 @@ TEST(Life, AProcessThatWasNotAskedIsLeftAlone) {
                      (follows_children() ? " follows" : "");
             }),
             "off");
+}
+
+TEST(Life, AForkedChildGoesOnInTheModeOfItsParent) {
+  const TempTree folder;
+  const std::string request = "1:dormant:0:0:f:" + folder.path();
+
+  EXPECT_EQ(in_child([&] {
+              begin(request.c_str());
+              wire::Control& control = g_recorder.store().header()->control;
+              control.sample_every_bytes.store(1234);
+              control.mode.store(static_cast<std::uint32_t>(wire::Mode::kSampled));
+              return in_child([] {
+                if (!ready()) {
+                  return std::string("off");
+                }
+                const wire::Control& own = g_recorder.store().header()->control;
+                return std::to_string(own.mode) + " " + std::to_string(own.sample_every_bytes);
+              });
+            }),
+            "1 1234");
 }
 
 TEST(Life, BeginsOnce) {

@@ -50,9 +50,9 @@ TEST_F(HashIndexTest, GivesUpOldLevels) {
     index().add(hash_of(i), i);
   }
 
-  // 16 bytes an entry; the newest level at most twice as large as needed, the one before it half of
+  // 12 bytes an entry; the newest level at most twice as large as needed, the one before it half of
   // that, filled to a half at least.
-  EXPECT_LT(index().bytes(), 100'000U * 16 * 6);
+  EXPECT_LT(index().bytes(), 100'000U * 12 * 6);
 }
 
 TEST_F(HashIndexTest, BeginsAnewWhenCleared) {

@@ -21,11 +21,13 @@ constexpr std::uint64_t kPage = 4096;
 struct Released {
   std::map<std::uint32_t, std::uint64_t> bytes;
   std::map<std::uint32_t, int> whole;
+  std::vector<RangePiece> pieces;
 
-  static void hear(void* context, std::uint32_t site, std::uint64_t released, bool whole) {
+  static void hear(void* context, const RangePiece& piece) {
     auto& self = *static_cast<Released*>(context);
-    self.bytes[site] += released;
-    self.whole[site] += whole ? 1 : 0;
+    self.bytes[piece.site] += piece.bytes;
+    self.whole[piece.site] += piece.last ? 1 : 0;
+    self.pieces.push_back(piece);
   }
 };
 
@@ -98,6 +100,44 @@ TEST_F(RangeTableTest, TheLastRestOfARangeIsWhole) {
   EXPECT_EQ(released_.whole[1], 1);
 }
 
+TEST_F(RangeTableTest, AMappingThatWasCutIsGoneOnceHoweverManyPartsItHad) {
+  map(100, 9, 1);
+  unmap(102, 1);
+  unmap(105, 1);
+  map(107, 1, 2);  // over a part of it
+  EXPECT_EQ(released_.whole[1], 0);
+  unmap(103, 2);
+  unmap(90, 100);
+
+  EXPECT_TRUE(pages().empty());
+  EXPECT_EQ(released_.bytes[1], 9 * kPage);
+  EXPECT_EQ(released_.whole[1], 1);
+  EXPECT_EQ(released_.whole[2], 1);
+}
+
+TEST_F(RangeTableTest, WhatIsPutBackIsAsItWas) {
+  map(100, 3, 1);
+  map(103, 6, 2);
+  unmap(101, 4);  // the end of one, the beginning of the other
+  const std::vector<RangePiece> taken = released_.pieces;
+  ASSERT_EQ(taken.size(), 2U);
+  for (const RangePiece& piece : taken) {
+    EXPECT_TRUE(table_.put_back(piece));
+  }
+
+  EXPECT_EQ(pages().size(), 9U);
+  EXPECT_EQ(listed().at(102), 1U);
+  EXPECT_EQ(listed().at(103), 2U);
+  released_ = {};
+  unmap(100, 2);
+  EXPECT_EQ(released_.whole[1], 0);
+  unmap(102, 7);
+  EXPECT_EQ(released_.whole[1], 1);
+  EXPECT_EQ(released_.whole[2], 1);
+  EXPECT_EQ(released_.bytes[1], 3 * kPage);
+  EXPECT_EQ(released_.bytes[2], 6 * kPage);
+}
+
 TEST_F(RangeTableTest, OneUnmapTakesSeveralRanges) {
   map(100, 2, 1);
   map(102, 2, 2);
@@ -122,7 +162,7 @@ TEST_F(RangeTableTest, AFixedMappingReplacesWhatWasThere) {
 
 TEST_F(RangeTableTest, FindsTheMappingThatHoldsAnAddress) {
   map(100, 4, 7);
-  wire::MapRange found = {};
+  RangePiece found = {};
 
   EXPECT_TRUE(table_.find(102 * kPage + 5, found));
   EXPECT_EQ(found.site, 7U);

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "profiler/tracer/life.h"
+#include "profiler/tracer/sys.h"
 #include "profiler/tracer/thread_state.h"
 #include "profiler/tracer/unwind/unwind.h"
 #include "tests/support/temp_tree.h"
@@ -22,6 +23,11 @@ using wire::SiteKind;
 
 const void* block_at(std::uintptr_t number) {
   return reinterpret_cast<const void*>(0x10000 + number * 64);
+}
+
+constexpr std::size_t kPage = 4096;
+const void* page_at(std::uintptr_t number) {
+  return reinterpret_cast<const void*>(0x7000000 + number * kPage);
 }
 
 struct Sums {
@@ -82,6 +88,14 @@ class RecorderTest : public testing::Test {
     } else if (known) {
       recorder_->released_by_resize(old);
     }
+  }
+
+  // As map_hooks.cpp does it.
+  [[gnu::noinline]] void move_mapping(const void* from, std::size_t old_bytes, const void* to,
+                                      std::size_t bytes) {
+    Recorder::MovedRanges moved;
+    recorder_->begin_remap(from, old_bytes, false, moved);
+    recorder_->remapped(moved, to, bytes, capture_registers());
   }
 
   Sums sums(SiteKind kind = SiteKind::kHeap) {
@@ -187,6 +201,23 @@ TEST_F(RecorderTest, AResizedBlockKeepsItsBirth) {
   EXPECT_EQ(wire::unpack_size(found.size_and_period), 300U);
   recorder().released_by_resize(found);
   EXPECT_EQ(sums().live_bytes, 0);
+}
+
+// One that was not a sample has no birth on the books: it is born when it becomes one.
+TEST_F(RecorderTest, AResizedSampleKeepsItsBirthAndAnotherBlockIsBornAnew) {
+  begin(Mode::kSampled, 1);
+  header().control.epoch.store(5);
+  allocate(block_at(1), 1000);  // picked for certain, as are the others
+  header().control.epoch.store(9);
+  resize(block_at(1), block_at(2), 3000, Realloc::kMoves);
+  resize(block_at(3), block_at(4), 3000, Realloc::kMoves);
+
+  wire::LiveRecord kept = {};
+  wire::LiveRecord fresh = {};
+  ASSERT_TRUE(recorder().begin_resize(block_at(2), kept));
+  ASSERT_TRUE(recorder().begin_resize(block_at(4), fresh));
+  EXPECT_EQ(kept.epoch, 5U);
+  EXPECT_EQ(fresh.epoch, 9U);
 }
 
 TEST_F(RecorderTest, AFailedResizeRestoresTheBlock) {
@@ -347,48 +378,120 @@ TEST_F(RecorderTest, WhatHasNoRoomIsLostAndCounted) {
   EXPECT_EQ(losses().unknown_frees, losses().live_full);
 }
 
+TEST_F(RecorderTest, ASilentRecorderHasRoomAheadAndLosesTheRest) {
+  begin(Mode::kExact);
+  recorder().fall_silent();
+  EXPECT_TRUE(sys::g_silent.load());
+  const auto levels = recorder().store().extents(wire::Table::kLive);
+  for (std::uintptr_t i = 0; i < 400'000; ++i) {
+    allocate(block_at(i), 16);
+  }
+
+  EXPECT_EQ(recorder().store().extents(wire::Table::kLive), levels);
+  EXPECT_GT(sums().live_blocks, 50'000);
+  EXPECT_EQ(sums().live_blocks + static_cast<double>(losses().live_full), 400'000);
+  recorder().speak_again();
+  EXPECT_FALSE(sys::g_silent.load());
+}
+
 TEST_F(RecorderTest, CountsMappingsByKind) {
   begin(Mode::kSampled);
-  constexpr std::size_t kPage = 4096;
-  auto* const at = reinterpret_cast<const char*>(0x7000000);
-  recorder().mapped(at, 10 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  recorder().mapped(at + 20 * kPage, 4 * kPage, SiteKind::kSharedMap, capture_registers());
-  recorder().unmapped(at + 2 * kPage, 3 * kPage);
+  recorder().mapped(page_at(0), 10 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  recorder().mapped(page_at(20), 4 * kPage, SiteKind::kSharedMap, capture_registers());
+  recorder().unmapped(page_at(2), 3 * kPage);
 
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 7 * kPage);
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);
   EXPECT_EQ(sums(SiteKind::kSharedMap).live_bytes, 4 * kPage);
 }
 
+TEST_F(RecorderTest, AMappingThatWasCutIsOneBlockUntilItsLastPartIsGone) {
+  begin(Mode::kExact);
+  recorder().mapped(page_at(0), 9 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  recorder().unmapped(page_at(4), kPage);
+  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);
+  recorder().unmapped(page_at(0), 4 * kPage);
+  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);
+  recorder().unmapped(page_at(5), 4 * kPage);
+
+  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 0);
+  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 0);
+}
+
 TEST_F(RecorderTest, AMovedMappingKeepsKindAndBirth) {
   begin(Mode::kExact);
-  constexpr std::size_t kPage = 4096;
-  auto* const at = reinterpret_cast<const char*>(0x7000000);
-  recorder().mapped(at, 2 * kPage, SiteKind::kSharedMap, capture_registers());
-  recorder().remapped(at, 2 * kPage, at + 64 * kPage, 8 * kPage, capture_registers());
+  header().control.epoch.store(5);
+  recorder().mapped(page_at(0), 2 * kPage, SiteKind::kSharedMap, capture_registers());
+  header().control.epoch.store(9);
+  move_mapping(page_at(0), 2 * kPage, page_at(64), 8 * kPage);
 
   EXPECT_EQ(sums(SiteKind::kSharedMap).live_bytes, 8 * kPage);
   EXPECT_EQ(sums(SiteKind::kSharedMap).live_blocks, 1);
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).alloc_blocks, 0);
+  Recorder::MovedRanges found;
+  recorder().begin_remap(page_at(64), 8 * kPage, true, found);
+  ASSERT_EQ(found.count, 1U);
+  EXPECT_EQ(found.piece[0].epoch, 5U);
+}
+
+TEST_F(RecorderTest, APlaceThatAnotherThreadGetsWhileItsMappingMovesIsThatThreads) {
+  begin(Mode::kExact);
+  recorder().mapped(page_at(0), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  Recorder::MovedRanges moved;
+  recorder().begin_remap(page_at(0), 4 * kPage, false, moved);
+  std::thread([&] {  // after the kernel has moved it, before mremap has returned
+    recorder().mapped(page_at(0), 4 * kPage, SiteKind::kSharedMap, capture_registers());
+  })
+      .join();
+  recorder().remapped(moved, page_at(64), 8 * kPage, capture_registers());
+
+  EXPECT_EQ(sums(SiteKind::kSharedMap).live_bytes, 4 * kPage);
+  EXPECT_EQ(sums(SiteKind::kSharedMap).live_blocks, 1);
+  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 8 * kPage);
+  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);
+}
+
+TEST_F(RecorderTest, AMappingThatCouldNotBeMovedIsAsItWas) {
+  begin(Mode::kExact);
+  recorder().mapped(page_at(0), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  recorder().mapped(page_at(4), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  Recorder::MovedRanges moved;
+  recorder().begin_remap(page_at(2), 4 * kPage, false, moved);
+  EXPECT_EQ(moved.count, 2U);
+  recorder().not_remapped(moved);
+
+  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 8 * kPage);
+  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 2);
+  recorder().unmapped(page_at(0), 8 * kPage);
+  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 0);
+  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 0);
+}
+
+TEST_F(RecorderTest, ASecondMappingOfTheSameMemoryLeavesTheFirst) {
+  begin(Mode::kExact);
+  recorder().mapped(page_at(0), 4 * kPage, SiteKind::kSharedMap, capture_registers());
+  Recorder::MovedRanges moved;
+  recorder().begin_remap(page_at(0), 0, true, moved);
+  recorder().remapped(moved, page_at(64), 4 * kPage, capture_registers());
+
+  EXPECT_EQ(sums(SiteKind::kSharedMap).live_bytes, 8 * kPage);
+  EXPECT_EQ(sums(SiteKind::kSharedMap).live_blocks, 2);
 }
 
 TEST_F(RecorderTest, AMovedMappingThatNobodyKnowsStaysUnknown) {
   begin(Mode::kExact);
-  auto* const at = reinterpret_cast<const char*>(0x7000000);
-  recorder().remapped(at, 4096, at + 65536, 8192, capture_registers());
+  move_mapping(page_at(0), kPage, page_at(16), 2 * kPage);
 
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).alloc_blocks, 0);
 }
 
 TEST_F(RecorderTest, RecordedMappingsThatGoWhileItSleepsAreReleased) {
   begin(Mode::kExact);
-  constexpr std::size_t kPage = 4096;
-  auto* const at = reinterpret_cast<const char*>(0x7000000);
-  recorder().mapped(at, 2 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  recorder().mapped(at + 8 * kPage, 2 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  recorder().mapped(page_at(0), 2 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  recorder().mapped(page_at(8), 2 * kPage, SiteKind::kAnonymousMap, capture_registers());
   set_mode(Mode::kDormant);
-  recorder().remapped(at, 2 * kPage, at + 64 * kPage, 8 * kPage, capture_registers());
-  recorder().mapped(at + 9 * kPage, kPage, SiteKind::kAnonymousMap, capture_registers());
+  move_mapping(page_at(0), 2 * kPage, page_at(64), 8 * kPage);
+  recorder().mapped(page_at(9), kPage, SiteKind::kAnonymousMap, capture_registers());
 
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, kPage);
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);

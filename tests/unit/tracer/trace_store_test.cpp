@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/tracer/trace_store.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -243,6 +244,97 @@ TEST(TraceStore, AnotherFileUnderItsNameIsNotTouched) {
 
   EXPECT_EQ(folder.store().header()->extend_errno, static_cast<std::uint32_t>(ESTALE));
   EXPECT_EQ(std::filesystem::file_size(folder.folder().path(name)), 4U);
+}
+
+// The descriptors of this process that are open for a file.
+std::vector<int> descriptors_of(const std::string& path) {
+  std::vector<int> found;
+  for (const auto& name : files_in("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink("/proc/self/fd/" + name, gone) == path) {
+      found.push_back(std::stoi(name));
+    }
+  }
+  return found;
+}
+
+TEST(TraceStore, GrowsOnWhereItsPathLeadsNowhere) {
+  StoreFolder folder;
+  const auto name = files_in(folder.folder().path()).at(0);
+  std::filesystem::rename(folder.folder().path(name), folder.folder().path("elsewhere"));
+
+  EXPECT_TRUE(folder.store().extend(Table::kSites, 1));
+
+  EXPECT_EQ(std::filesystem::file_size(folder.folder().path("elsewhere")),
+            folder.store().header()->file_bytes);
+}
+
+TEST(TraceStore, KeepsOneDescriptorFarFromThoseOfTheProgramAndClosesIt) {
+  std::string path;
+  {
+    StoreFolder folder;
+    path = folder.folder().path(files_in(folder.folder().path()).at(0));
+    const auto kept = descriptors_of(path);
+
+    ASSERT_EQ(kept.size(), 1U);
+    EXPECT_GT(kept[0], 200);
+    EXPECT_NE(::fcntl(kept[0], F_GETFD) & FD_CLOEXEC, 0);
+    folder.store().abandon(true);
+    EXPECT_TRUE(descriptors_of(path).empty());
+    ASSERT_TRUE(folder.store().create(folder.folder().path().c_str(), 0));
+  }
+}
+
+TEST(TraceStore, AProgramMayCloseItsDescriptorAndUseTheNumber) {
+  StoreFolder folder;
+  const auto kept = descriptors_of(folder.folder().path(files_in(folder.folder().path()).at(0)));
+  ASSERT_EQ(kept.size(), 1U);
+  folder.folder().write("mine", "mine");
+  const int mine = ::open(folder.folder().path("mine").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::dup3(mine, kept[0], O_CLOEXEC), kept[0]);
+
+  EXPECT_TRUE(folder.store().extend(Table::kSites, 1));
+  folder.store().abandon(true);
+
+  EXPECT_EQ(std::filesystem::file_size(folder.folder().path("mine")), 4U);
+  EXPECT_NE(::fcntl(kept[0], F_GETFD), -1);  // still the program's
+  ::close(kept[0]);
+  ::close(mine);
+  ASSERT_TRUE(folder.store().create(folder.folder().path().c_str(), 0));
+}
+
+TEST(TraceStore, AProgramWithoutDescriptorsIsTracedWithWhatFitsAtFirst) {
+  const TempTree folder;
+
+  const std::string said = in_child([&] {
+    static TraceStore store;
+    if (!store.create(folder.path().c_str(), 0) || !store.publish()) {
+      return std::string("no file");
+    }
+    for (const int kept : descriptors_of(folder.path(files_in(folder.path()).at(0)))) {
+      ::close(kept);
+    }
+    const rlimit none = {0, 0};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+    std::uint64_t index = 0;
+    while (store.take(Table::kSites, 1, index)) {
+    }
+    return std::to_string(index) + " error " + std::to_string(store.error());
+  });
+
+  EXPECT_EQ(said, std::to_string(first_items(Table::kSites)) + " error " + std::to_string(EMFILE));
+}
+
+TEST(TraceStore, AfterAFailureItSoonTriesAgain) {
+  StoreFolder folder;
+  std::filesystem::remove_all(folder.folder().path());
+
+  EXPECT_FALSE(folder.store().extend(Table::kSites, 1));
+  EXPECT_FALSE(folder.store().extend(Table::kSites, 1));  // not so soon
+  EXPECT_EQ(folder.losses().extend_failures, 1U);
+  ::usleep(3000);
+  EXPECT_FALSE(folder.store().extend(Table::kSites, 1));
+  EXPECT_EQ(folder.losses().extend_failures, 2U);
 }
 
 TEST(TraceStore, AFolderThatIsNotThereIsAnError) {

@@ -11,12 +11,15 @@
 namespace {
 
 int g_calls = 0;
-std::uint64_t g_next_device = 0x302000000;
+std::uint64_t g_next_device = 0;
 
 int take_device(void** block, std::size_t bytes) {
   ++g_calls;
   if (bytes > std::size_t{1} << 40U) {
     return 2;  // cudaErrorMemoryAllocation
+  }
+  if (g_next_device == 0) {  // no two runtimes of a process hand out the same address
+    g_next_device = 0x1000'0000'0000 + reinterpret_cast<std::uint64_t>(&g_calls) / 512 * 512;
   }
   *block = reinterpret_cast<void*>(g_next_device);
   g_next_device += (bytes + 511) / 512 * 512;

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/tracer/unwind/stack_memo.h"
+
+#include "profiler/tracer/unwind/rule_cache.h"
+#include "profiler/tracer/unwind/stack_word.h"
+
+namespace tidemark::tracer {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+constexpr std::uint64_t kWord = 8;
+constexpr std::uint16_t kInRegister = 0xffff;  // a frame pointer that nobody has saved
+constexpr std::uint64_t kMostPlace = 0xfff0;
+
+constexpr std::uint64_t mix(std::uint64_t tag, std::uint64_t more) noexcept {
+  const std::uint64_t mixed = (tag ^ more) * 0x9e3779b97f4a7c15;
+  return mixed ^ (mixed >> 32U);
+}
+
+// What a stack is looked for by at first. Never 0.
+std::uint64_t first_tag(std::uint64_t ip, std::uint64_t depth, std::uint64_t context) noexcept {
+  return mix(mix(context, ip), depth);
+}
+
+// A polynomial of the scrambled words, as hash_with_frame() is.
+[[gnu::always_inline]] inline std::uint64_t hash_with_word(std::uint64_t hash,
+                                                           std::uint64_t word) noexcept {
+  const std::uint64_t product = word * 0x9e3779b97f4a7c15;
+  return hash * 5 + (product ^ (product >> 32U));
+}
+
+// Two frames that differ have the same sign by a chance of one in 65536: the stacks then share an
+// entry by turns.
+std::uint16_t sign_of(std::uint64_t pc) noexcept {
+  return static_cast<std::uint16_t>((pc * 0x9e3779b97f4a7c15) >> 48U);
+}
+
+}  // namespace
+
+// Where, from the sp of the innermost frame on, all steps found what they read. False: one of them
+// read something else.
+bool StackMemo::measure(const StackTrace& trace, const Stack& stack, Shape& shape) noexcept {
+  const FrameStates& frames = trace.frames;
+  std::uint16_t bp_place = kInRegister;
+  std::uint16_t pointer[kMostPlaces];
+  std::uint64_t pointer_hash = 0;
+  shape.hash = 0;
+  for (std::size_t i = kMaxFrames - trace.depth; i + 1 < kMaxFrames; ++i) {
+    const Rule rule = return_rule(frames.pc[i]);
+    const std::uint64_t place = (frames.sp[i + 1] - stack.sp) / kWord - 1;
+    const std::uint16_t bp_from = frames.bp_from[i + 1];
+    if (!is_plain_rule(pack_rule(rule)) || frames.sp[i + 1] <= frames.sp[i] || place > kMostPlace ||
+        bp_from == kCannotCheck || bp_from > place + 1 ||
+        shape.addresses + shape.pointers + 2U > kMostPlaces) {
+      return false;
+    }
+    if (rule.kind == RuleKind::kFromBp) {
+      pointer[shape.pointers++] = bp_place;
+      pointer_hash = hash_with_word(pointer_hash, frames.bp[i] - stack.sp);
+    }
+    shape.place[shape.addresses++] = static_cast<std::uint16_t>(place);
+    shape.hash = hash_with_word(shape.hash, frames.pc[i + 1]);
+    bp_place = bp_from == kBpKept ? bp_place : static_cast<std::uint16_t>(place + 1 - bp_from);
+  }
+  for (std::size_t i = 0; i < shape.pointers; ++i) {
+    shape.place[shape.addresses + i] = pointer[i];
+  }
+  shape.hash ^= mix(shape.pointers, pointer_hash);
+  return true;
+}
+
+std::uint64_t StackMemo::follow_branches(std::uint64_t tag, const Stack& stack) const noexcept {
+  constexpr int kMost = 32;
+  for (int i = 0; i < kMost; ++i) {
+    const std::uint64_t branch = branches_[tag % kBranches].load(kRelaxed);
+    const std::uint64_t place = (branch & kPlaceMask) - 1;
+    if ((branch ^ tag) >> 16U != 0 || place >= stack.words) {
+      break;
+    }
+    tag = mix(tag, load_word(stack.sp + place * kWord));
+  }
+  return tag;
+}
+
+// One of the two entries where a stack may be: that which has its tag, or any.
+StackMemo::Entry& StackMemo::with_tag(std::uint64_t tag) noexcept {
+  Entry& first = entries_[tag % kEntries];
+  return first.tag.load(kRelaxed) == tag ? first : entries_[(tag % kEntries) ^ 1U];
+}
+
+bool StackMemo::is_unsure(const Entry& entry, const Stack& stack, std::uint64_t ip,
+                          ByteRange unsure) noexcept {
+  bool is_in = ip >= unsure.begin && ip < unsure.end;
+  const std::size_t addresses = entry.addresses.load(kRelaxed);
+  for (std::size_t i = 0; i < addresses && i < kMostPlaces && !is_in; ++i) {
+    const std::uint64_t place = entry.place[i].load(kRelaxed);
+    const std::uint64_t pc = place < stack.words ? load_word(stack.sp + place * kWord) : 0;
+    is_in = pc >= unsure.begin && pc < unsure.end;
+  }
+  return is_in;
+}
+
+bool StackMemo::find(const Registers& registers, StackBounds bounds, std::uint64_t context,
+                     ByteRange unsure, std::uint32_t& number) noexcept {
+  if (registers.sp % kWord != 0 || bounds.high <= registers.sp) {
+    return false;
+  }
+  const Stack stack = {registers.sp, registers.bp, (bounds.high - registers.sp) / kWord};
+  const std::uint64_t tag =
+      follow_branches(first_tag(registers.ip, bounds.high - registers.sp, context), stack);
+  Entry& entry = with_tag(tag);
+  const std::uint32_t before = entry.sequence.load(std::memory_order_acquire);
+  const std::size_t addresses = entry.addresses.load(kRelaxed);
+  const std::size_t all = addresses + entry.pointers.load(kRelaxed);
+  if (entry.tag.load(kRelaxed) != tag || before % 2 != 0 || all > kMostPlaces ||
+      entry.generation.load(kRelaxed) != rule_generation()) {
+    return false;
+  }
+  std::uint64_t hash = 0;
+  const std::uint64_t sp = stack.sp;
+  const std::uint64_t words = stack.words;
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < addresses; ++i) {
+    const std::uint64_t place = entry.place[i].load(kRelaxed);
+    if (place >= words) [[unlikely]] {
+      return false;
+    }
+    hash = hash_with_word(hash, load_word(sp + place * kWord));
+  }
+  std::uint64_t pointer_hash = 0;
+  for (std::size_t i = addresses; i < all; ++i) {
+    const std::uint64_t place = entry.place[i].load(kRelaxed);
+    if (place >= stack.words && place != kInRegister) {
+      return false;
+    }
+    const std::uint64_t bp = place == kInRegister ? stack.bp : load_word(stack.sp + place * kWord);
+    pointer_hash = hash_with_word(pointer_hash, bp - stack.sp);
+  }
+  const std::uint64_t kept_hash = entry.hash.load(kRelaxed);
+  number = entry.number.load(kRelaxed);
+  if (kept_hash != (hash ^ mix(all - addresses, pointer_hash)) ||
+      (unsure.end != 0 && is_unsure(entry, stack, registers.ip, unsure))) {
+    return false;
+  }
+  if (!entry.was_found.load(kRelaxed)) {
+    entry.was_found.store(true, kRelaxed);
+  }
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return entry.sequence.load(kRelaxed) == before;
+}
+
+// Another stack has this tag: the first frame in which it differs from this one tells them apart.
+void StackMemo::branch_off(std::uint64_t tag, const StackTrace& trace) noexcept {
+  const Entry& entry = with_tag(tag);
+  if (entry.tag.load(kRelaxed) != tag) {
+    return;  // there is none
+  }
+  const FrameStates& frames = trace.frames;
+  const std::size_t first = kMaxFrames - trace.depth;
+  const Signs& signs = signs_[&entry - entries_];
+  for (std::size_t i = 1; i < trace.depth; ++i) {
+    if (signs.of[i].load(kRelaxed) != sign_of(frames.pc[first + i])) {
+      const std::uint64_t place = (frames.sp[first + i] - frames.sp[first]) / kWord - 1;
+      if (place < kMostPlace) {
+        branches_[tag % kBranches].store((tag & ~kPlaceMask) | (place + 1), kRelaxed);
+      }
+      return;
+    }
+  }
+}
+
+// The entry for a tag: the one that has it, else one that is worth nothing, else one that was not
+// found for long.
+StackMemo::Entry* StackMemo::choose(std::uint64_t tag, std::uint32_t generation) noexcept {
+  const std::size_t turn = turns_.load(kRelaxed) % 2;
+  turns_.store(static_cast<std::uint32_t>(turn) + 1, kRelaxed);
+  if (Entry& same = with_tag(tag); same.tag.load(kRelaxed) == tag) {
+    return &same;
+  }
+  Entry* chosen = nullptr;
+  for (std::size_t way = 0; way < 2; ++way) {
+    Entry& entry = entries_[(tag % kEntries) ^ way ^ turn];
+    const bool may_go =
+        entry.generation.load(kRelaxed) != generation || !entry.was_found.exchange(false, kRelaxed);
+    chosen = chosen == nullptr && may_go ? &entry : chosen;
+  }
+  return chosen != nullptr ? chosen : &entries_[(tag % kEntries) ^ turn];
+}
+
+void StackMemo::keep(const Registers& registers, StackBounds bounds, std::uint64_t context,
+                     const StackTrace& trace, std::uint32_t number) noexcept {
+  const Stack stack = {registers.sp, registers.bp, (bounds.high - registers.sp) / kWord};
+  const std::size_t first = kMaxFrames - trace.depth;
+  Shape shape;
+  if (!trace.is_plain || !(trace.end_is_final || trace.truncated) || trace.depth < 2 ||
+      registers.sp % kWord != 0 || bounds.high <= registers.sp ||
+      trace.generation != rule_generation() || trace.frames.sp[first] != registers.sp ||
+      !measure(trace, stack, shape)) {
+    return;
+  }
+  const std::uint64_t start = first_tag(registers.ip, bounds.high - registers.sp, context);
+  branch_off(follow_branches(start, stack), trace);
+  const std::uint64_t tag = follow_branches(start, stack);
+  Entry& entry = *choose(tag, trace.generation);
+  std::uint32_t sequence = entry.sequence.load(kRelaxed);
+  if (tag == 0 || sequence % 2 != 0 ||
+      !entry.sequence.compare_exchange_strong(sequence, sequence + 1, std::memory_order_acquire)) {
+    return;  // another thread is at it
+  }
+  std::atomic_thread_fence(std::memory_order_release);
+  if (entry.tag.load(kRelaxed) == 0) {
+    used_.fetch_add(1, kRelaxed);
+  }
+  entry.hash.store(shape.hash, kRelaxed);
+  entry.number.store(number, kRelaxed);
+  entry.addresses.store(shape.addresses, kRelaxed);
+  entry.pointers.store(shape.pointers, kRelaxed);
+  for (std::size_t i = 0; i < shape.addresses + std::size_t{shape.pointers}; ++i) {
+    entry.place[i].store(shape.place[i], kRelaxed);
+  }
+  Signs& signs = signs_[&entry - entries_];
+  for (std::size_t i = 0; i < trace.depth; ++i) {
+    signs.of[i].store(sign_of(trace.frames.pc[first + i]), kRelaxed);
+  }
+  entry.generation.store(trace.generation, kRelaxed);
+  entry.tag.store(tag, kRelaxed);
+  entry.sequence.store(sequence + 2, std::memory_order_release);
+}
+
+}  // namespace tidemark::tracer
