@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/clock.h"
+#include "common/result.h"
 #include "common/units.h"
 #include "monitor/pss_budget.h"
 
@@ -39,6 +41,11 @@ struct WatchOptions {
   // Where the output of the command goes when a screen of ours is on the terminal; it gets no input
   // then. Empty: it has the terminal to itself.
   std::string command_output;
+  // The command is ended after this time, with all that is left of its tree.
+  std::optional<std::int64_t> end_after_ns;
 };
+
+// "off", "auto", "always".
+Result<monitor::PssMode> parse_pss_mode(std::string_view text);
 
 }  // namespace tidemark::cli
