@@ -10,7 +10,7 @@
 namespace {
 
 int run(const tidemark::cli::Command& command) {
-  using namespace tidemark::cli;  // NOLINT(google-build-using-namespace): eight names, one function
+  using namespace tidemark::cli;  // NOLINT(google-build-using-namespace): nine names, one function
   return std::visit(
       [](const auto& options) -> int {
         using Options = std::decay_t<decltype(options)>;
@@ -24,6 +24,8 @@ int run(const tidemark::cli::Command& command) {
           return run_track(options);
         } else if constexpr (std::is_same_v<Options, ProfileOptions>) {
           return run_profile(options);
+        } else if constexpr (std::is_same_v<Options, CheckOptions>) {
+          return run_check(options);
         } else if constexpr (std::is_same_v<Options, DiffOptions>) {
           return run_diff(options);
         } else if constexpr (std::is_same_v<Options, DemoOptions>) {
