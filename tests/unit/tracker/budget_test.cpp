@@ -138,6 +138,23 @@ TEST(GrowthBudget, WhatGrowsMoreSlowlyThanItMayIsWithinWhateverItIs) {
   EXPECT_EQ(judge_rate(growing_run(0.95), kMibPerStep).state, BudgetState::kUndetermined);
 }
 
+TEST(GrowthBudget, CountsWhatStillGrowsFromTheEndOfItsAllowanceOn) {
+  // 100 MiB more at its start, and hardly anything after step 100.
+  HandMadeRun run = growing_run(3.0);
+  run.tree().allowance_end = Moment{{}, 100.0};
+  for (FloorPoint& point : run.tree().floor) {
+    point.floor_bytes += (point.x < 60 ? -100 : 0.001 * point.x) * kMiB;
+  }
+
+  const BudgetRow row = judge_rate(run, kMibPerStep);
+  run.tree().allowance_end = Moment{{}, 390.0};
+  const BudgetRow too_long = judge_rate(run, kMibPerStep);
+
+  EXPECT_EQ(row.state, BudgetState::kWithin);
+  EXPECT_NEAR(*row.measured, 0.001 * kMiB, 0.0001 * kMiB);
+  EXPECT_EQ(too_long.state, BudgetState::kUndetermined);
+}
+
 TEST(GrowthBudget, TooFewSamplesAreUndetermined) {
   HandMadeRun run = settled_run(100);
   run.tree().undetermined = true;
