@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that sees CLI11.
+// Sees CLI11, like command_line_check.cpp.
 #include "cli/command_line.h"
 
 #include <CLI/CLI.hpp>
@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/command_line_check.h"
 #include "cli/exit_code.h"
 #include "cli/messages.h"
 #include "common/text.h"
@@ -31,19 +32,6 @@ std::function<void(const std::string&)> parsed(Result<T> (*parse)(std::string_vi
     }
     store(*std::move(value));
   };
-}
-
-Result<monitor::PssMode> parse_pss_mode(std::string_view text) {
-  if (text == "off") {
-    return monitor::PssMode::kOff;
-  }
-  if (text == "auto") {
-    return monitor::PssMode::kAuto;
-  }
-  if (text == "always") {
-    return monitor::PssMode::kAlways;
-  }
-  return Error{Errc::kUsage, "--pss is off, auto or always, not '" + std::string(text) + "'"};
 }
 
 // "20x" or "20".
@@ -517,6 +505,7 @@ Command parse_command_line(int argc, char** argv) {
   MonitorOptions monitor_options;
   TrackOptions track_options;
   ProfileOptions profile_options;
+  CheckOptions check_options;
   ExportOptions export_options;
   DiffOptions diff_options;
   DemoOptions demo_options;
@@ -525,6 +514,7 @@ Command parse_command_line(int argc, char** argv) {
   track_options.watch.target.command = monitor_options.watch.target.command;
   profile_options.watch.target.command = monitor_options.watch.target.command;
   guard_options.track.watch.target.command = monitor_options.watch.target.command;
+  check_options.command = monitor_options.watch.target.command;
 
   CLI::App app("Tells whether a training job's memory warms up, spikes or leaks, and where.",
                "tidemark");
@@ -535,6 +525,7 @@ Command parse_command_line(int argc, char** argv) {
   CLI::App* track = add_track(app, track_options);
   CLI::App* profile = add_profile(app, profile_options);
   CLI::App* guard = add_guard(app, guard_options);
+  CLI::App* check = add_check(app, check_options);
   add_export(app, export_options);
   CLI::App* diff = add_diff(app, diff_options);
   CLI::App* demo = add_demo(app, demo_options);
@@ -562,6 +553,9 @@ Command parse_command_line(int argc, char** argv) {
   }
   if (app.got_subcommand(profile)) {
     return checked(profile_options, problem_with(profile_options, has_dashes), "profile");
+  }
+  if (app.got_subcommand(check)) {
+    return checked(check_options, problem_with(check_options, has_dashes), "check");
   }
   if (has_dashes) {
     return usage_error("this command takes nothing after --", "");

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <variant>
 
+#include "cli/check.h"
 #include "cli/demo.h"
 #include "cli/diff.h"
 #include "cli/export.h"
@@ -21,7 +22,7 @@ std::string_view version();
 // What the user asked for: one subcommand with its options, or nothing to run any more (help was
 // printed, or the usage was wrong) and the exit code.
 using Command = std::variant<int, FindOptions, MonitorOptions, TrackOptions, ProfileOptions,
-                             ExportOptions, DiffOptions, DemoOptions, GuardOptions>;
+                             CheckOptions, ExportOptions, DiffOptions, DemoOptions, GuardOptions>;
 
 Command parse_command_line(int argc, char** argv);
 

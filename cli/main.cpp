@@ -30,6 +30,8 @@ int run(const tidemark::cli::Command& command) {
           return run_profile(options);
         } else if constexpr (std::is_same_v<Options, GuardOptions>) {
           return run_guard(options);
+        } else if constexpr (std::is_same_v<Options, CheckOptions>) {
+          return run_check(options);
         } else if constexpr (std::is_same_v<Options, DiffOptions>) {
           return run_diff(options);
         } else if constexpr (std::is_same_v<Options, DemoOptions>) {

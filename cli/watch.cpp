@@ -158,6 +158,9 @@ Status Watch::launch() {
     return command.error();
   }
   command_.emplace(*std::move(command));
+  if (options_.end_after_ns) {
+    ending_.emplace(clock_.monotonic_ns() + *options_.end_after_ns);
+  }
   if (relay_) {
     relay_->begin();
   }
@@ -279,7 +282,7 @@ void Watch::end_recording() {
 }
 
 int Watch::leave(int own_code) {
-  WatchEnding ending{own_code, {}, command_was_told_to_stop_};
+  WatchEnding ending{own_code, {}, command_was_told_to_stop_, ending_ && ending_->has_begun()};
   if (command_) {
     ending.command_status = command_->exit_code().value_or(kExitTarget);
   }

@@ -22,6 +22,7 @@
 #include "monitor/session.h"
 #include "monitor/signal_inbox.h"
 #include "monitor/step_log.h"
+#include "monitor/tree_ending.h"
 #include "recording/recorder.h"
 
 namespace tidemark::cli {
@@ -65,6 +66,7 @@ class Watch {
   bool command_runs() const { return command_ && command_->running(); }
   // The command has ended, and others still have its output open or it is not all written.
   bool output_lingers() const { return relay_ && !command_runs() && !relay_->at_end(); }
+  void end_in_time();
   void tell_who_lingers();
   void settle_output();
   void wait_for_command();
@@ -87,6 +89,7 @@ class Watch {
   std::optional<monitor::OutputRelay> relay_;
   std::optional<monitor::LogFollower> log_;
   std::optional<monitor::LaunchedCommand> command_;
+  std::optional<monitor::TreeEnding> ending_;  // of the command, when its time is limited
   std::unique_ptr<monitor::ProcessSource> source_;
   std::unique_ptr<monitor::Session> session_;
   std::unique_ptr<recording::Recorder> recorder_;

@@ -168,7 +168,8 @@ bool Watch::is_worth_watching() const {
   if (told_to_stop_) {
     return false;
   }
-  return command_ ? command_runs() || output_lingers()
+  const bool is_being_ended = ending_ && ending_->has_begun();
+  return command_ ? command_runs() || output_lingers() || is_being_ended
                   : view_ != nullptr || recorder_ != nullptr || user_.goes_on_unread();
 }
 
@@ -207,15 +208,32 @@ void Watch::watch() {
     if (due >= end_ns || !is_worth_watching()) {
       return;
     }
+    end_in_time();
     tell_who_lingers();
     // The next wake-up is on the grid of the interval; those that are missed already are skipped.
     const std::int64_t late = std::max<std::int64_t>(0, clock_.monotonic_ns() - due);
     due += (late / options_.interval_ns + 1) * options_.interval_ns;
-    due = std::min(due, end_ns);
+    due = std::min({due, end_ns, ending_ ? ending_->due_ns() : INT64_MAX});
     if (!wait_until(due)) {
       look(clock_.monotonic_ns());  // the state at the end
       return;
     }
+  }
+}
+
+// Of a command whose time is limited.
+void Watch::end_in_time() {
+  if (!ending_) {
+    return;
+  }
+  const bool had_begun = ending_->has_begun();
+  const bool had_killed = ending_->had_to_kill();
+  ending_->act(clock_.monotonic_ns(), session_->sampler().members());
+  if (ending_->has_begun() && !had_begun) {
+    output_->note("its time is over: the command is told to end");
+  }
+  if (ending_->had_to_kill() && !had_killed) {
+    output_->note("it did not end when told to: it is killed");
   }
 }
 

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/clock.h"
+#include "common/result.h"
 #include "common/units.h"
 #include "monitor/pss_budget.h"
 
@@ -41,6 +43,11 @@ struct WatchOptions {
   std::string command_output;
   // A child of ours that is not part of the command.
   std::optional<pid_t> helper;
+  // The command is ended after this time, with all that is left of its tree.
+  std::optional<std::int64_t> end_after_ns;
 };
+
+// "off", "auto", "always".
+Result<monitor::PssMode> parse_pss_mode(std::string_view text);
 
 }  // namespace tidemark::cli

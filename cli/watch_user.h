@@ -47,6 +47,7 @@ struct WatchEnding {
   int own_code = 0;                   // exit code for what we ourselves did
   std::optional<int> command_status;  // of the command that was started, as a shell reports it
   bool was_told_to_stop = false;      // by a signal, which the command got as well
+  bool ran_out_of_time = false;       // it was ended because its time was over
 };
 
 // A command that watches a target: what it makes of the run.

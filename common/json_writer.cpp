@@ -58,6 +58,12 @@ JsonWriter& JsonWriter::value(std::string_view text) {
   return *this;
 }
 
+JsonWriter& JsonWriter::document(std::string_view json) {
+  separate();
+  out_ += json;
+  return *this;
+}
+
 JsonWriter& JsonWriter::value(bool flag) {
   separate();
   out_ += flag ? "true" : "false";

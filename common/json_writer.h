@@ -32,6 +32,8 @@ class JsonWriter {
       return unsigned_value(number);
     }
   }
+  // A whole document of another writer, as a value.
+  JsonWriter& document(std::string_view json);
   // Unknown is null, never 0.
   template <typename T>
   JsonWriter& value(const std::optional<T>& maybe) {

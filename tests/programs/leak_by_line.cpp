@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leaks at one line, holds a lot since its start, and frees all the rest: for the allocation
 // tracer. Its truth names the function and the line. Options: --count N, --step-ms N, --leak-kb N,
-// --children N (each does the same), --two-ways 1, --die signal.
+// --children N (each does the same), --two-ways 1, --die signal, --hold-mb N, --status N (its own,
+// 7 if not told).
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +25,8 @@ struct Options {
   long children = 0;
   long two_ways = 0;  // leak through two call stacks
   long die = 0;       // by this signal, at the end
+  long hold_mb = 64;
+  long status = 7;
 };
 
 // What the compiler may not take away.
@@ -52,8 +55,8 @@ constexpr int kLeakingLine = __LINE__ + 2;
   keep(nullptr);
 }
 
-[[gnu::noinline]] void hold_at_start() {
-  take(std::size_t{64} << 20U);
+[[gnu::noinline]] void hold_at_start(std::size_t megabytes) {
+  take(megabytes << 20U);
   keep(nullptr);
 }
 
@@ -72,7 +75,7 @@ long number_after(int argc, char** argv, std::string_view name, long otherwise) 
 }
 
 void run(const Options& options) {
-  hold_at_start();
+  hold_at_start(static_cast<std::size_t>(options.hold_mb));
   for (long step = 1; step <= options.count; ++step) {
     tidemark_step(step);
     leak_here(static_cast<std::size_t>(options.leak_kb) << 10U, options.two_ways != 0);
@@ -94,6 +97,8 @@ int main(int argc, char** argv) {
   options.children = number_after(argc, argv, "--children", options.children);
   options.two_ways = number_after(argc, argv, "--two-ways", options.two_ways);
   options.die = number_after(argc, argv, "--die", options.die);
+  options.hold_mb = number_after(argc, argv, "--hold-mb", options.hold_mb);
+  options.status = number_after(argc, argv, "--status", options.status);
   std::printf(
       "{\"victim\":\"leak_by_line\",\"function\":\"leak_here\",\"line\":%d,"
       "\"bytes_per_step\":%ld}\n",
@@ -108,5 +113,5 @@ int main(int argc, char** argv) {
   run(options);
   while (::wait(nullptr) > 0) {
   }
-  return 7;
+  return static_cast<int>(options.status);
 }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cli/chart_text.h"
+#include "cli/check_outputs.h"
+#include "cli/check_text.h"
+#include "cli/check_words.h"
+#include "cli/track_words.h"
+#include "common/text.h"
+
+namespace tidemark::cli {
+namespace {
+
+// A block that nothing in it can end.
+std::string fenced(const std::string& text) {
+  std::size_t longest = 2;
+  std::size_t run = 0;
+  for (const char c : text) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  const std::string fence(longest + 1, '`');
+  return fmt::format("{0}text\n{1}{2}{0}\n", fence, text, text.ends_with('\n') ? "" : "\n");
+}
+
+std::string table_text(const tracker::BudgetRows& rows) {
+  if (rows.empty()) {
+    return "";
+  }
+  std::string out = "| budget | measured | limit | |\n| --- | --- | --- | --- |\n";
+  for (const tracker::BudgetRow& row : rows) {
+    out += fmt::format("| `{}` | {} | {} | {} |\n", budget_name(row.kind),
+                       markdown_text(measured_text(row)), markdown_text(limit_text(row)),
+                       row.state == tracker::BudgetState::kExceeded
+                           ? fmt::format("**{}**", state_word(row.state))
+                           : std::string(state_word(row.state)));
+  }
+  return out + '\n';
+}
+
+void add_list(std::string& out, std::string_view title, const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) {
+    out += fmt::format("- {}: {}\n", title, markdown_text(line));
+  }
+}
+
+std::string details_text(const CheckResult& result) {
+  std::string inside;
+  if (result.shown && result.shown->track.verdict) {
+    inside += markdown_text(answer_text(result.shown->track)) + "\n\n";
+    const tracker::Reading& reading = result.shown->track.verdict->answer().reading;
+    if (const std::string chart = chart_text(reading, Glyphs::kAscii); !chart.empty()) {
+      inside += fenced(chart);
+    }
+  }
+  if (result.status == CheckStatus::kFail) {
+    if (const std::string sites = check_sites(result); !sites.empty()) {
+      inside += "\nWhat grows:\n\n" + fenced(sites);
+    }
+  }
+  const std::string_view open = result.status == CheckStatus::kPass ? "" : " open";
+  return inside.empty() ? ""
+                        : fmt::format(
+                              "<details{}><summary>Memory over the run</summary>\n\n{}\n"
+                              "</details>\n\n",
+                              open, inside);
+}
+
+std::string check_section(const CheckResult& result) {
+  std::string out =
+      fmt::format("### {}: {}\n\n{}\n\n", status_word(result.status),
+                  markdown_text(result.spec.name), markdown_text(answer_line(result)));
+  out += table_text(result.rows);
+  std::string list;
+  if (result.shown) {
+    add_list(list, "left behind", left_texts(result.shown->left));
+  }
+  std::vector<std::string> lines;
+  for (const HistoryChange& change : result.changes) {
+    lines.push_back(history_text(change));
+  }
+  add_list(list, "history", lines);
+  lines.clear();
+  for (const Suppression& suppression : result.suppressed) {
+    lines.push_back(suppression_text(suppression));
+  }
+  add_list(list, "suppressed", lines);
+  add_list(list, "note", result.notes);
+  add_list(list, "next", next_texts(result));
+  if (!list.empty()) {
+    out += list + '\n';
+  }
+  return out + details_text(result);
+}
+
+}  // namespace
+
+std::string markdown_text(std::string_view bytes) {
+  // Letters, digits, blanks and what no reader of Markdown takes for a sign stay.
+  constexpr std::string_view kPlain = " .,:;/+-()%'\"=?";
+  std::string out;
+  for (const char c : escape_text(bytes)) {
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                           (c >= '0' && c <= '9') || (static_cast<unsigned char>(c) & 0x80U) != 0;
+    if (is_letter || kPlain.find(c) != std::string_view::npos) {
+      out += c;
+    } else {
+      out += fmt::format("&#{};", static_cast<int>(c));
+    }
+  }
+  return out;
+}
+
+std::string check_markdown(std::span<const CheckResult> results) {
+  std::string out = "## Memory checks\n\n";
+  if (results.size() > 1) {
+    std::string summary = check_summary(results);
+    summary.pop_back();
+    out += markdown_text(summary) + "\n\n";
+  }
+  for (const CheckResult& result : results) {
+    out += check_section(result);
+  }
+  return out;
+}
+
+}  // namespace tidemark::cli

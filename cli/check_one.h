@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "cli/check_result.h"
+#include "cli/check_spec.h"
+#include "cli/check_suppressions.h"
+
+namespace tidemark::cli {
+
+// What a check needs to know beside itself.
+struct CheckSurroundings {
+  std::span<const Suppression> suppressions;
+  bool stdout_is_ours = false;
+};
+
+// Runs a check, once or as often as it takes, and judges it; updates its baseline and its history.
+CheckResult check_one(const CheckSpec& spec, const CheckSurroundings& surroundings);
+
+// "run.tidemark", then "run-2.tidemark", ...
+std::string numbered_output(const std::string& path, std::uint32_t run);
+
+}  // namespace tidemark::cli

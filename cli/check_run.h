@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/check_spec.h"
+#include "cli/left_behind.h"
+#include "cli/profile.h"
+#include "cli/traced_launch.h"
+#include "cli/track_result.h"
+#include "cli/watch_user.h"
+#include "common/records.h"
+#include "tracker/budget.h"
+#include "tracker/run_verdict.h"
+
+namespace tidemark::cli {
+
+// The tracer of one run, with the options that it refers to.
+struct CheckTracing {
+  ProfileOptions options;
+  TracedLaunch launch{options};
+};
+
+// One run of the command of a check: what was seen.
+struct CheckRun {
+  WatchEnding ending;
+  RunInfo info;
+  TrackResult track;
+  std::optional<tracker::RunVerdict> gpu;  // of the same curves, judged on GPU memory
+  LeftBehind left;
+  double seconds = 0.0;
+  std::unique_ptr<CheckTracing> tracing;  // nullptr: nobody traced
+  std::string tracing_problem;            // why not, though it was wanted; empty: not wanted
+
+  bool has_started() const { return ending.command_status.has_value(); }
+  // Figures to decide on.
+  tracker::MeasuredRun measured() const;
+};
+
+// How a check is run, beside what it is.
+struct CheckPlace {
+  LeftBehindMeter& meter;
+  std::string output;           // run file; empty: none
+  bool stdout_is_ours = false;  // the command's output goes to stderr
+};
+
+// Runs the command once and watches it to its end, with its stray processes.
+CheckRun run_once(const CheckSpec& spec, const CheckPlace& place);
+
+}  // namespace tidemark::cli

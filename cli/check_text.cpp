@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/check_text.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/check_words.h"
+#include "cli/profile_frames.h"
+#include "cli/track_words.h"
+#include "cli/wrap_text.h"
+#include "common/text.h"
+
+namespace tidemark::cli {
+namespace {
+
+constexpr std::size_t kMostSites = 5;
+constexpr std::size_t kMostFrames = 6;
+constexpr std::size_t kColumns = 100;
+
+void add_block(std::string& out, std::string_view title, const std::vector<std::string>& lines) {
+  std::string_view first = title;
+  for (const std::string& line : lines) {
+    out += wrap_text(fmt::format("{:<10}", first), line, kColumns);
+    first = "";
+  }
+}
+
+std::string site_text(const ProfileReport& report, const tracker::RankedSite& site) {
+  const ShownStack stack = shown_stack(*report.run, site.frames);
+  std::string out = "  " + per_axis_text(site.growth_bytes_per_s, tracker::Axis::kTime);
+  if (site.growth_bytes_per_step) {
+    out += fmt::format(", {}", per_axis_text(*site.growth_bytes_per_step, tracker::Axis::kSteps));
+  }
+  if (site.share_of_growth) {
+    out += fmt::format(", {} of the growth", percent_text(*site.share_of_growth));
+  }
+  out += '\n';
+  // From the user's own line on: what lies above it is how it gets its memory.
+  const std::size_t first = stack.own_line.value_or(0);
+  for (std::size_t i = first; i < std::min(stack.frames.size(), first + kMostFrames); ++i) {
+    out += fmt::format("    {} {}\n", i == first ? "at" : "by",
+                       frame_text(stack.frames[i], kColumns - 8));
+  }
+  return stack.frames.empty() ? out + "    at an unknown place\n" : out;
+}
+
+}  // namespace
+
+std::string check_table(const tracker::BudgetRows& rows) {
+  std::vector<std::array<std::string, 4>> lines{{"budget", "measured", "limit", ""}};
+  for (const tracker::BudgetRow& row : rows) {
+    lines.push_back({std::string(budget_name(row.kind)), measured_text(row), limit_text(row),
+                     std::string(state_word(row.state))});
+  }
+  std::array<std::size_t, 3> widths{};
+  for (const auto& line : lines) {
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      widths[i] = std::max(widths[i], line[i].size());
+    }
+  }
+  std::string out;
+  for (const auto& line : lines) {
+    std::string text = fmt::format("  {:<{}}  {:<{}}  {:<{}}  {}", line[0], widths[0], line[1],
+                                   widths[1], line[2], widths[2], line[3]);
+    text.erase(text.find_last_not_of(' ') + 1);
+    out += text + '\n';
+  }
+  return out;
+}
+
+std::string check_sites(const CheckResult& result) {
+  if (!result.shown || result.shown->tracing == nullptr) {
+    return "";
+  }
+  const auto report = result.shown->tracing->launch.report();
+  if (!report) {
+    return "  no process of the command could be traced\n";
+  }
+  std::string out;
+  std::size_t shown = 0;
+  for (const tracker::RankedSite& site : report->ranking.sites) {
+    if (shown < kMostSites && site.grows() && site.growth_bytes_per_s > 0.0) {
+      out += site_text(*report, site);
+      ++shown;
+    }
+  }
+  return out.empty() ? "  no call stack grows: the memory is not allocated by traced calls\n" : out;
+}
+
+std::string check_text(const CheckResult& result, Glyphs glyphs) {
+  std::string out = fmt::format("{} {}: {}\n", status_word(result.status),
+                                escape_text(result.spec.name), answer_line(result));
+  if (!result.rows.empty()) {
+    out += check_table(result.rows);
+  }
+  if (result.shown && result.shown->track.verdict) {
+    out += '\n' + wrap_text("", answer_text(result.shown->track), kColumns);
+    const tracker::Reading& reading = result.shown->track.verdict->answer().reading;
+    if (const std::string chart = chart_text(reading, glyphs); !chart.empty()) {
+      out += '\n' + chart;
+    }
+  }
+  std::string rest;
+  if (result.shown) {
+    add_block(rest, "left", left_texts(result.shown->left));
+  }
+  std::vector<std::string> lines;
+  for (const HistoryChange& change : result.changes) {
+    lines.push_back(history_text(change));
+  }
+  add_block(rest, "history", lines);
+  lines.clear();
+  for (const Suppression& suppression : result.suppressed) {
+    lines.push_back(suppression_text(suppression));
+  }
+  add_block(rest, "suppressed", lines);
+  add_block(rest, "note", result.notes);
+  if (result.status == CheckStatus::kFail) {
+    if (const std::string sites = check_sites(result); !sites.empty()) {
+      rest += "grows\n" + sites;
+    }
+  }
+  add_block(rest, "next", next_texts(result));
+  return rest.empty() ? out : out + '\n' + rest;
+}
+
+std::string check_summary(std::span<const CheckResult> results) {
+  std::vector<std::string> parts;
+  constexpr std::array<std::pair<CheckStatus, std::string_view>, 4> kWords{
+      {{CheckStatus::kPass, "passed"},
+       {CheckStatus::kFail, "failed"},
+       {CheckStatus::kUndetermined, "undetermined"},
+       {CheckStatus::kError, "could not be made"}}};
+  for (const auto& [status, word] : kWords) {
+    std::vector<std::string> names;
+    for (const CheckResult& result : results) {
+      if (result.status == status) {
+        names.push_back(escape_text(result.spec.name));
+      }
+    }
+    if (!names.empty()) {
+      const bool is_good = status == CheckStatus::kPass;
+      parts.push_back(is_good
+                          ? fmt::format("{} {}", names.size(), word)
+                          : fmt::format("{} {} ({})", names.size(), word, fmt::join(names, ", ")));
+    }
+  }
+  return fmt::format("checks: {}\n", fmt::join(parts, ", "));
+}
+
+}  // namespace tidemark::cli

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "cli/chart_text.h"
+#include "cli/check_result.h"
+
+namespace tidemark::cli {
+
+// The report of one check: its result in one line, a table, the chart, and why.
+std::string check_text(const CheckResult& result, Glyphs glyphs);
+// The rows as a table, without the rest.
+std::string check_table(const tracker::BudgetRows& rows);
+// The call stacks that grow, those that grow most first; "" without a tracer.
+std::string check_sites(const CheckResult& result);
+// Of several checks, the last line: "checks: 3 passed, 1 failed (train)".
+std::string check_summary(std::span<const CheckResult> results);
+
+}  // namespace tidemark::cli
