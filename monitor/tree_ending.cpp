@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/tree_ending.h"
 
+#include <fcntl.h>
 #include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "common/fd.h"
-#include "monitor/process_handle.h"
+#include "common/io.h"
+#include "monitor/tree_killer.h"
 
 namespace tidemark::monitor {
 namespace {
@@ -16,14 +15,9 @@ constexpr std::int64_t kAgainNs = kNsPerSecond / 10;
 
 }  // namespace
 
-void signal_process(const ProcessKey& key, int number) {
-  // Without the wrappers of glibc: those of 2.36 cannot be linked from C++.
-  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, key.pid, 0)));
-  const auto now = process_key_of("/proc", key.pid);
-  // The descriptor is of whoever has the pid now; that one may be a stranger.
-  if (process && now && *now == key) {
-    // Gone by now: just as well.
-    (void)::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0);
+void send_signal(const ProcessKey& key, int number) {
+  if (const auto proc = open_file("/proc", O_RDONLY | O_DIRECTORY)) {
+    (void)signal_process(proc->get(), key, number);
   }
 }
 

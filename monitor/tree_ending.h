@@ -10,8 +10,9 @@
 
 namespace tidemark::monitor {
 
-// Sends a signal to this very process, never to another that has got its pid since.
-void signal_process(const ProcessKey& key, int number);
+// Sends a signal to this very process, never to another that has got its pid since. One that has
+// ended by now, or is not ours to signal, is no concern here.
+void send_signal(const ProcessKey& key, int number);
 
 // Ends a process tree when its time is over: SIGTERM for everybody, and SIGKILL for whoever is left
 // after the grace time, as often as it takes. Whoever has the tree calls act() when it is due, with
@@ -31,7 +32,7 @@ class TreeEnding {
   using Send = std::function<void(const ProcessKey& key, int number)>;
   // Does nothing before it is due.
   void act(std::int64_t now_ns, std::span<const ProcessKey> members,
-           const Send& send = signal_process);
+           const Send& send = send_signal);
 
  private:
   enum class Stage { kWaiting, kAsked, kKilling };

@@ -61,7 +61,7 @@ TEST_F(TreeEndingTest, HasNobodyToKillWhenAllObeyed) {
 
 TEST(SignalProcess, SparesAnotherProcessThatHasGotThePid) {
   // Ours is alive, and has not started at tick 1: the signal must not come.
-  signal_process({::getpid(), 1}, SIGKILL);
+  send_signal({::getpid(), 1}, SIGKILL);
 }
 
 }  // namespace
