@@ -43,6 +43,20 @@ const Pattern* growth_pattern(const Reading& reading) {
   return leak != nullptr ? leak : reading.find(PatternKind::kGrowth);
 }
 
+// Sites that hold nothing do not grow yet: with few looks the judge sees the bend too early.
+void begin_with_the_first_byte(JudgedSites& sites) {
+  const bool on_steps = sites.reading.axis == Axis::kSteps;
+  for (const FloorPoint& point : sites.reading.floor) {
+    const double from = (on_steps ? sites.since.step : sites.since.t_s).value_or(0.0);
+    if (point.floor_bytes > 0.0) {
+      if (point.x > from) {
+        sites.since = point.at;
+      }
+      return;
+    }
+  }
+}
+
 // The rate is that of the straight line through the floor since growth began. A curve that was
 // estimated from samples wanders: its leaps, which the judge takes for steps that stay, are part of
 // the rate.
@@ -105,6 +119,7 @@ void measure_growth(JudgedSites& sites) {
       *reading.end.t_s > *sites.since.t_s) {
     sites.per_s = sites.growth_bytes / (*reading.end.t_s - *sites.since.t_s);
   }
+  begin_with_the_first_byte(sites);
   fit_rate(sites);
   const double share = resident_share(sites.tracks);
   sites.per_s *= share;

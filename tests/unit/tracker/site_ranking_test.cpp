@@ -406,6 +406,20 @@ TEST(SiteRanking, KnowsThatASiteWhichCameLaterHeldNothingBefore) {
   EXPECT_NEAR(*ranking.sites[0].since.step, 1'000.0, 60.0);
 }
 
+// Twelve looks at a leak that begins after three of them.
+TEST(SiteRanking, DoesNotCountTheTimeBeforeTheFirstByteIntoTheRate) {
+  SiteRun run = one_process();
+  run.with_steps = true;
+  run.add_site(trainer_record().key, {run.add_frame("late")}, [](double t_s) {
+    return t_s < 3.0 ? 0 : static_cast<std::uint64_t>(t_s - 2.0) * 10 * kSiteMiB;
+  });
+
+  const SiteRanking ranking = rank_sites(built(run, 13), {});
+
+  EXPECT_EQ(ranking.sites.at(0).verdict, Verdict::kGrowing);
+  EXPECT_NEAR(*ranking.sites[0].growth_bytes_per_step, kSiteMiB, 0.03 * kSiteMiB);
+}
+
 TEST(SiteRanking, CountsTheAllowanceInMarkedEpochs) {
   SiteRun run = one_process();
   run.with_steps = true;
