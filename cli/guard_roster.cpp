@@ -42,7 +42,8 @@ Roster make_roster(const monitor::Sampler& sampler, const Tick& tick) {
   for (const auto& [sample, role] : alive) {
     roster.largest.push_back(sample->key);
   }
-  if (!roster.trainers.empty()) {
+  roster.is_recognised = !roster.trainers.empty();
+  if (roster.is_recognised) {
     roster.who = roster.trainers.size() == 1
                      ? fmt::format("the trainer is pid {}", roster.trainers.front().pid)
                      : fmt::format("{} ranks, the first is pid {}", roster.trainers.size(),

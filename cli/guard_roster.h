@@ -17,6 +17,7 @@ struct Roster {
   std::vector<ProcessKey> members;  // that are alive
   std::vector<ProcessKey> largest;  // the same, by footprint
   std::string who;                  // the trainers, for people
+  bool is_recognised = false;       // they are trainers, and not just large
 };
 
 Roster make_roster(const monitor::Sampler& sampler, const Tick& tick);

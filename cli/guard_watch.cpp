@@ -132,7 +132,8 @@ void GuardWatch::fill(monitor::Watchlist& list, const monitor::Session& session,
     list.tree = monitor::TreeUse("", tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes),
                                  roster.largest);
   }
-  if (!told_who_ && !roster.trainers.empty()) {
+  // A job begins as a shell, often: it has some time to show who it is.
+  if (!told_who_ && (roster.is_recognised || (!roster.trainers.empty() && tick.t_s > kYoungS))) {
     told_who_ = true;
     output_->note(fmt::format("guard: {}", roster.who));
   }

@@ -105,7 +105,13 @@ class Group:
         return int(re.search(r"^oom_kill (\d+)", (self.path / name).read_text(), re.M)[1])
 
     def processes(self):
-        return len((self.path / "cgroup.procs").read_text().split()) if self.usable else 0
+        """Who is left; the killed have some seconds to die on a busy machine."""
+        for _ in range(250):
+            left = len((self.path / "cgroup.procs").read_text().split()) if self.usable else 0
+            if left == 0:
+                break
+            time.sleep(0.02)
+        return left
 
 
 class Run:

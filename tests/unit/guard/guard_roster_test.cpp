@@ -65,6 +65,7 @@ TEST_F(GuardRosterTest, TheTrainerGetsTheSignalNotItsWrapperOrItsWorkers) {
   EXPECT_THAT(pids(found.members), testing::UnorderedElementsAre(10, 11, 12));
   EXPECT_THAT(pids(found.largest), ElementsAre(12, 11, 10));
   EXPECT_THAT(found.who, HasSubstr("the trainer is pid 11"));
+  EXPECT_TRUE(found.is_recognised);
 }
 
 TEST_F(GuardRosterTest, WhereNobodyIsRecognisedTheLargestGetsIt) {
@@ -74,6 +75,7 @@ TEST_F(GuardRosterTest, WhereNobodyIsRecognisedTheLargestGetsIt) {
 
   EXPECT_THAT(pids(found.trainers), ElementsAre(10));
   EXPECT_THAT(found.who, HasSubstr("no trainer was recognised"));
+  EXPECT_FALSE(found.is_recognised);
 }
 
 TEST_F(GuardRosterTest, TheDeadAreNoMembers) {
