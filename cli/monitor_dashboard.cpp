@@ -28,10 +28,15 @@ tui::JobRow row_of(const ServedJob& job) {
   return row;
 }
 
-std::string name_site(const tracker::RunSites& run, const tracker::RankedSite& site) {
+std::vector<std::string> lines_of(const tracker::RunSites& run, const SiteRecord& site) {
+  return own_lines(run, site.frames);
+}
+
+std::string line_text(const tracker::RunSites& run, const tracker::RankedSite& site,
+                      const std::string& line) {
   constexpr std::size_t kColumns = 120;
-  const std::string line = headline(shown_stack(run, site.frames), kColumns);
-  return line.empty() ? fmt::format("({} without a name)", allocation_kind_name(site.kind)) : line;
+  const std::string text = headline(shown_stack(run, site.frames), line, kColumns);
+  return text.empty() ? fmt::format("({} without a name)", allocation_kind_name(site.kind)) : text;
 }
 
 class DashboardView final : public WatchView {
@@ -103,7 +108,7 @@ std::unique_ptr<WatchView> make_dashboard_view(LineWriter& lines, const Dashboar
                                          setup.output_path,
                                          setup.run_file,
                                          {setup.warmup, setup.min_leak, setup.metric},
-                                         &name_site});
+                                         {&lines_of, &line_text}});
   return dashboard ? std::make_unique<DashboardView>(lines, *std::move(dashboard),
                                                      !setup.replay_speed.has_value())
                    : nullptr;

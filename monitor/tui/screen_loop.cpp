@@ -271,7 +271,7 @@ void ScreenLoop::judge_sites() {
   for (const Tick& tick : ticks) {
     site_judge_.add(tick);
   }
-  std::vector<SiteRow> rows = site_judge_.rows(options_.name_site, options_.judging, kMostRows);
+  std::vector<SiteRow> rows = site_judge_.rows(options_.line_namer, options_.judging, kMostRows);
   if (!frozen_) {
     sites_ = std::move(rows);
     is_dirty_ = true;

@@ -5,26 +5,29 @@
 
 namespace tidemark::tui {
 
-std::vector<SiteRow> SiteJudge::rows(const SiteNamer& name, const JudgeOptions& judging,
+std::vector<SiteRow> SiteJudge::rows(const LineNamer& namer, const JudgeOptions& judging,
                                      std::size_t most) const {
   const tracker::RunSites& run = builder_.sites();
   const bool is_traced = std::any_of(run.processes.begin(), run.processes.end(),
                                      [](const tracker::TracedProcess& process) {
                                        return process.last.mode != TraceMode::kDormant;
                                      });
-  if (!is_traced || !name) {
+  if (!is_traced || !namer.text) {
     return {};
   }
   tracker::Options options;
   options.warmup = judging.warmup;
   options.min_leak = judging.min_leak;
+  const tracker::SiteRanking ranking = tracker::rank_sites(
+      run, options, [&](const SiteRecord& site) { return namer.lines_of(run, site); });
   std::vector<SiteRow> rows;
-  for (const tracker::RankedSite& site : tracker::rank_sites(run, options).sites) {
-    if (!site.grows() || rows.size() >= most) {
+  for (const tracker::RankedLine& line : ranking.lines) {
+    if (!line.grows() || rows.size() >= most) {
       break;
     }
-    rows.push_back({name(run, site), std::string(tracker::verdict_name(site.verdict)),
-                    site.growth_bytes_per_s, site.live_bytes});
+    rows.push_back({namer.text(run, ranking.sites[line.sites.front()], line.name),
+                    std::string(tracker::verdict_name(line.verdict)), line.growth_bytes_per_s,
+                    line.live_bytes});
   }
   return rows;
 }

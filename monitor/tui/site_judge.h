@@ -14,16 +14,23 @@
 
 namespace tidemark::tui {
 
-// The line of code that stands for a call stack, escaped.
-using SiteNamer =
-    std::function<std::string(const tracker::RunSites& run, const tracker::RankedSite& site)>;
+// How call stacks become lines of code that people know.
+struct LineNamer {
+  // The lines of the user's own that a call stack goes through: see tracker::LinesOf.
+  std::function<std::vector<std::string>(const tracker::RunSites& run, const SiteRecord& site)>
+      lines_of;
+  // One line, escaped. `site` is one of its call stacks.
+  std::function<std::string(const tracker::RunSites& run, const tracker::RankedSite& site,
+                            const std::string& line)>
+      text;
+};
 
-// Follows the call stacks of a run that an allocation tracer is in. Not thread-safe.
+// Follows the lines of a run that an allocation tracer is in. Not thread-safe.
 class SiteJudge {
  public:
   void add(const Tick& tick) { (void)builder_.add(tick); }  // there is no file behind it
   // Those that grow, the fastest first. Takes time linear in what was added.
-  std::vector<SiteRow> rows(const SiteNamer& name, const JudgeOptions& judging,
+  std::vector<SiteRow> rows(const LineNamer& namer, const JudgeOptions& judging,
                             std::size_t most) const;
 
  private:
