@@ -98,7 +98,7 @@ bool StackMemo::is_unsure(const Entry& entry, const Stack& stack, std::uint64_t 
   bool is_in = ip >= unsure.begin && ip < unsure.end;
   const std::size_t addresses = entry.addresses.load(kRelaxed);
   for (std::size_t i = 0; i < addresses && i < kMostPlaces && !is_in; ++i) {
-    const std::uint64_t place = entry.place[i].load(kRelaxed);
+    const std::uint64_t place = entry.place[i].load();
     const std::uint64_t pc = place < stack.words ? load_word(stack.sp + place * kWord) : 0;
     is_in = pc >= unsure.begin && pc < unsure.end;
   }
@@ -130,7 +130,7 @@ bool StackMemo::find(const Registers& registers, StackBounds bounds, std::uint64
   const std::uint64_t words = stack.words;
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < addresses; ++i) {
-    const std::uint64_t place = entry.place[i].load(kRelaxed);
+    const std::uint64_t place = entry.place[i].load();
     if (place >= words) [[unlikely]] {
       return false;
     }
@@ -138,7 +138,7 @@ bool StackMemo::find(const Registers& registers, StackBounds bounds, std::uint64
   }
   std::uint64_t pointer_hash = 0;
   for (std::size_t i = addresses; i < all; ++i) {
-    const std::uint64_t place = entry.place[i].load(kRelaxed);
+    const std::uint64_t place = entry.place[i].load();
     if (place >= stack.words && place != kInRegister) {
       return false;
     }
@@ -168,7 +168,7 @@ void StackMemo::branch_off(std::uint64_t tag, const StackTrace& trace) noexcept 
   const std::size_t first = kMaxFrames - trace.depth;
   const Signs& signs = signs_[index];
   for (std::size_t i = 1; i < trace.depth; ++i) {
-    if (signs.of[i].load(kRelaxed) != sign_of(frames.pc[first + i])) {
+    if (signs.of[i].load() != sign_of(frames.pc[first + i])) {
       const std::uint64_t place = (frames.sp[first + i] - frames.sp[first]) / kWord - 1;
       if (place < kMostPlace) {
         branches_[tag % kBranches].store((tag & ~kPlaceMask) | (place + 1), kRelaxed);
@@ -239,11 +239,11 @@ void StackMemo::keep(const Registers& registers, StackBounds bounds, std::uint64
   entry.addresses.store(shape.addresses, kRelaxed);
   entry.pointers.store(shape.pointers, kRelaxed);
   for (std::size_t i = 0; i < shape.addresses + std::size_t{shape.pointers}; ++i) {
-    entry.place[i].store(shape.place[i], kRelaxed);
+    entry.place[i].store(shape.place[i]);
   }
   Signs& signs = signs_[index];
   for (std::size_t i = 0; i < trace.depth; ++i) {
-    signs.of[i].store(sign_of(trace.frames.pc[first + i]), kRelaxed);
+    signs.of[i].store(sign_of(trace.frames.pc[first + i]));
   }
   entry.generation.store(trace.generation, kRelaxed);
   tags_[index].store(tag, kRelaxed);

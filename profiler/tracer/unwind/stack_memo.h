@@ -50,6 +50,13 @@ class StackMemo {
   static constexpr std::size_t kBranches = 32768;
   static constexpr std::uint64_t kPlaceMask = 0xffff;  // of a branch: a place, plus one; then a tag
 
+  // An atomic number, but one that a compiler need not construct: there are too many of them.
+  struct Shared {
+    std::uint16_t raw;
+    std::uint16_t load() const noexcept { return __atomic_load_n(&raw, __ATOMIC_RELAXED); }
+    void store(std::uint16_t value) noexcept { __atomic_store_n(&raw, value, __ATOMIC_RELAXED); }
+  };
+
   // What of a stack is compared. Places are in words above the innermost frame: those of the return
   // addresses, from the inside, but for the first one; then those of frame pointers that a step
   // went by, which must lead to the same place of the stack as then.
@@ -67,11 +74,11 @@ class StackMemo {
     std::atomic<std::uint16_t> addresses;
     std::atomic<std::uint16_t> pointers;
     std::atomic<bool> was_found;  // since it was last thought of to be replaced
-    std::atomic<std::uint16_t> place[kMostPlaces];
+    Shared place[kMostPlaces];
   };
   // Some bits of each return address of an entry: where does another stack differ?
   struct Signs {
-    std::atomic<std::uint16_t> of[kMaxFrames];
+    Shared of[kMaxFrames];
   };
   struct Stack {
     std::uint64_t sp;
