@@ -18,9 +18,9 @@
 
 extern "C" {
 void plain_syscall();
+using AnyFunction = void (*)();
 // Hidden: the assembly below needs its address without a look-up.
-[[gnu::visibility("hidden"), gnu::used]] constinit void* g_next_syscall =
-    reinterpret_cast<void*>(plain_syscall);
+[[gnu::visibility("hidden"), gnu::used]] constinit AnyFunction g_next_syscall = plain_syscall;
 }
 
 namespace tidemark::tracer {
@@ -55,7 +55,7 @@ long result_of(long result) noexcept {
 
 void find_next_filter() noexcept {
   if (void* const found = dlsym(RTLD_NEXT, "syscall"); found != nullptr) {
-    g_next_syscall = found;
+    g_next_syscall = reinterpret_cast<AnyFunction>(found);
   }
   g_next_prctl = reinterpret_cast<Prctl>(dlsym(RTLD_NEXT, "prctl"));
 }
@@ -113,8 +113,8 @@ extern "C" {
 
 // In assembly: how many arguments there are depends on the call, so that a compiled function would
 // take what lies on the caller's stack for one of them, and might write it.
+static_assert(SYS_seccomp == 317 && SYS_prctl == 157 && PR_SET_SECCOMP == 22);
 [[gnu::naked]] long hooked_syscall() {
-  static_assert(SYS_seccomp == 317 && SYS_prctl == 157 && PR_SET_SECCOMP == 22);
   asm("cmp $317, %rdi\n"
       "je filtering_syscall\n"
       "cmp $157, %rdi\n"

@@ -90,7 +90,9 @@ class Recorder {
     std::uint64_t block_units;
   };
 
-  wire::Mode mode() const noexcept;
+  wire::Mode mode() const noexcept {
+    return static_cast<wire::Mode>(store_.header()->control.mode.load(std::memory_order_relaxed));
+  }
   void leave_exact() noexcept;
   bool picks(std::size_t bytes, std::uint8_t& period) noexcept;
   bool period_index(std::uint64_t period_bytes, std::uint8_t& index) noexcept;

@@ -82,10 +82,15 @@ std::uint64_t StackMemo::follow_branches(std::uint64_t tag, const Stack& stack) 
   return tag;
 }
 
-// One of the two entries where a stack may be: that which has its tag, or any.
-StackMemo::Entry& StackMemo::with_tag(std::uint64_t tag) noexcept {
-  Entry& first = entries_[tag % kEntries];
-  return first.tag.load(kRelaxed) == tag ? first : entries_[(tag % kEntries) ^ 1U];
+// The entry that has this tag; kEntries: none.
+std::size_t StackMemo::with_tag(std::uint64_t tag) const noexcept {
+  const std::size_t first = tag % kEntries & ~(kWays - 1);
+  unsigned same = 0;
+#pragma GCC unroll 8
+  for (std::size_t way = 0; way < kWays; ++way) {  // without a jump: nobody can foretell which
+    same |= (tags_[first + way].load(kRelaxed) == tag ? 1U : 0U) << way;
+  }
+  return same == 0 ? kEntries : first + static_cast<std::size_t>(__builtin_ctz(same));
 }
 
 bool StackMemo::is_unsure(const Entry& entry, const Stack& stack, std::uint64_t ip,
@@ -93,7 +98,7 @@ bool StackMemo::is_unsure(const Entry& entry, const Stack& stack, std::uint64_t 
   bool is_in = ip >= unsure.begin && ip < unsure.end;
   const std::size_t addresses = entry.addresses.load(kRelaxed);
   for (std::size_t i = 0; i < addresses && i < kMostPlaces && !is_in; ++i) {
-    const std::uint64_t place = entry.place[i].load(kRelaxed);
+    const std::uint64_t place = entry.place[i].load();
     const std::uint64_t pc = place < stack.words ? load_word(stack.sp + place * kWord) : 0;
     is_in = pc >= unsure.begin && pc < unsure.end;
   }
@@ -108,11 +113,15 @@ bool StackMemo::find(const Registers& registers, StackBounds bounds, std::uint64
   const Stack stack = {registers.sp, registers.bp, (bounds.high - registers.sp) / kWord};
   const std::uint64_t tag =
       follow_branches(first_tag(registers.ip, bounds.high - registers.sp, context), stack);
-  Entry& entry = with_tag(tag);
+  const std::size_t index = with_tag(tag);
+  if (index == kEntries) {
+    return false;
+  }
+  Entry& entry = entries_[index];
   const std::uint32_t before = entry.sequence.load(std::memory_order_acquire);
   const std::size_t addresses = entry.addresses.load(kRelaxed);
   const std::size_t all = addresses + entry.pointers.load(kRelaxed);
-  if (entry.tag.load(kRelaxed) != tag || before % 2 != 0 || all > kMostPlaces ||
+  if (tags_[index].load(kRelaxed) != tag || before % 2 != 0 || all > kMostPlaces ||
       entry.generation.load(kRelaxed) != rule_generation()) {
     return false;
   }
@@ -121,7 +130,7 @@ bool StackMemo::find(const Registers& registers, StackBounds bounds, std::uint64
   const std::uint64_t words = stack.words;
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < addresses; ++i) {
-    const std::uint64_t place = entry.place[i].load(kRelaxed);
+    const std::uint64_t place = entry.place[i].load();
     if (place >= words) [[unlikely]] {
       return false;
     }
@@ -129,7 +138,7 @@ bool StackMemo::find(const Registers& registers, StackBounds bounds, std::uint64
   }
   std::uint64_t pointer_hash = 0;
   for (std::size_t i = addresses; i < all; ++i) {
-    const std::uint64_t place = entry.place[i].load(kRelaxed);
+    const std::uint64_t place = entry.place[i].load();
     if (place >= stack.words && place != kInRegister) {
       return false;
     }
@@ -151,15 +160,15 @@ bool StackMemo::find(const Registers& registers, StackBounds bounds, std::uint64
 
 // Another stack has this tag: the first frame in which it differs from this one tells them apart.
 void StackMemo::branch_off(std::uint64_t tag, const StackTrace& trace) noexcept {
-  const Entry& entry = with_tag(tag);
-  if (entry.tag.load(kRelaxed) != tag) {
+  const std::size_t index = with_tag(tag);
+  if (index == kEntries) {
     return;  // there is none
   }
   const FrameStates& frames = trace.frames;
   const std::size_t first = kMaxFrames - trace.depth;
-  const Signs& signs = signs_[&entry - entries_];
+  const Signs& signs = signs_[index];
   for (std::size_t i = 1; i < trace.depth; ++i) {
-    if (signs.of[i].load(kRelaxed) != sign_of(frames.pc[first + i])) {
+    if (signs.of[i].load() != sign_of(frames.pc[first + i])) {
       const std::uint64_t place = (frames.sp[first + i] - frames.sp[first]) / kWord - 1;
       if (place < kMostPlace) {
         branches_[tag % kBranches].store((tag & ~kPlaceMask) | (place + 1), kRelaxed);
@@ -170,21 +179,31 @@ void StackMemo::branch_off(std::uint64_t tag, const StackTrace& trace) noexcept 
 }
 
 // The entry for a tag: the one that has it, else one that is worth nothing, else one that was not
-// found for long.
-StackMemo::Entry* StackMemo::choose(std::uint64_t tag, std::uint32_t generation) noexcept {
-  const std::size_t turn = turns_.load(kRelaxed) % 2;
-  turns_.store(static_cast<std::uint32_t>(turn) + 1, kRelaxed);
-  if (Entry& same = with_tag(tag); same.tag.load(kRelaxed) == tag) {
-    return &same;
+// found for long. kEntries: none.
+std::size_t StackMemo::choose(std::uint64_t tag, std::uint32_t generation) noexcept {
+  const auto is_good = [&](std::size_t index) {
+    return entries_[index].generation.load(kRelaxed) == generation;
+  };
+  if (const std::size_t same = with_tag(tag); same != kEntries) {
+    // Two stacks with the same addresses at other places: the one that is there stays for a while.
+    const bool stays = is_good(same) && entries_[same].was_found.exchange(false, kRelaxed);
+    return stays ? kEntries : same;
   }
-  Entry* chosen = nullptr;
-  for (std::size_t way = 0; way < 2; ++way) {
-    Entry& entry = entries_[(tag % kEntries) ^ way ^ turn];
-    const bool may_go =
-        entry.generation.load(kRelaxed) != generation || !entry.was_found.exchange(false, kRelaxed);
-    chosen = chosen == nullptr && may_go ? &entry : chosen;
+  const std::size_t first = tag % kEntries & ~(kWays - 1);
+  for (std::size_t way = 0; way < kWays; ++way) {
+    if (!is_good(first + way)) {
+      return first + way;
+    }
   }
-  return chosen != nullptr ? chosen : &entries_[(tag % kEntries) ^ turn];
+  const std::size_t turn = turns_.load(kRelaxed);
+  turns_.store(static_cast<std::uint32_t>(turn + 1), kRelaxed);
+  for (std::size_t way = 0; way < kWays; ++way) {
+    const std::size_t index = first + (turn + way) % kWays;
+    if (!entries_[index].was_found.exchange(false, kRelaxed)) {
+      return index;
+    }
+  }
+  return first + turn % kWays;
 }
 
 void StackMemo::keep(const Registers& registers, StackBounds bounds, std::uint64_t context,
@@ -201,14 +220,18 @@ void StackMemo::keep(const Registers& registers, StackBounds bounds, std::uint64
   const std::uint64_t start = first_tag(registers.ip, bounds.high - registers.sp, context);
   branch_off(follow_branches(start, stack), trace);
   const std::uint64_t tag = follow_branches(start, stack);
-  Entry& entry = *choose(tag, trace.generation);
+  const std::size_t index = choose(tag, trace.generation);
+  if (index == kEntries) {
+    return;
+  }
+  Entry& entry = entries_[index];
   std::uint32_t sequence = entry.sequence.load(kRelaxed);
   if (tag == 0 || sequence % 2 != 0 ||
       !entry.sequence.compare_exchange_strong(sequence, sequence + 1, std::memory_order_acquire)) {
     return;  // another thread is at it
   }
   std::atomic_thread_fence(std::memory_order_release);
-  if (entry.tag.load(kRelaxed) == 0) {
+  if (tags_[index].load(kRelaxed) == 0) {
     used_.fetch_add(1, kRelaxed);
   }
   entry.hash.store(shape.hash, kRelaxed);
@@ -216,14 +239,14 @@ void StackMemo::keep(const Registers& registers, StackBounds bounds, std::uint64
   entry.addresses.store(shape.addresses, kRelaxed);
   entry.pointers.store(shape.pointers, kRelaxed);
   for (std::size_t i = 0; i < shape.addresses + std::size_t{shape.pointers}; ++i) {
-    entry.place[i].store(shape.place[i], kRelaxed);
+    entry.place[i].store(shape.place[i]);
   }
-  Signs& signs = signs_[&entry - entries_];
+  Signs& signs = signs_[index];
   for (std::size_t i = 0; i < trace.depth; ++i) {
-    signs.of[i].store(sign_of(trace.frames.pc[first + i]), kRelaxed);
+    signs.of[i].store(sign_of(trace.frames.pc[first + i]));
   }
   entry.generation.store(trace.generation, kRelaxed);
-  entry.tag.store(tag, kRelaxed);
+  tags_[index].store(tag, kRelaxed);
   entry.sequence.store(sequence + 2, std::memory_order_release);
 }
 

@@ -39,14 +39,23 @@ class StackMemo {
   // Memory that is in use.
   std::uint64_t bytes() const noexcept {
     const std::uint64_t used = used_.load(std::memory_order_relaxed);
-    return used * (sizeof(Entry) + sizeof(Signs)) + (used != 0 ? sizeof(branches_) : 0);
+    return used * (sizeof(Entry) + sizeof(Signs)) +
+           (used != 0 ? sizeof(branches_) + sizeof(tags_) : 0);
   }
 
  private:
   static constexpr std::size_t kMostPlaces = 140;
   static constexpr std::size_t kEntries = 8192;  // powers of two
-  static constexpr std::size_t kBranches = 8192;
+  static constexpr std::size_t kWays = 8;        // a stack is in one of so many: a line of tags
+  static constexpr std::size_t kBranches = 32768;
   static constexpr std::uint64_t kPlaceMask = 0xffff;  // of a branch: a place, plus one; then a tag
+
+  // An atomic number, but one that a compiler need not construct: there are too many of them.
+  struct Shared {
+    std::uint16_t raw;
+    std::uint16_t load() const noexcept { return __atomic_load_n(&raw, __ATOMIC_RELAXED); }
+    void store(std::uint16_t value) noexcept { __atomic_store_n(&raw, value, __ATOMIC_RELAXED); }
+  };
 
   // What of a stack is compared. Places are in words above the innermost frame: those of the return
   // addresses, from the inside, but for the first one; then those of frame pointers that a step
@@ -58,7 +67,6 @@ class StackMemo {
     std::uint16_t place[kMostPlaces];
   };
   struct alignas(64) Entry {
-    std::atomic<std::uint64_t> tag;  // 0: empty
     std::atomic<std::uint64_t> hash;
     std::atomic<std::uint32_t> sequence;
     std::atomic<std::uint32_t> generation;  // of the rules
@@ -66,11 +74,11 @@ class StackMemo {
     std::atomic<std::uint16_t> addresses;
     std::atomic<std::uint16_t> pointers;
     std::atomic<bool> was_found;  // since it was last thought of to be replaced
-    std::atomic<std::uint16_t> place[kMostPlaces];
+    Shared place[kMostPlaces];
   };
   // Some bits of each return address of an entry: where does another stack differ?
   struct Signs {
-    std::atomic<std::uint16_t> of[kMaxFrames];
+    Shared of[kMaxFrames];
   };
   struct Stack {
     std::uint64_t sp;
@@ -83,12 +91,13 @@ class StackMemo {
                         ByteRange unsure) noexcept;
   std::uint64_t follow_branches(std::uint64_t tag, const Stack& stack) const noexcept;
   void branch_off(std::uint64_t tag, const StackTrace& trace) noexcept;
-  Entry* choose(std::uint64_t tag, std::uint32_t generation) noexcept;
-  Entry& with_tag(std::uint64_t tag) noexcept;
+  std::size_t choose(std::uint64_t tag, std::uint32_t generation) noexcept;
+  std::size_t with_tag(std::uint64_t tag) const noexcept;
 
   std::atomic<std::uint64_t> used_ = 0;
   std::atomic<std::uint32_t> turns_ = 0;
   std::atomic<std::uint64_t> branches_[kBranches] = {};
+  alignas(64) std::atomic<std::uint64_t> tags_[kEntries] = {};  // of the entries; 0: empty
   Entry entries_[kEntries] = {};
   Signs signs_[kEntries] = {};
 };

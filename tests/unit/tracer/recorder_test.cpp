@@ -1,131 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/tracer/recorder.h"
 
-#include <gtest/gtest.h>
-
 #include <cerrno>
 #include <cmath>
-#include <memory>
 #include <thread>
+#include <vector>
 
-#include "profiler/tracer/life.h"
-#include "profiler/tracer/sys.h"
-#include "profiler/tracer/thread_state.h"
-#include "profiler/tracer/unwind/unwind.h"
-#include "tests/support/temp_tree.h"
 #include "tests/unit/tracer/no_alloc_scope.h"
+#include "tests/unit/tracer/recorder_fixture.h"
 
 namespace tidemark::tracer {
 namespace {
 
 using wire::Mode;
 using wire::SiteKind;
-
-const void* block_at(std::uintptr_t number) {
-  return reinterpret_cast<const void*>(0x10000 + number * 64);
-}
-
-constexpr std::size_t kPage = 4096;
-const void* page_at(std::uintptr_t number) {
-  return reinterpret_cast<const void*>(0x7000000 + number * kPage);
-}
-
-struct Sums {
-  double alloc_bytes = 0.0;
-  double alloc_blocks = 0.0;
-  double live_bytes = 0.0;
-  double live_blocks = 0.0;
-  double temporary_blocks = 0.0;
-  std::uint64_t sites = 0;
-};
-
-// A recorder with a file in a private folder, and the hooks before it.
-class RecorderTest : public testing::Test {
- protected:
-  void begin(Mode mode, std::uint64_t sample_every = 4096, std::uint64_t most_file_bytes = 0) {
-    start_unwinder();
-    recorder_->modules().set_up();
-    t_thread = {};
-    wire::TraceRequest request;
-    request.mode = mode;
-    request.sample_every_bytes = sample_every;
-    request.most_file_bytes = most_file_bytes;
-    request.directory = folder_.path().c_str();
-    ASSERT_TRUE(recorder_->open(request, false));
-    g_fork_page.on.store(1);
-  }
-  void TearDown() override {
-    g_fork_page.on.store(0);
-    recorder_->abandon(true);
-  }
-
-  // As heap_hooks.cpp does it.
-  [[gnu::noinline]] void allocate(const void* block, std::size_t bytes) {
-    if (bytes < t_thread.remaining) {
-      t_thread.remaining -= bytes;
-      return;
-    }
-    recorder_->allocated(block, bytes, capture_registers());
-  }
-  void release(const void* block) {
-    if (recorder_->filter().may_hold(block)) {
-      recorder_->released(block);
-    }
-  }
-  enum class Realloc { kMoves, kFails, kFrees };
-  [[gnu::noinline]] void resize(const void* block, const void* to, std::size_t bytes,
-                                Realloc what) {
-    if (!recorder_->filter().may_hold(block) && bytes < t_thread.remaining) {
-      t_thread.remaining -= bytes;
-      return;
-    }
-    wire::LiveRecord old = {};
-    const bool known = recorder_->filter().may_hold(block) && recorder_->begin_resize(block, old);
-    if (what == Realloc::kMoves) {
-      recorder_->resized(to, bytes, known ? &old : nullptr, capture_registers());
-    } else if (known && what == Realloc::kFails) {
-      recorder_->not_resized(block, old);
-    } else if (known) {
-      recorder_->released_by_resize(old);
-    }
-  }
-
-  // As map_hooks.cpp does it.
-  [[gnu::noinline]] void move_mapping(const void* from, std::size_t old_bytes, const void* to,
-                                      std::size_t bytes) {
-    Recorder::MovedRanges moved;
-    recorder_->begin_remap(from, old_bytes, false, moved);
-    recorder_->remapped(moved, to, bytes, capture_registers());
-  }
-
-  Sums sums(SiteKind kind = SiteKind::kHeap) {
-    Sums all;
-    const auto used = header().table[static_cast<std::size_t>(wire::Table::kSites)].used.load();
-    for (std::uint64_t i = 0; i < used; ++i) {
-      const auto* const site = recorder_->store().item<wire::Site>(wire::Table::kSites, i);
-      if (site == nullptr || site->ready == 0 || site->kind != kind) {
-        continue;
-      }
-      constexpr double kUnit = wire::kBlockUnit;
-      ++all.sites;
-      all.alloc_bytes += static_cast<double>(site->alloc_bytes);
-      all.alloc_blocks += static_cast<double>(site->alloc_block_units) / kUnit;
-      all.live_bytes += static_cast<double>(site->alloc_bytes - site->free_bytes);
-      all.live_blocks +=
-          static_cast<double>(site->alloc_block_units - site->free_block_units) / kUnit;
-      all.temporary_blocks += static_cast<double>(site->temporary_block_units) / kUnit;
-    }
-    return all;
-  }
-  void set_mode(Mode mode) { header().control.mode.store(static_cast<std::uint32_t>(mode)); }
-  wire::Header& header() { return *recorder_->store().header(); }
-  wire::Losses& losses() { return header().losses; }
-  Recorder& recorder() { return *recorder_; }
-
- private:
-  tests::TempTree folder_;
-  std::unique_ptr<Recorder> recorder_ = std::make_unique<Recorder>();
-};
 
 TEST_F(RecorderTest, CountsWhatLives) {
   begin(Mode::kExact);
@@ -392,109 +280,6 @@ TEST_F(RecorderTest, ASilentRecorderHasRoomAheadAndLosesTheRest) {
   EXPECT_EQ(sums().live_blocks + static_cast<double>(losses().live_full), 400'000);
   recorder().speak_again();
   EXPECT_FALSE(sys::g_silent.load());
-}
-
-TEST_F(RecorderTest, CountsMappingsByKind) {
-  begin(Mode::kSampled);
-  recorder().mapped(page_at(0), 10 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  recorder().mapped(page_at(20), 4 * kPage, SiteKind::kSharedMap, capture_registers());
-  recorder().unmapped(page_at(2), 3 * kPage);
-
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 7 * kPage);
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);
-  EXPECT_EQ(sums(SiteKind::kSharedMap).live_bytes, 4 * kPage);
-}
-
-TEST_F(RecorderTest, AMappingThatWasCutIsOneBlockUntilItsLastPartIsGone) {
-  begin(Mode::kExact);
-  recorder().mapped(page_at(0), 9 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  recorder().unmapped(page_at(4), kPage);
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);
-  recorder().unmapped(page_at(0), 4 * kPage);
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);
-  recorder().unmapped(page_at(5), 4 * kPage);
-
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 0);
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 0);
-}
-
-TEST_F(RecorderTest, AMovedMappingKeepsKindAndBirth) {
-  begin(Mode::kExact);
-  header().control.epoch.store(5);
-  recorder().mapped(page_at(0), 2 * kPage, SiteKind::kSharedMap, capture_registers());
-  header().control.epoch.store(9);
-  move_mapping(page_at(0), 2 * kPage, page_at(64), 8 * kPage);
-
-  EXPECT_EQ(sums(SiteKind::kSharedMap).live_bytes, 8 * kPage);
-  EXPECT_EQ(sums(SiteKind::kSharedMap).live_blocks, 1);
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).alloc_blocks, 0);
-  Recorder::MovedRanges found;
-  recorder().begin_remap(page_at(64), 8 * kPage, true, found);
-  ASSERT_EQ(found.count, 1U);
-  EXPECT_EQ(found.piece[0].epoch, 5U);
-}
-
-TEST_F(RecorderTest, APlaceThatAnotherThreadGetsWhileItsMappingMovesIsThatThreads) {
-  begin(Mode::kExact);
-  recorder().mapped(page_at(0), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  Recorder::MovedRanges moved;
-  recorder().begin_remap(page_at(0), 4 * kPage, false, moved);
-  std::thread([&] {  // after the kernel has moved it, before mremap has returned
-    recorder().mapped(page_at(0), 4 * kPage, SiteKind::kSharedMap, capture_registers());
-  })
-      .join();
-  recorder().remapped(moved, page_at(64), 8 * kPage, capture_registers());
-
-  EXPECT_EQ(sums(SiteKind::kSharedMap).live_bytes, 4 * kPage);
-  EXPECT_EQ(sums(SiteKind::kSharedMap).live_blocks, 1);
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 8 * kPage);
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);
-}
-
-TEST_F(RecorderTest, AMappingThatCouldNotBeMovedIsAsItWas) {
-  begin(Mode::kExact);
-  recorder().mapped(page_at(0), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  recorder().mapped(page_at(4), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  Recorder::MovedRanges moved;
-  recorder().begin_remap(page_at(2), 4 * kPage, false, moved);
-  EXPECT_EQ(moved.count, 2U);
-  recorder().not_remapped(moved);
-
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 8 * kPage);
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 2);
-  recorder().unmapped(page_at(0), 8 * kPage);
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 0);
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 0);
-}
-
-TEST_F(RecorderTest, ASecondMappingOfTheSameMemoryLeavesTheFirst) {
-  begin(Mode::kExact);
-  recorder().mapped(page_at(0), 4 * kPage, SiteKind::kSharedMap, capture_registers());
-  Recorder::MovedRanges moved;
-  recorder().begin_remap(page_at(0), 0, true, moved);
-  recorder().remapped(moved, page_at(64), 4 * kPage, capture_registers());
-
-  EXPECT_EQ(sums(SiteKind::kSharedMap).live_bytes, 8 * kPage);
-  EXPECT_EQ(sums(SiteKind::kSharedMap).live_blocks, 2);
-}
-
-TEST_F(RecorderTest, AMovedMappingThatNobodyKnowsStaysUnknown) {
-  begin(Mode::kExact);
-  move_mapping(page_at(0), kPage, page_at(16), 2 * kPage);
-
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).alloc_blocks, 0);
-}
-
-TEST_F(RecorderTest, RecordedMappingsThatGoWhileItSleepsAreReleased) {
-  begin(Mode::kExact);
-  recorder().mapped(page_at(0), 2 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  recorder().mapped(page_at(8), 2 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  set_mode(Mode::kDormant);
-  move_mapping(page_at(0), 2 * kPage, page_at(64), 8 * kPage);
-  recorder().mapped(page_at(9), kPage, SiteKind::kAnonymousMap, capture_registers());
-
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, kPage);
-  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);
 }
 
 TEST_F(RecorderTest, DeviceBlocksAreRecordedInSampledModeToo) {
