@@ -43,16 +43,17 @@ const Pattern* growth_pattern(const Reading& reading) {
   return leak != nullptr ? leak : reading.find(PatternKind::kGrowth);
 }
 
-// Sites that hold nothing do not grow yet: with few looks the judge sees the bend too early.
+// Sites that hold nothing do not grow yet: with few looks the judge sees the bend too early. Growth
+// begins where they last held nothing.
 void begin_with_the_first_byte(JudgedSites& sites) {
   const bool on_steps = sites.reading.axis == Axis::kSteps;
+  const double from = (on_steps ? sites.since.step : sites.since.t_s).value_or(0.0);
   for (const FloorPoint& point : sites.reading.floor) {
-    const double from = (on_steps ? sites.since.step : sites.since.t_s).value_or(0.0);
     if (point.floor_bytes > 0.0) {
-      if (point.x > from) {
-        sites.since = point.at;
-      }
       return;
+    }
+    if (point.x > from) {
+      sites.since = point.at;
     }
   }
 }
