@@ -10,6 +10,8 @@
 namespace tidemark::tracker {
 namespace {
 
+constexpr std::size_t kFewestPoints = 4;  // of the floor, for a rate
+
 double as_double(std::uint64_t bytes) { return static_cast<double>(bytes); }
 
 // The low-water mark at a time; nothing before the first sample.
@@ -43,16 +45,16 @@ const Pattern* growth_pattern(const Reading& reading) {
   return leak != nullptr ? leak : reading.find(PatternKind::kGrowth);
 }
 
-// Sites that hold nothing do not grow yet: with few looks the judge sees the bend too early.
+// Sites that hold nothing do not grow yet: with few looks the judge sees the bend too early. Growth
+// begins where they last held nothing.
 void begin_with_the_first_byte(JudgedSites& sites) {
   const bool on_steps = sites.reading.axis == Axis::kSteps;
-  for (const FloorPoint& point : sites.reading.floor) {
-    const double from = (on_steps ? sites.since.step : sites.since.t_s).value_or(0.0);
-    if (point.floor_bytes > 0.0) {
-      if (point.x > from) {
-        sites.since = point.at;
-      }
-      return;
+  const double from = (on_steps ? sites.since.step : sites.since.t_s).value_or(0.0);
+  const std::vector<FloorPoint>& floor = sites.reading.floor;
+  // What came only at the very end has no rate of its own.
+  for (std::size_t i = 0; i + kFewestPoints <= floor.size() && floor[i].floor_bytes <= 0.0; ++i) {
+    if (floor[i].x > from) {
+      sites.since = floor[i].at;
     }
   }
 }
@@ -76,8 +78,7 @@ void fit_rate(JudgedSites& sites) {
       last = &point;
     }
   }
-  constexpr std::size_t kFewest = 4;
-  if (x.size() < kFewest) {
+  if (x.size() < kFewestPoints) {
     return;
   }
   const double slope = fit_line(x, y).slope;
