@@ -17,8 +17,9 @@
 namespace tidemark::tui {
 namespace {
 
-// Other screen, no cursor, no wrapping; mouse buttons with SGR coordinates. And back.
-constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?1000h\x1b[?1006h\x1b[2J";
+// Other screen, no cursor, no wrapping; mouse buttons with SGR coordinates. And back. It clears
+// nothing: every frame after it is whole.
+constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?1000h\x1b[?1006h";
 constexpr std::string_view kLeave = "\x1b[?1006l\x1b[?1000l\x1b[?7h\x1b[?25h\x1b[0m\x1b[?1049l";
 
 constexpr std::array kCrashSignals = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};

@@ -175,7 +175,7 @@ TEST_F(GpuCommand, AFailureToCountIsALossAndNotTheEnd) {
 
 TEST_F(GpuCommand, TrackJudgesGpuMemoryLiveAndFromTheRunFile) {
   gpu_.set_script("device 0 " + mib(65536) + " " + mib(64) + " NVIDIA A100\n" +
-                  fmt::format("process 0 compute {} {} {}\n", trainer_, mib(64), mib(20)));
+                  fmt::format("process 0 compute {} {} {}\n", trainer_, mib(64), mib(200)));
   const std::string run = gpu_.folder().path("run.tidemark");
 
   const Output live =

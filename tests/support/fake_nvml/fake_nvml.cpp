@@ -7,7 +7,7 @@
 //   device D TOTAL USED NAME...     NAME may be missing; "\xNN" stands for a byte
 //   reserved D BYTES
 //   busy D PERCENT                  without it, utilization is not supported
-//   process D compute|graphics|mps PID BYTES [GROWTH]   more by GROWTH at every sample
+//   process D compute|graphics|mps PID BYTES [GROWTH]   more by GROWTH every second
 //   fail FUNCTION D CODE            handle, name, memory, memory_v2, utilization, compute_v3,
 //                                   compute, graphics, mps
 //   fail count - CODE
@@ -77,6 +77,7 @@ struct Script {
 
 Script g_script;
 int g_sample = 0;
+std::chrono::steady_clock::time_point g_start;
 std::atomic<bool> g_hangs = false;
 
 std::string unescape(const std::string& text) {
@@ -106,10 +107,13 @@ void read_process(std::istringstream& words) {
   FakeProcess process;
   std::uint64_t growth = 0;
   words >> id >> kind >> process.pid >> process.bytes >> growth;
-  process.bytes += growth * static_cast<std::uint64_t>(g_sample);
+  // By the clock: a busy machine that misses samples does not bend the curve.
+  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - g_start;
+  const auto grown = static_cast<std::uint64_t>(static_cast<double>(growth) * since.count());
+  process.bytes += grown;
   if (FakeDevice* device = g_script.find(id)) {
     device->processes[kind].push_back(process);
-    device->used += growth * static_cast<std::uint64_t>(g_sample);
+    device->used += grown;
   }
 }
 
@@ -240,6 +244,7 @@ __attribute__((destructor)) void clean_up() {
 
 TIDEMARK_EXPORT int nvmlInit_v2() {
   g_sample = 0;
+  g_start = std::chrono::steady_clock::now();
   read_script();
   wait_as_told("init", "-");
   return g_script.init;
