@@ -52,7 +52,6 @@ std::optional<StatRow> parse_row(std::string_view text) {
     return std::nullopt;
   }
   std::string_view rest = text.substr(close + 2);
-  StatRow row;
   const std::string_view state = take_word(rest);
   const auto ppid = parse_number<pid_t>(take_word(rest));
   const auto group = parse_number<pid_t>(take_word(rest));
@@ -86,7 +85,8 @@ bool has_ended(char state) { return state == 'Z' || state == 'X' || state == 'x'
 
 std::size_t slot_of(pid_t pid, std::size_t slots) {
   constexpr std::uint32_t kGolden = 0x9E3779B9;
-  return (static_cast<std::uint32_t>(pid) * kGolden) & (slots - 1);
+  const std::uint32_t mixed = static_cast<std::uint32_t>(pid) * kGolden;
+  return mixed & (slots - 1);
 }
 
 }  // namespace

@@ -170,7 +170,7 @@ TEST(TreeKiller, NeverTouchesItselfOrItsAncestors) {
   EXPECT_EQ(said, "0 killed");
 }
 
-// Up to 300 processes that fork as fast as they can, each at most a handful of times, for at most
+// Up to 120 processes that fork as fast as they can, each at most a handful of times, for at most
 // some seconds: fast enough to be missed by a single walk, and bounded by itself.
 TEST(TreeKiller, EndsATreeThatForksMeanwhile) {
   const std::string said = in_child([] {
@@ -180,7 +180,7 @@ TEST(TreeKiller, EndsATreeThatForksMeanwhile) {
     if (root == 0) {
       ::alarm(kLongestLifeS);
       while (true) {
-        if (*born < 300 && ::fork() == 0) {
+        if (*born < 120 && ::fork() == 0) {
           ::alarm(kLongestLifeS);
           ++*born;
         }
