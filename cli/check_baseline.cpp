@@ -108,8 +108,15 @@ MachineFacts this_machine() {
 }
 
 std::string machine_text(const MachineFacts& machine) {
-  return fmt::format("{}, {} CPU{}, {}", escape_text(machine.arch), machine.cpus,
-                     machine.cpus == 1 ? "" : "s", format_bytes(machine.memory_bytes));
+  // To 2, 3, 4, 6, 8, 12, ... GiB: machines of one kind do not have quite the same.
+  const double gib = std::max(static_cast<double>(machine.memory_bytes), 1.0) / 0x1p30;
+  const double lower = std::exp2(std::floor(std::log2(gib)));
+  double rounded = lower;
+  for (const double each : {1.5 * lower, 2.0 * lower}) {
+    rounded = std::abs(each - gib) < std::abs(rounded - gib) ? each : rounded;
+  }
+  return fmt::format("{}, {} CPU{}, {:g} GiB", escape_text(machine.arch), machine.cpus,
+                     machine.cpus == 1 ? "" : "s", rounded);
 }
 
 std::vector<std::string> class_differences(const MachineFacts& here, const MachineFacts& there) {

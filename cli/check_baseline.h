@@ -24,7 +24,7 @@ struct MachineFacts {
   std::string kernel;      // for people: it makes no other class
 };
 MachineFacts this_machine();
-// "x86_64, 2 CPUs, 31.3 GiB".
+// "x86_64, 2 CPUs, 32 GiB"; the memory is rounded.
 std::string machine_text(const MachineFacts& machine);
 // Why figures of the two may not be compared, for example "2 CPUs here, 16 there". Empty: they are
 // of one class. Memory may differ by a quarter.

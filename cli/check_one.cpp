@@ -14,7 +14,7 @@
 #include "cli/track_words.h"
 #include "common/clock.h"
 #include "common/text.h"
-#include "common/units.h"
+#include "monitor/redact.h"
 
 namespace tidemark::cli {
 namespace {
@@ -24,6 +24,10 @@ using tracker::BudgetRows;
 using tracker::BudgetState;
 
 constexpr double kDefaultJobGrowthBytes = 1 << 20;
+
+std::string runs_text(std::size_t count) {
+  return fmt::format("{} {}", count, count == 1 ? "run" : "runs");
+}
 
 class Check {
  public:
@@ -38,12 +42,19 @@ class Check {
 
  private:
   Status read_files();
-  bool run_all();
+  void run_all();
+  void tell_start(std::uint32_t number) const;
   bool run_another(std::uint32_t number);
   BudgetRows judge(const CheckRun& run);
   bool is_decided() const;
   void conclude();
-  void add_notes();
+  void note_baseline();
+  void note_suppressions();
+  bool is_blind_at_the_limit() const;
+  void note_run();
+  void fail(const Error& error);
+  void store_baseline(const std::string& now, const std::string& commit);
+  void store_history(const std::string& now, const std::string& commit);
   void store();
 
   CheckSpec spec_;
@@ -126,14 +137,23 @@ bool Check::is_decided() const {
   return spec_.jobs < 2 && tracker::state_of(tracker::best_of(rows_)) <= BudgetState::kSuppressed;
 }
 
+void Check::tell_start(std::uint32_t number) const {
+  constexpr std::size_t kMostBytes = 200;
+  const std::uint32_t planned = std::max(spec_.repeat, spec_.jobs);
+  const std::string which =
+      planned > 1 ? fmt::format(", {} {} of {}", spec_.jobs > 1 ? "job" : "run", number, planned)
+                  : "";
+  std::string command = spec_.redact ? monitor::redact_argv(spec_.command)
+                                     : fmt::format("{}", fmt::join(spec_.command, " "));
+  if (command.size() > kMostBytes) {
+    command = command.substr(0, kMostBytes) + "...";
+  }
+  print_note(fmt::format("check {}{}: {}", spec_.name, which, command));
+}
+
 // False: no further run makes sense.
 bool Check::run_another(std::uint32_t number) {
-  const std::uint32_t planned = std::max(spec_.repeat, spec_.jobs);
-  print_note(fmt::format(
-      "check {}{}: {}", spec_.name,
-      planned > 1 ? fmt::format(", {} {} of {}", spec_.jobs > 1 ? "job" : "run", number, planned)
-                  : "",
-      shorten(escape_text(fmt::format("{}", fmt::join(spec_.command, " "))), 200)));
+  tell_start(number);
   if (spec_.jobs < 2) {
     meter_.emplace();  // a repeat answers for itself, a job also for those before it
   }
@@ -155,20 +175,16 @@ bool Check::run_another(std::uint32_t number) {
   return goes_on;
 }
 
-bool Check::run_all() {
+void Check::run_all() {
   const std::uint32_t planned = std::max(spec_.repeat, spec_.jobs);
   for (std::uint32_t number = 1; number <= planned; ++number) {
-    if (!run_another(number)) {
-      return false;
-    }
-    if (is_decided()) {
-      break;
+    if (!run_another(number) || is_decided()) {
+      return;
     }
     if (spec_.jobs < 2 && number < planned) {
       end_strays();  // the next repeat begins alone
     }
   }
-  return true;
 }
 
 void Check::conclude() {
@@ -184,101 +200,123 @@ void Check::conclude() {
   result_.status = status_of(result_.rows, !result_.problem.empty(), was_interrupted);
 }
 
-void Check::add_notes() {
-  std::vector<std::string>& notes = result_.notes;
-  if (entry_ != nullptr) {
-    const auto differences = class_differences(machine_, entry_->machine);
-    if (!differences.empty()) {
-      notes.push_back(fmt::format(
-          "the baseline is of another class of machine: {}. Figures may differ for that reason; "
-          "--update-baseline adds runs of this one",
-          fmt::join(differences, "; ")));
-    }
-    if (entry_->runs.size() < 3) {
-      notes.push_back(
-          fmt::format("the baseline has {} {}: how much runs differ by themselves is hardly known",
-                      entry_->runs.size(), entry_->runs.size() == 1 ? "run" : "runs"));
-    }
+void Check::note_baseline() {
+  if (entry_ == nullptr) {
+    return;
   }
+  const auto differences = class_differences(machine_, entry_->machine);
+  if (!differences.empty()) {
+    result_.notes.push_back(fmt::format(
+        "the baseline is of another class of machine: {}. Figures may differ for that reason; "
+        "--update-baseline adds runs of this one",
+        fmt::join(differences, "; ")));
+  }
+  if (entry_->runs.size() < 3) {
+    result_.notes.push_back(
+        fmt::format("the baseline has {}: how much runs differ by themselves is hardly known",
+                    runs_text(entry_->runs.size())));
+  }
+}
+
+void Check::note_suppressions() {
   for (const Suppression& expired :
        suppressions_of(surroundings_.suppressions, spec_.name, today_, /*expired=*/true)) {
-    notes.push_back("this suppression has expired: " + suppression_text(expired));
+    result_.notes.push_back("this suppression has expired: " + suppression_text(expired));
   }
-  if (!active_.empty() && (!result_.shown || result_.shown->tracing == nullptr)) {
-    notes.emplace_back("suppressions need --profile: without it no call stack is known");
+  if (!active_.empty() && !spec_.profile) {
+    result_.notes.emplace_back("suppressions need --profile: without it no call stack is known");
   }
+}
+
+// Whether growth at its limit could have hidden in the noise of the run.
+bool Check::is_blind_at_the_limit() const {
+  const auto is_unseen_growth = [](const BudgetRow& each) {
+    return each.kind == tracker::BudgetKind::kGrowth && each.state == BudgetState::kWithin &&
+           !each.measured && each.limit.value_or(0.0) > 0.0;
+  };
+  const auto row = std::find_if(result_.rows.begin(), result_.rows.end(), is_unseen_growth);
+  if (row == result_.rows.end() || !result_.shown->track.verdict) {
+    return false;
+  }
+  const tracker::Reading& reading = result_.shown->track.verdict->answer().reading;
+  const auto smallest = row->unit == tracker::BudgetUnit::kBytesPerStep
+                            ? reading.smallest_detectable_per_step
+                            : reading.smallest_detectable_per_s;
+  return smallest && *smallest > *row->limit;
+}
+
+void Check::note_run() {
   if (!result_.shown) {
     return;
   }
+  std::vector<std::string>& notes = result_.notes;
   if (!result_.shown->tracing_problem.empty()) {
     notes.push_back("nobody traced allocations: " + escape_text(result_.shown->tracing_problem));
   }
-  for (const std::string& ignored : ignored_options(result_.shown->track)) {
-    notes.push_back(ignored);
-  }
-  for (const BudgetRow& row : result_.rows) {
-    if (row.kind != tracker::BudgetKind::kGrowth || !row.limit || *row.limit <= 0.0 ||
-        row.state != BudgetState::kWithin || row.measured || !result_.shown->track.verdict) {
-      continue;
-    }
-    const tracker::Reading& reading = result_.shown->track.verdict->answer().reading;
-    const auto smallest = row.unit == tracker::BudgetUnit::kBytesPerStep
-                              ? reading.smallest_detectable_per_step
-                              : reading.smallest_detectable_per_s;
-    if (smallest && *smallest > *row.limit) {
-      notes.emplace_back(
-          "the run was too short or too noisy to see growth at the limit itself; a longer one "
-          "sees less");
-    }
+  const std::vector<std::string> ignored = ignored_options(result_.shown->track);
+  notes.insert(notes.end(), ignored.begin(), ignored.end());
+  if (is_blind_at_the_limit()) {
+    notes.emplace_back(
+        "the run was too short or too noisy to show growth at the limit itself; a longer one shows "
+        "smaller leaks");
   }
   for (const auto& [what, count] : result_.shown->track.run.losses) {
     notes.push_back(fmt::format("not seen: {} x{}", escape_text(what), count));
   }
 }
 
+void Check::fail(const Error& error) {
+  result_.problem = escape_text(error.what);
+  result_.status = CheckStatus::kError;
+}
+
+void Check::store_baseline(const std::string& now, const std::string& commit) {
+  for (const tracker::BaselineRun& figures : figures_) {
+    add_run(baseline_, spec_.name, machine_, {figures, now, commit});
+  }
+  if (const Status written = write_baseline(spec_.baseline, baseline_); !written) {
+    fail(written.error());
+    return;
+  }
+  const BaselineEntry* const entry = find_entry(baseline_, spec_.name, machine_);
+  result_.notes.push_back(fmt::format("the baseline {} has {} now", escape_text(spec_.baseline),
+                                      runs_text(entry->runs.size())));
+}
+
+void Check::store_history(const std::string& now, const std::string& commit) {
+  HistoryRow row;
+  row.time = now;
+  row.commit = commit;
+  row.check = spec_.name;
+  row.machine = machine_text(machine_);
+  row.result = status_name(result_.status);
+  row.figures = figures_.back();
+  row.seconds = result_.shown->seconds;
+  if (const Status appended = append_history(spec_.history, row); !appended) {
+    fail(appended.error());
+  }
+  history_.push_back(row);
+  result_.changes = history_changes(history_, spec_.name, row.machine);
+}
+
 // What later checks compare with.
 void Check::store() {
+  const bool is_wanted = spec_.update_baseline || !spec_.history.empty();
   const bool is_sound = result_.problem.empty() && result_.shown &&
                         !result_.shown->ending.was_told_to_stop && !figures_.empty();
-  if (!is_sound) {
-    if (spec_.update_baseline || !spec_.history.empty()) {
-      result_.notes.emplace_back("neither baseline nor history got a row: the run is no measure");
-    }
+  if (is_wanted && !is_sound) {
+    result_.notes.emplace_back("neither baseline nor history got a row: the run is no measure");
+  }
+  if (!is_wanted || !is_sound) {
     return;
   }
   const std::string now = utc_time_text(SystemClock().wall_ns());
   const std::string commit = spec_.commit.empty() ? current_commit() : spec_.commit;
-  const auto fail = [&](const Error& error) {
-    result_.problem = error.what;
-    result_.status = CheckStatus::kError;
-  };
   if (spec_.update_baseline) {
-    for (const tracker::BaselineRun& figures : figures_) {
-      add_run(baseline_, spec_.name, machine_, {figures, now, commit});
-    }
-    if (const Status written = write_baseline(spec_.baseline, baseline_); !written) {
-      fail(written.error());
-    } else {
-      const BaselineEntry* const entry = find_entry(baseline_, spec_.name, machine_);
-      result_.notes.push_back(fmt::format("the baseline {} has {} {} now", spec_.baseline,
-                                          entry->runs.size(),
-                                          entry->runs.size() == 1 ? "run" : "runs"));
-    }
+    store_baseline(now, commit);
   }
   if (!spec_.history.empty()) {
-    HistoryRow row;
-    row.time = now;
-    row.commit = commit;
-    row.check = spec_.name;
-    row.machine = machine_text(machine_);
-    row.result = status_name(result_.status);
-    row.figures = figures_.back();
-    row.seconds = result_.shown->seconds;
-    if (const Status appended = append_history(spec_.history, row); !appended) {
-      fail(appended.error());
-    }
-    history_.push_back(row);
-    result_.changes = history_changes(history_, spec_.name, row.machine);
+    store_history(now, commit);
   }
 }
 
@@ -290,7 +328,9 @@ CheckResult Check::run() {
   }
   run_all();
   conclude();
-  add_notes();
+  note_baseline();
+  note_suppressions();
+  note_run();
   store();
   return std::move(result_);
 }

@@ -51,11 +51,14 @@ class Checking final : public WatchUser {
       meter_.add_process(process.key.pid);
     }
     run_.seconds = tick.t_s;
-    (void)builder_.add(tick);
+    if (!is_over_) {
+      (void)builder_.add(tick);
+    }
     if (run_.tracing != nullptr) {
       run_.tracing->launch.add(tick);
     }
   }
+  void begin_teardown() override { is_over_ = true; }
   void process_ended(const ProcessRecord& process) override {
     (void)builder_.process_ended(process);
     if (run_.tracing != nullptr) {
@@ -86,6 +89,7 @@ class Checking final : public WatchUser {
   CheckRun& run_;
   LeftBehindMeter& meter_;
   tracker::TrackBuilder builder_;
+  bool is_over_ = false;  // what the command does when it is told to end is not judged
 };
 
 WatchOptions watch_options(const CheckSpec& spec, const CheckPlace& place) {

@@ -98,7 +98,7 @@ std::string check_text(const CheckResult& result, Glyphs glyphs) {
     out += check_table(result.rows);
   }
   if (result.shown && result.shown->track.verdict) {
-    out += '\n' + wrap_text("", answer_text(result.shown->track), kColumns);
+    out += '\n' + wrap_text("verdict   ", answer_text(result.shown->track), kColumns);
     const tracker::Reading& reading = result.shown->track.verdict->answer().reading;
     if (const std::string chart = chart_text(reading, glyphs); !chart.empty()) {
       out += '\n' + chart;

@@ -231,6 +231,7 @@ void Watch::end_in_time() {
   ending_->act(clock_.monotonic_ns(), session_->sampler().members());
   if (ending_->has_begun() && !had_begun) {
     output_->note("its time is over: the command is told to end");
+    user_.begin_teardown();
   }
   if (ending_->had_to_kill() && !had_killed) {
     output_->note("it did not end when told to: it is killed");

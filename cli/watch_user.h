@@ -63,6 +63,8 @@ class WatchUser {
   virtual Status prepare_launch(monitor::LaunchOptions& /*options*/) { return ok(); }
   // Adds to a tick what the session does not know; before anybody else sees it.
   virtual void complete(Tick& /*tick*/) {}
+  // The time of the command is over and it is told to end: what follows is its teardown.
+  virtual void begin_teardown() {}
   // Watching is over. True: there is something left to add to one more tick.
   virtual bool finish_looking() { return false; }
 

@@ -2,10 +2,13 @@
 #include "tracker/run_measure.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "tracker/forecast.h"
 #include "tracker/patterns.h"
+#include "tracker/statistics.h"
 
 namespace tidemark::tracker {
 namespace {
@@ -85,6 +88,16 @@ const TrackReading& whole(const RunTracks& run, const RunVerdict& verdict) {
   return tree == verdict.readings.end() ? verdict.answer() : *tree;
 }
 
+// Where the floor had come to. The very last of it may be a shell that is left alone for a moment.
+double plateau_of(const Reading& reading) {
+  const std::size_t count = reading.floor.size();
+  std::vector<double> last;
+  for (std::size_t i = count - count / 3; i < count; ++i) {
+    last.push_back(reading.floor[i].floor_bytes);
+  }
+  return std::max(reading.last_floor_bytes, median(std::move(last)));
+}
+
 }  // namespace
 
 std::optional<RunMeasure> measure_run(const RunTracks& run,
@@ -95,7 +108,7 @@ std::optional<RunMeasure> measure_run(const RunTracks& run,
   const TrackReading& tree = whole(run, *verdict);
   RunMeasure measure;
   measure.growth = measure_growth(verdict->answer().reading);
-  measure.plateau_bytes = tree.reading.last_floor_bytes;
+  measure.plateau_bytes = plateau_of(tree.reading);
   measure.has_settled = !tree.reading.undetermined && tree.reading.verdict < Verdict::kGrowing;
   measure.peak_bytes = tree.reading.max_bytes;
   for (const Cell& cell : run.tracks[tree.track].of(tree.metric).cells()) {

@@ -29,7 +29,7 @@ struct MeasuredGrowth {
 struct RunMeasure {
   MeasuredGrowth growth;
   double peak_bytes = 0.0;     // the highest sample, teardown included
-  double plateau_bytes = 0.0;  // the last floor
+  double plateau_bytes = 0.0;  // the floor at the end, but for a last moment
   // Nothing grows any more: the plateau is one. Of a leak it is where it had come to.
   bool has_settled = false;
   std::uint32_t most_processes = 0;

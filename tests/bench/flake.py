@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""usage: flake.py BUILD_DIR [--runs N] [--at-once N]
+"""usage: flake.py BUILD_DIR [--runs N] [--at-once N] [--only steady|leak]
 
 How often `tidemark check` is wrong: N runs (200) of the harness's `steady`, which must all pass, and
 as many of its `leak` at three times the budget, which must all fail. Each has a seed of its own.
@@ -43,12 +43,15 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--only", choices=SCENARIOS)
     options = parser.parse_args()
     build = options.build.resolve()
     if not (build / "bin/tidemark-harness").exists():
         sys.exit("the harness was not built: it needs libtorch (./dev deps)")
     wrong = 0
     for scenario, (_, wanted) in SCENARIOS.items():
+        if options.only not in (None, scenario):
+            continue
         start = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
             codes = list(pool.map(lambda seed: run(build, scenario, seed),

@@ -109,7 +109,7 @@ TEST(CheckCommand, HasBudgetsForPeakPlateauAndProcesses) {
 }
 
 TEST(CheckCommand, CannotTellAboutAGpuThatIsNotThere) {
-  const json answer = checked({"--gpu-max-peak", "1GiB"}, {"sleep", "0.5"});
+  const json answer = checked({"--gpu-max-peak", "1GiB"}, {"sleep", "1.5"});
 
   EXPECT_EQ(budget(answer, "gpu_max_peak").at("doubt"), "no_sample");
   EXPECT_EQ(answer.at("exit_code"), 4);
@@ -160,8 +160,8 @@ TEST(CheckCommand, ComparesWhatEachJobLeavesBehind) {
 }
 
 TEST(CheckCommand, RepeatsOnlyAsLongAsItFails) {
-  const json passing = checked({"--repeat", "3", "--max-peak", "1GiB"}, {"sleep", "0.4"});
-  const json failing = checked({"--repeat", "2", "--max-peak", "1KiB"}, {"sleep", "0.4"});
+  const json passing = checked({"--repeat", "3", "--max-peak", "1GiB"}, {"sleep", "1.5"});
+  const json failing = checked({"--repeat", "2", "--max-peak", "1KiB"}, {"sleep", "1.5"});
 
   EXPECT_EQ(check_of(passing).at("runs"), 1);
   EXPECT_EQ(check_of(failing).at("runs"), 2);
@@ -196,7 +196,7 @@ TEST(CheckCommand, EndsStraysBeforeItRepeats) {
 }
 
 TEST(CheckCommand, ExitsWithThreeWhenTheCommandFailsAndSaysItsStatus) {
-  const Output output = run_check({"--max-peak", "1KiB"}, {"sh", "-c", "sleep 0.4; exit 7"});
+  const Output output = run_check({"--max-peak", "1KiB"}, {"sh", "-c", "sleep 1.5; exit 7"});
 
   EXPECT_EQ(output.exit_code, 3);
   EXPECT_THAT(output.err, HasSubstr("ERROR sh: the command failed with status 7; max_peak: "));
@@ -231,6 +231,25 @@ TEST(CheckCommand, EndsWhatRunsForEverAndJudgesIt) {
   EXPECT_LT(check_of(answer).at("run").at("seconds").get<double>(), 30.0);
 }
 
+TEST(CheckCommand, DoesNotJudgeWhatTheCommandDoesWhenItIsToldToEnd) {
+  const std::string script = fmt::format(
+      "trap '{} --base-mb 300 --leak-mb 0 --count 20; exit 0' TERM; "
+      "while :; do sleep 0.1; done",
+      victim_path("leak_linear"));
+
+  const json answer = checked({"--duration", "1s", "--max-peak", "100MiB"}, {"sh", "-c", script});
+
+  EXPECT_EQ(answer.at("exit_code"), 0) << answer.dump(1);
+}
+
+TEST(CheckCommand, ShowsNoSecretsOfTheCommand) {
+  const Output output =
+      run_check({"--max-growth", "off"}, {"sh", "-c", "sleep 0.3", "x", "--token", "hunter2"});
+
+  EXPECT_THAT(output.err, Not(HasSubstr("hunter2")));
+  EXPECT_THAT(output.err, HasSubstr("--token ***"));
+}
+
 TEST(CheckCommand, HasNoAnswerWhenTheUserStopsIt) {
   Subprocess tool({tool_path(), "check", "--interval", "50ms", "--max-peak", "1GiB", "--", "sh",
                    "-c", "echo ready; exec sleep 60"});
@@ -249,7 +268,7 @@ TEST(CheckCommand, WritesItsReports) {
   const Output output = run_check(
       {"--max-peak", "1KiB", "--junit", folder.path("j.xml"), "--markdown", folder.path("c.md"),
        "--json", folder.path("r.json"), "-o", folder.path("r.tidemark")},
-      {"sleep", "0.4"});
+      {"sleep", "1.5"});
 
   EXPECT_EQ(output.exit_code, 1);
   EXPECT_THAT(tests::content_of(folder.path("j.xml")), HasSubstr("<failure type=\"budget\""));
@@ -270,7 +289,7 @@ TEST(CheckCommand, RunsNothingWhenAReportCannotBeWritten) {
 
 TEST(CheckCommand, KeepsStandardOutputPureForJson) {
   const Output output =
-      run_check({"--json", "-", "--max-growth", "off"}, {"sh", "-c", "echo noise; sleep 0.4"});
+      run_check({"--json", "-", "--max-growth", "off"}, {"sh", "-c", "echo noise; sleep 1"});
 
   EXPECT_EQ(json::parse(output.out).at("schema"), 1);
   EXPECT_THAT(output.err, HasSubstr("noise"));
@@ -278,11 +297,11 @@ TEST(CheckCommand, KeepsStandardOutputPureForJson) {
 
 TEST(CheckCommand, AnnotatesInAGithubWorkflow) {
   ::setenv("GITHUB_ACTIONS", "true", 1);
-  const Output output = run_check({"--max-peak", "1KiB"}, {"sleep", "0.4"});
+  const Output output = run_check({"--max-peak", "1KiB"}, {"sleep", "1.5"});
   ::unsetenv("GITHUB_ACTIONS");
 
   EXPECT_THAT(output.err, HasSubstr("\n::error title=tidemark check sleep%3A FAIL::max_peak: "));
-  EXPECT_THAT(run_check({"--max-peak", "1KiB"}, {"sleep", "0.4"}).err, Not(HasSubstr("::error")));
+  EXPECT_THAT(run_check({"--max-peak", "1KiB"}, {"sleep", "1.5"}).err, Not(HasSubstr("::error")));
 }
 
 TEST(CheckCommand, SaysWhatIsWrongWithItsUse) {

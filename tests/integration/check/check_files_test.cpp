@@ -28,7 +28,7 @@ using tests::run_tool;
 using tests::TempTree;
 using tests::victim_path;
 
-// Holds so many megabytes for a second.
+// Holds so many megabytes for two seconds.
 std::vector<std::string> holding(const std::string& megabytes) {
   return {victim_path("leak_linear"),
           "--base-mb",
@@ -36,7 +36,7 @@ std::vector<std::string> holding(const std::string& megabytes) {
           "--leak-mb",
           "0",
           "--count",
-          "50",
+          "100",
           "--steps"};
 }
 
@@ -67,7 +67,7 @@ TEST(CheckBaseline, OfAnotherClassOfMachineWarns) {
     "cpus": 1, "memory_bytes": 1048576, "page_bytes": 512, "huge_pages": "", "libc": ""},
     "runs": [{"plateau_bytes": 1000000000, "peak_bytes": 1000000000}]}]}})");
 
-  const Output output = run_check({"--baseline", folder.path("base.json")}, {"sleep", "0.6"});
+  const Output output = run_check({"--baseline", folder.path("base.json")}, {"sleep", "1.5"});
 
   EXPECT_EQ(output.exit_code, 0) << output.err;
   EXPECT_THAT(output.err, HasSubstr("another class of machine: processor"));
@@ -119,8 +119,8 @@ std::string config(const std::string& checks, const std::string& rest = "") {
 TEST(CheckConfigFile, RunsAllItsChecksOrThoseThatAreNamed) {
   const TempTree folder;
   folder.write("tidemark.json",
-               config(R"({"name": "good", "command": ["sleep", "0.4"], "max_peak": "1GiB"},
-                         {"name": "bad", "command": ["sleep", "0.4"], "max_peak": "1KiB"})"));
+               config(R"({"name": "good", "command": ["sleep", "1.5"], "max_peak": "1GiB"},
+                         {"name": "bad", "command": ["sleep", "1.5"], "max_peak": "1KiB"})"));
   const std::string file = folder.path("tidemark.json");
 
   const Output all = run_tool({"check", "--config", file});

@@ -33,7 +33,7 @@ def run_action(folder, **inputs):
 
 
 def check_github(folder):
-    done, output, summary = run_action(folder, command="sleep 0.5",
+    done, output, summary = run_action(folder, command="sleep 1.5",
                                        options="--max-peak 1KiB --interval 50ms")
     assert done.returncode == 1, done.stderr
     assert output["result"] == "fail", output
@@ -41,7 +41,7 @@ def check_github(folder):
     assert "::error title=" in done.stderr, done.stderr
     assert pathlib.Path(output["markdown"]).read_text() == summary
 
-    done, output, _ = run_action(folder, command="sleep 0.5",
+    done, output, _ = run_action(folder, command="sleep 1.5",
                                  options="--max-peak 1GiB --interval 50ms")
     assert done.returncode == 0 and output["result"] == "pass", done.stderr
 

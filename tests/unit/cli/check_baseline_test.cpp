@@ -56,6 +56,39 @@ TEST(MachineClass, OfThisMachineIsKnown) {
   EXPECT_THAT(class_differences(here, this_machine()), IsEmpty());
 }
 
+TEST(MachineClass, RoundsItsMemoryInText) {
+  MachineFacts facts = machine();
+  EXPECT_EQ(machine_text(facts), "x86_64, 8 CPUs, 32 GiB");
+  facts.memory_bytes -= facts.memory_bytes / 16;
+  EXPECT_EQ(machine_text(facts), "x86_64, 8 CPUs, 32 GiB");
+  facts.memory_bytes = std::uint64_t{47} << 29U;
+  EXPECT_EQ(machine_text(facts), "x86_64, 8 CPUs, 24 GiB");
+}
+
+// Every file that differs from a good one in a few bytes is read, or refused with a reason.
+TEST(BaselineFile, SurvivesDamage) {
+  Baseline baseline;
+  add_run(baseline, "train", machine(), run_of(1e9));
+  const std::string good = baseline_text(baseline);
+  std::uint32_t random = 1;
+  const auto next = [&] { return (random = random * 1664525U + 1013904223U) >> 8U; };
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = good;
+    for (std::uint32_t n = next() % 4; n > 0; --n) {
+      text[next() % text.size()] = static_cast<char>(next());
+    }
+    text.resize(next() % 3 == 0 ? next() % text.size() : text.size());
+
+    const auto again = parse_baseline(text);
+
+    if (again) {
+      EXPECT_TRUE(parse_baseline(baseline_text(*again)));
+    } else {
+      EXPECT_FALSE(again.error().what.empty());
+    }
+  }
+}
+
 TEST(BaselineFile, KeepsWhatItWasGiven) {
   const TempTree folder;
   Baseline baseline;

@@ -66,6 +66,21 @@ TEST(RunMeasure, TakesThePeakFromAllSamplesAlsoThoseThatWereCutOff) {
   EXPECT_TRUE(result->has_settled);
 }
 
+TEST(RunMeasure, DoesNotTakeTheLastMomentForThePlateau) {
+  HandMadeRun run = settled_run(100);
+  run.tree().floor.back().floor_bytes = kMiB;
+  run.tree().last_floor_bytes = kMiB;
+
+  EXPECT_DOUBLE_EQ(measure(run)->plateau_bytes, 100 * kMiB);
+}
+
+TEST(RunMeasure, TakesTheEndOfWhatRisesForThePlateau) {
+  HandMadeRun run = settled_run(100);
+  run.tree().last_floor_bytes = 150 * kMiB;
+
+  EXPECT_DOUBLE_EQ(measure(run)->plateau_bytes, 150 * kMiB);
+}
+
 TEST(RunMeasure, IsNothingWithoutAVerdict) { EXPECT_FALSE(measure_run(RunTracks{}, std::nullopt)); }
 
 TEST(GrowthBudget, FailsOnlyWhenTheLowerBoundIsAboveIt) {
