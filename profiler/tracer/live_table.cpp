@@ -107,7 +107,7 @@ Inserted LiveTable::insert(std::uint64_t address, const LiveRecord& record,
       }
     }
     if (!store_->extend(wire::Table::kLive, levels)) {
-      if (!store_->extending()) {
+      if (store_->cannot_grow(wire::Table::kLive)) {
         return Inserted::kNoRoom;
       }
       sys::yield();

@@ -301,10 +301,10 @@ bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) no
       return true;
     }
     if (!extend(table, known)) {
-      if (!extending()) {
+      if (cannot_grow(table)) {
         return false;
       }
-      sys::yield();
+      sys::yield();  // another thread has its turn, or had it a moment ago
     }
   }
   return false;

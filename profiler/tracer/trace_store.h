@@ -49,8 +49,6 @@ class TraceStore {
 
   wire::Header* header() const noexcept { return header_; }
   int error() const noexcept { return error_; }
-  // A thread is adding an extent right now.
-  bool extending() const noexcept { return extending_.taken(); }
 
   // The extents that are there. Only grows.
   std::size_t extents(wire::Table table) const noexcept {
@@ -71,6 +69,10 @@ class TraceStore {
   // Hands out `count` items in a row that lie in one extent; extends the table when it is used up.
   // False: there is no room, now or for ever.
   bool take(wire::Table table, std::uint64_t count, std::uint64_t& index) noexcept;
+  // The last extension of this table failed.
+  bool cannot_grow(wire::Table table) const noexcept {
+    return again_ns_[static_cast<std::size_t>(table)].load(std::memory_order_relaxed) != 0;
+  }
   // Adds the next extent, or finds that another thread has done so since there were `known`. False:
   // another thread is at it, or it cannot be done.
   bool extend(wire::Table table, std::size_t known) noexcept;

@@ -75,8 +75,6 @@ inline void parse_options(int argc, char** argv, Pace& pace,
 // the end of its life.
 class Block {
  public:
-  static constexpr int kMapLine = __LINE__ + 7;  // where it is mapped
-
   explicit Block(double megabytes) : size_(static_cast<std::size_t>(megabytes * kMegabyte)) {
     if (size_ == 0) {
       return;

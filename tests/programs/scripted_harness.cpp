@@ -44,6 +44,8 @@ Script parse(int argc, char** argv) {
   return script;
 }
 
+constexpr int kKeepLine = 91;  // where the leak is
+
 void write_truth(const Script& script, bool complete) {
   std::FILE* const file = std::fopen(script.flags.at("--truth").c_str(), "w");
   if (file == nullptr) {
@@ -60,7 +62,7 @@ void write_truth(const Script& script, bool complete) {
                  script.number("--mb-per-step", 0.5) * kMegabyte);
   }
   const std::string line =
-      "\"tests/programs/memory_victim.h:" + std::to_string(Block::kMapLine) + '"';
+      "\"tests/programs/scripted_harness.cpp:" + std::to_string(kKeepLine) + '"';
   std::fprintf(file, R"(],"allocating_line":%s,"where":{"kind":"process","role":"trainer"},)",
                leaks ? line.c_str() : "null");
   std::fprintf(file, R"("processes":[{"pid":%d,"role":"trainer"}]})", static_cast<int>(::getpid()));
@@ -87,6 +89,7 @@ int train(const Script& script) {
     const auto step = static_cast<double>(n);
     if (step > from && step <= to) {
       kept.emplace_back(mb_per_step);
+      static_assert(kKeepLine == __LINE__ - 1);
     }
   });
   write_truth(script, script.mode != "unfinished");

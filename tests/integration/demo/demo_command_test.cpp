@@ -49,7 +49,7 @@ TEST_F(Demo, IsRightAboutATrainerThatTellsTheTruth) {
   EXPECT_EQ(output.exit_code, 0) << output.out << output.err;
   EXPECT_THAT(output.out, ContainsRegex("warm-up +warmup +warmup +- +- +right\n"));
   EXPECT_THAT(output.out, ContainsRegex("leak: collator +leak +leak +512 KiB / 5[0-2][0-9] KiB +"
-                                        "memory_victim.h:[0-9]+ / same +right\n"));
+                                        "scripted_harness.cpp:[0-9]+ / same +right\n"));
   EXPECT_THAT(output.out, HasSubstr("2 of 2 right"));
   EXPECT_THAT(output.out, Not(HasSubstr("\x1b")));
 }

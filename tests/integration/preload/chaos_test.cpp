@@ -202,7 +202,7 @@ TEST_P(HardTimes, WithoutAFolder) {
   const TracedRun done = run_traced({victim("hard_times"), "nothing"}, ask);
 
   ASSERT_EQ(done.status, 0);
-  EXPECT_THAT(done.errors, HasSubstr("is not traced: its file cannot be made (errno 2)"));
+  EXPECT_EQ(done.errors, "");  // whoever asked for the trace has gone, with the folder
 }
 
 TEST_P(HardTimes, TheFolderIsDeletedMeanwhile) {

@@ -111,7 +111,9 @@ TEST_P(SampledVictim, IsEstimatedWithinItsInterval) {
       const double weight = wire::sample_weight(static_cast<std::uint64_t>(size), 4096);
       const double deviation = size * std::sqrt(held.live_blocks * (weight - 1.0));
       const double error = (found.live_bytes - held.live_bytes) / deviation;
-      EXPECT_LT(std::abs(error), kSigmas) << held.function << ' ' << found.live_bytes;
+      // Where nearly every block is a sample, the one that is not is many deviations by itself.
+      const double one_block = size * weight / deviation;
+      EXPECT_LT(std::abs(error), kSigmas + one_block) << held.function << ' ' << found.live_bytes;
       sum_of_errors[held.function] += error;
     }
   }
