@@ -50,7 +50,7 @@ Layout plan_layout(const DashboardModel& model, int width, int height) {
   // What a short tree does not need makes the curve finer.
   const int needed = std::max(
       kLeastTree, static_cast<int>(std::min<std::size_t>(model.tree.rows.size(), 1000)) + 3);
-  const int spare = std::clamp(left - needed, 0, std::max(0, height * 3 / 5 - layout.timeline));
+  const int spare = std::clamp(left - needed, 0, std::max(0, height / 2 - layout.timeline));
   layout.timeline += spare;
   layout.tree = left - spare;
   return layout;
