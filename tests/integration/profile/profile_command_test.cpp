@@ -68,7 +68,7 @@ std::vector<std::string> run_folders() {
 TEST(ProfileCommand, NamesTheLineThatLeaksAndItsRate) {
   const Output output = profile({"--json", "--mode", "exact"});
 
-  EXPECT_EQ(output.exit_code, 7) << output.err;  // the command's own
+  EXPECT_EQ(output.exit_code, 7) << output.err;    // the command's own
   const std::size_t begin = output.err.find('{');  // notes of ours may come first
   ASSERT_NE(begin, std::string::npos) << output.err;
   const json truth = json::parse(output.err.substr(begin, output.err.find('\n', begin) - begin));
