@@ -190,11 +190,11 @@ void Check::run_all() {
 void Check::conclude() {
   result_.rows = spec_.jobs > 1 ? tracker::worst_of(rows_) : tracker::best_of(rows_);
   if (spec_.jobs > 1) {
-    BudgetRow jobs = tracker::judge_jobs(
+    const BudgetRow jobs = tracker::judge_jobs(
         result_.left_by_job, spec_.budgets.job_growth_bytes.value_or(kDefaultJobGrowthBytes));
     const auto place = std::find_if(result_.rows.begin(), result_.rows.end(),
                                     [&](const BudgetRow& row) { return row.kind > jobs.kind; });
-    result_.rows.insert(place, std::move(jobs));
+    result_.rows.insert(place, jobs);
   }
   const bool was_interrupted = result_.shown && result_.shown->ending.was_told_to_stop;
   result_.status = status_of(result_.rows, !result_.problem.empty(), was_interrupted);

@@ -13,6 +13,7 @@
 #include "cli/track_words.h"
 #include "cli/wrap_text.h"
 #include "common/text.h"
+#include "common/units.h"
 
 namespace tidemark::cli {
 namespace {
@@ -29,16 +30,28 @@ void add_block(std::string& out, std::string_view title, const std::vector<std::
   }
 }
 
-std::string site_text(const ProfileReport& report, const tracker::RankedSite& site) {
-  const ShownStack stack = shown_stack(*report.run, site.frames);
-  std::string out = "  " + per_axis_text(site.growth_bytes_per_s, tracker::Axis::kTime);
+bool grows(const tracker::RankedSite& site) {
+  return site.grows() && site.growth_bytes_per_s > 0.0;
+}
+
+// "572 MiB/min, 206 KiB/step, 89 % of the growth", or what it holds.
+std::string site_figures(const tracker::RankedSite& site) {
+  if (!grows(site)) {
+    return fmt::format("holds {}", format_bytes(site.live_bytes));
+  }
+  std::string out = per_axis_text(site.growth_bytes_per_s, tracker::Axis::kTime);
   if (site.growth_bytes_per_step) {
     out += fmt::format(", {}", per_axis_text(*site.growth_bytes_per_step, tracker::Axis::kSteps));
   }
   if (site.share_of_growth) {
     out += fmt::format(", {} of the growth", percent_text(*site.share_of_growth));
   }
-  out += '\n';
+  return out;
+}
+
+std::string site_text(const ProfileReport& report, const tracker::RankedSite& site) {
+  const ShownStack stack = shown_stack(*report.run, site.frames);
+  std::string out = "  " + site_figures(site) + '\n';
   // From the user's own line on: what lies above it is how it gets its memory.
   const std::size_t first = stack.own_line.value_or(0);
   for (std::size_t i = first; i < std::min(stack.frames.size(), first + kMostFrames); ++i) {
@@ -80,15 +93,20 @@ std::string check_sites(const CheckResult& result) {
   if (!report) {
     return "  no process of the command could be traced\n";
   }
-  std::string out;
+  const std::vector<tracker::RankedSite>& sites = report->ranking.sites;
+  const bool some_grow = std::any_of(sites.begin(), sites.end(), grows);
+  std::string out = some_grow
+                        ? ""
+                        : "  no call stack can be seen to grow: sample more often (--interval "
+                          "50ms) or run it for\n  longer. Those that hold most:\n";
   std::size_t shown = 0;
-  for (const tracker::RankedSite& site : report->ranking.sites) {
-    if (shown < kMostSites && site.grows() && site.growth_bytes_per_s > 0.0) {
+  for (const tracker::RankedSite& site : sites) {
+    if (shown < kMostSites && (grows(site) || !some_grow)) {
       out += site_text(*report, site);
       ++shown;
     }
   }
-  return out.empty() ? "  no call stack grows: the memory is not allocated by traced calls\n" : out;
+  return out;
 }
 
 std::string check_text(const CheckResult& result, Glyphs glyphs) {

@@ -73,6 +73,20 @@ TEST(CheckText, NamesTheLinesThatGrowOnFailureOnly) {
   EXPECT_THAT(check_text(result, Glyphs::kAscii), Not(HasSubstr("collate.cpp:42")));
 }
 
+TEST(CheckText, NamesWhatHoldsMostWhereNothingCanBeSeenToGrow) {
+  CheckResult result = failing_check();
+  tests::SiteRun run;
+  run.add_process(tests::trainer_record());
+  run.add_site(tests::trainer_record().key, {run.add_frame("collate(Batch&)", "/src/a.cpp", 42)},
+               [](double) { return 21 * tests::kSiteMiB; });
+  result.shown->tracing = tests::tracing_of(run, 30);
+
+  const std::string text = check_text(result, Glyphs::kAscii);
+
+  EXPECT_THAT(text, HasSubstr("--interval 50ms"));
+  EXPECT_THAT(text, HasSubstr("  holds 21.0 MiB\n    at collate(Batch&) "));
+}
+
 TEST(CheckText, TellsWhatIsLeftBehind) {
   CheckResult result = passing_check();
   result.shown->left.strays = {{{77, 1}, "sle\x1b[2Jep", 5U << 20U}};
