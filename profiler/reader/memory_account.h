@@ -15,7 +15,7 @@
 namespace tidemark::reader {
 
 // Blocks from this size on may lie in pages that were never touched.
-inline constexpr std::uint64_t kLargeBlockBytes = 64 * 1024;
+inline constexpr std::uint64_t kLargeBlockBytes = 64ULL << 10U;
 
 struct AccountInput {
   std::span<const MemoryArea> areas;
