@@ -192,7 +192,7 @@ Status SiteCursor::take_shm(std::int64_t tick, std::optional<ShmGrowthReport>& s
   if (!tables_.shm_growth || !tables_.shm_segments) {
     return ok();
   }
-  const Status sum = tables_.shm_growth->take_rows(
+  Status sum = tables_.shm_growth->take_rows(
       tick, [&](const Statement& row) { return load(row, 2, shm.emplace()); });
   if (!sum) {
     return sum;

@@ -27,12 +27,12 @@ struct Candidate {
 
 double held_late(const SiteTrack& track) {
   const std::vector<Cell>& cells = track.live.cells();
+  const std::size_t late = cells.size() / 2;
   double sum = 0.0;
-  for (std::size_t i = cells.size() / 2; i < cells.size(); ++i) {
+  for (std::size_t i = late; i < cells.size(); ++i) {
     sum += cells[i].mean_bytes();
   }
-  return std::max(as_double(track.last.live_bytes),
-                  sum / static_cast<double>(cells.size() - cells.size() / 2));
+  return std::max(as_double(track.last.live_bytes), sum / static_cast<double>(cells.size() - late));
 }
 
 // Those that grew most and those that are largest.
@@ -379,10 +379,12 @@ class Ranking {
       }
     }
     std::vector<JudgedSites> judged;
+    judged.reserve(tracks.size());
     for (auto& [process, each] : tracks) {
       judged.push_back(judge_sites(run_.processes[process], std::move(each), options_));
     }
     std::vector<const JudgedSites*> members;
+    members.reserve(judged.size());
     for (const JudgedSites& sites : judged) {
       members.push_back(&sites);
     }
