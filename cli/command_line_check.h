@@ -5,7 +5,7 @@
 
 #include "cli/check.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): of the library
 class App;
 }  // namespace CLI
 
