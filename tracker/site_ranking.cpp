@@ -13,6 +13,9 @@
 namespace tidemark::tracker {
 namespace {
 
+// Growth of less, in bytes, is not set beside that of its process.
+constexpr double kWorthComparing = 256.0 * 1024.0;
+
 double as_double(std::uint64_t bytes) { return static_cast<double>(bytes); }
 
 // A site of one process.
@@ -92,26 +95,37 @@ std::optional<double> resident_live_bytes(const TracedProcess& process, double t
   return std::clamp(last.mean_bytes() + since, 0.0, *live);
 }
 
-// Where a process in which nothing grows begins to give back what it held, because it ends.
+// Where a process begins to give back what it held, because it ends: by its blocks and, whose
+// samples are later ones, by its footprint.
 double end_without_teardown(const TracedProcess& process, const Options& options) {
-  const auto judged = judge(process.live, options).end.t_s;
-  return std::min(process.last_look_s, judged.value_or(process.last_look_s));
+  double end_s = process.last_look_s;
+  for (const Series* series : {&process.live, &process.footprint}) {
+    end_s = std::min(end_s, judge(*series, options).end.t_s.value_or(end_s));
+  }
+  return end_s;
 }
 
-void add_share(HeldMemory& held, const std::vector<const JudgedSites*>& members) {
+using ProcessEnds = std::unordered_map<const TracedProcess*, double>;
+
+// Where sites and footprint can be set side by side.
+double end_of_both(const JudgedSites& sites, const ProcessEnds& ends) {
+  return std::min(end_of(sites), ends.at(sites.process));
+}
+
+void add_share(HeldMemory& held, const std::vector<const JudgedSites*>& members,
+               const ProcessEnds& ends) {
   double of_processes = 0.0;
   for (const JudgedSites* sites : members) {
     if (!sites->grows() || !sites->since.t_s) {
       continue;
     }
-    if (!is_long_enough(*sites->process, *sites->since.t_s, end_of(*sites))) {
+    const double end_s = end_of_both(*sites, ends);
+    if (!is_long_enough(*sites->process, *sites->since.t_s, end_s)) {
       return;
     }
-    of_processes +=
-        change(sites->process->footprint, *sites->since.t_s, end_of(*sites)).value_or(0.0);
+    of_processes += change(sites->process->footprint, *sites->since.t_s, end_s).value_or(0.0);
   }
-  constexpr double kWorthAShare = 256.0 * 1024.0;
-  if (of_processes >= kWorthAShare && !is_counted_elsewhere(held.kind) &&
+  if (of_processes >= kWorthComparing && !is_counted_elsewhere(held.kind) &&
       held.kind != AllocationKind::kCudaDevice) {
     held.share_of_growth = held.growth_bytes / of_processes;
   }
@@ -165,7 +179,7 @@ std::uint64_t live_bytes_of(const JudgedSites& sites) {
 }
 
 // All processes of one role together. `members` is not empty, and is left with the largest first.
-HeldMemory add_up(std::vector<const JudgedSites*>& members) {
+HeldMemory add_up(std::vector<const JudgedSites*>& members, const ProcessEnds& ends) {
   std::stable_sort(members.begin(), members.end(), [](const JudgedSites* a, const JudgedSites* b) {
     return live_bytes_of(*a) > live_bytes_of(*b);
   });
@@ -197,7 +211,7 @@ HeldMemory add_up(std::vector<const JudgedSites*>& members) {
   held.needs = leading->reading.needs;
   held.since = leading->since;
   if (held.grows()) {
-    add_share(held, members);
+    add_share(held, members, ends);
   }
   return held;
 }
@@ -232,6 +246,9 @@ class Ranking {
   }
 
   SiteRanking rank(std::size_t most_judged) && {
+    for (const TracedProcess& process : run_.processes) {
+      ends_[&process] = end_without_teardown(process, options_);
+    }
     for (const Candidate& candidate : candidates(run_, most_judged)) {
       judged_.push_back(judge_sites(*candidate.process, {candidate.track}, options_));
     }
@@ -245,6 +262,7 @@ class Ranking {
   struct Stack {
     RankedSite site;
     std::vector<const JudgedSites*> members;
+    double held_bytes = 0.0;  // not only at the end, when a process may have given all back
     std::vector<std::string> lines;
   };
 
@@ -260,11 +278,14 @@ class Ranking {
     }
     for (auto& [key, members] : groups) {
       Stack& stack = stacks_.emplace_back();
-      static_cast<HeldMemory&>(stack.site) = add_up(members);
+      static_cast<HeldMemory&>(stack.site) = add_up(members, ends_);
       stack.site.frames = std::get<2>(key);
       stack.site.is_truncated = std::any_of(
           members.begin(), members.end(),
           [](const JudgedSites* sites) { return sites->tracks.front()->record.is_truncated; });
+      for (const JudgedSites* sites : members) {
+        stack.held_bytes += held_late(*sites->tracks.front());
+      }
       stack.members = std::move(members);
     }
     std::stable_sort(stacks_.begin(), stacks_.end(),
@@ -304,8 +325,9 @@ class Ranking {
     // Much that stands still must not hide what grows slowly; what is only moved does not grow.
     const bool is_hidden = !line.grows() && has_growth(sites) && !is_made_up_for(sites);
     if (is_hidden || (line.grows() && narrower)) {
-      const auto rest = std::stable_partition(
-          sites.begin(), sites.end(), [&](std::size_t i) { return stacks_[i].site.grows(); });
+      const auto rest = std::stable_partition(sites.begin(), sites.end(), [&](std::size_t i) {
+        return narrower ? has(stacks_[i], *narrower) : stacks_[i].site.grows();
+      });
       if (rest != sites.begin() && rest != sites.end()) {
         add_line(name, {rest, sites.end()});
         add_line(narrower.value_or(name), {sites.begin(), rest});
@@ -344,28 +366,34 @@ class Ranking {
     return others <= -kAboutAll * grown;
   }
 
-  // The innermost line that tells the stacks which grow from those that do not; nullopt: there is
-  // none, or there is nothing to tell apart.
+  // The innermost line that about all growth goes through, and little else; nullopt: there is none,
+  // or it is the one that all stacks begin with. A stack of few blocks may not grow by itself and
+  // yet be part of the leak.
   std::optional<std::string> line_of_growth(const std::vector<std::size_t>& sites) const {
-    constexpr double kWorthTelling = 0.1;  // of the live bytes of those that grow
-    double growing_bytes = 0.0;
-    double other_bytes = 0.0;
-    const Stack* fastest = nullptr;
-    for (const std::size_t i : sites) {  // the fastest first
-      const HeldMemory& held = stacks_[i].site;
-      (held.grows() ? growing_bytes : other_bytes) += as_double(held.live_bytes);
-      fastest = fastest == nullptr && held.grows() ? &stacks_[i] : fastest;
-    }
-    if (fastest == nullptr || other_bytes < kWorthTelling * growing_bytes) {
+    constexpr double kAboutAll = 0.9;  // of the growth
+    constexpr double kLittle = 0.1;    // of what those hold that grow
+    const auto tells = [&](const std::string& line) {
+      double growing_bytes = 0.0;
+      double other_bytes = 0.0;
+      double growth = 0.0;
+      double growth_through = 0.0;
+      for (const std::size_t i : sites) {
+        const HeldMemory& held = stacks_[i].site;
+        const bool is_through = has(stacks_[i], line);
+        growing_bytes += held.grows() ? stacks_[i].held_bytes : 0.0;
+        other_bytes += is_through && !held.grows() ? stacks_[i].held_bytes : 0.0;
+        growth += held.grows() ? held.growth_bytes_per_s : 0.0;
+        growth_through += is_through && held.grows() ? held.growth_bytes_per_s : 0.0;
+      }
+      return growth_through >= kAboutAll * growth && other_bytes < kLittle * growing_bytes;
+    };
+    const Stack& fastest = stacks_[sites.front()];  // the fastest come first
+    if (!fastest.site.grows()) {
       return std::nullopt;
     }
-    const auto tells = [&](const std::string& line) {
-      return std::all_of(sites.begin(), sites.end(), [&](std::size_t i) {
-        return has(stacks_[i], line) == stacks_[i].site.grows();
-      });
-    };
-    const auto line = std::find_if(fastest->lines.begin(), fastest->lines.end(), tells);
-    return line == fastest->lines.end() ? std::nullopt : std::optional(*line);
+    const auto line = std::find_if(fastest.lines.begin(), fastest.lines.end(), tells);
+    const bool is_further_out = line != fastest.lines.begin() && line != fastest.lines.end();
+    return is_further_out ? std::optional(*line) : std::nullopt;
   }
 
   // Stacks of one line are judged together, process by process: what is noise in each of them is
@@ -388,14 +416,15 @@ class Ranking {
     for (const JudgedSites& sites : judged) {
       members.push_back(&sites);
     }
-    return add_up(members);
+    return add_up(members, ends_);
   }
 
   void growth_of_processes() {
     std::unordered_map<const TracedProcess*, const JudgedSites*> fastest;
     for (const JudgedSites& sites : judged_) {
       const JudgedSites*& best = fastest[sites.process];
-      if (sites.grows() && sites.since.t_s && (best == nullptr || sites.per_s > best->per_s)) {
+      if (sites.grows() && sites.growth_bytes >= kWorthComparing && sites.since.t_s &&
+          (best == nullptr || sites.per_s > best->per_s)) {
         best = &sites;
       }
     }
@@ -419,7 +448,7 @@ class Ranking {
     if (!process.footprint.empty()) {  // the first look may come before the first sample of memory
       growth.from_s = std::max(growth.from_s, process.footprint.cells().front().t_s);
     }
-    growth.to_s = fastest != nullptr ? end_of(*fastest) : end_without_teardown(process, options_);
+    growth.to_s = fastest != nullptr ? end_of_both(*fastest, ends_) : ends_.at(&process);
     growth.growth = parts_of(
         process, [&](const Series& series) { return change(series, growth.from_s, growth.to_s); });
     growth.now =
@@ -434,6 +463,7 @@ class Ranking {
   const RunSites& run_;
   Options options_;
   const LinesOf& lines_of_;
+  ProcessEnds ends_;
   std::vector<JudgedSites> judged_;  // one site of one process each
   std::vector<Stack> stacks_;        // in the order of ranking_.sites
   SiteRanking ranking_;

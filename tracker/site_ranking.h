@@ -71,7 +71,8 @@ struct MemoryParts {
 // What a traced process grew by, and where that is.
 struct ProcessGrowth {
   std::size_t process = 0;  // into RunSites::processes
-  double from_s = 0.0;      // since its fastest site grows, else since its first look
+  // Since its fastest site grows, if that is by enough to be compared; else since its first look.
+  double from_s = 0.0;
   double to_s = 0.0;
   MemoryParts growth;                     // changes in this time
   MemoryParts now;                        // at the end

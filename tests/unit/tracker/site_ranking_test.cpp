@@ -19,14 +19,16 @@ using tests::SiteRun;
 using tests::trainer_record;
 using tests::worker_record;
 
-RunSites built(const SiteRun& run, std::size_t seconds) {
+RunSites built(const std::vector<Tick>& ticks) {
   SiteTrackBuilder builder;
   (void)builder.begin({});
-  for (const Tick& tick : run.ticks(seconds)) {
+  for (const Tick& tick : ticks) {
     (void)builder.add(tick);
   }
   return builder.sites();
 }
+
+RunSites built(const SiteRun& run, std::size_t seconds) { return built(run.ticks(seconds)); }
 
 SiteRun one_process() {
   SiteRun run;
@@ -337,6 +339,39 @@ TEST(SiteLines, AreFurtherOutWhereTheInnermostIsNotToBlame) {
   EXPECT_EQ(ranking.lines[1].live_bytes, 100 * kSiteMiB);
 }
 
+// A container that grows takes a rare path now and then: too few blocks to grow by themselves.
+TEST(SiteLines, TakeARareStackOfTheLeakAlong) {
+  SiteRun run = one_process();
+  const auto take = run.add_frame("line of take()");
+  const auto leak = run.add_frame("line that leaks");
+  const ProcessKey key = trainer_record().key;
+  run.add_site(key, {take, run.add_frame("append"), leak}, rising(kSiteMiB));
+  run.add_site(key, {take, run.add_frame("move all"), leak}, constant(2 * kSiteMiB));
+  run.add_site(key, {take, run.add_frame("line that loads")}, constant(100 * kSiteMiB));
+
+  const RunSites sites = built(run, 300);
+  const SiteRanking ranking = rank_sites(sites, short_warmup(), by_line(sites));
+
+  ASSERT_EQ(ranking.lines.size(), 2U);
+  EXPECT_EQ(ranking.lines[0].name, "line that leaks");
+  EXPECT_EQ(ranking.lines[0].sites.size(), 2U);
+  EXPECT_EQ(ranking.lines[1].live_bytes, 100 * kSiteMiB);
+}
+
+// What stood still all the time was given back at the end: it still is not what leaks.
+TEST(SiteLines, RememberWhatWasHeldBeforeTheProcessTidiedUp) {
+  SiteRun run = one_process();
+  const auto take = run.add_frame("line of take()");
+  const ProcessKey key = trainer_record().key;
+  run.add_site(key, {take, run.add_frame("line that leaks")}, rising(kSiteMiB));
+  run.add_site(key, {take, run.add_frame("line that loads")},
+               [](double t_s) { return t_s < 299.0 ? 100 * kSiteMiB : 0; });
+
+  const RunSites sites = built(run, 300);
+
+  EXPECT_EQ(rank_sites(sites, short_warmup(), by_line(sites)).lines.at(0).name, "line that leaks");
+}
+
 TEST(SiteLines, DoNotHideALeakBehindMuchThatStandsStill) {
   SiteRun run = one_process();
   const auto take = run.add_frame("line of take()");
@@ -436,6 +471,35 @@ TEST(SiteRanking, CountsTheAllowanceInMarkedEpochs) {
 
   EXPECT_EQ(builder.sites().epoch_steps, 500.0);
   EXPECT_EQ(rank_sites(builder.sites(), {}).sites.at(0).verdict, Verdict::kLeak);
+}
+
+// The account of a process is of its whole time, unless something grows that is worth an account.
+TEST(SiteRanking, DoesNotBeginTheAccountOfAProcessWithATinySite) {
+  SiteRun run = one_process();
+  run.add_site(trainer_record().key, {run.add_frame("pool")},
+               [](double t_s) { return t_s < 100.0 ? kSiteMiB : 100 * kSiteMiB; });
+  run.add_site(trainer_record().key, {run.add_frame("tiny")},
+               [](double t_s) { return static_cast<std::uint64_t>(std::max(0.0, t_s - 200.0)); });
+
+  const SiteRanking ranking = rank_sites(built(run, 300), short_warmup());
+
+  EXPECT_TRUE(ranking.sites.at(0).grows());
+  EXPECT_NEAR(ranking.processes.at(0).growth.sites.value_or(0.0), 99 * kSiteMiB, kSiteMiB);
+}
+
+// The last sample of memory may come when the process gives back what its sites still held.
+TEST(SiteRanking, TakesNoTeardownForAShrinkingOfSomethingElse) {
+  SiteRun run = one_process();
+  run.add_site(trainer_record().key, {run.add_frame("collate")}, rising(kSiteMiB));
+  std::vector<Tick> ticks = run.ticks(300);
+  ProcessSample& last = ticks.back().processes.at(0);
+  last.rss_anon_bytes = *last.rss_anon_bytes / 2;
+
+  const SiteRanking ranking = rank_sites(built(ticks), short_warmup());
+
+  EXPECT_NEAR(ranking.sites.at(0).share_of_growth.value_or(0.0), 1.0, 0.02);
+  EXPECT_NEAR(*ranking.processes.at(0).growth.footprint, *ranking.processes[0].growth.sites,
+              2 * kSiteMiB);
 }
 
 TEST(SiteRanking, NamesNoShareOfAGrowthThatHasOnlyBegun) {
