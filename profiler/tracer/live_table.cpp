@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/tracer/live_table.h"
 
-#include "profiler/tracer/sys.h"
+#include "profiler/tracer/turn.h"
 
 #include "profiler/tracer/poison.h"
 
@@ -96,9 +96,9 @@ Inserted LiveTable::insert_into(std::size_t level, std::uint64_t address, std::u
 
 Inserted LiveTable::insert(std::uint64_t address, const LiveRecord& record,
                            LiveRecord& replaced) noexcept {
-  constexpr int kTries = 1000;  // an extension by another thread takes some 100 us
   const std::uint64_t mixed = wire::mix(address);
-  for (int i = 0; i < kTries; ++i) {
+  Patience patience;
+  while (true) {
     const std::size_t levels = store_->extents(wire::Table::kLive);
     for (std::size_t level = levels; level-- > 0;) {  // the largest first
       const Inserted done = insert_into(level, address, mixed, record, replaced);
@@ -106,14 +106,11 @@ Inserted LiveTable::insert(std::uint64_t address, const LiveRecord& record,
         return done;
       }
     }
-    if (!store_->extend(wire::Table::kLive, levels)) {
-      if (store_->cannot_grow(wire::Table::kLive)) {
-        return Inserted::kNoRoom;
-      }
-      sys::yield();
+    if (!store_->extend(wire::Table::kLive, levels) &&
+        (store_->cannot_grow(wire::Table::kLive) || !patience.wait())) {
+      return Inserted::kNoRoom;
     }
   }
-  return Inserted::kNoRoom;
 }
 
 bool LiveTable::remove(std::uint64_t address, LiveRecord& record) noexcept {

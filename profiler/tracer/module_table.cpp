@@ -15,8 +15,6 @@ namespace {
 using wire::Module;
 using wire::Table;
 
-constexpr int kTries = 1000;  // to get a turn
-
 std::uint64_t number(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
 // Reads the build id from the notes of a module that is mapped from `begin` to `end`.
@@ -131,7 +129,7 @@ void ModuleTable::note(const dl_find_object& found, bool list_it) noexcept {
       (is_same(*known, found) && (!list_it || known->listed.load(std::memory_order_acquire)))) {
     return;
   }
-  const Turn turn(adding_, kTries);
+  const Turn turn(adding_, Turn::Wait::kYes);
   known = place_for(number(found.dlfo_map_start));  // an empty place may be another one's by now
   if (!turn || known == nullptr) {
     return;
@@ -195,7 +193,7 @@ void ModuleTable::watch_closed_places() noexcept {
 }
 
 void ModuleTable::closed(std::uint64_t begin) noexcept {
-  const Turn turn(adding_, kTries);
+  const Turn turn(adding_, Turn::Wait::kYes);
   if (find_ == nullptr || !turn) {
     return;
   }

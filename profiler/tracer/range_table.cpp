@@ -12,7 +12,6 @@ using wire::MapRange;
 using wire::Table;
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
-constexpr int kTries = 2000;  // to get a turn
 
 }  // namespace
 
@@ -115,7 +114,7 @@ void RangeTable::cut_out(std::uint64_t begin, std::uint64_t end, ReleasedRange r
 
 bool RangeTable::insert(std::uint64_t begin, std::uint64_t bytes, std::uint32_t site,
                         std::uint32_t epoch, ReleasedRange released, void* context) noexcept {
-  const Turn turn(busy_, kTries);
+  const Turn turn(busy_, Turn::Wait::kYes);
   if (!turn) {
     return false;
   }
@@ -125,7 +124,7 @@ bool RangeTable::insert(std::uint64_t begin, std::uint64_t bytes, std::uint32_t 
 
 bool RangeTable::release(std::uint64_t begin, std::uint64_t bytes, ReleasedRange released,
                          void* context) noexcept {
-  const Turn turn(busy_, kTries);
+  const Turn turn(busy_, Turn::Wait::kYes);
   if (!turn) {
     return false;
   }
@@ -134,12 +133,12 @@ bool RangeTable::release(std::uint64_t begin, std::uint64_t bytes, ReleasedRange
 }
 
 bool RangeTable::put_back(const RangePiece& piece) noexcept {
-  const Turn turn(busy_, kTries);
+  const Turn turn(busy_, Turn::Wait::kYes);
   return turn && put(piece);
 }
 
 bool RangeTable::find(std::uint64_t address, RangePiece& range) noexcept {
-  const Turn turn(busy_, kTries);
+  const Turn turn(busy_, Turn::Wait::kYes);
   if (!turn) {
     return false;
   }

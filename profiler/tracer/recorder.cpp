@@ -94,7 +94,7 @@ bool Recorder::picks(std::size_t bytes, std::uint8_t& period) noexcept {
 
 // The blocks that were recorded while all were are still on the books.
 void Recorder::leave_exact() noexcept {
-  const Turn turn(leaving_, 1);
+  const Turn turn(leaving_, Turn::Wait::kNo);
   if (!turn || !filter_.holds_all()) {
     return;
   }

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include <atomic>
 #include <cstddef>
@@ -46,6 +47,15 @@ inline int getppid() noexcept { return static_cast<int>(own(SYS_getppid)); }
 inline void yield() noexcept {
   if (own(SYS_sched_yield) != 0) {
     __builtin_ia32_pause();
+  }
+}
+
+inline void nap() noexcept {
+  constexpr timespec kNap = {0, 50'000};
+  if (own(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, word(&kNap), 0) != 0) {
+    for (int i = 0; i < 1000; ++i) {  // as long, about
+      __builtin_ia32_pause();
+    }
   }
 }
 

@@ -22,8 +22,6 @@ constexpr std::uint64_t kLongestPauseNs = 200'000'000;
 constexpr int kHighestDescriptor = 1023;  // more would make the table of descriptors large
 constexpr char kUnfinished[] = ".new";
 
-constexpr int kTurnTries = 1000;  // an extension by another thread takes some 100 us
-
 constexpr std::uint64_t longer(std::uint64_t pause_ns) {
   const std::uint64_t next = pause_ns == 0 ? kFirstPauseNs : 2 * pause_ns;
   return next < kLongestPauseNs ? next : kLongestPauseNs;
@@ -258,7 +256,7 @@ bool TraceStore::extend(Table table, std::size_t known) noexcept {
   if (waiting != 0 && monotonic_ns() < waiting) {
     return false;
   }
-  const Turn turn(extending_, 1);
+  const Turn turn(extending_, Turn::Wait::kNo);
   if (!turn) {
     return false;
   }
@@ -284,7 +282,7 @@ void TraceStore::fall_silent() noexcept {
       extend(table, extents(table));
     }
   }
-  const Turn turn(extending_, kTurnTries);  // nobody else is between two calls
+  const Turn turn(extending_, Turn::Wait::kYes);  // nobody else is between two calls
   sys::g_silent.store(true, std::memory_order_relaxed);
 }
 
@@ -295,19 +293,16 @@ bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) no
   if (first.extent != last.extent) {  // the rest of an extent is left empty
     return take(table, count, index);
   }
-  for (int i = 0; i < kTurnTries; ++i) {
-    const std::size_t known = extents(table);
-    if (first.extent < known) {
-      return true;
+  Patience patience;
+  std::size_t known = extents(table);
+  while (first.extent >= known) {
+    // If it cannot be extended, another thread has its turn, or had it a moment ago.
+    if (!extend(table, known) && (cannot_grow(table) || !patience.wait())) {
+      return false;
     }
-    if (!extend(table, known)) {
-      if (cannot_grow(table)) {
-        return false;
-      }
-      sys::yield();  // another thread has its turn, or had it a moment ago
-    }
+    known = extents(table);
   }
-  return false;
+  return true;
 }
 
 }  // namespace tidemark::tracer

@@ -28,6 +28,29 @@ class NoSignals {
   bool blocked_;
 };
 
+// How a thread waits for another one, whose work takes some 100 us: it yields, and when the other
+// seems to have lost its processor it naps, for some 100 ms in all.
+class Patience {
+ public:
+  // False: it has waited long enough.
+  bool wait() noexcept {
+    if (waits_ == kMostWaits) {
+      return false;
+    }
+    if (waits_++ < kYields) {
+      sys::yield();
+    } else {
+      sys::nap();
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int kYields = 200;
+  static constexpr int kMostWaits = 1200;
+  int waits_ = 0;
+};
+
 // One thread at a time, for work that is rare and short. A thread that does not get its turn within
 // a bounded time goes without.
 class TurnFlag {
@@ -42,14 +65,13 @@ class TurnFlag {
 
 class Turn {
  public:
-  // `tries` 1: now or not at all.
-  Turn(TurnFlag& flag, int tries) noexcept : flag_(flag) {
-    while (!mine_ && tries-- > 0) {
+  enum class Wait { kNo, kYes };
+
+  Turn(TurnFlag& flag, Wait wait) noexcept : flag_(flag) {
+    Patience patience;
+    do {
       mine_ = !flag_.taken_.exchange(true, std::memory_order_acquire);
-      if (!mine_ && tries > 0) {
-        sys::yield();
-      }
-    }
+    } while (!mine_ && wait == Wait::kYes && patience.wait());
   }
   ~Turn() {
     if (mine_) {
