@@ -41,7 +41,7 @@ std::string place_text(const CheckResult& result) {
   if (!result.shown || result.shown->tracing == nullptr) {
     return "";
   }
-  const auto report = result.shown->tracing->launch.report();
+  const auto report = result.shown->tracing->report();
   if (!report || report->ranking.sites.empty() || !report->ranking.sites.front().grows()) {
     return "";
   }

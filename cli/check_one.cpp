@@ -120,7 +120,7 @@ BudgetRows Check::judge(const CheckRun& run) {
       rows.insert(rows.end(), compared.begin(), compared.end());
     }
   }
-  const auto report = run.tracing == nullptr ? std::nullopt : run.tracing->launch.report();
+  const auto report = run.tracing == nullptr ? std::nullopt : run.tracing->report();
   if (report && !active_.empty()) {
     const SuppressedGrowth growth = suppressed_growth(*report, active_, today_);
     suppress(rows, growth);

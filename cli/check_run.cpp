@@ -66,11 +66,7 @@ class Checking final : public WatchUser {
     }
   }
   bool finish_looking() override {
-    if (run_.tracing == nullptr) {
-      return false;
-    }
-    run_.tracing->launch.finish();
-    return true;
+    return run_.tracing != nullptr && run_.tracing->launch.finish();
   }
 
   void conclude(const WatchEnding& ending, WatchOutput& /*output*/) override {

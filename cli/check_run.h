@@ -22,6 +22,11 @@ namespace tidemark::cli {
 struct CheckTracing {
   ProfileOptions options;
   TracedLaunch launch{options};
+
+  // nullopt: no process could be traced.
+  std::optional<ProfileReport> report() const {
+    return launch.has_traced() ? std::optional(launch.report()) : std::nullopt;
+  }
 };
 
 // One run of the command of a check: what was seen.

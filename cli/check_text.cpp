@@ -89,7 +89,7 @@ std::string check_sites(const CheckResult& result) {
   if (!result.shown || result.shown->tracing == nullptr) {
     return "";
   }
-  const auto report = result.shown->tracing->launch.report();
+  const auto report = result.shown->tracing->report();
   if (!report) {
     return "  no process of the command could be traced\n";
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/command_line_check.h"
+#include "cli/command_line_problems.h"
 #include "cli/exit_code.h"
 #include "cli/messages.h"
 #include "common/text.h"
@@ -194,8 +195,10 @@ CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
 CLI::App* add_track(CLI::App& app, TrackOptions& options) {
   CLI::App* track =
       app.add_subcommand("track", "Warm-up, spikes or leak? Of a recording or of what runs");
-  track->add_option("FILE", options.input,
-                    "A recording (run file, CSV, mprof, psrecord, JSON series); - reads stdin");
+  track
+      ->add_option("FILE", options.input,
+                   "A recording (run file, CSV, mprof, psrecord, JSON series); - reads stdin")
+      ->type_name("");
   add_watch(*track, options.watch);
   track->add_flag("--json", options.watch.json, "Print one JSON object at the end");
   add_judging(*track, options);
@@ -219,7 +222,8 @@ CLI::App* add_track(CLI::App& app, TrackOptions& options) {
 CLI::App* add_profile(CLI::App& app, ProfileOptions& options) {
   CLI::App* profile =
       app.add_subcommand("profile", "Which lines of code hold the growth: traces allocations");
-  profile->add_option("FILE", options.input, "A run file that this command has recorded");
+  profile->add_option("FILE", options.input, "A run file that this command has recorded")
+      ->type_name("");
   add_watch(*profile, options.watch);
   CLI::Option* json =
       profile->add_flag("--json", options.watch.json, "Print one JSON object at the end");
@@ -237,8 +241,10 @@ CLI::App* add_profile(CLI::App& app, ProfileOptions& options) {
                                 [&](std::uint64_t bytes) { options.sample_every_bytes = bytes; }),
           "Of sampled mode: one sample in so many allocated bytes (default 512KiB)")
       ->type_name("SIZE");
-  profile->add_flag("--follow-children,!--no-follow", options.follow_children,
+  profile->add_flag("--follow-children", options.follow_children,
                     "Trace the programs that the command starts as well (default)");
+  profile->add_flag_callback(
+      "--no-follow", [&] { options.follow_children = false; }, "Leave them alone");
   profile
       ->add_option_function<std::string>(
           "--unwinder",
@@ -387,101 +393,6 @@ CLI::App* add_demo(CLI::App& app, DemoOptions& options) {
       "  tidemark demo\n"
       "  tidemark demo leak-collator --keep runs");
   return demo;
-}
-
-int targets_given(const TargetOptions& target, bool has_dashes) {
-  return (target.pids.empty() ? 0 : 1) + (target.find_training ? 1 : 0) + (target.system ? 1 : 0) +
-         (has_dashes ? 1 : 0);
-}
-
-// Empty when the target is fine, else what is wrong with it.
-std::string problem_with(const TargetOptions& target, bool has_dashes) {
-  const int given = targets_given(target, has_dashes);
-  if (has_dashes && target.command.empty()) {
-    return "nothing stands after --";
-  }
-  if (given == 0) {
-    return "say what to watch: --pid PID, --find-training, --system or -- COMMAND";
-  }
-  return given > 1 ? "--pid, --find-training, --system and -- COMMAND exclude each other" : "";
-}
-
-std::string problem_with(const WatchOptions& options) {
-  if (!options.log_file.empty() && options.step_regex.empty()) {
-    return "--log-file needs --step-regex to know what a step looks like";
-  }
-  if (!options.step_regex.empty() && options.log_file.empty() && options.target.command.empty()) {
-    return "--step-regex reads the output of -- COMMAND; of a running process give its --log-file";
-  }
-  return "";
-}
-
-std::string problem_with(const TrackOptions& options, bool has_dashes) {
-  const WatchOptions& watch = options.watch;
-  const int targets = targets_given(watch.target, has_dashes);
-  if (options.input.empty()) {
-    if (targets == 0) {
-      return "say what to judge: a recording, --pid PID, --find-training, --system or -- COMMAND";
-    }
-    const std::string problem = problem_with(watch.target, has_dashes);
-    return problem.empty() ? problem_with(watch) : problem;
-  }
-  if (targets > 0) {
-    return "a recording and something to watch exclude each other";
-  }
-  const bool is_watching = watch.duration_ns || !watch.output.empty() ||
-                           !watch.step_regex.empty() || !watch.log_file.empty();
-  return is_watching ? "--duration, --output, --step-regex and --log-file are for watching, "
-                       "not for a recording"
-                     : "";
-}
-
-std::string problem_with(const ProfileOptions& options, bool has_dashes) {
-  const TargetOptions& target = options.watch.target;
-  if (!options.input.empty()) {
-    return targets_given(target, has_dashes) > 0
-               ? "a recording and something to watch exclude each other"
-               : "";
-  }
-  if (target.find_training || target.system) {
-    return "profile starts a command: tidemark profile -- COMMAND (attaching comes later)";
-  }
-  if (target.pids.size() > 1) {
-    return "profile takes one --pid";
-  }
-  if (targets_given(target, has_dashes) == 0) {
-    return "say what to profile: -- COMMAND, or a run file";
-  }
-  const std::string problem = problem_with(target, has_dashes);
-  return problem.empty() ? problem_with(options.watch) : problem;
-}
-
-std::string problem_with(const GuardOptions& options, bool has_dashes) {
-  const WatchOptions& watch = options.track.watch;
-  if (targets_given(watch.target, has_dashes) == 0) {
-    return "say what to guard: --pid PID, --find-training or -- COMMAND";
-  }
-  if (options.restart && !has_dashes) {
-    return "--restart needs -- COMMAND: a job that was started by others cannot be started again";
-  }
-  if (options.restart && watch.duration_ns) {
-    return "--restart and --duration exclude each other";
-  }
-  const std::string problem = problem_with(watch.target, has_dashes);
-  return problem.empty() ? problem_with(watch) : problem;
-}
-
-std::string problem_with(const MonitorOptions& options, bool has_dashes) {
-  if (options.replay.empty()) {
-    const std::string problem = problem_with(options.watch.target, has_dashes);
-    return problem.empty() ? problem_with(options.watch) : problem;
-  }
-  const bool is_watching = targets_given(options.watch.target, has_dashes) > 0 ||
-                           options.watch.duration_ns || !options.watch.output.empty() ||
-                           !options.watch.step_regex.empty();
-  return is_watching ? "--replay plays a recording: it takes nothing to watch, no --duration, "
-                       "--output or --step-regex"
-                     : "";
 }
 
 Command usage_error(std::string_view what, std::string_view command) {

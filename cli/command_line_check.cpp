@@ -83,18 +83,4 @@ CLI::App* add_check(CLI::App& app, CheckOptions& options) {
   return check;
 }
 
-std::string problem_with(const CheckOptions& options, bool has_dashes) {
-  if (has_dashes && options.command.empty()) {
-    return "nothing stands after --";
-  }
-  if (has_dashes && options.names.size() > 1) {
-    return "a command has one name";
-  }
-  int to_stdout = 0;
-  for (const std::string* const path : {&options.junit, &options.markdown, &options.json}) {
-    to_stdout += *path == "-" ? 1 : 0;
-  }
-  return to_stdout > 1 ? "only one report can go to the standard output" : "";
-}
-
 }  // namespace tidemark::cli

@@ -4,78 +4,46 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "cli/exit_code.h"
 #include "cli/messages.h"
 #include "cli/profile_json.h"
-#include "cli/profile_preload.h"
 #include "cli/profile_report.h"
 #include "cli/profile_text.h"
-#include "cli/profile_worker.h"
+#include "cli/traced_launch.h"
 #include "cli/watch.h"
-#include "common/step_count.h"
 #include "profiler/reader/trace_directory.h"
-#include "tracker/site_tracks.h"
 
 namespace tidemark::cli {
 namespace {
 
-// The last stacks are named while the user waits.
-constexpr std::int64_t kLastNamingNs = 20 * kNsPerSecond;
-
-tracker::Options judging(const ProfileOptions& options) {
-  tracker::Options judging;
-  judging.warmup = options.warmup;
-  judging.min_leak = options.min_leak;
-  return judging;
-}
-
 class Profiling final : public WatchUser {
  public:
   Profiling(const ProfileOptions& options, std::function<void(const Tick& tick)> on_tick)
-      : options_(options), on_tick_(std::move(on_tick)), start_ns_(SystemClock().monotonic_ns()) {}
+      : options_(options), on_tick_(std::move(on_tick)), traced_(options) {}
 
   std::string_view name() const override { return "profile"; }
   std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
 
-  Status prepare_launch(monitor::LaunchOptions& launch) override;
-  // For a process that has the tracer in it already: where its file is.
-  Status wake_in(const std::string& directory);
+  Status prepare_launch(monitor::LaunchOptions& launch) override { return traced_.prepare(launch); }
+  void wake_in(const std::string& directory) { traced_.wake_in(directory); }
 
-  void begin(const RunInfo& info) override {
-    command_ = info.command;
-    (void)builder_.begin(info);
-    if (worker_ != nullptr) {
-      worker_->start();
-    }
-  }
-  void complete(Tick& tick) override;
+  void begin(const RunInfo& info) override { traced_.begin(info); }
+  void complete(Tick& tick) override { traced_.complete(tick); }
   void tick(const Tick& tick) override {
-    (void)builder_.add(tick);
+    traced_.add(tick);
     if (on_tick_) {
       on_tick_(tick);
     }
   }
-  void process_ended(const ProcessRecord& process) override {
-    (void)builder_.process_ended(process);
-  }
-  bool finish_looking() override {
-    if (worker_ == nullptr) {
-      return false;
-    }
-    worker_->finish(kLastNamingNs, /*put_to_sleep=*/true);
-    // Programs that the command starts from now on look for it in vain, and are not traced.
-    directory_.reset();
-    return true;
-  }
+  void process_ended(const ProcessRecord& process) override { traced_.process_ended(process); }
+  bool finish_looking() override { return traced_.finish(); }
 
   void conclude(const WatchEnding& ending, WatchOutput& output) override;
   int exit_code(const WatchEnding& ending) override {
@@ -83,86 +51,16 @@ class Profiling final : public WatchUser {
                                                                   : ending.own_code;
   }
 
-  ProfileReport report() const {
-    ProfileReport report = make_report(builder_.sites(), judging(options_), options_.top);
-    report.command = command_;
-    report.coverage.problems.insert(report.coverage.problems.end(), problems_.begin(),
-                                    problems_.end());
-    return report;
-  }
+  ProfileReport report() const { return traced_.report(); }
 
  private:
-  void make_worker(reader::CollectorOptions collecting) {
-    worker_ = std::make_unique<ProfileWorker>(std::move(collecting), options_.watch.interval_ns);
-    worker_->look_at_shm();
-  }
-
   const ProfileOptions& options_;
   const std::function<void(const Tick& tick)> on_tick_;
-  const std::int64_t start_ns_;
-  std::optional<reader::TraceDirectory> directory_;
-  std::unique_ptr<ProfileWorker> worker_;
-  tracker::SiteTrackBuilder builder_;
-  StepCount steps_;
-  std::unordered_set<pid_t> pids_;  // of all processes of the tree
-  std::string command_;
-  std::vector<std::string> problems_;
+  TracedLaunch traced_;
 };
 
-Status Profiling::prepare_launch(monitor::LaunchOptions& launch) {
-  auto directory = reader::TraceDirectory::create(reader::trace_bases());
-  if (!directory) {
-    return directory.error();
-  }
-  auto variables = tracing_environment(options_, directory->path());
-  if (!variables) {
-    return variables.error();
-  }
-  directory_.emplace(*std::move(directory));
-  launch.environment = *std::move(variables);
-  reader::CollectorOptions collecting;
-  collecting.directory = directory_->path();
-  collecting.start_ns = start_ns_;
-  make_worker(std::move(collecting));
-  return ok();
-}
-
-Status Profiling::wake_in(const std::string& directory) {
-  reader::CollectorOptions collecting;
-  collecting.directory = directory;
-  collecting.start_ns = start_ns_;
-  collecting.remove_files = false;
-  collecting.wake_as =
-      options_.mode == TraceMode::kExact ? wire::Mode::kExact : wire::Mode::kSampled;
-  collecting.sample_every_bytes = options_.sample_every_bytes;
-  make_worker(std::move(collecting));
-  return ok();
-}
-
-void Profiling::complete(Tick& tick) {
-  if (worker_ == nullptr) {
-    return;
-  }
-  if (tick.step) {
-    worker_->set_step(steps_.add_numbered(*tick.step));
-  }
-  ProfileNews news = worker_->take();
-  for (const ProcessRecord& process : tick.new_processes) {
-    pids_.insert(process.key.pid);
-  }
-  tick.allocations = std::move(news.facts);
-  if (tick.allocations.shm) {
-    tick.allocations.shm = made_by(*tick.allocations.shm, pids_);
-  }
-  for (LossRecord& loss : news.losses) {
-    loss.t_s = tick.t_s;
-    tick.losses.push_back(loss);
-  }
-  problems_.insert(problems_.end(), news.problems.begin(), news.problems.end());
-}
-
 void Profiling::conclude(const WatchEnding& ending, WatchOutput& output) {
-  if (ending.own_code == kExitOk && builder_.sites().empty()) {
+  if (ending.own_code == kExitOk && !traced_.has_traced()) {
     output.error("no process of the command could be traced",
                  "static programs, and those that run as another user, do not load the tracer; "
                  "tidemark track -- COMMAND judges their memory as a whole");
@@ -263,10 +161,7 @@ int watch_and_profile(const ProfileOptions& options,
                       pid));
       return kExitUsage;
     }
-    if (const Status woken = profiling.wake_in(*directory); !woken) {
-      print_error(woken.error());
-      return kExitTarget;
-    }
+    profiling.wake_in(*directory);
   }
   return Watch(options.watch, profiling).run();
 }

@@ -8,9 +8,16 @@
 namespace tidemark::cli {
 namespace {
 
+// The last stacks are named while the user waits.
 constexpr std::int64_t kLastNamingNs = 20 * kNsPerSecond;
 
 }  // namespace
+
+void TracedLaunch::make_worker(reader::CollectorOptions collecting) {
+  collecting.start_ns = start_ns_;
+  worker_ = std::make_unique<ProfileWorker>(std::move(collecting), options_.watch.interval_ns);
+  worker_->look_at_shm();
+}
 
 Status TracedLaunch::prepare(monitor::LaunchOptions& launch) {
   auto directory = reader::TraceDirectory::create(reader::trace_bases());
@@ -25,9 +32,18 @@ Status TracedLaunch::prepare(monitor::LaunchOptions& launch) {
   launch.environment = *std::move(variables);
   reader::CollectorOptions collecting;
   collecting.directory = directory_->path();
-  collecting.start_ns = start_ns_;
-  worker_ = std::make_unique<ProfileWorker>(std::move(collecting), options_.watch.interval_ns);
+  make_worker(std::move(collecting));
   return ok();
+}
+
+void TracedLaunch::wake_in(const std::string& directory) {
+  reader::CollectorOptions collecting;
+  collecting.directory = directory;
+  collecting.remove_files = false;
+  collecting.wake_as =
+      options_.mode == TraceMode::kExact ? wire::Mode::kExact : wire::Mode::kSampled;
+  collecting.sample_every_bytes = options_.sample_every_bytes;
+  make_worker(std::move(collecting));
 }
 
 void TracedLaunch::begin(const RunInfo& info) {
@@ -46,7 +62,13 @@ void TracedLaunch::complete(Tick& tick) {
     worker_->set_step(steps_.add_numbered(*tick.step));
   }
   ProfileNews news = worker_->take();
+  for (const ProcessRecord& process : tick.new_processes) {
+    pids_.insert(process.key.pid);
+  }
   tick.allocations = std::move(news.facts);
+  if (tick.allocations.shm) {
+    tick.allocations.shm = made_by(*tick.allocations.shm, pids_);
+  }
   for (LossRecord& loss : news.losses) {
     loss.t_s = tick.t_s;
     tick.losses.push_back(std::move(loss));
@@ -54,16 +76,16 @@ void TracedLaunch::complete(Tick& tick) {
   problems_.insert(problems_.end(), news.problems.begin(), news.problems.end());
 }
 
-void TracedLaunch::finish() {
-  if (worker_ != nullptr) {
-    worker_->finish(kLastNamingNs, /*put_to_sleep=*/true);
+bool TracedLaunch::finish() {
+  if (worker_ == nullptr) {
+    return false;
   }
+  worker_->finish(kLastNamingNs, /*put_to_sleep=*/true);
+  directory_.reset();  // whom the command starts from now on looks for it in vain
+  return true;
 }
 
-std::optional<ProfileReport> TracedLaunch::report() const {
-  if (builder_.sites().empty()) {
-    return std::nullopt;
-  }
+ProfileReport TracedLaunch::report() const {
   tracker::Options judging;
   judging.warmup = options_.warmup;
   judging.min_leak = options_.min_leak;

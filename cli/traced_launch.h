@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "cli/profile.h"
@@ -20,8 +21,8 @@
 
 namespace tidemark::cli {
 
-// The allocation tracer in a command that somebody else watches: hand it the launch, every tick and
-// the end. `options` outlives it. Not thread-safe.
+// The allocation tracer in what somebody else watches: hand it the launch, every tick and the end.
+// `options` outlives it. Not thread-safe.
 class TracedLaunch {
  public:
   explicit TracedLaunch(const ProfileOptions& options)
@@ -29,24 +30,32 @@ class TracedLaunch {
 
   // Before the command is started.
   Status prepare(monitor::LaunchOptions& launch);
+  // For a process that has the tracer in it already: where its file is.
+  void wake_in(const std::string& directory);
   void begin(const RunInfo& info);
   // Adds what the tracer has told since to a tick, before anybody else sees it.
   void complete(Tick& tick);
   void add(const Tick& tick) { (void)builder_.add(tick); }
   void process_ended(const ProcessRecord& process) { (void)builder_.process_ended(process); }
-  // The last look; one more tick is to be completed.
-  void finish();
+  // The last look. True: one more tick is to be completed. Programs that are started from now on
+  // are not traced.
+  bool finish();
 
-  // Which call stacks grow. It refers to this object. nullopt: no process could be traced.
-  std::optional<ProfileReport> report() const;
+  // False: no process could be traced.
+  bool has_traced() const { return !builder_.sites().empty(); }
+  // Which call stacks grow. It refers to this object.
+  ProfileReport report() const;
 
  private:
+  void make_worker(reader::CollectorOptions collecting);
+
   const ProfileOptions& options_;
   std::int64_t start_ns_;
   std::optional<reader::TraceDirectory> directory_;
   std::unique_ptr<ProfileWorker> worker_;
   tracker::SiteTrackBuilder builder_;
   StepCount steps_;
+  std::unordered_set<pid_t> pids_;  // of all processes of the tree
   std::string command_;
   std::vector<std::string> problems_;
 };

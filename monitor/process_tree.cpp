@@ -6,6 +6,14 @@
 
 namespace tidemark::monitor {
 
+bool TreeRoots::has_root(const ProcessEntry& entry) const {
+  constexpr pid_t kThreadDaemon = 2;  // kthreadd; its children are kernel threads, without memory
+  const bool kernel = entry.key.pid == kThreadDaemon || entry.ppid == kThreadDaemon;
+  return (everything && !kernel) ||
+         (children_of && entry.ppid == *children_of && entry.key.pid != except) ||
+         std::find(keys.begin(), keys.end(), entry.key) != keys.end();
+}
+
 ProcessTree::ProcessTree(TreeRoots roots, pid_t self) : roots_(std::move(roots)), self_(self) {}
 
 bool ProcessTree::contains(const ProcessKey& key) const {
@@ -35,14 +43,6 @@ void ProcessTree::remove(const ProcessKey& key) {
   }
 }
 
-bool ProcessTree::is_root(const ProcessEntry& entry) const {
-  constexpr pid_t kThreadDaemon = 2;  // kthreadd; its children are kernel threads, without memory
-  const bool kernel = entry.key.pid == kThreadDaemon || entry.ppid == kThreadDaemon;
-  return (roots_.everything && !kernel) ||
-         (roots_.children_of && entry.ppid == *roots_.children_of) ||
-         std::find(roots_.keys.begin(), roots_.keys.end(), entry.key) != roots_.keys.end();
-}
-
 // A member forked, its child forked again and ended, all between two looks: the grandchild has
 // lost its way to us. It still is in a process group that a member leads (the kernel does not hand
 // out a pid that is in use as a group), and it is younger than our last look.
@@ -67,7 +67,7 @@ bool ProcessTree::belongs(const ProcessEntry& entry, const Index& index,
     if (is_ours(at->key.pid)) {
       break;
     }
-    if (contains(at->key) || is_root(*at) || left_behind_by_a_member(*at)) {
+    if (contains(at->key) || roots_.has_root(*at) || left_behind_by_a_member(*at)) {
       answer = true;
       break;
     }

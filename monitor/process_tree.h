@@ -22,6 +22,8 @@ struct TreeRoots {
   std::optional<pid_t> children_of;
   bool everything = false;      // --system
   std::optional<pid_t> except;  // a helper of ours: neither it nor what it starts is a member
+
+  bool has_root(const ProcessEntry& entry) const;
 };
 
 // Which processes belong to the watched tree. Once a member, always a member: whoever loses its
@@ -56,7 +58,6 @@ class ProcessTree {
   bool belongs(const ProcessEntry& entry, const Index& index,
                std::unordered_map<pid_t, bool>& decided) const;
   bool is_ours(pid_t pid) const { return pid == self_ || pid == roots_.except; }
-  bool is_root(const ProcessEntry& entry) const;
   bool left_behind_by_a_member(const ProcessEntry& entry) const;
 
   TreeRoots roots_;

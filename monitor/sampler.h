@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -55,6 +56,7 @@ class Sampler {
 
  private:
   Sampler(SamplerOptions options, ProcessSource& source, const Clock& clock);
+  static void add_loss(Tick& tick, std::string_view what);
 
   void discover(Tick& tick);
   void read_table(Tick& tick);

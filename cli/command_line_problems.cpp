@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command_line_problems.h"
+
+namespace tidemark::cli {
+namespace {
+
+int targets_given(const TargetOptions& target, bool has_dashes) {
+  return (target.pids.empty() ? 0 : 1) + (target.find_training ? 1 : 0) + (target.system ? 1 : 0) +
+         (has_dashes ? 1 : 0);
+}
+
+// Empty when the target is fine, else what is wrong with it.
+std::string problem_with(const TargetOptions& target, bool has_dashes) {
+  const int given = targets_given(target, has_dashes);
+  if (has_dashes && target.command.empty()) {
+    return "nothing stands after --";
+  }
+  if (given == 0) {
+    return "say what to watch: --pid PID, --find-training, --system or -- COMMAND";
+  }
+  return given > 1 ? "--pid, --find-training, --system and -- COMMAND exclude each other" : "";
+}
+
+std::string problem_with(const WatchOptions& options) {
+  if (!options.log_file.empty() && options.step_regex.empty()) {
+    return "--log-file needs --step-regex to know what a step looks like";
+  }
+  if (!options.step_regex.empty() && options.log_file.empty() && options.target.command.empty()) {
+    return "--step-regex reads the output of -- COMMAND; of a running process give its --log-file";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string problem_with(const TrackOptions& options, bool has_dashes) {
+  const WatchOptions& watch = options.watch;
+  const int targets = targets_given(watch.target, has_dashes);
+  if (options.input.empty()) {
+    if (targets == 0) {
+      return "say what to judge: a recording, --pid PID, --find-training, --system or -- COMMAND";
+    }
+    const std::string problem = problem_with(watch.target, has_dashes);
+    return problem.empty() ? problem_with(watch) : problem;
+  }
+  if (targets > 0) {
+    return "a recording and something to watch exclude each other";
+  }
+  const bool is_watching = watch.duration_ns || !watch.output.empty() ||
+                           !watch.step_regex.empty() || !watch.log_file.empty();
+  return is_watching ? "--duration, --output, --step-regex and --log-file are for watching, "
+                       "not for a recording"
+                     : "";
+}
+
+std::string problem_with(const ProfileOptions& options, bool has_dashes) {
+  const TargetOptions& target = options.watch.target;
+  if (!options.input.empty()) {
+    return targets_given(target, has_dashes) > 0
+               ? "a recording and something to watch exclude each other"
+               : "";
+  }
+  if (target.find_training || target.system) {
+    return "profile starts a command: tidemark profile -- COMMAND (attaching comes later)";
+  }
+  if (target.pids.size() > 1) {
+    return "profile takes one --pid";
+  }
+  if (targets_given(target, has_dashes) == 0) {
+    return "say what to profile: -- COMMAND, or a run file";
+  }
+  const std::string problem = problem_with(target, has_dashes);
+  return problem.empty() ? problem_with(options.watch) : problem;
+}
+
+std::string problem_with(const GuardOptions& options, bool has_dashes) {
+  const WatchOptions& watch = options.track.watch;
+  if (targets_given(watch.target, has_dashes) == 0) {
+    return "say what to guard: --pid PID, --find-training or -- COMMAND";
+  }
+  if (options.restart && !has_dashes) {
+    return "--restart needs -- COMMAND: a job that was started by others cannot be started again";
+  }
+  if (options.restart && watch.duration_ns) {
+    return "--restart and --duration exclude each other";
+  }
+  const std::string problem = problem_with(watch.target, has_dashes);
+  return problem.empty() ? problem_with(watch) : problem;
+}
+
+std::string problem_with(const MonitorOptions& options, bool has_dashes) {
+  if (options.replay.empty()) {
+    const std::string problem = problem_with(options.watch.target, has_dashes);
+    return problem.empty() ? problem_with(options.watch) : problem;
+  }
+  const bool is_watching = targets_given(options.watch.target, has_dashes) > 0 ||
+                           options.watch.duration_ns || !options.watch.output.empty() ||
+                           !options.watch.step_regex.empty();
+  return is_watching ? "--replay plays a recording: it takes nothing to watch, no --duration, "
+                       "--output or --step-regex"
+                     : "";
+}
+
+std::string problem_with(const CheckOptions& options, bool has_dashes) {
+  if (has_dashes && options.command.empty()) {
+    return "nothing stands after --";
+  }
+  if (has_dashes && options.names.size() > 1) {
+    return "a command has one name";
+  }
+  int to_stdout = 0;
+  for (const std::string* const path : {&options.junit, &options.markdown, &options.json}) {
+    to_stdout += *path == "-" ? 1 : 0;
+  }
+  return to_stdout > 1 ? "only one report can go to the standard output" : "";
+}
+
+}  // namespace tidemark::cli
