@@ -38,11 +38,9 @@ std::string property_text(std::string_view text) {
 
 // Where the call stack that grows most is in the user's code: "file=a.cpp,line=3,".
 std::string place_text(const CheckResult& result) {
-  if (!result.shown || result.shown->tracing == nullptr) {
-    return "";
-  }
-  const auto report = result.shown->tracing->report();
-  if (!report || report->ranking.sites.empty() || !report->ranking.sites.front().grows()) {
+  const ProfileReport* const report = result.shown ? result.shown->profile() : nullptr;
+  if (report == nullptr || report->ranking.sites.empty() ||
+      !report->ranking.sites.front().grows()) {
     return "";
   }
   const ShownStack stack = shown_stack(*report->run, report->ranking.sites.front().frames);

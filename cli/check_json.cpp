@@ -62,8 +62,7 @@ void add_run(JsonWriter& json, const CheckRun& run) {
   add_left(json, run.left);
   json.key("track").document(track_json(run.track));
   json.key("profile");
-  const auto report = run.tracing == nullptr ? std::nullopt : run.tracing->report();
-  if (report) {
+  if (const ProfileReport* const report = run.profile(); report != nullptr) {
     json.document(profile_json(*report));
   } else {
     json.value(nullptr);

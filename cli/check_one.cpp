@@ -120,8 +120,8 @@ BudgetRows Check::judge(const CheckRun& run) {
       rows.insert(rows.end(), compared.begin(), compared.end());
     }
   }
-  const auto report = run.tracing == nullptr ? std::nullopt : run.tracing->report();
-  if (report && !active_.empty()) {
+  const ProfileReport* const report = run.profile();
+  if (report != nullptr && !active_.empty()) {
     const SuppressedGrowth growth = suppressed_growth(*report, active_, today_);
     suppress(rows, growth);
     result_.suppressed.clear();

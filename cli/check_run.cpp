@@ -126,6 +126,9 @@ CheckRun run_once(const CheckSpec& spec, const CheckPlace& place) {
   add_tracing(spec, watch, run);
   Checking checking(run, place.meter);
   (void)Watch(watch, checking).run();  // run.ending has more than its exit code
+  if (run.tracing != nullptr) {
+    run.tracing->conclude();
+  }
 
   TrackOptions judging;
   judging.warmup = spec.warmup;

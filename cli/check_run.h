@@ -22,10 +22,13 @@ namespace tidemark::cli {
 struct CheckTracing {
   ProfileOptions options;
   TracedLaunch launch{options};
+  std::optional<ProfileReport> report;  // of `launch`; nullopt: no process could be traced
 
-  // nullopt: no process could be traced.
-  std::optional<ProfileReport> report() const {
-    return launch.has_traced() ? std::optional(launch.report()) : std::nullopt;
+  // Once the run is over: to rank all call stacks takes its time.
+  void conclude() {
+    if (launch.has_traced()) {
+      report = launch.report();
+    }
   }
 };
 
@@ -40,6 +43,10 @@ struct CheckRun {
   std::unique_ptr<CheckTracing> tracing;  // nullptr: nobody traced
   std::string tracing_problem;            // why not, though it was wanted; empty: not wanted
 
+  // nullptr: nobody traced, or no process could be.
+  const ProfileReport* profile() const {
+    return tracing != nullptr && tracing->report ? &*tracing->report : nullptr;
+  }
   bool has_started() const { return ending.command_status.has_value(); }
   // Figures to decide on.
   tracker::MeasuredRun measured() const;

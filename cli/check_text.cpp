@@ -89,8 +89,8 @@ std::string check_sites(const CheckResult& result) {
   if (!result.shown || result.shown->tracing == nullptr) {
     return "";
   }
-  const auto report = result.shown->tracing->report();
-  if (!report) {
+  const ProfileReport* const report = result.shown->profile();
+  if (report == nullptr) {
     return "  no process of the command could be traced\n";
   }
   const std::vector<tracker::RankedSite>& sites = report->ranking.sites;

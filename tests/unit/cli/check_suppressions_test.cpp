@@ -30,7 +30,7 @@ class Suppressions : public testing::Test {
   Suppressions()
       : tracing_(tests::tracing_of(
             tests::traced_trainer("cache::Filler::fill(int)", "/src/cache/fill.cpp"), 120)),
-        report_(*tracing_->report()) {}
+        report_(*tracing_->report) {}
 
   bool matches(const std::string& pattern) const {
     return matches_site(pattern, *report_.run, report_.ranking.sites.front().frames);
@@ -61,7 +61,7 @@ TEST_F(Suppressions, MatchFunctionFileAndLineOfAnyFrame) {
 TEST(SuppressionPattern, DoesNotMindANamelessNamespace) {
   const auto tracing = tests::tracing_of(
       tests::traced_trainer("(anonymous namespace)::leak_here(unsigned long)", "/src/a.cpp"), 120);
-  const auto report = tracing->report();
+  const auto& report = tracing->report;
   ASSERT_TRUE(report);
   const auto& frames = report->ranking.sites.front().frames;
 

@@ -53,6 +53,7 @@ inline std::unique_ptr<cli::CheckTracing> tracing_of(const SiteRun& run, std::si
   for (const Tick& tick : run.ticks(seconds)) {
     tracing->launch.add(tick);
   }
+  tracing->conclude();
   return tracing;
 }
 
