@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "cli/check_lines.h"
 #include "cli/check_outputs.h"
 #include "cli/check_words.h"
-#include "cli/profile_frames.h"
 #include "common/text.h"
 
 namespace tidemark::cli {
@@ -36,19 +36,15 @@ std::string property_text(std::string_view text) {
   return out;
 }
 
-// Where the call stack that grows most is in the user's code: "file=a.cpp,line=3,".
-std::string place_text(const CheckResult& result) {
-  const ProfileReport* const report = result.shown ? result.shown->profile() : nullptr;
-  if (report == nullptr || report->ranking.sites.empty() ||
-      !report->ranking.sites.front().grows()) {
+// Where the line is that grows most: "file=a.cpp,line=3,".
+std::string file_text(const CheckResult& result) {
+  const std::vector<CheckLine> lines = growing_lines(result);
+  const ShownFrame* const frame = lines.empty() ? nullptr : lines.front().frame();
+  if (frame == nullptr || frame->frame->file.empty()) {
     return "";
   }
-  const ShownStack stack = shown_stack(*report->run, report->ranking.sites.front().frames);
-  if (!stack.own_line) {
-    return "";
-  }
-  const FrameRecord& frame = *stack.frames[*stack.own_line].frame;
-  return fmt::format("file={},line={},", property_text(frame.file), frame.line.value_or(1));
+  return fmt::format("file={},line={},", property_text(frame->frame->file),
+                     frame->frame->line.value_or(1));
 }
 
 }  // namespace
@@ -60,8 +56,8 @@ std::string github_annotations(std::span<const CheckResult> results) {
         "tidemark check {}: {}", escape_text(result.spec.name), status_word(result.status)));
     if (result.status != CheckStatus::kPass) {
       const bool is_doubt = result.status == CheckStatus::kUndetermined;
-      out += fmt::format("::{} {}title={}::{}\n", is_doubt ? "warning" : "error",
-                         place_text(result), title, message_text(answer_line(result)));
+      out += fmt::format("::{} {}title={}::{}\n", is_doubt ? "warning" : "error", file_text(result),
+                         title, message_text(answer_line(result)));
     }
     for (const HistoryChange& change : result.changes) {
       if (change.change.after > change.change.before) {

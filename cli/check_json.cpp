@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <optional>
 
+#include "cli/check_lines.h"
 #include "cli/check_outputs.h"
 #include "cli/check_words.h"
 #include "cli/profile_json.h"
@@ -69,6 +71,29 @@ void add_run(JsonWriter& json, const CheckRun& run) {
   }
 }
 
+// Unknown text is null.
+std::optional<std::string_view> known(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional<std::string_view>(text);
+}
+
+void add_lines(JsonWriter& json, const CheckResult& result) {
+  json.key("growing_lines").begin_array();
+  for (const CheckLine& line : growing_lines(result)) {
+    const ShownFrame* const shown = line.frame();
+    const FrameRecord none;
+    const FrameRecord& frame = shown != nullptr ? *shown->frame : none;
+    json.begin_object()
+        .field("function", known(frame.function))
+        .field("file", known(frame.file))
+        .field("line", frame.line)
+        .field("growth_bytes_per_s", line.ranked->growth_bytes_per_s)
+        .field("growth_bytes_per_step", line.ranked->growth_bytes_per_step)
+        .field("share_of_growth", line.ranked->share_of_growth)
+        .end_object();
+  }
+  json.end_array();
+}
+
 void add_history(JsonWriter& json, const CheckResult& result) {
   json.key("history_changes").begin_array();
   for (const HistoryChange& change : result.changes) {
@@ -109,6 +134,7 @@ void add_check(JsonWriter& json, const CheckResult& result) {
   } else {
     json.value(nullptr);
   }
+  add_lines(json, result);
   add_history(json, result);
   json.key("suppressed").begin_array();
   for (const Suppression& suppression : result.suppressed) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/chart_text.h"
+#include "cli/check_lines.h"
 #include "cli/check_outputs.h"
 #include "cli/check_text.h"
 #include "cli/check_words.h"
@@ -12,6 +13,19 @@
 
 namespace tidemark::cli {
 namespace {
+
+// "collate(Batch&) collate.cpp:42: 206 KiB/step, 89 % of the growth", the fastest first.
+std::vector<std::string> line_texts(const CheckResult& result) {
+  constexpr std::size_t kMostLines = 3;
+  constexpr std::size_t kColumns = 120;
+  std::vector<std::string> texts;
+  for (const CheckLine& line : growing_lines(result)) {
+    if (texts.size() < kMostLines) {
+      texts.push_back(fmt::format("{}: {}", place_text(line, kColumns), figures_text(line)));
+    }
+  }
+  return texts;
+}
 
 // A block that nothing in it can end.
 std::string fenced(const std::string& text) {
@@ -56,8 +70,8 @@ std::string details_text(const CheckResult& result) {
     }
   }
   if (result.status == CheckStatus::kFail) {
-    if (const std::string sites = check_sites(result); !sites.empty()) {
-      inside += "\nWhat grows:\n\n" + fenced(sites);
+    if (const std::string lines = check_lines(result); !lines.empty()) {
+      inside += "\nWhat grows:\n\n" + fenced(lines);
     }
   }
   const std::string_view open = result.status == CheckStatus::kPass ? "" : " open";
@@ -78,6 +92,11 @@ std::string check_section(const CheckResult& result) {
     add_list(list, "left behind", left_texts(result.shown->left));
   }
   std::vector<std::string> lines;
+  if (result.status == CheckStatus::kFail) {
+    lines = line_texts(result);
+  }
+  add_list(list, "grows", lines);
+  lines.clear();
   for (const HistoryChange& change : result.changes) {
     lines.push_back(history_text(change));
   }

@@ -122,7 +122,7 @@ BudgetRows Check::judge(const CheckRun& run) {
   }
   const ProfileReport* const report = run.profile();
   if (report != nullptr && !active_.empty()) {
-    const SuppressedGrowth growth = suppressed_growth(*report, active_, today_);
+    const SuppressedGrowth growth = suppressed_growth(*report, active_);
     suppress(rows, growth);
     result_.suppressed.clear();
     for (const std::size_t used : growth.used) {

@@ -52,6 +52,17 @@ bool matches(const std::string& pattern, const FrameRecord& frame) {
                         matches(pattern, fmt::format("{}:{}", name, *frame.line)));
 }
 
+// Which of them a call stack is suppressed by: the first that matches.
+std::optional<std::size_t> find_suppression(const ProfileReport& report, std::size_t site,
+                                            std::span<const Suppression> suppressions) {
+  for (std::size_t i = 0; i < suppressions.size(); ++i) {
+    if (matches_site(suppressions[i].site, *report.run, report.ranking.sites[site].frames)) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
 bool is_about_growth(tracker::BudgetKind kind) {
   return kind == tracker::BudgetKind::kGrowth || kind == tracker::BudgetKind::kBaselineGrowth;
 }
@@ -94,29 +105,42 @@ bool matches_site(std::string_view pattern, const tracker::RunSites& run,
                      [&](const ShownFrame& each) { return matches(text, *each.frame); });
 }
 
+bool is_suppressed(const ProfileReport& report, const tracker::RankedLine& line,
+                   std::span<const Suppression> suppressions) {
+  return std::all_of(line.sites.begin(), line.sites.end(), [&](std::size_t site) {
+    return find_suppression(report, site, suppressions).has_value();
+  });
+}
+
 SuppressedGrowth suppressed_growth(const ProfileReport& report,
-                                   std::span<const Suppression> suppressions,
-                                   std::chrono::sys_days today) {
+                                   std::span<const Suppression> suppressions) {
   SuppressedGrowth growth;
   double bytes = 0.0;
-  for (const tracker::RankedSite& site : report.ranking.sites) {
-    if (!site.grows() || site.growth_bytes_per_s <= 0.0) {
+  const auto take = [&](const tracker::HeldMemory& held) {
+    bytes += held.growth_bytes;
+    growth.bytes_per_s += held.growth_bytes_per_s;
+    if (held.growth_bytes_per_step) {
+      growth.bytes_per_step = growth.bytes_per_step.value_or(0.0) + *held.growth_bytes_per_step;
+    }
+  };
+  for (const tracker::RankedLine& line : report.ranking.lines) {
+    if (!line.grows()) {
       continue;
     }
-    for (std::size_t i = 0; i < suppressions.size(); ++i) {
-      if (suppressions[i].expires < today ||
-          !matches_site(suppressions[i].site, *report.run, site.frames)) {
-        continue;
+    // The line as a whole is known better than each of its stacks, which may be of few samples.
+    const bool is_whole = is_suppressed(report, line, suppressions);
+    if (is_whole) {
+      take(line);
+    }
+    for (const std::size_t i : line.sites) {
+      const auto by = find_suppression(report, i, suppressions);
+      const tracker::RankedSite& site = report.ranking.sites[i];
+      if (by && !is_whole && site.grows()) {
+        take(site);
       }
-      bytes += site.growth_bytes;
-      growth.bytes_per_s += site.growth_bytes_per_s;
-      if (site.growth_bytes_per_step) {
-        growth.bytes_per_step = growth.bytes_per_step.value_or(0.0) + *site.growth_bytes_per_step;
+      if (by && (is_whole || site.grows())) {
+        growth.used.insert(*by);
       }
-      if (std::find(growth.used.begin(), growth.used.end(), i) == growth.used.end()) {
-        growth.used.push_back(i);
-      }
-      break;  // counted once, whoever else matches it
     }
   }
   growth.doubt += sampling_doubt(report, bytes);

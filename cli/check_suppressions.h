@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,16 +34,19 @@ std::chrono::sys_days today_utc();
 bool matches_site(std::string_view pattern, const tracker::RunSites& run,
                   const std::vector<std::uint32_t>& frames);
 
-// What the sites grow by that are suppressed, and by which of the suppressions.
+// Whether all call stacks through a line are suppressed.
+bool is_suppressed(const ProfileReport& report, const tracker::RankedLine& line,
+                   std::span<const Suppression> suppressions);
+
+// What the lines and sites grow by that are suppressed, and by which of the suppressions.
 struct SuppressedGrowth {
   double bytes_per_s = 0.0;
   std::optional<double> bytes_per_step;
   double doubt = 0.1;  // share of it that the tracer's estimate may miss
-  std::vector<std::size_t> used;
+  std::set<std::size_t> used;
 };
 SuppressedGrowth suppressed_growth(const ProfileReport& report,
-                                   std::span<const Suppression> suppressions,
-                                   std::chrono::sys_days today);
+                                   std::span<const Suppression> suppressions);
 
 // Takes it out of rows about growth: what then is within its limit is suppressed.
 void suppress(tracker::BudgetRows& rows, const SuppressedGrowth& growth);

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/check_lines.h"
 #include "cli/check_words.h"
-#include "cli/profile_frames.h"
 #include "cli/track_words.h"
 #include "cli/wrap_text.h"
 #include "common/text.h"
@@ -18,8 +18,6 @@
 namespace tidemark::cli {
 namespace {
 
-constexpr std::size_t kMostSites = 5;
-constexpr std::size_t kMostFrames = 6;
 constexpr std::size_t kColumns = 100;
 
 void add_block(std::string& out, std::string_view title, const std::vector<std::string>& lines) {
@@ -28,37 +26,6 @@ void add_block(std::string& out, std::string_view title, const std::vector<std::
     out += wrap_text(fmt::format("{:<10}", first), line, kColumns);
     first = "";
   }
-}
-
-bool grows(const tracker::RankedSite& site) {
-  return site.grows() && site.growth_bytes_per_s > 0.0;
-}
-
-// "572 MiB/min, 206 KiB/step, 89 % of the growth", or what it holds.
-std::string site_figures(const tracker::RankedSite& site) {
-  if (!grows(site)) {
-    return fmt::format("holds {}", format_bytes(site.live_bytes));
-  }
-  std::string out = per_axis_text(site.growth_bytes_per_s, tracker::Axis::kTime);
-  if (site.growth_bytes_per_step) {
-    out += fmt::format(", {}", per_axis_text(*site.growth_bytes_per_step, tracker::Axis::kSteps));
-  }
-  if (site.share_of_growth) {
-    out += fmt::format(", {} of the growth", percent_text(*site.share_of_growth));
-  }
-  return out;
-}
-
-std::string site_text(const ProfileReport& report, const tracker::RankedSite& site) {
-  const ShownStack stack = shown_stack(*report.run, site.frames);
-  std::string out = "  " + site_figures(site) + '\n';
-  // From the user's own line on: what lies above it is how it gets its memory.
-  const std::size_t first = stack.own_line.value_or(0);
-  for (std::size_t i = first; i < std::min(stack.frames.size(), first + kMostFrames); ++i) {
-    out += fmt::format("    {} {}\n", i == first ? "at" : "by",
-                       frame_text(stack.frames[i], kColumns - 8));
-  }
-  return stack.frames.empty() ? out + "    at an unknown place\n" : out;
 }
 
 }  // namespace
@@ -81,30 +48,6 @@ std::string check_table(const tracker::BudgetRows& rows) {
                                    widths[1], line[2], widths[2], line[3]);
     text.erase(text.find_last_not_of(' ') + 1);
     out += text + '\n';
-  }
-  return out;
-}
-
-std::string check_sites(const CheckResult& result) {
-  if (!result.shown || result.shown->tracing == nullptr) {
-    return "";
-  }
-  const ProfileReport* const report = result.shown->profile();
-  if (report == nullptr) {
-    return "  no process of the command could be traced\n";
-  }
-  const std::vector<tracker::RankedSite>& sites = report->ranking.sites;
-  const bool some_grow = std::any_of(sites.begin(), sites.end(), grows);
-  std::string out = some_grow
-                        ? ""
-                        : "  no call stack can be seen to grow: sample more often (--interval "
-                          "50ms) or run it for\n  longer. Those that hold most:\n";
-  std::size_t shown = 0;
-  for (const tracker::RankedSite& site : sites) {
-    if (shown < kMostSites && (grows(site) || !some_grow)) {
-      out += site_text(*report, site);
-      ++shown;
-    }
   }
   return out;
 }
@@ -138,8 +81,8 @@ std::string check_text(const CheckResult& result, Glyphs glyphs) {
   add_block(rest, "suppressed", lines);
   add_block(rest, "note", result.notes);
   if (result.status == CheckStatus::kFail) {
-    if (const std::string sites = check_sites(result); !sites.empty()) {
-      rest += "grows\n" + sites;
+    if (const std::string lines_that_grow = check_lines(result); !lines_that_grow.empty()) {
+      rest += "grows\n" + lines_that_grow;
     }
   }
   add_block(rest, "next", next_texts(result));

@@ -13,8 +13,6 @@ namespace tidemark::cli {
 std::string check_text(const CheckResult& result, Glyphs glyphs);
 // The rows as a table, without the rest.
 std::string check_table(const tracker::BudgetRows& rows);
-// The call stacks that grow, those that grow most first; "" without a tracer.
-std::string check_sites(const CheckResult& result);
 // Of several checks, the last line: "checks: 3 passed, 1 failed (train)".
 std::string check_summary(std::span<const CheckResult> results);
 

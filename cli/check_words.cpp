@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/check_lines.h"
 #include "cli/track_words.h"
 #include "common/text.h"
 #include "common/units.h"
@@ -54,6 +55,20 @@ std::string budgets_text(std::ptrdiff_t count) {
   return count == 1 ? "1 budget" : fmt::format("{} budgets", count);
 }
 
+bool is_about_growth(const BudgetRow& row) {
+  return row.kind == BudgetKind::kGrowth || row.kind == BudgetKind::kBaselineGrowth;
+}
+
+// Of a check that grows too fast; "" when that is not known.
+std::string line_that_grows(const CheckResult& result) {
+  constexpr std::size_t kColumns = 80;
+  const bool grows = std::any_of(result.rows.begin(), result.rows.end(), [](const BudgetRow& row) {
+    return row.state == BudgetState::kExceeded && is_about_growth(row);
+  });
+  const std::vector<CheckLine> lines = grows ? growing_lines(result) : std::vector<CheckLine>();
+  return lines.empty() || !lines.front().at ? "" : place_text(lines.front(), kColumns);
+}
+
 std::string fail_text(const CheckResult& result) {
   const BudgetRow* const row = first_of(result, BudgetState::kExceeded);
   if (row == nullptr) {
@@ -63,6 +78,9 @@ std::string fail_text(const CheckResult& result) {
   std::string text = row_text(*row);
   if (more > 0) {
     text += fmt::format("; and {} more {}", more, more == 1 ? "budget" : "budgets");
+  }
+  if (const std::string line = line_that_grows(result); !line.empty()) {
+    text += "; grows most: " + line;
   }
   if (result.spec.repeat > 1 && result.runs > 1) {
     text += fmt::format("; in each of {} runs", result.runs);
@@ -255,10 +273,7 @@ std::vector<std::string> next_texts(const CheckResult& result) {
     return std::any_of(result.rows.begin(), result.rows.end(),
                        [&](const BudgetRow& row) { return row.state == state && fits(row); });
   };
-  const auto is_growth = [](const BudgetRow& row) {
-    return row.kind == BudgetKind::kGrowth || row.kind == BudgetKind::kBaselineGrowth;
-  };
-  if (!result.spec.profile && has(BudgetState::kExceeded, is_growth)) {
+  if (!result.spec.profile && has(BudgetState::kExceeded, is_about_growth)) {
     texts.emplace_back("--profile traces allocations and names the lines that hold the growth");
   }
   if (has(BudgetState::kUndetermined,

@@ -62,6 +62,23 @@ ProfileReport make_report(const tracker::RunSites& run, const tracker::Options& 
   return report;
 }
 
+bool is_seen_long_enough(const tracker::RankedLine& line) {
+  return !line.needs || !line.needs->more_points;
+}
+
+std::vector<const tracker::RankedLine*> growing_lines(const ProfileReport& report) {
+  constexpr double kShare = 0.01;
+  std::vector<const tracker::RankedLine*> lines;
+  for (const tracker::RankedLine& line : report.ranking.lines) {
+    const bool grows = line.grows() && is_seen_long_enough(line);
+    if (grows &&
+        (lines.empty() || line.growth_bytes_per_s >= kShare * lines.front()->growth_bytes_per_s)) {
+      lines.push_back(&line);
+    }
+  }
+  return lines;
+}
+
 const tracker::TracedProcess* find_process(const tracker::RunSites& run, const ProcessKey& key) {
   const auto it =
       std::find_if(run.processes.rbegin(), run.processes.rend(),

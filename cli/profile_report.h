@@ -46,6 +46,12 @@ struct ProfileReport {
 ProfileReport make_report(const tracker::RunSites& run, const tracker::Options& options,
                           std::size_t top);
 
+// After a few looks everything grows: no such figure is worth a word.
+bool is_seen_long_enough(const tracker::RankedLine& line);
+// The lines that grow and were seen long enough, the fastest first; not those that grow by less
+// than a hundredth of it.
+std::vector<const tracker::RankedLine*> growing_lines(const ProfileReport& report);
+
 // The process of a key; the last one of that key, should it have called exec.
 const tracker::TracedProcess* find_process(const tracker::RunSites& run, const ProcessKey& key);
 

@@ -22,31 +22,10 @@ using tracker::Verdict;
 
 constexpr std::size_t kMostHolders = 3;  // that do not grow
 
-// After a few looks everything grows: no such figure is worth a word.
-bool is_seen_long_enough(const RankedLine& line) { return !line.needs || !line.needs->more_points; }
-
-// The fastest line of those that were seen long enough; nullptr: none grows.
+// The fastest line of those that grow; nullptr: none does.
 const RankedLine* fastest_line(const ProfileReport& report) {
-  const std::vector<RankedLine>& lines = report.ranking.lines;
-  const auto fastest = std::find_if(lines.begin(), lines.end(), [](const RankedLine& line) {
-    return line.grows() && is_seen_long_enough(line);
-  });
-  return fastest == lines.end() ? nullptr : &*fastest;
-}
-
-// Of those that grow, the ones worth a paragraph: a hundredth of the fastest.
-bool is_worth_showing(const ProfileReport& report, const RankedLine& line) {
-  constexpr double kShare = 0.01;
-  const RankedLine* fastest = fastest_line(report);
-  return fastest != nullptr && line.grows() && is_seen_long_enough(line) &&
-         line.growth_bytes_per_s >= kShare * fastest->growth_bytes_per_s;
-}
-
-std::size_t growing_lines(const ProfileReport& report) {
-  const std::vector<RankedLine>& lines = report.ranking.lines;
-  return static_cast<std::size_t>(
-      std::count_if(lines.begin(), lines.end(),
-                    [&](const RankedLine& line) { return is_worth_showing(report, line); }));
+  const std::vector<const RankedLine*> lines = growing_lines(report);
+  return lines.empty() ? nullptr : lines.front();
 }
 
 std::size_t slow_lines(const ProfileReport& report) {
@@ -54,7 +33,7 @@ std::size_t slow_lines(const ProfileReport& report) {
   return static_cast<std::size_t>(std::count_if(
              lines.begin(), lines.end(),
              [](const RankedLine& line) { return line.grows() && is_seen_long_enough(line); })) -
-         growing_lines(report);
+         growing_lines(report).size();
 }
 
 // There is something that grows, and nothing was seen long enough.
@@ -94,7 +73,7 @@ std::string answer(const ProfileReport& report, const ProfileStyle& style) {
   if (report.run->empty()) {
     return "NO DATA: the tracer was in no process.";
   }
-  const std::size_t growing = growing_lines(report);
+  const std::size_t growing = growing_lines(report).size();
   if (growing == 0) {
     return calm_answer(report);
   }
@@ -147,16 +126,13 @@ std::string holders_text(const ProfileReport& report, const ProfileStyle& style)
 
 std::string profile_text(const ProfileReport& report, const ProfileStyle& style) {
   std::string out = wrap_text("", answer(report, style), style.columns) + '\n';
-  const std::size_t growing = growing_lines(report);
-  std::size_t rank = 0;
-  for (const RankedLine& line : report.ranking.lines) {
-    if (rank < report.top && is_worth_showing(report, line)) {
-      out += line_paragraph(report, line, ++rank, style);
-    }
+  const std::vector<const RankedLine*> growing = growing_lines(report);
+  for (std::size_t i = 0; i < std::min(growing.size(), report.top); ++i) {
+    out += line_paragraph(report, *growing[i], i + 1, style);
   }
-  if (growing > report.top) {
-    out += fmt::format("    and {} more that grow: --top {} shows them\n\n", growing - report.top,
-                       growing);
+  if (growing.size() > report.top) {
+    out += fmt::format("    and {} more that grow: --top {} shows them\n\n",
+                       growing.size() - report.top, growing.size());
   }
   if (const std::size_t slow = slow_lines(report); slow > 0) {
     out += fmt::format("slow     {} more {} by less than a hundredth of the first\n", slow,

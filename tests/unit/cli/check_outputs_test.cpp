@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/check_lines.h"
 #include "cli/check_text.h"
 #include "cli/check_words.h"
 #include "tests/unit/cli/sample_check.h"
@@ -67,10 +68,45 @@ TEST(CheckText, ShowsTableChartAndWhatToDo) {
 TEST(CheckText, NamesTheLinesThatGrowOnFailureOnly) {
   CheckResult result = with_sites("collate(Batch&)", "/src/collate.cpp");
 
-  EXPECT_THAT(check_text(result, Glyphs::kAscii), HasSubstr("at collate(Batch&) "));
-  EXPECT_THAT(check_text(result, Glyphs::kAscii), HasSubstr("collate.cpp:42"));
+  const std::string text = check_text(result, Glyphs::kAscii);
+
+  EXPECT_THAT(text,
+              HasSubstr("more than 1.00 MiB/step; grows most: collate(Batch&) collate.cpp:42\n"));
+  EXPECT_THAT(text, HasSubstr("grows\n  collate(Batch&) collate.cpp:42\n    1.00 MiB/step, 600 "
+                              "MiB/min, 98 % of the growth\n    by main main.cpp:7\n"));
   result.status = CheckStatus::kPass;
   EXPECT_THAT(check_text(result, Glyphs::kAscii), Not(HasSubstr("collate.cpp:42")));
+}
+
+TEST(CheckText, NamesALineOnceWhateverTheNumberOfItsStacks) {
+  CheckResult result = failing_check();
+  result.shown->tracing = tests::tracing_of(tests::trainer_of_many_stacks(3), 120);
+
+  const std::string text = check_text(result, Glyphs::kAscii);
+
+  EXPECT_THAT(text, HasSubstr("  collate(Batch&) collate.cpp:42\n    1.00 MiB/step, "));
+  EXPECT_THAT(text, HasSubstr("% of the growth, through 3 call stacks\n    by caller_"));
+}
+
+TEST(CheckText, SaysNothingOfAShareThatCannotBe) {
+  tracker::RankedLine ranked;
+  ranked.verdict = tracker::Verdict::kLeak;
+  ranked.growth_bytes_per_s = tests::kMiBf;
+  ranked.share_of_growth = 2.4;
+  const CheckLine line{&ranked, {}, {}};
+
+  EXPECT_EQ(figures_text(line), "60.0 MiB/min");
+}
+
+TEST(CheckText, DoesNotBlameWhatIsSuppressed) {
+  CheckResult result = with_sites("collate(Batch&)", "/src/collate.cpp");
+  result.suppressed = {{"collate", "known", {}, {}}};
+
+  const std::string text = check_text(result, Glyphs::kAscii);
+
+  EXPECT_THAT(text, Not(HasSubstr("grows most")));
+  EXPECT_THAT(text, HasSubstr("no line that is not suppressed can be seen to grow"));
+  EXPECT_THAT(github_annotations(list(std::move(result))), Not(HasSubstr("file=")));
 }
 
 TEST(CheckText, NamesWhatHoldsMostWhereNothingCanBeSeenToGrow) {
@@ -84,7 +120,7 @@ TEST(CheckText, NamesWhatHoldsMostWhereNothingCanBeSeenToGrow) {
   const std::string text = check_text(result, Glyphs::kAscii);
 
   EXPECT_THAT(text, HasSubstr("--interval 50ms"));
-  EXPECT_THAT(text, HasSubstr("  holds 21.0 MiB\n    at collate(Batch&) "));
+  EXPECT_THAT(text, HasSubstr("  collate(Batch&) a.cpp:42\n    holds 21.0 MiB\n"));
 }
 
 TEST(CheckText, TellsWhatIsLeftBehind) {
@@ -137,6 +173,11 @@ TEST(CheckJunit, HasATestCaseForEachCheck) {
   EXPECT_THAT(xml, HasSubstr("name=\"eval\" time=\"12.500\">\n      <system-out>PASS eval"));
 }
 
+TEST(CheckJunit, NamesTheLineInTheMessage) {
+  EXPECT_THAT(check_junit(list(with_sites("collate(Batch&)", "/src/collate.cpp"))),
+              HasSubstr("grows most: collate(Batch&amp;) collate.cpp:42\">FAIL train"));
+}
+
 TEST(CheckJunit, LetsNoNameOutOfItsAttribute) {
   const std::string xml = check_junit(list(failing_check(kHostile)));
 
@@ -155,6 +196,11 @@ TEST(CheckMarkdown, HasTheAnswerAndATable) {
                               "1.00 MiB/step | **EXCEEDED** |"));
   EXPECT_THAT(text, HasSubstr("<details open>"));
   EXPECT_THAT(text, HasSubstr("```text\n"));
+}
+
+TEST(CheckMarkdown, ListsTheLinesThatGrow) {
+  EXPECT_THAT(check_markdown(list(with_sites("collate(int)", "/src/collate.cpp"))),
+              HasSubstr("- grows: collate(int) collate.cpp:42: 1.00 MiB/step, 600 MiB/min"));
 }
 
 TEST(CheckMarkdown, TakesNoNameForASign) {
@@ -186,6 +232,11 @@ TEST(CheckJson, HoldsEverythingUnderOneSchema) {
   EXPECT_EQ(check.at("run").at("command_status"), 0);
   EXPECT_EQ(check.at("run").at("track").at("verdict"), "leak");
   EXPECT_EQ(check.at("run").at("profile").at("sites").at(0).at("verdict"), "leak");
+  const json& line = check.at("growing_lines").at(0);
+  EXPECT_EQ(line.at("function"), "collate(Batch&)");
+  EXPECT_EQ(line.at("file"), "/src/collate.cpp");
+  EXPECT_EQ(line.at("line"), 42);
+  EXPECT_NEAR(line.at("growth_bytes_per_step").get<double>(), tests::kMiBf, 0.02 * tests::kMiBf);
   EXPECT_EQ(check.at("history_changes").at(0).at("commit"), "abc");
 }
 

@@ -36,7 +36,7 @@ class Suppressions : public testing::Test {
     return matches_site(pattern, *report_.run, report_.ranking.sites.front().frames);
   }
   SuppressedGrowth growth(const std::vector<Suppression>& suppressions) const {
-    return suppressed_growth(report_, suppressions, kToday);
+    return suppressed_growth(report_, suppressions);
   }
 
   std::unique_ptr<CheckTracing> tracing_;
@@ -73,15 +73,38 @@ TEST(SuppressionPattern, DoesNotMindANamelessNamespace) {
 TEST_F(Suppressions, TakeTheGrowthOfTheirSitesOut) {
   const SuppressedGrowth known = growth({of_site("other*"), of_site("cache::*"), of_site("main")});
 
-  EXPECT_EQ(known.used, std::vector<std::size_t>{1});  // counted once
+  EXPECT_EQ(known.used, std::set<std::size_t>{1});  // counted once
   ASSERT_TRUE(known.bytes_per_step);
   EXPECT_NEAR(*known.bytes_per_step, kMiBf, 0.02 * kMiBf);
   EXPECT_NEAR(known.bytes_per_s, 10 * kMiBf, 0.2 * kMiBf);
 }
 
-TEST_F(Suppressions, ExpireAfterTheirDay) {
-  EXPECT_EQ(growth({of_site("cache::*", kToday)}).used.size(), 1U);
-  EXPECT_TRUE(growth({of_site("cache::*", kToday - days(1))}).used.empty());
+TEST_F(Suppressions, TakeALineOutWhenTheyKnowAllOfItsStacks) {
+  const tracker::RankedLine& line = report_.ranking.lines.front();
+
+  EXPECT_TRUE(is_suppressed(report_, line, std::vector{of_site("fill.cpp:42")}));
+  EXPECT_FALSE(is_suppressed(report_, line, std::vector{of_site("fill.cpp:43")}));
+}
+
+TEST(SuppressedLine, CountsAsAWholeAlsoWhereItsStacksAreOfFewBlocks) {
+  const auto tracing = tests::tracing_of(tests::trainer_of_many_stacks(40), 120);
+  const ProfileReport& report = *tracing->report;
+  ASSERT_EQ(report.ranking.lines.front().sites.size(), 40U);
+
+  const SuppressedGrowth known = suppressed_growth(report, std::vector{of_site("collate.cpp:42")});
+
+  EXPECT_NEAR(known.bytes_per_step.value_or(0.0), kMiBf, 0.05 * kMiBf);
+}
+
+TEST(SuppressedLine, LeavesTheStacksThatNobodyKnows) {
+  const auto tracing = tests::tracing_of(tests::trainer_of_many_stacks(2), 120);
+  const ProfileReport& report = *tracing->report;
+
+  const SuppressedGrowth known = suppressed_growth(report, std::vector{of_site("caller_0")});
+
+  EXPECT_FALSE(
+      is_suppressed(report, report.ranking.lines.front(), std::vector{of_site("caller_0")}));
+  EXPECT_NEAR(known.bytes_per_step.value_or(0.0), 0.5 * kMiBf, 0.05 * kMiBf);
 }
 
 TEST(Suppress, TurnsWhatIsExplainedIntoSuppressed) {
@@ -137,6 +160,13 @@ TEST(SuppressionsOf, AreThoseOfTheCheckAndThoseForAll) {
   EXPECT_EQ(suppressions_of(all, "eval", kToday, false).size(), 2U);
   ASSERT_EQ(suppressions_of(all, "train", kToday, true).size(), 1U);
   EXPECT_EQ(suppressions_of(all, "train", kToday, true)[0].site, "c");
+}
+
+TEST(SuppressionsOf, ExpireAfterTheirDay) {
+  const std::vector<Suppression> all{of_site("a", kToday), of_site("b", kToday - days(1))};
+
+  ASSERT_EQ(suppressions_of(all, "train", kToday, false).size(), 1U);
+  EXPECT_EQ(suppressions_of(all, "train", kToday, false)[0].site, "a");
 }
 
 TEST(Date, IsADayOfTheCalendar) {

@@ -47,6 +47,23 @@ inline SiteRun traced_trainer(const std::string& function, const std::string& fi
   return run;
 }
 
+// The same leak in one line, collate.cpp:42, that is reached from `count` callers in turn.
+inline SiteRun trainer_of_many_stacks(std::size_t count) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  run.with_steps = true;
+  const auto leaking = run.add_frame("collate(Batch&)", "/src/collate.cpp", 42);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto caller =
+        run.add_frame("caller_" + std::to_string(i), "/src/main.cpp", static_cast<unsigned>(i + 1));
+    run.add_site(trainer_record().key, {leaking, caller}, [=](double t_s) {
+      const auto blocks = static_cast<std::uint64_t>(t_s * 10.0);
+      return (blocks + i) / count * kSiteMiB;
+    });
+  }
+  return run;
+}
+
 inline std::unique_ptr<cli::CheckTracing> tracing_of(const SiteRun& run, std::size_t seconds) {
   auto tracing = std::make_unique<cli::CheckTracing>();
   tracing->options.warmup.steps = 100.0;
