@@ -2,6 +2,7 @@
 #include "tracker/site_growth.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "tracker/judge.h"
@@ -27,15 +28,55 @@ bool came_later(const SiteTrack& track, const TracedProcess& process) {
   return track.first_seen_s > process.first_look_s;
 }
 
-// At each look at the process, what all of them held.
+struct Look {
+  const Cell* at = nullptr;
+  double bytes = 0.0;  // that all sites held
+};
+
+// The process may end in the middle of a look: what it held as a whole is from before, its sites
+// are from after. A last fall, without an earlier one half that size, is no part of the curve.
+void leave_out_last_fall(std::vector<Look>& looks) {
+  constexpr std::ptrdiff_t kLooks = 4;
+  constexpr double kStillUp = 0.95;
+  if (looks.empty()) {
+    return;
+  }
+  const auto low = [](const Look& a, const Look& b) { return a.bytes < b.bytes; };
+  const auto first = looks.end() - std::min(kLooks, std::ssize(looks));
+  const double level = std::max_element(first, looks.end(), low)->bytes;
+  auto end = looks.end();
+  while (std::prev(end)->bytes < kStillUp * level) {
+    --end;
+  }
+  double high = 0.0;
+  double earlier_fall = 0.0;
+  for (auto look = looks.begin(); look != end; ++look) {
+    high = std::max(high, look->bytes);
+    earlier_fall = std::max(earlier_fall, high - look->bytes);
+  }
+  if (earlier_fall < (level - looks.back().bytes) / 2.0) {
+    looks.erase(end, looks.end());
+  }
+}
+
+// At each look at the process while it was up, what all of them held.
 Series sum_of(const std::vector<const SiteTrack*>& tracks, const TracedProcess& process) {
-  Series sum(SiteTrackBuilder::kCells);
-  for (const Cell& look : process.live.cells()) {
-    double bytes = 0.0;
-    for (const SiteTrack* track : tracks) {
-      bytes += low_at(track->live.cells(), look.t_s);
+  std::vector<Look> looks;
+  for (const Cell& cell : process.live.cells()) {
+    if (cell.t_s > process.last_look_s) {
+      break;
     }
-    sum.add(look.t_s, look.step, bytes);
+    Look& look = looks.emplace_back(Look{&cell, 0.0});
+    for (const SiteTrack* track : tracks) {
+      look.bytes += low_at(track->live.cells(), cell.t_s);
+    }
+  }
+  if (process.last.has_ended) {
+    leave_out_last_fall(looks);
+  }
+  Series sum(SiteTrackBuilder::kCells);
+  for (const Look& look : looks) {
+    sum.add(look.at->t_s, look.at->step, look.bytes);
   }
   return sum;
 }
@@ -149,7 +190,8 @@ JudgedSites judge_sites(const TracedProcess& process, std::vector<const SiteTrac
   JudgedSites sites;
   sites.process = &process;
   sites.tracks = std::move(tracks);
-  const bool is_plain = sites.tracks.size() == 1 && !came_later(*sites.tracks.front(), process);
+  const bool is_plain = sites.tracks.size() == 1 && !came_later(*sites.tracks.front(), process) &&
+                        !process.last.has_ended;
   sites.reading =
       judge(is_plain ? sites.tracks.front()->live : sum_of(sites.tracks, process), options);
   if (sites.grows()) {

@@ -2,12 +2,30 @@
 #include "tracker/site_tracks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace tidemark::tracker {
 namespace {
 
 double as_double(std::uint64_t bytes) { return static_cast<double>(bytes); }
+
+// The last looks at a process that has ended may have come while it gave its memory back.
+void leave_out_teardown(TracedProcess& process) {
+  constexpr std::ptrdiff_t kLooks = 4;
+  constexpr double kStillUp = 0.95;
+  const std::vector<Cell>& cells = process.live.cells();
+  if (cells.empty()) {
+    return;
+  }
+  const auto low = [](const Cell& a, const Cell& b) { return a.min_bytes < b.min_bytes; };
+  const auto first = cells.end() - std::min(kLooks, std::ssize(cells));
+  const double high = std::max_element(first, cells.end(), low)->min_bytes;
+  auto last = std::prev(cells.end());
+  while (last->min_bytes < kStillUp * high) {
+    process.last_look_s = (--last)->t_s;
+  }
+}
 
 }  // namespace
 
@@ -162,6 +180,7 @@ void SiteTrackBuilder::take_look(const TraceSample& trace) {
     }
   }
   if (trace.has_ended) {
+    leave_out_teardown(process);
     for (const std::size_t i : process.sites) {
       current_.erase(run_.sites[i].record.site);
     }

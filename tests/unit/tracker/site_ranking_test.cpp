@@ -155,6 +155,40 @@ TEST(SiteRanking, ShowsWhatALeakHeldBeforeTheProcessTidiedUp) {
   EXPECT_EQ(ranking.sites[0].live_bytes, 294 * kSiteMiB);
 }
 
+// A leak of 1 MiB/s for 14 seconds, a look at the process while it tidies up, and its end.
+SiteRun short_leak(std::uint64_t held_bytes) {
+  SiteRun run = one_process();
+  run.ends = true;
+  run.add_site(trainer_record().key, {run.add_frame("model")}, constant(held_bytes));
+  run.add_site(trainer_record().key, {run.add_frame("collate")}, [](double t_s) {
+    return t_s < 14.0 ? static_cast<std::uint64_t>(t_s) * kSiteMiB : std::uint64_t{0};
+  });
+  return run;
+}
+
+TEST(SiteRanking, KnowsTheRateOfAShortRunThatWasSeenWhileItTidiedUp) {
+  Options options;
+  options.warmup.seconds = 3.0;
+  for (const std::uint64_t held_bytes : {10 * kSiteMiB, 1000 * kSiteMiB}) {
+    const SiteRanking ranking = rank_sites(built(short_leak(held_bytes), 16), options);
+
+    EXPECT_EQ(ranking.sites.at(0).verdict, Verdict::kLeak);
+    EXPECT_NEAR(ranking.sites[0].growth_bytes_per_s, kSiteMiB, 0.02 * kSiteMiB);
+    EXPECT_EQ(ranking.sites[0].live_bytes, 13 * kSiteMiB);
+  }
+}
+
+TEST(SiteRanking, TakesNoLowOfASawForTheEndOfItsProcess) {
+  SiteRun run = one_process();
+  run.ends = true;
+  run.add_site(trainer_record().key, {run.add_frame("batch")},
+               [](double t_s) { return (static_cast<std::uint64_t>(t_s) % 3U) * 20 * kSiteMiB; });
+  Options options;
+  options.warmup.seconds = 3.0;
+
+  EXPECT_LT(rank_sites(built(run, 16), options).sites.at(0).verdict, Verdict::kGrowing);
+}
+
 TEST(SiteRanking, FindsALeakAmongManySitesAlthoughTheProcessTidiedUp) {
   SiteRun run = one_process();
   for (int i = 0; i < 300; ++i) {
