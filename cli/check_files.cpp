@@ -269,10 +269,16 @@ MachineFacts machine_of(const json& object) {
   return machine;
 }
 
+// As it can be written again: whole bytes.
+std::optional<double> size_at(const json& object, const char* key) {
+  const double bytes = object.is_object() ? number_at(object, key).value_or(-1.0) : -1.0;
+  return bytes >= 0.0 && bytes < 0x1p63 ? std::optional(bytes) : std::nullopt;
+}
+
 Result<StoredRun> stored_run_of(const json& object, const std::string& where) {
-  const auto plateau = object.is_object() ? number_at(object, "plateau_bytes") : std::nullopt;
-  const auto peak = object.is_object() ? number_at(object, "peak_bytes") : std::nullopt;
-  if (!plateau || !peak || *plateau < 0.0 || *peak < 0.0) {
+  const auto plateau = size_at(object, "plateau_bytes");
+  const auto peak = size_at(object, "peak_bytes");
+  if (!plateau || !peak) {
     return wrong(where, "a run needs plateau_bytes and peak_bytes");
   }
   StoredRun run;

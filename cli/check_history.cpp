@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -46,22 +47,40 @@ std::string number_field(const std::optional<double>& number, int decimals) {
 
 std::string line_of(const HistoryRow& row) {
   std::string line;
-  const auto add = [&](std::string_view text) {
-    if (!line.empty()) {
-      line += ',';
-    }
-    recording::append_csv_text(line, text);
-  };
-  add(row.time);
-  for (const std::string* const text : {&row.commit, &row.check, &row.machine, &row.result}) {
-    add(escape_text(*text));
+  for (const std::string* const text :
+       {&row.time, &row.commit, &row.check, &row.machine, &row.result}) {
+    recording::append_csv_text(line, escape_text(*text));
+    line += ',';
   }
   for (const auto& rate : {row.figures.rate_bytes_per_s, row.figures.rate_bytes_per_step}) {
-    line += ',' + number_field(rate, 3);
+    line += number_field(rate, 3) + ',';
   }
-  line += fmt::format(",{:.0f},{:.0f},{:.1f}\n", row.figures.plateau_bytes, row.figures.peak_bytes,
+  line += fmt::format("{:.0f},{:.0f},{:.1f}\n", row.figures.plateau_bytes, row.figures.peak_bytes,
                       row.seconds);
   return line;
+}
+
+// What escape_text() was given. A backslash that is not of its making stays.
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : '\0';
+    if (next == '\\' || next == 'n' || next == 't') {
+      out += next == 'n' ? '\n' : next == 't' ? '\t' : '\\';
+      i += 1;
+      continue;
+    }
+    const std::string_view digits = next == 'x' ? text.substr(i + 2, 2) : std::string_view();
+    unsigned byte = 0;
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
+    if (digits.size() == 2 && read.ptr == digits.data() + 2) {
+      out += static_cast<char>(byte);
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
 }
 
 std::string names_line() { return fmt::format("{}\n", fmt::join(kColumns, ",")); }
@@ -71,7 +90,7 @@ using Places = std::array<std::ptrdiff_t, kColumns.size()>;
 
 Result<HistoryRow> row_of(const std::vector<std::string_view>& fields, const Places& places,
                           std::size_t line) {
-  const auto text = [&](std::size_t column) -> std::string_view {
+  const auto field = [&](std::size_t column) -> std::string_view {
     const std::ptrdiff_t place = places[column];
     return place < 0 || static_cast<std::size_t>(place) >= fields.size()
                ? std::string_view()
@@ -79,19 +98,19 @@ Result<HistoryRow> row_of(const std::vector<std::string_view>& fields, const Pla
   };
   bool is_broken = false;
   const auto number = [&](std::size_t column) -> std::optional<double> {
-    if (text(column).empty()) {
+    if (field(column).empty()) {
       return std::nullopt;
     }
-    const auto value = parse_number<double>(text(column));
+    const auto value = parse_number<double>(field(column));
     is_broken = is_broken || !value || !std::isfinite(*value);
     return value;
   };
   HistoryRow row;
-  row.time = text(0);
-  row.commit = text(1);
-  row.check = text(2);
-  row.machine = text(3);
-  row.result = text(4);
+  row.time = unescaped(field(0));
+  row.commit = unescaped(field(1));
+  row.check = unescaped(field(2));
+  row.machine = unescaped(field(3));
+  row.result = unescaped(field(4));
   row.figures.rate_bytes_per_s = number(5);
   row.figures.rate_bytes_per_step = number(6);
   row.figures.plateau_bytes = number(7).value_or(0.0);
@@ -196,6 +215,14 @@ Result<std::vector<HistoryRow>> parse_history(std::string_view text) {
     rows.push_back(*std::move(row));
   }
   return rows;
+}
+
+std::string history_file_text(std::span<const HistoryRow> rows) {
+  std::string text = names_line();
+  for (const HistoryRow& row : rows) {
+    text += line_of(row);
+  }
+  return text;
 }
 
 Result<std::vector<HistoryRow>> read_history(const std::string& path) {

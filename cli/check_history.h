@@ -27,6 +27,8 @@ struct HistoryRow {
 // A file that is not there yet is empty. Columns are found by their names; others are left alone.
 Result<std::vector<HistoryRow>> read_history(const std::string& path);
 Result<std::vector<HistoryRow>> parse_history(std::string_view text);
+// All of a file, with its line of names. It reads back the same, whatever bytes the texts hold.
+std::string history_file_text(std::span<const HistoryRow> rows);
 // Creates the file, with a line of names, where there is none.
 Status append_history(const std::string& path, const HistoryRow& row);
 

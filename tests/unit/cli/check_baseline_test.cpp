@@ -150,6 +150,10 @@ TEST(BaselineFile, SaysWhatIsWrongWithIt) {
       error(
           R"({"schema": 1, "checks": {"x": [{"machine": {}, "runs": [{"plateau_bytes": -1, "peak_bytes": 1}]}]}})"),
       HasSubstr("runs[0]"));
+  EXPECT_THAT(
+      error(
+          R"({"schema": 1, "checks": {"x": [{"machine": {}, "runs": [{"plateau_bytes": 1, "peak_bytes": 1e300}]}]}})"),
+      HasSubstr("runs[0]"));
 }
 
 TEST(BaselineFile, NamesTheFileThatIsCorrupt) {

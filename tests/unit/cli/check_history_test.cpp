@@ -44,11 +44,26 @@ TEST(History, AppendsRowsBelowALineOfNames) {
   const auto rows = read_history(path);
   ASSERT_TRUE(rows) << rows.error().what;
   ASSERT_EQ(rows->size(), 2U);
-  EXPECT_EQ((*rows)[1].commit, "b,\"c\"\\n=1");
+  EXPECT_EQ((*rows)[1].commit, "b,\"c\"\n=1");
   EXPECT_EQ((*rows)[1].figures.plateau_bytes, 2e9);
   EXPECT_EQ((*rows)[1].figures.rate_bytes_per_s, 0.0);
   EXPECT_FALSE((*rows)[1].figures.rate_bytes_per_step);
   EXPECT_EQ((*rows)[1].machine, "x86_64, 2 CPUs, 31.3 GiB");
+}
+
+TEST(History, ReadsBackWhatItWrote) {
+  HistoryRow row = row_of(1e9, "'=\\n \\x4 \x01\xff\t");
+  row.check = "a\\b";
+  row.time = "";
+
+  const auto rows = parse_history(history_file_text(std::vector{row}));
+
+  ASSERT_TRUE(rows) << rows.error().what;
+  ASSERT_EQ(rows->size(), 1U);
+  EXPECT_EQ((*rows)[0].time, "");
+  EXPECT_EQ((*rows)[0].commit, row.commit);
+  EXPECT_EQ((*rows)[0].check, row.check);
+  EXPECT_EQ((*rows)[0].seconds, 10.5);
 }
 
 TEST(History, OfNoFileIsEmpty) {
