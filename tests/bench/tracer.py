@@ -24,7 +24,8 @@ ROUNDS = 7
 MODES = ("dormant", "sampled", "exact")
 SAMPLE_EVERY = 512 * 1024
 MOST_BYTES = 4 << 30
-SHORT_STEPS, LONG_STEPS = 10, 3000  # of training: some 10 s as fast as it goes
+SHORT_STEPS = 10
+TRAINING = {8: 1500, 64: 300}  # steps by size of a batch: some 6 s each, as fast as they go
 
 
 class Tracer:
@@ -63,6 +64,14 @@ def heaptrack(command):
                              capture_output=True, text=True)
         # heaptrack writes around the output of the command.
         return next(line for line in run.stdout.splitlines() if line[:1].isdigit())
+
+
+def heaptrack_seconds(command):
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.monotonic()
+        subprocess.run(["heaptrack", "-o", f"{folder}/trace", *map(str, command)], check=True,
+                       capture_output=True)
+        return time.monotonic() - start
 
 
 def first_number(text):
@@ -129,37 +138,52 @@ def bench_import(_build, tracer, bars):
     if subprocess.run(command, capture_output=True, check=False).returncode != 0:
         print(f"skip  {PYTHON} has no torch (python3-torch): import not measured")
         return
-    results = in_turns(ROUNDS, {mode: lambda mode=mode: tracer.seconds(mode, command)
-                                for mode in ("plain", "sampled", "exact")})
+    variants = {mode: lambda mode=mode: tracer.seconds(mode, command)
+                for mode in ("plain", "sampled", "exact")}
+    if shutil.which("heaptrack"):
+        variants["heaptrack"] = lambda: heaptrack_seconds(command)
+    results = in_turns(ROUNDS, variants)
     for mode, bar in (("sampled", 1.05), ("exact", 1.5)):
         ratio, spread = median_ratio(results, mode, "plain")
         bars.report(f"import torch, {mode} against plain", ratio, bar, "x", spread)
+    if "heaptrack" in results:
+        ratio, spread = median_ratio(results, "heaptrack", "plain")
+        print(f"      import torch, heaptrack against plain {ratio:.2f} x  {spread}")
 
 
 def bench_harness(build, tracer, bars):
     """Steps as fast as they go. Training is judged by a whole run that is long beside its start-up;
-    what start-up and one step cost is printed, too."""
+    what start-up and one step cost is printed, too. The harness's model is so small that it does
+    little but allocate; with larger batches it is more like others."""
     program = build / "bin/tidemark-harness"
     if not program.exists():
         print("skip  tidemark-harness was not built: training not measured")
         return
-
-    def seconds(mode, steps):
-        return tracer.seconds(mode, [program, "train", "steady", "--steps", steps, "--step-time", "0",
-                                     "--seed", "1"])
-
     modes = ("plain", "sampled", "exact")
-    short = in_turns(ROUNDS, {mode: lambda mode=mode: seconds(mode, SHORT_STEPS) for mode in modes})
-    long = in_turns(ROUNDS, {mode: lambda mode=mode: seconds(mode, LONG_STEPS) for mode in modes})
-    for mode in modes:
-        start, run = statistics.median(short[mode]), statistics.median(long[mode])
-        step = (run - start) / (LONG_STEPS - SHORT_STEPS)
-        print(f"      {mode}: {start:.2f} s for start-up and {SHORT_STEPS} steps, {run:.2f} s for "
-              f"{LONG_STEPS}, {step * 1e3:.2f} ms per step")
-    for mode, bar in (("sampled", 1.02), ("exact", 1.10)):
-        ratio, spread = median_ratio(long, mode, "plain")
-        bars.report(f"training with libtorch, {LONG_STEPS} steps, {mode} against plain", ratio, bar, "x",
-                    spread)
+    for batch, long_steps in TRAINING.items():
+        def train(steps):
+            return [program, "train", "steady", "--steps", steps, "--step-time", "0", "--seed", "1",
+                    "--batch", batch]
+
+        def measure(steps):
+            variants = {mode: lambda mode=mode: tracer.seconds(mode, train(steps)) for mode in modes}
+            if shutil.which("heaptrack"):
+                variants["heaptrack"] = lambda: heaptrack_seconds(train(steps))
+            return in_turns(ROUNDS, variants)
+
+        short, long = measure(SHORT_STEPS), measure(long_steps)
+        for mode, seconds in long.items():
+            start, run = statistics.median(short[mode]), statistics.median(seconds)
+            step = (run - start) / (long_steps - SHORT_STEPS)
+            print(f"      {mode}: {start:.2f} s for start-up and {SHORT_STEPS} steps, {run:.2f} s for "
+                  f"{long_steps}, {step * 1e3:.2f} ms per step")
+        what = f"training with libtorch, {long_steps} steps, batches of {batch}"
+        for mode, bar in (("sampled", 1.02), ("exact", 1.10)):
+            ratio, spread = median_ratio(long, mode, "plain")
+            bars.report(f"{what}, {mode} against plain", ratio, bar, "x", spread)
+        if "heaptrack" in long:
+            ratio, spread = median_ratio(long, "heaptrack", "plain")
+            print(f"      {what}, heaptrack against plain {ratio:.2f} x  {spread}")
 
 
 def bench_growth(build, tracer, bars):

@@ -71,20 +71,26 @@ def do_something(screen, chance):
         screen.tmux("send-keys", *keys)
 
 
-def settle(screen):
-    """Whatever state the keys have led to, back to a plain screen of a known size."""
-    screen.tmux("resize-window", "-x", "120", "-y", "40")
-    screen.tmux("send-keys", "Escape")
-    time.sleep(0.3)
-    screen.tmux("send-keys", "Escape", "C-l")
-    time.sleep(0.7)
-    return screen.lines()
-
-
 def looks_whole(lines):
     text = "\n".join(lines)
     return (len(lines) == 40 and "footprint of the tree" in text and "FOOTPRINT" in text
             and all(len(line) <= 120 for line in lines))
+
+
+def settle(screen):
+    """Whatever state the keys have led to, back to a plain screen of a known size. On a busy machine
+    that takes a moment; a screen that does not come whole by then stays torn."""
+    screen.tmux("resize-window", "-x", "120", "-y", "40")
+    screen.tmux("send-keys", "Escape")
+    time.sleep(0.3)
+    screen.tmux("send-keys", "Escape", "C-l")
+    lines = []
+    for _ in range(10):
+        time.sleep(0.5)
+        lines = screen.lines()
+        if looks_whole(lines):
+            break
+    return lines
 
 
 def soak(screen, pid, minutes, chance):
