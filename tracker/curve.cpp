@@ -20,7 +20,8 @@ constexpr double kDipSidesAgree = 0.4;  // of the depth
 constexpr double kSideSigmas = 4.0;
 constexpr double kFewDips = 3.0;
 constexpr double kRareShare = 0.02;
-constexpr double kTeardownShare = 0.05;
+constexpr double kTeardownShare = 0.05;        // of the points, but one at least
+constexpr std::size_t kFewestForTeardown = 8;  // points: of fewer, none can be spared
 constexpr double kTeardownDepth = 0.05;
 constexpr double kTeardownNoise = 4.0;  // sigmas below the last high that are still up
 
@@ -111,10 +112,11 @@ double largest_fall(const std::vector<CurvePoint>& points, std::size_t end) {
 // A final fall, without an earlier one half that size: the job is giving its memory back, at once
 // or in several samples.
 std::optional<Pattern> cut_teardown(std::vector<CurvePoint>& points) {
-  const auto tail = static_cast<std::size_t>(kTeardownShare * static_cast<double>(points.size()));
-  if (tail == 0) {
+  if (points.size() < kFewestForTeardown) {
     return std::nullopt;
   }
+  const auto share = static_cast<std::size_t>(kTeardownShare * static_cast<double>(points.size()));
+  const std::size_t tail = std::max<std::size_t>(share, 1);
   const auto before_fall = points.end() - static_cast<std::ptrdiff_t>(tail) - 1;
   const auto high = std::max_element(
       before_fall, points.end(),

@@ -113,6 +113,22 @@ TEST(Curve, CutsOffATeardownThatTakesSeveralSamples) {
   EXPECT_NEAR(curve.teardown->growth_bytes, -1470.0 * kMb, 10.0 * kMb);
 }
 
+// The gate of a CI job judges runs of a few seconds.
+TEST(Curve, CutsOffTheTeardownOfAShortRun) {
+  const Points points =
+      test::sampled(12, 1.0, [](double t) { return t < 11.0 ? 100.0 + 10.0 * t : 90.0; });
+  const Curve curve = prepare(on_time(points));
+
+  ASSERT_TRUE(curve.teardown);
+  EXPECT_EQ(curve.points.size(), 11U);
+}
+
+TEST(Curve, SparesNoPointOfAVeryShortRun) {
+  const Points points = test::sampled(7, 1.0, [](double t) { return t < 6.0 ? 100.0 : 50.0; });
+
+  EXPECT_FALSE(prepare(on_time(points)).teardown);
+}
+
 TEST(Curve, AFinalFallLikeManyBeforeIsNoTeardown) {
   const Points points =
       test::sampled(200, 1.0, [](double t) { return 1000.0 + 20.0 * std::fmod(t, 40.0); });
