@@ -17,7 +17,7 @@ import time
 
 BUDGET_KIB_PER_STEP = 200
 LEAK_MB_PER_STEP = 3 * BUDGET_KIB_PER_STEP / 1024
-STEPS = ["--steps", "120", "--step-time", "15ms", "--mb", "40"]
+STEPS = ["--steps", "180", "--step-time", "15ms", "--mb", "40"]
 SCENARIOS = {
     "steady": (["steady"], 0),
     "leak": (["leak", "--mb-per-step", f"{LEAK_MB_PER_STEP:.6f}"], 1),

@@ -44,7 +44,7 @@ TEST_P(LeakOfAShortRun, IsNamedByItsLine) {
                                          "--mb-per-step",
                                          "0.6",
                                          "--steps",
-                                         "120",
+                                         "180",
                                          "--step-time",
                                          "15ms",
                                          "--mb",
