@@ -156,7 +156,34 @@ std::optional<double> regular_period(const std::vector<CurvePoint>& points,
   return regular ? std::optional(typical) : std::nullopt;
 }
 
+double typical_doubt(const std::vector<CurvePoint>& points,
+                     const std::vector<Excursion>& excursions) {
+  std::vector<double> doubts;
+  doubts.reserve(excursions.size());
+  for (const Excursion& excursion : excursions) {
+    doubts.push_back(doubt_about_low(points, excursion.to));
+  }
+  return median(std::move(doubts));
+}
+
 }  // namespace
+
+double doubt_about_low(const std::vector<CurvePoint>& points, std::size_t low) {
+  if (low == 0 || low + 1 >= points.size()) {
+    return 0.0;
+  }
+  const CurvePoint& before = points[low - 1];
+  const CurvePoint& after = points[low + 1];
+  const double fall = before.min_bytes - points[low].min_bytes;
+  const double rise = after.min_bytes - points[low].min_bytes;
+  const double gap_before = points[low].x - before.x;
+  const double gap_after = after.x - points[low].x;
+  // Each side, drawn on through the gap on the other side, and no further than that side reaches.
+  const double depth = std::max(std::min(rise * gap_before / gap_after, fall),
+                                std::min(fall * gap_after / gap_before, rise));
+  // Among many samples one was near the low.
+  return std::max(0.0, depth) / static_cast<double>(points[low].samples);
+}
 
 Cycles find_cycles(const Curve& curve) {
   Cycles cycles;
@@ -207,6 +234,7 @@ Cycles find_cycles(const Curve& curve) {
   cycles.height_bytes = median(std::move(heights));
   cycles.width = quantile(std::move(widths), 0.9);
   cycles.period = regular_period(points, cycles.excursions);
+  cycles.low_doubt_bytes = typical_doubt(points, cycles.excursions);
   return cycles;
 }
 

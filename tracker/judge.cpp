@@ -36,7 +36,8 @@ constexpr double kEarlySigmas = 8.0;  // a rise inside the allowance towers over
 constexpr std::size_t kWindowThatTells = 8;
 constexpr std::size_t kBlocksAfterJump = 3;
 constexpr double kRelease = 0.05;
-constexpr double kSurelySmall = 0.5;  // of the least rise that counts
+constexpr double kSigmaOfEven = 0.29;  // of its width: what is as likely anywhere in between
+constexpr double kSurelySmall = 0.5;   // of the least rise that counts
 
 // One series on its way to a reading.
 class Judge {
@@ -252,7 +253,8 @@ bool Judge::has_clear_growth() const {
 }
 
 std::optional<std::size_t> Judge::find_plateau() const {
-  if (const auto still = still_since(floor_.x, floor_.bytes)) {
+  const double chance = cycles_.low_doubt_bytes * kSigmaOfEven;
+  if (const auto still = still_since(floor_.x, floor_.bytes, chance)) {
     // What rises clearly does not stand still all the while, however small it is against the noise.
     const bool contradicts = has_clear_growth() && *still <= window_;
     return contradicts ? std::nullopt : still;

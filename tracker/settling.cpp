@@ -95,8 +95,9 @@ double local_sigma(std::span<const double> y) {
   return std::max(kQuietest * level, robust_sigma(differences(y)) / std::sqrt(2.0));
 }
 
-std::optional<std::size_t> still_since(std::span<const double> x, std::span<const double> y) {
-  const double sigma = local_sigma(y);
+std::optional<std::size_t> still_since(std::span<const double> x, std::span<const double> y,
+                                       double least_sigma) {
+  const double sigma = std::max(local_sigma(y), least_sigma);
   for (std::size_t first = 0; first < x.size() && long_enough(x, first); ++first) {
     if (stands_still(x.subspan(first), y.subspan(first), sigma) &&
         (first == 0 || fell_off(x, y, first, sigma))) {
