@@ -17,8 +17,8 @@ enum class Look {
 
 // Decides between them. A process table costs a scan of /proc, so it is read at most every 2 s and
 // for at most 1 % of the time; asking for children costs a file per thread, so it is done for at
-// most 0.5 % of the time, but every 2 s in any case. The kernel's last pid (/proc/loadavg) says
-// when there is nothing to look for. Pure.
+// most 0.5 % of the time, but every 2 s in any case. Costs are CPU time: waiting for a processor is
+// no cost. The kernel's last pid (/proc/loadavg) says when there is nothing to look for. Pure.
 class DiscoveryPlan {
  public:
   // `last_pid` is nullopt when it cannot be read: then there may always be something new.

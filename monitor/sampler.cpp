@@ -91,16 +91,17 @@ Tick Sampler::sample(double t_s) {
 
 void Sampler::discover(Tick& tick) {
   const std::int64_t now = clock_.monotonic_ns();
+  const std::int64_t cpu_before = thread_cpu_ns();
   switch (plan_.next(now, last_pid(options_.proc_root))) {
     case Look::kNothing:
       break;
     case Look::kChildren:
       ask_for_children(tick);
-      plan_.children_read(now, clock_.monotonic_ns() - now);
+      plan_.children_read(now, thread_cpu_ns() - cpu_before);
       break;
     case Look::kTable:
       read_table(tick);
-      plan_.table_read(now, clock_.monotonic_ns() - now);
+      plan_.table_read(now, thread_cpu_ns() - cpu_before);
       break;
   }
 }

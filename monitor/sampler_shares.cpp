@@ -49,9 +49,10 @@ void Sampler::discard_if_disturbed(const std::vector<WatchedProcess*>& read, Tic
     return;
   }
   const std::int64_t now = clock_.monotonic_ns();
+  const std::int64_t cpu_before = thread_cpu_ns();
   if (plan_.next(now, last_pid(options_.proc_root)) != Look::kNothing) {
     ask_for_children(tick);
-    plan_.children_read(now, clock_.monotonic_ns() - now);
+    plan_.children_read(now, thread_cpu_ns() - cpu_before);
   }
   for (WatchedProcess* watched : read) {
     const ProcessKey key = watched->record.key;
@@ -83,10 +84,10 @@ bool Sampler::read_share(WatchedProcess& watched, Tick& tick) {
     watched.retry_share_ns = clock_.monotonic_ns() + kRetryShareNs;
     return false;
   }
-  const std::int64_t before = clock_.monotonic_ns();
+  const std::int64_t cpu_before = thread_cpu_ns();  // who has to wait for a processor costs nothing
   auto pss = watched.pss_without_tracer();
   const std::int64_t after = clock_.monotonic_ns();
-  budget_.charge(after - before);
+  budget_.charge(thread_cpu_ns() - cpu_before);
   if (!pss) {
     if (pss.error().code == Errc::kPermission) {
       watched.pss_refused = true;

@@ -353,6 +353,7 @@ TEST_F(RealTree, AThreadsChildIsFoundAndThreadsAreNoProcesses) {
   parent.give_order();
   ASSERT_TRUE(parent.wait_ready());
 
+  EXPECT_TRUE(sample_until([](const Tick& tick) { return tick.tree.processes == 2; }));
   EXPECT_EQ(sample().tree.processes, 2U);
 }
 
