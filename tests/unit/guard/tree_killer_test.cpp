@@ -49,6 +49,13 @@ void reap_all() {
   }
 }
 
+// Who was killed is there for a moment longer.
+void wait_until_none(TreeKiller& killer, const std::vector<ProcessKey>& members) {
+  for (int i = 0; i < 1000 && killer.count(members) > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
 [[noreturn]] void live() {
   ::alarm(kLongestLifeS);
   while (true) {
@@ -101,9 +108,7 @@ TEST(TreeKiller, KillsDescendantsOfMembersAndNobodyElse) {
     ::waitpid(root, &status, 0);
     const bool spared = ::kill(bystander, 0) == 0 && ::waitpid(bystander, &status, WNOHANG) == 0;
     ::kill(bystander, SIGKILL);
-    for (int i = 0; i < 1000 && killer->count(members) > 0; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    wait_until_none(*killer, members);
     return std::to_string(outcome.killed) + " killed, bystander " + (spared ? "spared" : "dead") +
            ", " + std::to_string(killer->count(members)) + " left";
   });
@@ -149,6 +154,7 @@ TEST(TreeKiller, FindsOrphansOfAGroupThatAMemberLedAndThoseThatASubreaperGot) {
     const auto below = by_parent->count({});
     const auto outcome = by_parent->kill({});
     const bool spared = ::kill(helper, 0) == 0;
+    wait_until_none(*by_parent, {});
     options.except.reset();
     auto all = TreeKiller::open(options);
     const auto helpers = all->kill({});
