@@ -66,7 +66,7 @@ void add_process(JsonWriter& json, const TracedProcess& process, const ProcessGr
   json.end_object();
   json.key("now").begin_object();
   add_parts(json, growth.now);
-  json.end_object();
+  json.field("account_age_s", growth.account_age_s).end_object();
   add_text(json, "problem", last.problem);
   json.end_object();
 }

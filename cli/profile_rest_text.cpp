@@ -23,6 +23,7 @@ using tracker::ProcessGrowth;
 using tracker::TracedProcess;
 
 constexpr double kMiB = 1024.0 * 1024.0;
+constexpr double kOldAccountS = 1.5;
 constexpr std::size_t kWhatColumns = 42;
 constexpr std::size_t kGrownColumns = 15;
 constexpr std::size_t kNowColumns = 11;
@@ -145,6 +146,13 @@ std::string where_text(const ProfileReport& report, const ProfileStyle& style) {
   out += remainder_row(where.growth);
   out += row("footprint", where.growth.footprint, where.now.footprint);
   out += row("beside it, pages of files", where.growth.file, where.now.file);
+  if (where.account_age_s.value_or(0.0) > kOldAccountS) {
+    out += wrap_text("         ",
+                     fmt::format("Slack and not hooked are {:.0f} s older than the rest: they are "
+                                 "looked up every few seconds.",
+                                 *where.account_age_s),
+                     style.columns);
+  }
   if (const auto kept = kept_by_allocator(report)) {
     out += remedy_text(*kept, style);
   }

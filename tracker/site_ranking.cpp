@@ -454,6 +454,7 @@ class Ranking {
     growth.now =
         parts_of(process, [&](const Series& series) { return value_at(series, growth.to_s); });
     growth.now.sites = resident_live_bytes(process, growth.to_s);
+    growth.account_age_s = age_at(process.slack, growth.to_s);
     if (const auto footprint = growth.now.footprint; footprint && *footprint > 0.0) {
       growth.explained_share = std::min(1.0, growth.now.sites.value_or(0.0) / *footprint);
     }

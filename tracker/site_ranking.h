@@ -76,6 +76,7 @@ struct ProcessGrowth {
   double to_s = 0.0;
   MemoryParts growth;                     // changes in this time
   MemoryParts now;                        // at the end
+  std::optional<double> account_age_s;    // of slack and unhooked in `now`
   std::optional<double> explained_share;  // of the footprint at the end, by what sites hold
 };
 

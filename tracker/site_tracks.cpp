@@ -242,12 +242,26 @@ void SiteTrackBuilder::take_loss(const LossRecord& loss) {
   }
 }
 
-std::optional<double> value_at(const Series& series, double t_s) {
+namespace {
+
+// The last one that was taken by then; nullptr: there is none.
+const Cell* cell_at(const Series& series, double t_s) {
   const std::vector<Cell>& cells = series.cells();
   const auto after = std::upper_bound(cells.begin(), cells.end(), t_s,
                                       [](double at, const Cell& cell) { return at < cell.t_s; });
-  return after == cells.begin() ? std::nullopt
-                                : std::optional<double>(std::prev(after)->mean_bytes());
+  return after == cells.begin() ? nullptr : &*std::prev(after);
+}
+
+}  // namespace
+
+std::optional<double> value_at(const Series& series, double t_s) {
+  const Cell* const cell = cell_at(series, t_s);
+  return cell == nullptr ? std::nullopt : std::optional(cell->mean_bytes());
+}
+
+std::optional<double> age_at(const Series& series, double t_s) {
+  const Cell* const cell = cell_at(series, t_s);
+  return cell == nullptr ? std::nullopt : std::optional(t_s - cell->t_s);
 }
 
 }  // namespace tidemark::tracker

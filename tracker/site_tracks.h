@@ -105,5 +105,7 @@ class SiteTrackBuilder final : public RecordingSink {
 
 // The value of a curve at a time: that of the last sample until then. nullopt before the first.
 std::optional<double> value_at(const Series& series, double t_s);
+// How old that value is, in seconds.
+std::optional<double> age_at(const Series& series, double t_s);
 
 }  // namespace tidemark::tracker

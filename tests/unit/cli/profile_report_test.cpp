@@ -188,15 +188,18 @@ SiteRun fragmented() {
   return run;
 }
 
-tracker::RunSites built_fragmented() {
+// Accounts of the allocator's memory come until `accounts_until_s`.
+tracker::RunSites built_fragmented(double accounts_until_s = 120.0) {
   tracker::SiteTrackBuilder builder;
   (void)builder.begin({});
   for (Tick& tick : fragmented().ticks(120)) {
     const std::uint64_t live = tick.allocations.traces.at(0).live_bytes;
     const std::uint64_t slack = (tick.t_s < 60.0 ? 2 : 251) * kSiteMiB;
     tick.processes.at(0).rss_anon_bytes = live + slack + 20 * kSiteMiB;
-    tick.allocations.accounts = {
-        {trainer_record().key, tick.t_s, live, slack, 20 * kSiteMiB, /*tracer_bytes=*/0}};
+    if (tick.t_s <= accounts_until_s) {
+      tick.allocations.accounts = {
+          {trainer_record().key, tick.t_s, live, slack, 20 * kSiteMiB, /*tracer_bytes=*/0}};
+    }
     (void)builder.add(tick);
   }
   return builder.sites();
@@ -225,6 +228,18 @@ TEST(ProfileJson, TellsTheSlackOfTheAllocator) {
   EXPECT_EQ(process["now"]["slack_bytes"], 251 * kSiteMiB);
   EXPECT_EQ(process["growth"]["slack_bytes"], 249 * kSiteMiB);
   EXPECT_EQ(process["now"]["unhooked_bytes"], 20 * kSiteMiB);
+}
+
+TEST(ProfileText, SaysHowOldTheAccountOfTheAllocatorIs) {
+  const tracker::RunSites late = built_fragmented(115.0);
+  const tracker::RunSites fresh = built_fragmented();
+
+  const std::string text = profile_text(make_report(late, {}, 10), {});
+  const auto json = nlohmann::json::parse(profile_json(make_report(late, {}, 10)));
+
+  EXPECT_THAT(text, HasSubstr("Slack and not hooked are 4 s older than the rest"));
+  EXPECT_EQ(json["target"]["processes"][0]["now"]["account_age_s"], 4.0);
+  EXPECT_THAT(profile_text(make_report(fresh, {}, 10), {}), Not(HasSubstr("older than the rest")));
 }
 
 TEST(ProfileText, DoesNotBlameTheAllocatorForALittle) {
