@@ -54,10 +54,12 @@ std::string problem_with_rate(const DemoGrade& grade) {
 // Segments of shared memory grow without a stack that does.
 std::string problem_with_line(const DemoGrade& grade, const DemoTruth& truth) {
   const bool wanted = truth.where != track_kind_name(TrackKind::kShm) && !grade.true_line.empty() &&
-                      !grade.found_line.empty();
-  return !wanted || basename_of(grade.found_line) == basename_of(grade.true_line)
-             ? ""
-             : "the stack that grows most is another one";
+                      grade.found_line;
+  if (!wanted || basename_of(*grade.found_line) == basename_of(grade.true_line)) {
+    return "";
+  }
+  return grade.found_line->empty() ? "no stack was found that grows"
+                                   : "the stack that grows most is another one";
 }
 
 std::string problem_with(const DemoGrade& grade, const DemoTruth& truth,
@@ -81,13 +83,11 @@ std::string problem_with(const DemoGrade& grade, const DemoTruth& truth,
 }  // namespace
 
 DemoGrade grade_demo(std::string scenario, const DemoTruth& truth, const TrackResult& result,
-                     std::string found_line) {
+                     std::optional<std::string> found_line) {
   DemoGrade grade;
   grade.scenario = std::move(scenario);
   grade.truth = truth.verdict;
-  if (truth.leak) {
-    grade.true_bytes_per_step = truth.leak->bytes_per_step;
-  }
+  grade.true_bytes_per_step = truth.leak_bytes_per_step;
   grade.true_line = truth.allocating_line;
   grade.found_line = std::move(found_line);
   if (result.verdict) {

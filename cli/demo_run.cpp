@@ -74,8 +74,8 @@ void restore_signals(const monitor::SignalInbox& inbox) {
 }
 
 // The watcher: what it and the job print goes into the log.
-int watch_in_child(const std::vector<std::string>& command, const std::string& base, int log,
-                   int news) {
+int watch_in_child(const std::vector<std::string>& command, const std::string& base, bool traced,
+                   int log, int news) {
   const auto nothing = open_file("/dev/null", O_RDONLY);
   if (!nothing || ::dup2(nothing->get(), STDIN_FILENO) < 0 || ::dup2(log, STDOUT_FILENO) < 0 ||
       ::dup2(log, STDERR_FILENO) < 0) {
@@ -90,7 +90,7 @@ int watch_in_child(const std::vector<std::string>& command, const std::string& b
   // monitor would learn only later how much they share, and that looks like growth.
   watch.pss = monitor::PssMode::kAlways;
   const auto on_tick = [news](const Tick& tick) { send(news, tick); };
-  if (!find_tracer()) {
+  if (!traced) {
     TrackOptions options;
     options.watch = watch;
     const int code = watch_and_track(options, on_tick);
@@ -101,7 +101,7 @@ int watch_in_child(const std::vector<std::string>& command, const std::string& b
   return watch_and_profile(options, on_tick);
 }
 
-// The line that grows most; empty: there is none, or nobody looked.
+// The line that grows most; empty: there is none.
 std::string growing_line(const std::string& path) {
   auto reader = recording::open_recording(path);
   tracker::SiteTrackBuilder builder;
@@ -137,8 +137,10 @@ Result<TrackResult> judge_recording(const std::string& path) {
 
 }  // namespace
 
-DemoRun::DemoRun(const DemoScenario& scenario, std::string base, pid_t watcher, Fd news)
+DemoRun::DemoRun(const DemoScenario& scenario, std::string base, bool traced, pid_t watcher,
+                 Fd news)
     : base_(std::move(base)),
+      traced_(traced),
       watcher_(watcher),
       news_(std::move(news)),
       start_ns_(SystemClock().monotonic_ns()) {
@@ -148,6 +150,7 @@ DemoRun::DemoRun(const DemoScenario& scenario, std::string base, pid_t watcher, 
 DemoRun::DemoRun(DemoRun&& other) noexcept
     : place_(other.place_),
       base_(std::move(other.base_)),
+      traced_(other.traced_),
       watcher_(std::exchange(other.watcher_, 0)),
       news_(std::move(other.news_)),
       start_ns_(other.start_ns_) {}
@@ -178,6 +181,7 @@ Result<DemoRun> DemoRun::start(const DemoScenario& scenario, const std::string& 
   Fd from_watcher(ends[0]);
   const Fd to_us(ends[1]);
   const std::vector<std::string> command = demo_command(scenario, harness, truth_of(base));
+  const bool traced = find_tracer().has_value();
   const pid_t parent = ::getpid();
   const pid_t watcher = ::fork();
   if (watcher < 0) {
@@ -187,11 +191,12 @@ Result<DemoRun> DemoRun::start(const DemoScenario& scenario, const std::string& 
     restore_signals(inbox);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     // Between fork and prctl the parent may have gone.
-    const int code = ::getppid() == parent ? watch_in_child(command, base, log->get(), to_us.get())
-                                           : kExitTarget;
+    const int code = ::getppid() == parent
+                         ? watch_in_child(command, base, traced, log->get(), to_us.get())
+                         : kExitTarget;
     ::_exit(code);
   }
-  return DemoRun(scenario, base, watcher, std::move(from_watcher));
+  return DemoRun(scenario, base, traced, watcher, std::move(from_watcher));
 }
 
 bool DemoRun::take_news() {
@@ -254,7 +259,8 @@ DemoGrade DemoRun::grade() {
   if (!result) {
     return failed_demo(std::move(title), escape_text(result.error().what));
   }
-  return grade_demo(std::move(title), *truth, *result, growing_line(recording_of(base_)));
+  return grade_demo(std::move(title), *truth, *result,
+                    traced_ ? std::optional(growing_line(recording_of(base_))) : std::nullopt);
 }
 
 }  // namespace tidemark::cli

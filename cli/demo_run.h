@@ -42,11 +42,12 @@ class DemoRun {
   double seconds() const;  // since it was started
 
  private:
-  DemoRun(const DemoScenario& scenario, std::string base, pid_t watcher, Fd news);
+  DemoRun(const DemoScenario& scenario, std::string base, bool traced, pid_t watcher, Fd news);
   std::string last_words() const;
 
   DemoPlace place_;
   std::string base_;  // of its files: FOLDER/NAME
+  bool traced_ = false;
   pid_t watcher_ = 0;
   Fd news_;
   std::int64_t start_ns_ = 0;

@@ -52,18 +52,22 @@ std::string source_line(const std::string& line, std::size_t columns) {
   return std::string(kCut) + text.substr(from);
 }
 
-// "collator.cpp:42 / same"
+// "collator.cpp:42 / same", "/ none" where somebody looked in vain, "/ -" where nobody did.
 std::string line_cell(const DemoGrade& grade) {
   constexpr std::size_t kLongest = 32;
-  if (grade.true_line.empty() && grade.found_line.empty()) {
+  const std::string found = grade.found_line.value_or("");
+  if (grade.true_line.empty() && found.empty()) {
     return std::string(kNone);
   }
-  if (basename_of(grade.true_line) == basename_of(grade.found_line)) {
+  if (found.empty()) {
+    return fmt::format("{} / {}", source_line(grade.true_line, kLongest),
+                       grade.found_line ? "none" : kNone);
+  }
+  if (basename_of(grade.true_line) == basename_of(found)) {
     return source_line(grade.true_line, kLongest) + " / same";
   }
-  const std::size_t each = grade.found_line.empty() ? kLongest : kLongest / 2;
-  return fmt::format("{} / {}", source_line(grade.true_line, each),
-                     source_line(grade.found_line, each));
+  return fmt::format("{} / {}", source_line(grade.true_line, kLongest / 2),
+                     source_line(found, kLongest / 2));
 }
 
 Row row_of(const DemoGrade& grade) {

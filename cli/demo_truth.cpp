@@ -94,10 +94,8 @@ Result<DemoTruth> parse_demo_truth(std::string_view text) {
   const json* const complete = at(truth, "complete");
   result.complete = complete != nullptr && complete->is_boolean() && complete->get<bool>();
   if (const json* const leak = find_in(truth, "patterns", "kind", "leak")) {
-    result.leak = DemoTruth::Leak{number_at(*leak, "from_step"), number_at(*leak, "bytes_per_step"),
-                                  number_at(*leak, "bytes_per_s")};
+    result.leak_bytes_per_step = number_at(*leak, "bytes_per_step");
   }
-  result.plateau_step = number_at(truth, "plateau_step");
   result.allocating_line = text_at(truth, "allocating_line");
   if (const json* const where = at(truth, "where"); where != nullptr && where->is_object()) {
     result.where = text_at(*where, "kind");
@@ -105,7 +103,6 @@ Result<DemoTruth> parse_demo_truth(std::string_view text) {
   if (const json* const trainer = find_in(truth, "processes", "role", "trainer")) {
     result.trainer_pid = pid_at(*trainer, "pid");
   }
-  result.wrapper_pid = pid_at(truth, "wrapper_pid");
   return result;
 }
 

@@ -14,21 +14,12 @@ namespace tidemark::cli {
 
 // What the harness wrote down about its own run (truth.json); strings are raw bytes.
 struct DemoTruth {
-  // Of a leak.
-  struct Leak {
-    std::optional<double> from_step;
-    std::optional<double> bytes_per_step;
-    std::optional<double> bytes_per_s;
-  };
-
   bool complete = false;  // the run came to its end
   tracker::Verdict verdict = tracker::Verdict::kStable;
-  std::optional<Leak> leak;
-  std::optional<double> plateau_step;
+  std::optional<double> leak_bytes_per_step;
   std::string allocating_line;  // "trainer_harness/collator.cpp:42"; empty: nothing leaks
   std::string where;            // "process", "role", "shm"; empty: not said
   std::optional<pid_t> trainer_pid;
-  std::optional<pid_t> wrapper_pid;
 };
 
 // The file is one of somebody else's: whatever it holds, this is a value or an error.

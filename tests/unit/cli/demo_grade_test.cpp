@@ -21,7 +21,7 @@ DemoTruth true_leak() {
   DemoTruth truth;
   truth.complete = true;
   truth.verdict = Verdict::kLeak;
-  truth.leak = DemoTruth::Leak{400.0, 2 * kMiBf, 2 * kMiBf};
+  truth.leak_bytes_per_step = 2 * kMiBf;
   truth.allocating_line = "trainer_harness/collator.cpp:42";
   truth.where = "process";
   truth.trainer_pid = 1240;
@@ -37,19 +37,19 @@ TEST(DemoGrade, IsRightWhenVerdictPlaceAndRateAre) {
   EXPECT_EQ(grade.true_bytes_per_step, 2 * kMiBf);
   EXPECT_EQ(grade.measured_bytes_per_step, 2 * kMiBf);
   EXPECT_EQ(grade.true_line, "trainer_harness/collator.cpp:42");
-  EXPECT_EQ(grade.found_line, "");
+  EXPECT_EQ(grade.found_line, std::nullopt);
 }
 
 TEST(DemoGrade, LetsTheRateBeOffByATenth) {
   DemoTruth truth = true_leak();
 
-  truth.leak->bytes_per_step = 2 * kMiBf / 1.09;
+  truth.leak_bytes_per_step = 2 * kMiBf / 1.09;
   EXPECT_TRUE(grade_demo("leak", truth, leaking_run()).is_right());
 
-  truth.leak->bytes_per_step = 2 * kMiBf / 1.12;
+  truth.leak_bytes_per_step = 2 * kMiBf / 1.12;
   EXPECT_EQ(grade_demo("leak", truth, leaking_run()).problem, "the rate is off by +12 %");
 
-  truth.leak->bytes_per_step = 2 * kMiBf / 0.85;
+  truth.leak_bytes_per_step = 2 * kMiBf / 0.85;
   EXPECT_EQ(grade_demo("leak", truth, leaking_run()).problem, "the rate is off by -15 %");
 }
 
@@ -68,6 +68,11 @@ TEST(DemoGrade, WantsTheTrueLineWhereSomebodyLooked) {
 
   EXPECT_EQ(grade_demo("leak", true_leak(), leaking_run(), "/src/collator.cpp:43").problem,
             "the stack that grows most is another one");
+}
+
+TEST(DemoGrade, IsWrongWhenTheTracerFoundNoLineAtAll) {
+  EXPECT_EQ(grade_demo("leak", true_leak(), leaking_run(), "").problem,
+            "no stack was found that grows");
 }
 
 TEST(DemoGrade, GoesByWhoCarriesTheGrowthOfATree) {
@@ -89,6 +94,7 @@ TEST(DemoGrade, WantsLostSegmentsToBeFoundInSharedMemory) {
   result.run.tracks[2].kind = tracker::TrackKind::kShm;
 
   EXPECT_TRUE(grade_demo("shm", truth, result).is_right());
+  EXPECT_TRUE(grade_demo("shm", truth, result, "").is_right()) << "no stack allocates segments";
 }
 
 TEST(DemoGrade, TellsTheAnswerThatWasGivenInsteadOfTheRightOne) {

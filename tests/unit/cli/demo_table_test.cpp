@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/demo_table.h"
 
+#include <optional>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -25,23 +26,28 @@ DemoGrade grade(std::string scenario, Verdict truth, Verdict verdict) {
   return result;
 }
 
-DemoGrade leak(std::string scenario, double measured, std::string line) {
+DemoGrade leak(std::string scenario, double measured, std::string line,
+               std::optional<std::string> found) {
   DemoGrade result = grade(std::move(scenario), Verdict::kLeak, Verdict::kLeak);
   result.true_bytes_per_step = 524288;
   result.measured_bytes_per_step = measured;
   result.true_line = std::move(line);
+  result.found_line = std::move(found);
   return result;
 }
 
 std::vector<DemoGrade> some_grades() {
-  std::vector<DemoGrade> grades{grade("warm-up", Verdict::kWarmup, Verdict::kWarmup),
-                                leak("leak: collator", 525000, "trainer_harness/collator.cpp:42"),
-                                leak("leak: native", 640000, "a/b/three_calls_deep_inside.cpp:123"),
-                                grade("staircase", Verdict::kLeak, Verdict::kGrowing)};
+  std::vector<DemoGrade> grades{
+      grade("warm-up", Verdict::kWarmup, Verdict::kWarmup),
+      leak("leak: collator", 525000, "trainer_harness/collator.cpp:42", "/src/collator.cpp:42"),
+      leak("leak: native", 640000, "a/b/three_calls_deep_inside.cpp:123", std::nullopt),
+      grade("staircase", Verdict::kLeak, Verdict::kGrowing),
+      leak("leak: autograd", 525000, "trainer_harness/model.cpp:7", "")};
   grades[2].problem = "the rate is off by +22 %";
   grades[3].problem =
       "CANNOT TELL YET: footprint of trainer, pid 1240 grows by 1.00 MiB/step since step 40. To "
       "decide it takes about 40 more steps.";
+  grades[4].problem = "no stack was found that grows";
   grades.push_back(failed_demo("wrapper trap", "the job failed: no such device"));
   return grades;
 }

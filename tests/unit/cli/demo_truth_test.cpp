@@ -25,26 +25,20 @@ TEST(DemoTruth, ReadsWhatTheHarnessWroteDown) {
   ASSERT_TRUE(truth) << truth.error().what;
   EXPECT_TRUE(truth->complete);
   EXPECT_EQ(truth->verdict, Verdict::kLeak);
-  ASSERT_TRUE(truth->leak);
-  EXPECT_EQ(truth->leak->from_step, 100.0);
-  EXPECT_EQ(truth->leak->bytes_per_step, 524288.0);
-  EXPECT_EQ(truth->leak->bytes_per_s, 10485760.0);
-  EXPECT_EQ(truth->plateau_step, 80.0);
+  EXPECT_EQ(truth->leak_bytes_per_step, 524288.0);
   EXPECT_EQ(truth->allocating_line, "trainer_harness/collator.cpp:42");
   EXPECT_EQ(truth->where, "process");
   EXPECT_EQ(truth->trainer_pid, 78);
-  EXPECT_EQ(truth->wrapper_pid, 77);
 }
 
 TEST(DemoTruth, TakesNullAndAbsenceForUnknown) {
   const auto truth = parse_demo_truth(
-      R"({"schema":1,"class":"warmup","plateau_step":null,"allocating_line":null,"where":null})");
+      R"({"schema":1,"class":"warmup","patterns":null,"allocating_line":null,"where":null})");
 
   ASSERT_TRUE(truth) << truth.error().what;
   EXPECT_FALSE(truth->complete);
   EXPECT_EQ(truth->verdict, Verdict::kWarmup);
-  EXPECT_FALSE(truth->leak);
-  EXPECT_FALSE(truth->plateau_step);
+  EXPECT_FALSE(truth->leak_bytes_per_step);
   EXPECT_EQ(truth->allocating_line, "");
   EXPECT_EQ(truth->where, "");
   EXPECT_FALSE(truth->trainer_pid);
@@ -53,14 +47,14 @@ TEST(DemoTruth, TakesNullAndAbsenceForUnknown) {
 TEST(DemoTruth, TakesFieldsOfAWrongTypeForUnknown) {
   const auto truth = parse_demo_truth(
       R"({"schema":1,"class":"leak","complete":"yes","patterns":[7,{"kind":"leak",
-          "bytes_per_step":"many","bytes_per_s":[]}],"where":[],"processes":{"role":"trainer"},
-          "wrapper_pid":-4,"allocating_line":5})");
+          "bytes_per_step":"many"}],"where":[],"processes":[{"role":"trainer","pid":-4}],
+          "allocating_line":5})");
 
   ASSERT_TRUE(truth) << truth.error().what;
   EXPECT_FALSE(truth->complete);
-  EXPECT_FALSE(truth->leak->bytes_per_step);
-  EXPECT_FALSE(truth->leak->bytes_per_s);
-  EXPECT_FALSE(truth->wrapper_pid);
+  EXPECT_FALSE(truth->leak_bytes_per_step);
+  EXPECT_FALSE(truth->trainer_pid);
+  EXPECT_EQ(truth->allocating_line, "");
 }
 
 TEST(DemoTruth, RefusesWhatItCannotKnow) {
