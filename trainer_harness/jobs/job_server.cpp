@@ -50,7 +50,10 @@ class JobServer::Turn final : public JobEvents {
       server_.write_status();
     }
   }
-  void on_phase(std::string_view name) override { job_.phase = std::string(name); }
+  void on_phase(std::string_view name) override {
+    job_.phase = std::string(name);
+    server_.write_status();  // no step falls into a phase
+  }
   void on_output(std::string_view line) override { server_.log_.on_job_output(job_, line); }
   bool cancel_requested() override { return stop_ || is_due(server_.options_.cancel, job_); }
   bool crash_requested() override {

@@ -219,6 +219,24 @@ TEST_F(ServeJobsStress, ItsStatusFileIsNeverHalfWritten) {
   EXPECT_GT(documents, 10);
 }
 
+TEST_F(ServeJobsStress, ItsStatusFileShowsTheEvaluationsOfAJob) {
+  for (const char* isolation : {"inprocess", "subprocess"}) {
+    const std::string path = tree_.path(isolation);
+    Subprocess server({kHarness, "serve-jobs", "--quiet", "--isolation", isolation, "--status",
+                       path, "--job",
+                       "spikes --mb 8 --steps 100000 --eval-every 5 --step-time 20ms --batch 1"});
+
+    const json status =
+        wait_for_status(path, [](const json& now) { return now["jobs"][0]["phase"] == "eval"; });
+
+    EXPECT_EQ(status["jobs"][0]["state"], "running");
+    EXPECT_EQ(status["jobs"][0]["step"].get<int>() % 5, 0) << isolation;
+    wait_for_status(path, [](const json& now) { return now["jobs"][0]["phase"].is_null(); });
+    server.signal(SIGTERM);
+    EXPECT_EQ(server.wait(), 0);
+  }
+}
+
 TEST_F(ServeJobsCancellation, EndsTheJobAndFreesItsMemory) {
   const std::string job = "steady --mb 80 --step-time 5ms --batch 1 --steps ";
 

@@ -94,14 +94,17 @@ TEST_F(JobServerTest, RunsTheNextJobWhateverBecameOfTheLast) {
 
 TEST_F(JobServerTest, ShowsARunningJobInTheStatusFile) {
   std::string seen;
+  std::string seen_after;
   run(2, [&](const JobSpec& job, JobEvents& events) {
     if (job.id == 1) {
       events.on_process(321);
-      events.on_phase("eval");
       clock_.advance_s(1);
       events.on_word();
       events.on_step(7, 0.25);
+      events.on_phase("eval");
       seen = status_text();
+      events.on_phase("");
+      seen_after = status_text();
     }
     return ended(JobState::kDone);
   });
@@ -109,6 +112,7 @@ TEST_F(JobServerTest, ShowsARunningJobInTheStatusFile) {
   EXPECT_THAT(seen, HasSubstr(R"("id":1,"state":"running")"));
   EXPECT_THAT(seen, HasSubstr(R"("pid":321,"step":7,"loss":0.25,"phase":"eval")"));
   EXPECT_THAT(seen, HasSubstr(R"("id":2,"state":"queued")"));
+  EXPECT_THAT(seen_after, HasSubstr(R"("step":7,"loss":0.25,"phase":null)"));
 }
 
 TEST_F(JobServerTest, DoesNotWriteTheStatusAtEveryOneOfManySteps) {
