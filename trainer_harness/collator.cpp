@@ -92,8 +92,11 @@ Result<std::shared_ptr<const Batch>> Collator::training_batch(std::uint64_t step
     auto batch = state_->batch((step_in_epoch * kMicroBatches + part) * plan.batch);
     if (plan.leak && plan.leak->cause == Cause::kCollator) {
       const auto bytes = static_cast<std::int64_t>(plan.leak->bytes_per_step / kMicroBatches);
-      batch->originals = noted(lines.allocating, at::full({bytes}, 0x5A, at::kByte));
-      if (step > plan.leak->after_step) {
+      const bool leaks = step > plan.leak->after_step;
+      LeakLines none;
+      LeakLines& known = leaks ? lines : none;  // a batch that goes again is no leak
+      batch->originals = noted(known.allocating, at::full({bytes}, 0x5A, at::kByte));
+      if (leaks) {
         state_->originals.push_back(noted(lines.retaining, batch->originals));
       }
     }

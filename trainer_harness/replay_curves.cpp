@@ -115,11 +115,13 @@ ReplayFacts facts_of(Replay replay) {
     case Replay::kValspike:
       facts.steps = 240;
       facts.spike_period_steps = kValidationPeriod;
+      facts.spike_steps = kValidationSteps;
       facts.spike_mb = kValidationMb - kCollectedMb;
       return facts;
     case Replay::kSlowleak:
       facts.steps = kSlowleakSteps;
       facts.spike_period_steps = kValidationPeriod;
+      facts.spike_steps = kValidationSteps;
       facts.spike_mb = kSlowleakSpikeMb;
       facts.leak_mb_per_step = kSlowleakMbPerStep;
       return facts;

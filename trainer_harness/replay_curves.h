@@ -25,6 +25,7 @@ struct ReplayFacts {
   double warmup_mb = 0;
   // Spikes: from one to the next, and above the floor.
   std::optional<std::uint64_t> spike_period_steps;
+  std::uint64_t spike_steps = 0;  // the last ones of each period
   double spike_mb = 0;
   // Leak.
   double leak_mb_per_step = 0;

@@ -43,9 +43,9 @@ Status ScenarioMemory::start_processes() {
   return ok();
 }
 
-Status ScenarioMemory::load() {
+Status ScenarioMemory::load(std::uint64_t steps_done) {
   if (plan_.replayed) {
-    if (const Status grown = held_.follow(replayed_bytes(*plan_.replayed, 0)); !grown) {
+    if (const Status grown = held_.follow(replayed_bytes(*plan_.replayed, steps_done)); !grown) {
       return grown;
     }
   }
@@ -95,6 +95,10 @@ Status ScenarioMemory::leak(Model& model) {
       return model.grow_the_optimizer(bytes, lines_);
     case Cause::kNative:
       harness_decode_image(bytes);
+      if (!lines_.allocating) {
+        lines_.allocating = source_line("trainer_harness/native/image_decoder.c",
+                                        static_cast<unsigned>(harness_decoder_leaking_line()));
+      }
       return ok();
     case Cause::kShm:
       return segments_->leave_one(bytes, lines_);

@@ -26,7 +26,8 @@ class ScenarioMemory {
 
   // Processes are forked before the model exists: it may start threads.
   Status start_processes();
-  Status load();
+  // What is there when the step after `steps_done` begins.
+  Status load(std::uint64_t steps_done);
 
   Status on_step(std::uint64_t step, Model& model);
   Status begin_evaluation();

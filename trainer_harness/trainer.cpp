@@ -14,11 +14,9 @@
 #include "trainer_harness/compile_pool.h"
 #include "trainer_harness/helper_process.h"
 #include "trainer_harness/model.h"
-#include "trainer_harness/native/image_decoder.h"
 #include "trainer_harness/pace.h"
 #include "trainer_harness/plan.h"
 #include "trainer_harness/scenario_memory.h"
-#include "trainer_harness/source_line.h"
 #include "trainer_harness/train_log.h"
 #include "trainer_harness/truth.h"
 
@@ -72,6 +70,7 @@ class Run {
   Status evaluate(std::uint64_t step);
   Status checkpoint(std::uint64_t step);
   void clean_up(std::uint64_t step);
+  Status write_new_lines();
   Status write_truth(bool complete);
   std::optional<double> seconds_per_step() const;
 
@@ -89,7 +88,7 @@ class Run {
   std::uint64_t rate_from_step_ = 0;  // where the measured part of the run begins
   double rate_from_s_ = 0;
   double cleanup_s_ = 0;
-  bool lines_are_written_ = false;
+  LeakLines written_lines_;
 };
 
 Status Run::prepare() {
@@ -127,11 +126,7 @@ Status Run::prepare() {
     return loss.error();
   }
   model_->drop_gradients();
-  if (plan_.leak && plan_.leak->cause == Cause::kNative) {
-    memory_.lines().allocating = source_line("trainer_harness/native/image_decoder.c",
-                                             static_cast<unsigned>(harness_decoder_leaking_line()));
-  }
-  if (const Status loaded = memory_.load(); !loaded) {
+  if (const Status loaded = memory_.load(outcome_.steps_done); !loaded) {
     return loaded;
   }
   return write_truth(false);
@@ -211,6 +206,9 @@ Result<double> Run::train(std::uint64_t step) {
   if (const Status moved = memory_.on_step(step, *model_); !moved) {
     return moved.error();
   }
+  if (const Status written = write_new_lines(); !written) {
+    return written.error();
+  }
   return sum / kMicroBatches;
 }
 
@@ -228,16 +226,20 @@ Status Run::after_step(std::uint64_t step) {
     if (done) {
       done = memory_.on_checkpoint();
     }
+    if (done) {
+      done = write_new_lines();
+    }
   }
   if (plan_.leak && step == plan_.leak->after_step) {
     rate_from_step_ = step;
     rate_from_s_ = pace_->seconds();
   }
-  // As soon as they are known: there may be no end at which to write them.
-  if (done && memory_.lines().allocating && !lines_are_written_) {
-    done = write_truth(false);
-  }
   return done;
+}
+
+// As soon as they are known: there may be no end at which to write them.
+Status Run::write_new_lines() {
+  return memory_.lines() == written_lines_ ? ok() : write_truth(false);
 }
 
 Status Run::evaluate(std::uint64_t step) {
@@ -301,13 +303,14 @@ Status Run::write_truth(bool complete) {
   }
   RunFacts facts;
   facts.complete = complete;
+  facts.first_step = first_step_;
   facts.steps_done = outcome_.steps_done;
   facts.seconds_per_step = complete ? seconds_per_step() : std::nullopt;
   if (complete) {
     facts.seconds = outcome_.seconds;
   }
   facts.lines = memory_.lines();
-  lines_are_written_ = facts.lines.allocating.has_value();
+  written_lines_ = facts.lines;
   facts.processes = memory_.processes();
   if (std::getenv(kWrappedVariable) != nullptr) {
     facts.wrapper_pid = ::getppid();

@@ -29,7 +29,7 @@ struct TrainerOutcome {
 };
 
 // Trains until the last step or until the observer says stop. `options.wrapper` is not looked at:
-// that is about processes, see wrapper.h. kUnsupported: a device that is not there. What the
+// train_command() has become the wrapper before. kUnsupported: a device that is not there. What the
 // sample cache of `warmup` holds stays with the process, as the caches of real trainers do.
 Result<TrainerOutcome> run_trainer(const TrainerOptions& options, TrainerObserver& observer);
 

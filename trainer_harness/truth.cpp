@@ -4,110 +4,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 
 #include "common/io.h"
 #include "common/json_writer.h"
-#include "trainer_harness/replay_curves.h"
+#include "trainer_harness/patterns.h"
 
 namespace tidemark::harness {
 namespace {
-
-struct WarmupPattern {
-  std::uint64_t from_step = 0;
-  std::uint64_t to_step = 0;
-  std::uint64_t growth_bytes = 0;
-};
-struct SpikePattern {
-  std::uint64_t period_steps = 0;
-  std::uint64_t height_bytes = 0;
-};
-struct LeakPattern {
-  bool in_jumps = false;
-  std::uint64_t from_step = 0;
-  double bytes_per_step = 0;
-};
-struct Patterns {
-  std::vector<WarmupPattern> warmups;
-  std::vector<SpikePattern> spikes;
-  std::vector<LeakPattern> leaks;
-};
-
-void add_replayed(const Plan::Replayed& plan, Patterns& patterns) {
-  const ReplayFacts facts = facts_of(plan.replay);
-  const double byte_scale = plan.scale * 1024.0 * 1024.0;
-  const auto bytes = [&](double mb) {
-    return static_cast<std::uint64_t>(std::llround(mb * byte_scale));
-  };
-  if (facts.plateau_step) {
-    patterns.warmups.push_back(
-        {facts.warmup_from_step, *facts.plateau_step, bytes(facts.warmup_mb)});
-  }
-  if (facts.spike_period_steps) {
-    patterns.spikes.push_back({*facts.spike_period_steps, bytes(facts.spike_mb)});
-  }
-  if (facts.leak_mb_per_step > 0) {
-    patterns.leaks.push_back({facts.leaks_in_jumps, 0, facts.leak_mb_per_step * byte_scale});
-  }
-}
-
-Patterns patterns_of(const Plan& plan) {
-  Patterns patterns;
-  if (plan.sample_bytes > 0) {
-    patterns.warmups.push_back({0, plan.epoch_steps, plan.cache_bytes()});
-  }
-  if (plan.fragment_bytes_per_step > 0) {
-    patterns.warmups.push_back(
-        {0, plan.fragment_until_step, plan.fragment_bytes_per_step * plan.fragment_until_step});
-  }
-  if (plan.copy_on_write) {
-    patterns.warmups.push_back({0, plan.copy_on_write->until_step,
-                                plan.copy_on_write->heap_bytes * plan.copy_on_write->workers});
-  }
-  if (plan.eval_bytes > 0) {
-    patterns.spikes.push_back({plan.eval_every, plan.eval_bytes});
-  }
-  if (plan.cycle_bytes_per_step > 0) {
-    const std::uint64_t period = plan.cleanup_every == 0
-                                     ? plan.collect_every
-                                     : std::min(plan.collect_every, plan.cleanup_every);
-    patterns.spikes.push_back({period, plan.cycle_bytes_per_step * period});
-  }
-  if (plan.leak && plan.leak->bytes_per_step > 0 && plan.leak->after_step < plan.steps) {
-    patterns.leaks.push_back(
-        {false, plan.leak->after_step, static_cast<double>(plan.leak->bytes_per_step)});
-  }
-  if (plan.checkpoint_bytes > 0) {
-    patterns.leaks.push_back(
-        {true, plan.checkpoint_every,
-         static_cast<double>(plan.checkpoint_bytes) / static_cast<double>(plan.checkpoint_every)});
-  }
-  if (plan.replayed) {
-    add_replayed(*plan.replayed, patterns);
-  }
-  return patterns;
-}
-
-std::string_view class_of(const Patterns& patterns) {
-  if (!patterns.leaks.empty()) {
-    return "leak";
-  }
-  if (!patterns.spikes.empty()) {
-    return "spikes";
-  }
-  return patterns.warmups.empty() ? "stable" : "warmup";
-}
-
-std::optional<std::uint64_t> plateau_step_of(const Patterns& patterns) {
-  std::optional<std::uint64_t> last;
-  for (const WarmupPattern& warmup : patterns.warmups) {
-    last = std::max(last.value_or(0), warmup.to_step);
-  }
-  return last;
-}
 
 void write_patterns(JsonWriter& json, const Patterns& patterns, double seconds_per_step) {
   json.key("patterns").begin_array();
@@ -128,11 +33,12 @@ void write_patterns(JsonWriter& json, const Patterns& patterns, double seconds_p
   json.end_array();
 }
 
-void write_where(JsonWriter& json, const Plan& plan) {
+void write_where(JsonWriter& json, const Plan& plan, const StepRange& steps,
+                 std::string_view class_name) {
   json.key("where").begin_object();
-  if (plan.leak && plan.leak->cause == Cause::kShm) {
+  if (leaks_in(plan, steps) && plan.leak->cause == Cause::kShm) {
     json.field("kind", "shm").field("role", nullptr);
-  } else if (plan.copy_on_write && class_of(plan) == "warmup") {
+  } else if (plan.copy_on_write && class_name == "warmup") {
     json.field("kind", "role").field("role", "dataloader_worker");
   } else {
     json.field("kind", "process").field("role", "trainer");
@@ -158,7 +64,7 @@ std::string scenario_text(const TrainerOptions& options) {
 
 }  // namespace
 
-std::string_view class_of(const Plan& plan) { return class_of(patterns_of(plan)); }
+std::string_view class_of(const Plan& plan) { return class_of(patterns_of(plan, {1, plan.steps})); }
 
 double planned_seconds_per_step(const Plan& plan) {
   const double eval_share = plan.eval_every == 0 ? 0.0
@@ -168,14 +74,17 @@ double planned_seconds_per_step(const Plan& plan) {
 }
 
 std::string truth_json(const TrainerOptions& options, const Plan& plan, const RunFacts& facts) {
-  const Patterns patterns = patterns_of(plan);
+  // Until the end is known it is the planned one.
+  const StepRange steps{facts.first_step, facts.complete ? facts.steps_done : plan.steps};
+  const Patterns patterns = patterns_of(plan, steps);
+  const std::string_view class_name = class_of(patterns);
   std::optional<std::string_view> cause;
-  if (plan.leak) {
+  if (leaks_in(plan, steps)) {
     cause = name_of(plan.leak->cause);
   }
   JsonWriter json;
   json.begin_object().field("schema", 1).field("complete", facts.complete);
-  json.field("scenario", scenario_text(options)).field("class", class_of(patterns));
+  json.field("scenario", scenario_text(options)).field("class", class_name);
   json.field("cause", cause);
   if (plan.replayed) {
     json.field("replay", name_of(plan.replayed->replay)).field("scale", plan.replayed->scale);
@@ -185,8 +94,9 @@ std::string truth_json(const TrainerOptions& options, const Plan& plan, const Ru
   json.field("allocating_line", facts.lines.allocating);
   json.field("retaining_line", facts.lines.retaining);
   json.field("seed", options.seed).field("steps", plan.steps);
-  json.field("steps_done", facts.steps_done).field("seconds", facts.seconds);
-  write_where(json, plan);
+  json.field("first_step", facts.first_step).field("steps_done", facts.steps_done);
+  json.field("seconds", facts.seconds);
+  write_where(json, plan, steps, class_name);
   json.key("processes").begin_array();
   for (const TruthProcess& process : facts.processes) {
     json.begin_object().field("pid", process.pid).field("role", process.role).end_object();

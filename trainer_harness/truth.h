@@ -19,6 +19,8 @@ namespace tidemark::harness {
 struct LeakLines {
   std::optional<std::string> allocating;
   std::optional<std::string> retaining;
+
+  bool operator==(const LeakLines&) const = default;
 };
 
 struct TruthProcess {
@@ -29,6 +31,7 @@ struct TruthProcess {
 // What happened besides the plan.
 struct RunFacts {
   bool complete = false;
+  std::uint64_t first_step = 1;  // the one after the checkpoint that was resumed
   std::uint64_t steps_done = 0;
   std::optional<double> seconds;           // of all steps
   std::optional<double> seconds_per_step;  // pauses included; unknown: as planned
@@ -37,12 +40,14 @@ struct RunFacts {
   std::optional<pid_t> wrapper_pid;
 };
 
-// The class that a run with this plan deserves: "stable", "warmup", "spikes" or "leak".
+// The class that a run deserves that takes all steps of this plan: "stable", "warmup", "spikes" or
+// "leak".
 std::string_view class_of(const Plan& plan);
 // How long a step takes on average when everything goes as planned.
 double planned_seconds_per_step(const Plan& plan);
 
-// One JSON document, see docs/harness.md.
+// One JSON document, see docs/harness.md. Of a complete run it tells what the steps that were taken
+// did to memory; before, what the rest of the plan will do.
 std::string truth_json(const TrainerOptions& options, const Plan& plan, const RunFacts& facts);
 
 // Replaces the file at once: a reader sees the old or the new text, never a part.

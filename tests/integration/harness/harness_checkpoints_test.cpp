@@ -68,6 +68,23 @@ TEST(HarnessCheckpoint, OfARunThatWasEndedLetsTheNextOneGoOnAsIfNothingHappened)
   EXPECT_EQ(loss_at(rest, 60), loss_at(whole, 60));
 }
 
+TEST(HarnessCheckpoint, LetsTheTruthTellWhatTheResumedProcessDid) {
+  const TempTree folder;
+  const std::string file = folder.path("model.pt");
+  log_of({"--steps", "50", "--checkpoint", file});
+
+  HarnessRun run({"warmup", "--mb", "20", "--batch", "1", "--steps", "100", "--step-time", "1ms",
+                  "--resume", file});
+
+  EXPECT_EQ(run.finish(), 0) << run.process().errors();
+
+  const json truth = run.truth();
+  EXPECT_EQ(truth["first_step"], 51);
+  EXPECT_EQ(truth["class"], "warmup");
+  EXPECT_EQ(truth["plateau_step"], 70);
+  EXPECT_EQ(truth["patterns"][0]["from_step"], 50);
+}
+
 TEST(HarnessCheckpoint, ThatCannotBeReadIsAnError) {
   const TempTree folder;
   folder.write("model.pt", "no archive");

@@ -126,6 +126,103 @@ TEST(Truth, HasNoLeakThatNeverBegins) {
   EXPECT_EQ(truth_of(options)["class"], "stable");
 }
 
+// A run that took the steps from `first` to `last`, and ended.
+RunFacts ended(std::uint64_t first, std::uint64_t last) {
+  RunFacts facts;
+  facts.complete = true;
+  facts.first_step = first;
+  facts.steps_done = last;
+  return facts;
+}
+
+TEST(Truth, OfARunThatWasStoppedHasNothingThatDidNotBegin) {
+  TrainerOptions leak = options_for({Scenario::kLeak});
+  leak.cause = Cause::kShm;
+  leak.from_step = 150;
+
+  const json stopped = truth_of(leak, ended(1, 150));
+
+  EXPECT_EQ(stopped["class"], "stable");
+  EXPECT_TRUE(stopped["patterns"].empty());
+  EXPECT_TRUE(stopped["cause"].is_null());
+  EXPECT_EQ(stopped["where"]["kind"], "process");
+  EXPECT_EQ(truth_of(leak, ended(1, 151))["class"], "leak");
+  EXPECT_EQ(truth_of(options_for({Scenario::kSpikes}), ended(1, 24))["class"], "stable");
+  EXPECT_EQ(truth_of(options_for({Scenario::kSpikes}), ended(1, 25))["class"], "spikes");
+  EXPECT_EQ(truth_of(options_for({Scenario::kStaircase}), ended(1, 19))["class"], "stable");
+  EXPECT_EQ(truth_of(options_for({Scenario::kStaircase}), ended(1, 20))["class"], "leak");
+}
+
+TEST(Truth, OfARunThatIsNotOverYetIsAsPlanned) {
+  RunFacts facts = ended(1, 5);
+  facts.complete = false;
+
+  EXPECT_EQ(truth_of(options_for({Scenario::kLeak}), facts)["class"], "leak");
+}
+
+TEST(Truth, OfAWarmupThatWasStoppedHasGrownSoFarAndHasNoPlateau) {
+  for (const Scenario scenario :
+       {Scenario::kWarmup, Scenario::kFragmentation, Scenario::kDataloaderCow}) {
+    const json whole = truth_of(options_for({scenario}), ended(1, 200))["patterns"][0];
+    const auto half = whole["to_step"].get<std::uint64_t>() / 2;
+
+    const json truth = truth_of(options_for({scenario}), ended(1, half));
+
+    EXPECT_EQ(truth["class"], "warmup");
+    EXPECT_TRUE(truth["plateau_step"].is_null());
+    EXPECT_EQ(truth["patterns"][0]["to_step"], half);
+    EXPECT_NEAR(truth["patterns"][0]["growth_bytes"].get<double>(),
+                whole["growth_bytes"].get<double>() / 2, 1);
+  }
+}
+
+TEST(Truth, OfAResumedRunBeginsWhereTheRunDid) {
+  const json warmup = truth_of(options_for({Scenario::kWarmup}), ended(51, 200));
+  EXPECT_EQ(warmup["first_step"], 51);
+  EXPECT_EQ(warmup["patterns"][0]["from_step"], 50);
+  EXPECT_EQ(warmup["plateau_step"], 90) << "a new process fills its cache again";
+
+  const json leak = truth_of(options_for({Scenario::kLeak}), ended(51, 200));
+  EXPECT_EQ(leak["patterns"][0]["from_step"], 50);
+
+  const json later = truth_of(options_for({Scenario::kLeak}), ended(11, 200));
+  EXPECT_EQ(later["patterns"][0]["from_step"], 20);
+
+  const json staircase = truth_of(options_for({Scenario::kStaircase}), ended(51, 200));
+  EXPECT_EQ(staircase["patterns"][0]["from_step"], 60);
+}
+
+TEST(Truth, OfAResumedRunHasNothingThatWasOver) {
+  EXPECT_EQ(truth_of(options_for({Scenario::kFragmentation}), ended(51, 200))["class"], "stable");
+  EXPECT_EQ(truth_of(options_for({Scenario::kSpikes}), ended(181, 199))["class"], "stable");
+  EXPECT_EQ(truth_of(options_for({Scenario::kReplay}), ended(101, 200))["class"], "stable");
+  EXPECT_EQ(truth_of(options_for({Scenario::kLeak}), ended(201, 200))["class"], "stable");
+}
+
+TEST(Truth, KnowsThatNewWorkersCopyAtOnceWhatOthersHadCopied) {
+  const json truth = truth_of(options_for({Scenario::kDataloaderCow}), ended(151, 200));
+
+  EXPECT_EQ(truth["class"], "warmup");
+  EXPECT_EQ(truth["plateau_step"], 151);
+  EXPECT_DOUBLE_EQ(truth["patterns"][0]["growth_bytes"].get<double>(), 4 * 100 * kMiB);
+}
+
+TEST(Truth, OfPartOfAReplayIsAboutThatPart) {
+  TrainerOptions options = options_for({Scenario::kReplay});
+  options.scale = 0.05;
+
+  const json job = truth_of(options, ended(51, 200));
+
+  EXPECT_EQ(job["patterns"][0]["from_step"], 50);
+  EXPECT_EQ(job["plateau_step"], 90);
+  EXPECT_NEAR(job["patterns"][0]["growth_bytes"].get<double>(), 0.05 * (17882 - 12066) * kMiB, 1);
+  options.replay = Replay::kValspike;
+  EXPECT_EQ(truth_of(options, ended(1, 33))["class"], "stable");
+  EXPECT_EQ(truth_of(options, ended(1, 34))["class"], "spikes");
+  EXPECT_EQ(truth_of(options, ended(36, 36))["class"], "spikes");
+  EXPECT_EQ(truth_of(options, ended(40, 73))["class"], "stable");
+}
+
 TEST(Truth, SaysWhereTheMemoryIs) {
   TrainerOptions shm = options_for({Scenario::kLeak});
   shm.cause = Cause::kShm;
