@@ -4,11 +4,18 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/full.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace tidemark::harness {
 
-// What the collator makes and the model takes. Only the files that call libtorch include this.
+// What the dataset has, what the collator makes of it and what the model takes. Only the files that
+// call libtorch include this.
+struct Sample {
+  at::Tensor pixels;  // [3, side, side]
+  std::int64_t label = 0;
+};
 struct Batch {
   at::Tensor pixels;     // [images, 3, side, side]
   at::Tensor labels;     // [images]
@@ -21,6 +28,16 @@ inline constexpr std::int64_t kClasses = 10;
 // Memory that is really there: every byte is written.
 inline at::Tensor filled_tensor(std::uint64_t bytes) {
   return at::full({static_cast<std::int64_t>(bytes)}, 0x5A, at::kByte);
+}
+
+inline constexpr std::uint64_t kSetBlockBytes = 16U << 20U;
+
+// In blocks, so that 20 GB need not be in one piece.
+inline void fill_in_blocks(std::vector<at::Tensor>& blocks, std::uint64_t bytes,
+                           std::uint64_t block_bytes) {
+  for (; bytes > 0; bytes -= std::min(bytes, block_bytes)) {
+    blocks.push_back(filled_tensor(std::min(bytes, block_bytes)));
+  }
 }
 
 }  // namespace tidemark::harness

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "common/result.h"
+#include "trainer_harness/dataset.h"
 #include "trainer_harness/plan.h"
 #include "trainer_harness/truth.h"
 
@@ -12,12 +13,11 @@ namespace tidemark::harness {
 
 struct Batch;
 
-// Draws synthetic images, a pure function of seed, step and place, and makes batches of them.
-// Images of one class share a pattern, so that there is something to learn.
+// Makes batches of the images of a dataset, which outlives it.
 class Collator {
  public:
   // `on_gpu`: batches are pinned, for copies that do not block.
-  Collator(const Plan& plan, std::uint64_t seed, bool on_gpu);
+  Collator(const Plan& plan, Dataset& dataset, bool on_gpu);
   ~Collator();
   Collator(const Collator&) = delete;
   Collator& operator=(const Collator&) = delete;

@@ -4,7 +4,6 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -16,18 +15,10 @@ namespace tidemark::harness {
 namespace {
 
 constexpr std::uint64_t kMappedBlockBytes = 128U << 10U;
-constexpr std::uint64_t kSetBlockBytes = 16U << 20U;
 constexpr std::uint64_t kFragmentBytes = 24U << 10U;
 constexpr std::size_t kFragmentsPerSurvivor = 64;
 
 using Tensors = std::vector<at::Tensor>;
-
-// In blocks, so that 20 GB need not be in one piece.
-void fill(Tensors& tensors, std::uint64_t bytes, std::uint64_t block_bytes) {
-  for (; bytes > 0; bytes -= std::min(bytes, block_bytes)) {
-    tensors.push_back(filled_tensor(std::min(bytes, block_bytes)));
-  }
-}
 
 struct Cell {
   std::shared_ptr<Cell> other;
@@ -38,7 +29,6 @@ struct Cell {
 
 struct HeldTensors::State {
   Tensors training_set;
-  Tensors evaluation_set;
   Tensors copies;
   std::vector<std::weak_ptr<Cell>> cycles;
   Tensors fragments;
@@ -52,19 +42,10 @@ HeldTensors::~HeldTensors() { collect_cycles(); }
 
 Status HeldTensors::load_training_set(std::uint64_t bytes) {
   return guarded("training set", [&]() -> Status {
-    fill(state_->training_set, bytes, kSetBlockBytes);
+    fill_in_blocks(state_->training_set, bytes, kSetBlockBytes);
     return ok();
   });
 }
-
-Status HeldTensors::load_evaluation_set(std::uint64_t bytes) {
-  return guarded("evaluation set", [&]() -> Status {
-    fill(state_->evaluation_set, bytes, kSetBlockBytes);
-    return ok();
-  });
-}
-
-void HeldTensors::drop_evaluation_set() { state_->evaluation_set.clear(); }
 
 Status HeldTensors::keep_a_copy(std::uint64_t bytes, LeakLines& lines) {
   return guarded("copy of a checkpoint", [&]() -> Status {
@@ -95,7 +76,7 @@ void HeldTensors::collect_cycles() {
 
 Status HeldTensors::make_fragments(std::uint64_t bytes) {
   return guarded("fragments", [&]() -> Status {
-    fill(state_->fragments, bytes, kFragmentBytes);
+    fill_in_blocks(state_->fragments, bytes, kFragmentBytes);
     return ok();
   });
 }
@@ -122,7 +103,7 @@ Status HeldTensors::follow(std::uint64_t bytes) {
     const std::uint64_t missing = bytes - state.followed_bytes;
     // What is smaller waits for the next step: it would come from the heap and stay there.
     if (missing >= kMappedBlockBytes) {
-      fill(state.followed, missing, kSetBlockBytes);
+      fill_in_blocks(state.followed, missing, kSetBlockBytes);
       state.followed_bytes = bytes;
     }
     return ok();

@@ -21,10 +21,6 @@ class HeldTensors {
   // The training set, held to the end.
   Status load_training_set(std::uint64_t bytes);
 
-  // The evaluation set: whole, until it is dropped.
-  Status load_evaluation_set(std::uint64_t bytes);
-  void drop_evaluation_set();
-
   // A copy that a checkpoint makes and nobody drops.
   Status keep_a_copy(std::uint64_t bytes, LeakLines& lines);
 

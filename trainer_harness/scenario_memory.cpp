@@ -115,9 +115,6 @@ Status ScenarioMemory::leak(Model& model) {
   return ok();
 }
 
-Status ScenarioMemory::begin_evaluation() { return held_.load_evaluation_set(plan_.eval_bytes); }
-void ScenarioMemory::end_evaluation() { held_.drop_evaluation_set(); }
-
 Status ScenarioMemory::on_checkpoint() {
   return plan_.checkpoint_bytes > 0 ? held_.keep_a_copy(plan_.checkpoint_bytes, lines_) : ok();
 }

@@ -18,8 +18,8 @@
 
 namespace tidemark::harness {
 
-// Carries out what a plan says about memory, step by step, except for what the collator does
-// itself: processes, held tensors, leaks.
+// Carries out what a plan says about memory, step by step, except for what dataset and collator do
+// themselves: processes, held tensors, leaks.
 class ScenarioMemory {
  public:
   ScenarioMemory(const Plan& plan, const TrainerOptions& options, TrainLog& log);
@@ -30,8 +30,6 @@ class ScenarioMemory {
   Status load(std::uint64_t steps_done);
 
   Status on_step(std::uint64_t step, Model& model);
-  Status begin_evaluation();
-  void end_evaluation();
   Status on_checkpoint();
   void clean_up();
 

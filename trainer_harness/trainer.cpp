@@ -12,6 +12,7 @@
 #include "api/tidemark.h"
 #include "trainer_harness/collator.h"
 #include "trainer_harness/compile_pool.h"
+#include "trainer_harness/dataset.h"
 #include "trainer_harness/helper_process.h"
 #include "trainer_harness/model.h"
 #include "trainer_harness/pace.h"
@@ -80,6 +81,7 @@ class Run {
   TrainLog log_;
   ScenarioMemory memory_;
   std::unique_ptr<Model> model_;
+  std::unique_ptr<Dataset> dataset_;
   std::unique_ptr<Collator> collator_;
   std::optional<Pace> pace_;
 
@@ -104,7 +106,8 @@ Status Run::prepare() {
     return model.error();
   }
   model_ = std::move(*model);
-  collator_ = std::make_unique<Collator>(plan_, options_.seed, model_->on_gpu());
+  dataset_ = std::make_unique<Dataset>(plan_, options_.seed);
+  collator_ = std::make_unique<Collator>(plan_, *dataset_, model_->on_gpu());
   if (!options_.resume_path.empty()) {
     const auto step = model_->load(options_.resume_path);
     if (!step) {
@@ -244,7 +247,7 @@ Status Run::write_new_lines() {
 
 Status Run::evaluate(std::uint64_t step) {
   const Phase phase(observer_, "eval");
-  if (const Status loaded = memory_.begin_evaluation(); !loaded) {
+  if (const Status loaded = dataset_->load_evaluation_set(); !loaded) {
     return loaded;
   }
   double sum = 0;
@@ -260,7 +263,7 @@ Status Run::evaluate(std::uint64_t step) {
     sum += *loss;
     pace_->wait(observer_);
   }
-  memory_.end_evaluation();
+  dataset_->drop_evaluation_set();
   log_.say(
       fmt::format("Step {} eval_loss={:.4f}", step, sum / static_cast<double>(plan_.eval_batches)));
   return ok();

@@ -18,10 +18,8 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-const std::vector<std::string> kShort = {"steady", "--mb", "1", "--step-time", "1ms"};
-
-std::string log_of(std::vector<std::string> more) {
-  std::vector<std::string> words = kShort;
+std::string log_of(std::vector<std::string> more, const std::string& scenario = "steady") {
+  std::vector<std::string> words = {scenario, "--mb", "1", "--step-time", "1ms"};
   words.insert(words.end(), more.begin(), more.end());
   HarnessRun run(words);
   EXPECT_EQ(run.finish(), 0) << run.process().errors();
@@ -29,8 +27,8 @@ std::string log_of(std::vector<std::string> more) {
 }
 
 // The loss at a step, as it was printed.
-std::string loss_at(const std::string& log, int step) {
-  const std::string mark = "Step " + std::to_string(step) + " loss=";
+std::string loss_at(const std::string& log, int step, const std::string& name = "loss") {
+  const std::string mark = "Step " + std::to_string(step) + " " + name + "=";
   const std::size_t at = log.find(mark);
   return at == std::string::npos ? "" : log.substr(at + mark.size(), 6);
 }
@@ -46,6 +44,26 @@ TEST(HarnessTraining, IsTheSameForTheSameSeedOnly) {
 
   EXPECT_EQ(loss_at(log_of({"--steps", "20", "--seed", "7"}), 20), first);
   EXPECT_NE(loss_at(log_of({"--steps", "20", "--seed", "8"}), 20), first);
+}
+
+// The first epoch has 5 steps: from then on the images come from the cache.
+TEST(HarnessTraining, SeesTheSameImagesInACacheOrInALoadedSetAsWithout) {
+  const std::string plain = log_of({"--steps", "25", "--log-every", "25", "--eval-every", "10"});
+  const std::string held =
+      log_of({"--steps", "25", "--log-every", "25", "--eval-every", "10"}, "warmup+spikes");
+
+  ASSERT_NE(loss_at(plain, 25), "");
+  EXPECT_EQ(loss_at(held, 25), loss_at(plain, 25));
+  ASSERT_NE(loss_at(plain, 20, "eval_loss"), "");
+  EXPECT_EQ(loss_at(held, 20, "eval_loss"), loss_at(plain, 20, "eval_loss"));
+}
+
+TEST(HarnessTraining, LearnsFromTheImagesInTheCache) {
+  // 0.03 MiB for 80 images: too small for all of their pixels.
+  const std::string coarse =
+      log_of({"--steps", "25", "--log-every", "25", "--mb", "0.03"}, "warmup");
+
+  EXPECT_NE(loss_at(coarse, 25), loss_at(log_of({"--steps", "25", "--log-every", "25"}), 25));
 }
 
 TEST(HarnessCheckpoint, OfARunThatWasEndedLetsTheNextOneGoOnAsIfNothingHappened) {
