@@ -117,12 +117,34 @@ void GuardWatch::see(const monitor::Session& session, const Tick& tick) {
   auto list = std::make_unique<monitor::Watchlist>();
   if (watchman_ != nullptr) {
     fill(*list, session, tick);
+    vet(*list);
+  }
+  if (is_refused_) {
+    return;
   }
   judge(tick);  // may take a while; what the list holds was read together with the tick
   if (watchman_ != nullptr) {
     list->leak = leak_;
     watchman_->post(std::move(list));
     keep_service_informed(tick);
+  }
+}
+
+// Before the watchman has a list, nobody gets a signal. A command that we have started holds
+// nothing yet.
+void GuardWatch::vet(monitor::Watchlist& list) {
+  if (is_vetted_ || list.trainers.empty()) {
+    return;
+  }
+  is_vetted_ = true;
+  if (!options_.track.watch.target.command.empty()) {
+    return;
+  }
+  const auto headroom = list.limits->read(&list.tree);
+  if (headroom && headroom->to_spare_bytes() < 0) {
+    is_refused_ = true;
+    problem_ = refusal_text(*headroom, list.limits->limits()[headroom->limit].source);
+    output_->error(problem_, "nothing is guarded; see tidemark guard --help");
   }
 }
 

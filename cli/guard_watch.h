@@ -46,6 +46,7 @@ class GuardWatch final : public WatchUser {
   int news_fd() const override;
   void attend() override;
   bool goes_on_unread() const override { return true; }
+  bool gives_up() const override { return is_refused_; }
   bool finish_looking() override;
   void conclude(const WatchEnding& ending, WatchOutput& output) override;
   int exit_code(const WatchEnding& ending) override;
@@ -54,6 +55,7 @@ class GuardWatch final : public WatchUser {
   bool restarts() const { return restarts_; }
 
  private:
+  void vet(monitor::Watchlist& list);
   void fill(monitor::Watchlist& list, const monitor::Session& session, const Tick& tick);
   void renew_limits(const std::vector<ProcessKey>& trainers, const Tick& tick);
   void judge(const Tick& tick);
@@ -67,7 +69,9 @@ class GuardWatch final : public WatchUser {
   GuardSurroundings surroundings_;
   WatchOutput* output_ = nullptr;
   std::unique_ptr<monitor::Watchman> watchman_;
-  std::string problem_;  // why there is no watchman
+  std::string problem_;      // why nothing is guarded
+  bool is_vetted_ = false;   // what runs is not already where it would be stopped
+  bool is_refused_ = false;  // it is
   std::int64_t start_wall_ns_ = 0;
 
   tracker::TrackBuilder builder_;
