@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/guard.h"
+#include "cli/guard_aftermath.h"
 #include "cli/guard_restart.h"
 #include "cli/guard_text.h"
 #include "cli/notifier.h"
@@ -88,7 +89,9 @@ class GuardWatch final : public WatchUser {
 
   std::vector<EventRecord> events_;  // for the next tick
   std::optional<std::int64_t> step_;
-  bool has_stopped_ = false;  // or killed
+  std::vector<ProcessKey> members_;  // at the last tick
+  GuardAftermath aftermath_;
+  bool is_over_ = false;
   bool saw_oom_kill_ = false;
   bool restarts_ = false;
 };
