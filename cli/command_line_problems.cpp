@@ -84,6 +84,10 @@ std::string problem_with(const GuardOptions& options, bool has_dashes) {
   if (options.restart && watch.duration_ns) {
     return "--restart and --duration exclude each other";
   }
+  if (options.track.limit_bytes &&
+      options.keep_free.of(*options.track.limit_bytes) >= *options.track.limit_bytes) {
+    return "--keep-free has to be less than --limit: the job would be stopped at once";
+  }
   const std::string problem = problem_with(watch.target, has_dashes);
   return problem.empty() ? problem_with(watch) : problem;
 }

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "cli/exit_code.h"
+#include "cli/guard_text.h"
 #include "cli/guard_watch.h"
 #include "cli/messages.h"
 #include "cli/watch.h"
@@ -27,24 +28,31 @@ namespace {
 
 constexpr std::int64_t kLongestLeftoverNs = 30 * kNsPerSecond;
 
-// A guard that would stop the job at once is a mistake of the settings.
+// A guard that would stop the job at once is a mistake of the settings. Of a command that is still
+// to be started: it will be in our control group and inherit our rlimits. A job that runs is looked
+// at by the GuardWatch.
 Status check_headroom(const GuardOptions& options) {
-  const auto& pids = options.track.watch.target.pids;
-  monitor::HeadroomReader::Options wanted;
-  wanted.group_of = pids.empty() ? ::getpid() : pids.front();
-  wanted.keep_free = options.keep_free;
-  monitor::HeadroomReader reader(wanted);
-  const auto headroom = reader.read(nullptr);
-  if (!headroom || headroom->to_spare_bytes() >= 0) {
+  if (options.track.watch.target.command.empty()) {
     return ok();
   }
-  const auto free = static_cast<std::uint64_t>(std::max<std::int64_t>(0, headroom->free_bytes));
-  return Error{Errc::kUsage,
-               fmt::format("{} are free below {} ({}), less than the {} to be kept free: the job "
-                           "would be stopped at once",
-                           format_bytes(free), format_bytes(headroom->limit_bytes),
-                           reader.limits()[headroom->limit].source,
-                           format_bytes(headroom->keep_free_bytes))};
+  monitor::HeadroomReader::Options wanted;
+  wanted.group_of = ::getpid();
+  wanted.keep_free = options.keep_free;
+  monitor::HeadroomReader reader(wanted);
+  if (const auto headroom = reader.read(nullptr); headroom && headroom->to_spare_bytes() < 0) {
+    return Error{Errc::kUsage, refusal_text(*headroom, reader.limits()[headroom->limit].source)};
+  }
+  // What we use of ours ourselves says nothing: it is only too low when all of it is to be kept.
+  wanted.resources_of = {::getpid()};
+  const monitor::HeadroomReader inherited(wanted);
+  for (const monitor::WatchedLimit& limit : inherited.limits()) {
+    const std::uint64_t keep_free = options.keep_free.of(limit.bytes);
+    if (keep_free >= limit.bytes) {
+      const auto all = static_cast<std::int64_t>(limit.bytes);
+      return Error{Errc::kUsage, refusal_text({all, limit.bytes, keep_free, 0}, limit.source)};
+    }
+  }
+  return ok();
 }
 
 // A night must not end at its second run file.

@@ -141,6 +141,14 @@ std::string report_text(const GuardReport& report, const ReportFacts& facts) {
   return "";
 }
 
+std::string refusal_text(const monitor::Headroom& headroom, std::string_view limit_source) {
+  const auto free = static_cast<std::uint64_t>(std::max<std::int64_t>(0, headroom.free_bytes));
+  return fmt::format(
+      "{} are free below {} ({}), and {} are to be kept free: the job would be stopped at once",
+      format_bytes(free), format_bytes(headroom.limit_bytes), limit_source,
+      format_bytes(headroom.keep_free_bytes));
+}
+
 std::string log_line(std::int64_t wall_ns, std::string_view word, std::string_view text) {
   const std::time_t seconds = wall_ns / kNsPerSecond;
   std::tm local{};

@@ -117,12 +117,34 @@ void GuardWatch::see(const monitor::Session& session, const Tick& tick) {
   auto list = std::make_unique<monitor::Watchlist>();
   if (watchman_ != nullptr) {
     fill(*list, session, tick);
+    vet(*list);
+  }
+  if (is_refused_) {
+    return;
   }
   judge(tick);  // may take a while; what the list holds was read together with the tick
   if (watchman_ != nullptr) {
     list->leak = leak_;
     watchman_->post(std::move(list));
     keep_service_informed(tick);
+  }
+}
+
+// Before the watchman has a list, nobody gets a signal. A command that we have started holds
+// nothing yet.
+void GuardWatch::vet(monitor::Watchlist& list) {
+  if (is_vetted_ || list.trainers.empty()) {
+    return;
+  }
+  is_vetted_ = true;
+  if (!options_.track.watch.target.command.empty()) {
+    return;
+  }
+  const auto headroom = list.limits->read(&list.tree);
+  if (headroom && headroom->to_spare_bytes() < 0) {
+    is_refused_ = true;
+    problem_ = refusal_text(*headroom, list.limits->limits()[headroom->limit].source);
+    output_->error(problem_, "nothing is guarded; see tidemark guard --help");
   }
 }
 
@@ -137,6 +159,11 @@ void GuardWatch::fill(monitor::Watchlist& list, const monitor::Session& session,
     told_who_ = true;
     output_->note(fmt::format("guard: {}", roster.who));
   }
+  // The last look has only what was late: steps of those that have ended.
+  if (!is_over_) {
+    aftermath_.see(roster.is_recognised ? roster.trainers : std::vector<ProcessKey>{}, tick.step);
+  }
+  members_ = roster.members;
   renew_limits(roster.trainers, tick);
   list.limits = limits_;
   list.group_kill = monitor::open_group_kill("", roster.members);
@@ -252,7 +279,11 @@ void GuardWatch::tell(const GuardReport& report) {
   const std::string text = report_text(report, facts);
   const bool acts =
       report.decision.act == GuardAct::kStop || report.decision.act == GuardAct::kKill;
-  has_stopped_ = has_stopped_ || (acts && !options_.dry_run);
+  if (acts && !options_.dry_run) {
+    aftermath_.acted(members_);
+  } else if (report.decision.act == GuardAct::kStandDown) {
+    aftermath_.stood_down();
+  }
   say(report.wall_ns, word_of(report.decision.act), text);
   const double t_s = std::max(0.0, to_seconds(report.wall_ns - start_wall_ns_));
   events_.push_back(
@@ -269,6 +300,7 @@ bool GuardWatch::finish_looking() {
     watchman_->stop();
   }
   attend();
+  is_over_ = true;
   return !events_.empty();
 }
 
@@ -276,7 +308,7 @@ EndedBy GuardWatch::ended_by(const WatchEnding& ending) const {
   if (ending.was_told_to_stop) {
     return EndedBy::kUser;
   }
-  if (has_stopped_) {
+  if (aftermath_.is_stopped()) {
     return EndedBy::kGuard;
   }
   return saw_oom_kill_ && ending.command_status.value_or(0) != 0 ? EndedBy::kOomKiller
@@ -316,7 +348,7 @@ int GuardWatch::exit_code(const WatchEnding& ending) {
   if (!problem_.empty()) {
     return kExitTarget;
   }
-  return has_stopped_ ? kExitLeak : ending.command_status.value_or(kExitOk);
+  return aftermath_.is_stopped() ? kExitLeak : ending.command_status.value_or(kExitOk);
 }
 
 }  // namespace tidemark::cli

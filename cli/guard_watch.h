@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/guard.h"
+#include "cli/guard_aftermath.h"
 #include "cli/guard_restart.h"
 #include "cli/guard_text.h"
 #include "cli/notifier.h"
@@ -46,6 +47,7 @@ class GuardWatch final : public WatchUser {
   int news_fd() const override;
   void attend() override;
   bool goes_on_unread() const override { return true; }
+  bool gives_up() const override { return is_refused_; }
   bool finish_looking() override;
   void conclude(const WatchEnding& ending, WatchOutput& output) override;
   int exit_code(const WatchEnding& ending) override;
@@ -54,6 +56,7 @@ class GuardWatch final : public WatchUser {
   bool restarts() const { return restarts_; }
 
  private:
+  void vet(monitor::Watchlist& list);
   void fill(monitor::Watchlist& list, const monitor::Session& session, const Tick& tick);
   void renew_limits(const std::vector<ProcessKey>& trainers, const Tick& tick);
   void judge(const Tick& tick);
@@ -67,7 +70,9 @@ class GuardWatch final : public WatchUser {
   GuardSurroundings surroundings_;
   WatchOutput* output_ = nullptr;
   std::unique_ptr<monitor::Watchman> watchman_;
-  std::string problem_;  // why there is no watchman
+  std::string problem_;      // why nothing is guarded
+  bool is_vetted_ = false;   // what runs is not already where it would be stopped
+  bool is_refused_ = false;  // it is
   std::int64_t start_wall_ns_ = 0;
 
   tracker::TrackBuilder builder_;
@@ -84,7 +89,9 @@ class GuardWatch final : public WatchUser {
 
   std::vector<EventRecord> events_;  // for the next tick
   std::optional<std::int64_t> step_;
-  bool has_stopped_ = false;  // or killed
+  std::vector<ProcessKey> members_;  // at the last tick
+  GuardAftermath aftermath_;
+  bool is_over_ = false;
   bool saw_oom_kill_ = false;
   bool restarts_ = false;
 };

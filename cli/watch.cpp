@@ -196,7 +196,7 @@ RunInfo Watch::describe() const {
   return info;
 }
 
-void Watch::start_recording() {
+void Watch::begin() {
   const RunInfo info = describe();
   user_.meet(*output_);
   user_.begin(info);
@@ -207,10 +207,14 @@ void Watch::start_recording() {
   if (!session_->no_gpu().empty() && user_.tells_of_no_gpu()) {
     output_->note("note: " + session_->no_gpu());
   }
-  if (recorder_ == nullptr) {
+}
+
+// With the first tick: a target that is refused at its sight leaves no run file.
+void Watch::begin_recording() {
+  if (recorder_ == nullptr || std::exchange(has_begun_recording_, true)) {
     return;
   }
-  if (const Status begun = recorder_->begin(info); !begun) {
+  if (const Status begun = recorder_->begin(describe()); !begun) {
     output_->error(begun.error().what, "watching goes on without recording");
     has_failed_ = true;
     recorder_.reset();
@@ -321,7 +325,7 @@ int Watch::run() {
     wait_for_command();  // it may have started; whatever we cannot do, it runs on
     return leave(usage ? kExitUsage : kExitTarget);
   }
-  start_recording();
+  begin();
   watch();
   settle_output();
   const bool has_more = user_.finish_looking();

@@ -46,7 +46,8 @@ class Watch {
   Status open_step_source();
   Status launch();
   Status start_session(monitor::TreeRoots roots);
-  void start_recording();
+  void begin();
+  void begin_recording();
   RunInfo describe() const;
 
   void watch();
@@ -102,6 +103,7 @@ class Watch {
   bool told_to_stop_ = false;
   bool command_was_told_to_stop_ = false;
   bool told_who_lingers_ = false;
+  bool has_begun_recording_ = false;
   bool has_failed_ = false;  // something that the user asked for is missing or incomplete
 };
 

@@ -95,6 +95,9 @@ bool Watch::look(std::int64_t due_ns) {
   if (view_ != nullptr) {
     view_->tick(tick, trainer_key, lookup);
   }
+  if (user_.gives_up() && !has_begun_recording_) {
+    recorder_.reset();
+  }
   keep(tick, ended);
   for (const ProcessRecord& process : ended) {
     user_.process_ended(process);
@@ -103,6 +106,7 @@ bool Watch::look(std::int64_t due_ns) {
 }
 
 void Watch::keep(const Tick& tick, const std::vector<ProcessRecord>& ended) {
+  begin_recording();
   if (recorder_ == nullptr) {
     return;
   }
@@ -165,7 +169,7 @@ void Watch::handle_signals() {
 }
 
 bool Watch::is_worth_watching() const {
-  if (told_to_stop_) {
+  if (told_to_stop_ || user_.gives_up()) {
     return false;
   }
   const bool is_being_ended = ending_ && ending_->has_begun();

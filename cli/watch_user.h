@@ -75,6 +75,8 @@ class WatchUser {
   virtual void attend() {}
   // There is a reason to watch even when nobody reads or records it.
   virtual bool goes_on_unread() const { return false; }
+  // It has seen that it cannot do its work: watching ends. At the first tick: nothing is recorded.
+  virtual bool gives_up() const { return false; }
 
   // The run itself, whether or not there is a view.
   virtual void begin(const RunInfo& /*info*/) {}

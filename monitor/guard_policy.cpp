@@ -152,9 +152,18 @@ GuardDecision GuardPolicy::decide(const GuardSight& sight) {
       }
       return {};
     case GuardStage::kDone:
+      if (begins_again(sight)) {
+        stage_ = GuardStage::kWatching;
+        return decide_before_the_signal(sight);
+      }
       return {};
   }
   return {};
+}
+
+bool GuardPolicy::begins_again(const GuardSight& sight) {
+  const bool has_room = !reason_to_stop(sight);
+  return dry_run_ && has_room && sight.now_ns - killed_ns_ >= settings_.rehearse_again_ns;
 }
 
 std::int64_t GuardPolicy::next_look_ns(const std::optional<Headroom>& headroom) const {

@@ -14,6 +14,8 @@ struct GuardSettings {
   // A checkpoint may take minutes. Waiting for it costs nothing: who takes the last reserve
   // meanwhile is killed at once.
   std::int64_t grace_ns = 120 * kNsPerSecond;
+  // Of a dry run: how soon after a kill that was only told of the next stop may be.
+  std::int64_t rehearse_again_ns = 600 * kNsPerSecond;
 };
 
 // How fast a leak grows, as an interval. Only the verdict `leak` makes one: `growing` may still be
@@ -65,7 +67,9 @@ struct GuardDecision {
 // nothing.
 class GuardPolicy {
  public:
-  explicit GuardPolicy(const GuardSettings& settings) : settings_(settings) {}
+  // A dry run kills nobody: it goes on, once there is room again.
+  explicit GuardPolicy(const GuardSettings& settings, bool dry_run = false)
+      : settings_(settings), dry_run_(dry_run) {}
 
   GuardDecision decide(const GuardSight& sight);
   GuardStage stage() const { return stage_; }
@@ -78,11 +82,13 @@ class GuardPolicy {
   std::optional<GuardReason> reason_to_stop(const GuardSight& sight);
   std::optional<GuardReason> reason_to_warn(const GuardSight& sight) const;
   bool is_thrashing(const GuardSight& sight);
+  bool begins_again(const GuardSight& sight);
   GuardDecision decide_before_the_signal(const GuardSight& sight);
   GuardDecision decide_in_grace(const GuardSight& sight);
   GuardDecision decision(GuardAct act, GuardReason reason, const GuardSight& sight) const;
 
   GuardSettings settings_;
+  bool dry_run_;
   GuardStage stage_ = GuardStage::kWatching;
   std::optional<std::int64_t> pressed_since_ns_;
   std::optional<std::int64_t> warned_ns_;

@@ -63,7 +63,7 @@ Result<std::unique_ptr<Watchman>> Watchman::create(const WatchmanOptions& option
 }
 
 Watchman::Watchman(const WatchmanOptions& options, TreeKiller killer)
-    : options_(options), killer_(std::move(killer)), policy_(options.settings) {}
+    : options_(options), killer_(std::move(killer)), policy_(options.settings, options.dry_run) {}
 
 Watchman::~Watchman() { stop(); }
 
@@ -206,11 +206,14 @@ void Watchman::act(const GuardDecision& decision, GuardReport& report) {
   switch (decision.act) {
     case GuardAct::kStop:
       last_stop_ = decision;
+      tree_alive_ = true;
+      told_of_kill_ = false;
       send_signal(report);
       break;
     case GuardAct::kKill:
       if (options_.dry_run) {
-        tree_alive_ = false;  // as if
+        tree_alive_ = false;   // as if
+        signalled_count_ = 0;  // the next time all of it is told again
         break;
       }
       if (list_->group_kill) {

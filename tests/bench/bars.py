@@ -1,7 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks share: results with their bars, and runs in turns."""
+"""What the benchmarks share: results with their bars, counts of good runs, and runs in turns."""
 
 import statistics
+import typing
+
+
+class Count(typing.NamedTuple):
+    """How many of some runs were as they have to be; none of none: left out, the detail says why."""
+
+    what: str
+    good: int
+    runs: int
+    detail: str
+
+    def holds(self):
+        return self.good == self.runs
+
+    def result(self):
+        return "left out" if self.runs == 0 else "ok" if self.holds() else "MISS"
+
+    def report(self):
+        print(f"{self.result():4}  {self.what}: {self.good} of {self.runs} ({self.detail})", flush=True)
+
+
+def print_table(counts):
+    width = max(len(count.what) for count in counts)
+    print(f"\n{'result':8}  {'what':{width}}  good of runs")
+    for count in counts:
+        print(f"{count.result():8}  {count.what:{width}}  {count.good} of {count.runs}; {count.detail}",
+              flush=True)
 
 
 class Bars:

@@ -15,17 +15,21 @@ import subprocess
 import sys
 import time
 
+from bars import Count
+
 BUDGET_KIB_PER_STEP = 200
 LEAK_MB_PER_STEP = 3 * BUDGET_KIB_PER_STEP / 1024
 STEPS = ["--steps", "180", "--step-time", "15ms", "--mb", "40"]
 SCENARIOS = {
-    "steady": (["steady"], 0),
-    "leak": (["leak", "--mb-per-step", f"{LEAK_MB_PER_STEP:.6f}"], 1),
+    "steady": (["steady"], 0, "check: a steady run passes"),
+    "leak": (["leak", "--mb-per-step", f"{LEAK_MB_PER_STEP:.6f}"], 1,
+             "check: a leak of three times the budget fails"),
 }
+AT_ONCE = 2
 
 
 def run(build, scenario, seed):
-    words, wanted = SCENARIOS[scenario]
+    words, wanted, _ = SCENARIOS[scenario]
     done = subprocess.run(
         [build / "bin/tidemark", "check", "--max-growth", f"{BUDGET_KIB_PER_STEP}KiB/step",
          "--warmup", "30steps", "--interval", "100ms", "--timeout", "10min", "--",
@@ -38,31 +42,32 @@ def run(build, scenario, seed):
     return done.returncode
 
 
+def bench(build, scenario, runs, at_once=AT_ONCE):
+    _, wanted, what = SCENARIOS[scenario]
+    start = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        codes = list(pool.map(lambda seed: run(build, scenario, seed), range(1, runs + 1)))
+    told = ", ".join(f"{count} x exit code {code}"
+                     for code, count in sorted(collections.Counter(codes).items()))
+    count = Count(what, codes.count(wanted), runs,
+                  f"{told}, {wanted} is right; {time.monotonic() - start:.0f} s")
+    count.report()
+    return count
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--at-once", type=int, default=AT_ONCE)
     parser.add_argument("--only", choices=SCENARIOS)
     options = parser.parse_args()
     build = options.build.resolve()
     if not (build / "bin/tidemark-harness").exists():
         sys.exit("the harness was not built: it needs libtorch (./dev deps)")
-    wrong = 0
-    for scenario, (_, wanted) in SCENARIOS.items():
-        if options.only not in (None, scenario):
-            continue
-        start = time.monotonic()
-        with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
-            codes = list(pool.map(lambda seed: run(build, scenario, seed),
-                                  range(1, options.runs + 1)))
-        missed = sum(code != wanted for code in codes)
-        wrong += missed
-        counts = ", ".join(f"{count} x exit code {code}"
-                           for code, count in sorted(collections.Counter(codes).items()))
-        print(f"{'ok  ' if not missed else 'MISS'}  {scenario}: {counts} "
-              f"({wanted} is right), {time.monotonic() - start:.0f} s", flush=True)
-    return 1 if wrong else 0
+    counts = [bench(build, scenario, options.runs, options.at_once)
+              for scenario in SCENARIOS if options.only in (None, scenario)]
+    return 0 if all(count.holds() for count in counts) else 1
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ import sys
 import tempfile
 import time
 
+from bars import Count
+
 AT_A_TIME = 2
 LONGEST_RUN_S = 600
 MIB = 1 << 20
@@ -222,6 +224,7 @@ PARTS = {
                           ["--deaf", "1", "--burst-mb", "1800", "--step-ms", "200"], True),
               "bursts of 10 MB per ms, ended before the kernel kills", None),
 }
+TRAINS = ("chunks", "warmup", "spikes")
 
 
 def bench(build, name, runs):
@@ -233,16 +236,27 @@ def bench(build, name, runs):
         done = [future.result()
                 for future in [pool.submit(run_one, build, limit) for _ in range(runs)]]
     if None in done:
-        print(f"left out: {name}: no control group can be made here", flush=True)
-        return True
-    good = [run for run in done if not run.problem]
-    details = sorted({run.detail for run in done})
-    print(f"{'ok  ' if len(good) == runs else 'MISS'}  {what}: {len(good)} of {runs} "
-          f"({', '.join(details)}; {sum(run.seconds for run in done) / runs:.1f} s each)", flush=True)
+        return left_out(name, "no control group can be made here")
+    details = ", ".join(sorted({run.detail for run in done}))
+    count = Count(f"guard: {what}", sum(not run.problem for run in done), runs,
+                  f"{details}; {sum(run.seconds for run in done) / runs:.1f} s each")
+    count.report()
     for run in done:
         if run.problem:
             print(f"      {run.problem}; the log ends with\n{run.log[-1500:]}", flush=True)
-    return len(good) == runs
+    return count
+
+
+def left_out(name, why):
+    count = Count(f"guard: {PARTS[name][1]}", 0, 0, why)
+    count.report()
+    return count
+
+
+def bench_all(build, names, runs):
+    has_trainer = (build / "bin/tidemark-harness").exists()
+    return [bench(build, name, runs) if has_trainer or name not in TRAINS
+            else left_out(name, "libtorch is missing, so there is no trainer") for name in names]
 
 
 def main():
@@ -257,10 +271,7 @@ def main():
     unknown = [name for name in names if name not in PARTS]
     if unknown:
         parser.error(f"there is no part {', '.join(unknown)}")
-    if not (build / "bin/tidemark-harness").exists():
-        print("left out: chunks, warmup, spikes: libtorch is missing, so there is no trainer", flush=True)
-        names = [name for name in names if name not in ("chunks", "warmup", "spikes")]
-    return 0 if all([bench(build, name, options.runs) for name in names]) else 1
+    return 0 if all(count.holds() for count in bench_all(build, names, options.runs)) else 1
 
 
 if __name__ == "__main__":

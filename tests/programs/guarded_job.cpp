@@ -125,9 +125,9 @@ int main(int argc, char** argv) {
   auto* const born = new (shared) std::atomic<int>(0);
 
   long step = load(checkpoint);
+  const Block base(job.base_mb);
   std::printf("pid %d begins after step %ld\n", static_cast<int>(::getpid()), step);
   std::fflush(stdout);
-  const Block base(job.base_mb);
   std::vector<Block> kept;
   const long steps = static_cast<long>(pace.count);
   double held_mb = job.base_mb;

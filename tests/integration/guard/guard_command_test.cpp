@@ -102,11 +102,13 @@ TEST(Guard, LeavesSpikesAlone) {
 
 TEST(Guard, GuardsAJobThatOthersStarted) {
   const TempTree dir;
-  Subprocess job(guarded_job({"--leak-mb", "1", "--count", "100000", "--step-ms", "5",
+  Subprocess job(guarded_job({"--leak-mb", "1", "--count", "100000", "--step-ms", "10",
                               "--checkpoint", dir.path("checkpoint")}));
   job.read_until("begins");
 
-  const Guarded run = run_guard(guard(tight({"--pid", std::to_string(job.pid())})));
+  // Far enough away that it is not there before the guard is.
+  const Guarded run = run_guard(guard({"--limit", "450MiB", "--keep-free", "30MiB", "--interval",
+                                       "100ms", "--pid", std::to_string(job.pid())}));
 
   EXPECT_EQ(run.exit_code, 1) << run.log;
   EXPECT_THAT(run.log, HasSubstr("STOP: sent SIGTERM to pid " + std::to_string(job.pid())));
@@ -227,6 +229,8 @@ TEST(Guard, RefusesWhatItCannotDo) {
   expect({"--signal", "KILL"}, {"true"}, 2, "--signal is one that a program can catch");
   expect({"--max-restarts", "3"}, {"true"}, 2, "--restart");
   expect({"--keep-free", "900TiB"}, {"true"}, 3, "the job would be stopped at once");
+  expect({"--limit", "100MiB", "--keep-free", "100MiB"}, {"true"}, 2,
+         "--keep-free has to be less than --limit");
   if (::access("/usr/bin/notify-send", X_OK) != 0) {
     expect({"--desktop"}, {"true"}, 3, "--desktop needs notify-send");
   }

@@ -98,6 +98,27 @@ TEST(GuardRestart, AJobThatEndsByItselfIsNotStartedAgain) {
   EXPECT_EQ(count_of(run.out, "once"), 1U);
 }
 
+// Two parts in one script; the first is stopped, the second is small and ends well.
+TEST(GuardRestart, AScriptThatGoesOnAndEndsWellIsNotStartedAgain) {
+  const std::string script =
+      "\"$@\" --leak-mb 1 --count 100000 --step-ms 5; \"$@\" --count 200 --step-ms 10; exit 4";
+  std::vector<std::string> command{"/bin/sh", "-c", script, "sh"};
+  for (const std::string& word : guarded_job({})) {
+    command.push_back(word);
+  }
+  std::vector<std::string> once = kChunks;
+  once.pop_back();  // --restart
+
+  for (const std::vector<std::string>& options : {kChunks, once}) {
+    const Guarded run = run_guard(guard(options, command));
+
+    EXPECT_EQ(run.exit_code, 4) << run.log;
+    EXPECT_EQ(count_of(run.log, "STOP: "), 1U) << run.log;
+    EXPECT_EQ(count_of(run.out, "done after step 200"), 1U) << run.out;
+    EXPECT_THAT(run.log, AllOf(Not(HasSubstr("RESTART")), Not(HasSubstr("GIVEN UP"))));
+  }
+}
+
 TEST(GuardRestart, TheUserEndsItForGood) {
   Subprocess process(guard(kChunks, guarded_job({"--count", "100000", "--step-ms", "5"})));
   process.read_until("begins");

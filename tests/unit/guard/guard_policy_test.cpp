@@ -204,5 +204,47 @@ TEST(GuardPolicy, TheGraceTimeOfAThrashingMachineIsShort) {
   EXPECT_EQ(policy.decide(seen).act, GuardAct::kKill);
 }
 
+// Killed at 31 s for the first time, as far as it is told.
+class DryRunPolicyTest : public GuardPolicyTest {
+ protected:
+  DryRunPolicyTest() {
+    policy_ = GuardPolicy({.grace_ns = 30 * kNsPerSecond}, true);
+    EXPECT_EQ(at(1, 50).act, GuardAct::kStop);
+    EXPECT_EQ(at(31, 50).act, GuardAct::kKill);
+    EXPECT_EQ(dead(32, 50).act, GuardAct::kNothing);
+  }
+  GuardDecision dead(double at_s, std::int64_t free_mib) {
+    GuardSight seen = sight(at_s, free_mib);
+    seen.tree_alive = false;
+    return policy_.decide(seen);
+  }
+};
+
+TEST_F(DryRunPolicyTest, TheNextIncidentIsToldOfAfterTenMinutesAndWithRoomAgain) {
+  EXPECT_EQ(dead(100, 500).act, GuardAct::kNothing);
+  EXPECT_EQ(dead(600, 50).act, GuardAct::kNothing) << "one incident in ten minutes";
+  EXPECT_EQ(dead(700, 500).act, GuardAct::kNothing);
+  EXPECT_EQ(policy_.stage(), GuardStage::kWatching);
+
+  EXPECT_EQ(dead(701, 50).act, GuardAct::kStop);
+  EXPECT_EQ(at(731, 50).act, GuardAct::kKill);
+}
+
+TEST_F(DryRunPolicyTest, WithoutRoomItIsStillTheSameIncident) {
+  for (double s = 33; s < 5000; s += 10) {
+    EXPECT_EQ(dead(s, 99).act, GuardAct::kNothing) << s;
+  }
+}
+
+TEST_F(GuardPolicyTest, WhoWasKilledIsDead) {
+  at(1, 50);
+  EXPECT_EQ(at(31, 50).act, GuardAct::kKill);
+  for (double s = 32; s < 5000; s += 10) {
+    GuardSight seen = sight(s, s < 2000 ? 500 : 50);
+    seen.tree_alive = false;
+    EXPECT_EQ(policy_.decide(seen).act, GuardAct::kNothing) << s;
+  }
+}
+
 }  // namespace
 }  // namespace tidemark::monitor

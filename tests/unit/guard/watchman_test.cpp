@@ -164,6 +164,37 @@ TEST_F(WatchmanTest, InADryRunNobodyIsTouched) {
   EXPECT_EQ(trainer_.wait(), 0);
 }
 
+TEST_F(WatchmanTest, ADryRunTellsOfTheNextIncidentToo) {
+  WatchmanOptions options;
+  options.settings.grace_ns = 0;
+  options.settings.rehearse_again_ns = 0;
+  options.signal_number = SIGKILL;
+  options.dry_run = true;
+  const auto watchman = Watchman::create(options);
+  ASSERT_TRUE(watchman);
+  (*watchman)->post(list());
+  for (int incident = 0; incident < 3; ++incident) {
+    free_mib(1);
+    for (int i = 0; i < 4; ++i) {
+      (*watchman)->look();
+    }
+    const auto stop = (*watchman)->take_report();
+    ASSERT_TRUE(stop) << incident;
+    EXPECT_EQ(stop->decision.act, GuardAct::kStop);
+    EXPECT_EQ(stop->signalled, 1U);
+    EXPECT_EQ(stop->trainers[0], trainer_.pid());
+    const auto kill = (*watchman)->take_report();
+    ASSERT_TRUE(kill) << incident;
+    EXPECT_EQ(kill->decision.act, GuardAct::kKill);
+
+    free_mib(500);
+    (*watchman)->look();
+    EXPECT_FALSE((*watchman)->take_report()) << incident;
+  }
+  trainer_.give_order();
+  EXPECT_EQ(trainer_.wait(), 0);
+}
+
 TEST_F(WatchmanTest, ActsByItselfOnItsThread) {
   const auto watchman = this->watchman(false, SIGTERM, kNsPerSecond);
   ASSERT_TRUE(watchman->start());
