@@ -209,9 +209,13 @@ void Watch::begin() {
   }
 }
 
-// With the first tick: a target that is refused at its sight leaves no run file.
+// Before the first tick is shown: a target that is refused at its sight leaves no run file.
 void Watch::begin_recording() {
   if (recorder_ == nullptr || std::exchange(has_begun_recording_, true)) {
+    return;
+  }
+  if (user_.gives_up()) {
+    recorder_.reset();
     return;
   }
   if (const Status begun = recorder_->begin(describe()); !begun) {

@@ -91,12 +91,10 @@ bool Watch::look(std::int64_t due_ns) {
   user_.complete(tick);
   user_.tick(tick);
   user_.see(*session_, tick);
+  begin_recording();
   check_lines();
   if (view_ != nullptr) {
     view_->tick(tick, trainer_key, lookup);
-  }
-  if (user_.gives_up() && !has_begun_recording_) {
-    recorder_.reset();
   }
   keep(tick, ended);
   for (const ProcessRecord& process : ended) {
@@ -106,7 +104,6 @@ bool Watch::look(std::int64_t due_ns) {
 }
 
 void Watch::keep(const Tick& tick, const std::vector<ProcessRecord>& ended) {
-  begin_recording();
   if (recorder_ == nullptr) {
     return;
   }
