@@ -25,7 +25,7 @@ def skipped_in(summary):
 
 
 def reasons_in(log):
-    """Why a test was skipped, by its name: what GTEST_SKIP was given, or the last line it printed."""
+    """Why, by the name of the test: what GTEST_SKIP was given, or the last line that it printed."""
     parts = TEST.split(log)[1:]
     reasons = {}
     for name, block in zip(parts[::2], parts[1::2]):
@@ -52,7 +52,8 @@ def report(skips, patterns):
     by_reason = {}
     for name, reason in skips:
         by_reason.setdefault(reason or "no reason given", []).append(name)
-    lines = [f"{len(skips)} {'test was' if len(skips) == 1 else 'tests were'} skipped:"] if skips else []
+    were = "test was" if len(skips) == 1 else "tests were"
+    lines = [f"{len(skips)} {were} skipped:"] if skips else []
     fine = True
     for reason, names in sorted(by_reason.items()):
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
