@@ -221,10 +221,15 @@ CLI::App* add_track(CLI::App& app, TrackOptions& options) {
 
 CLI::App* add_profile(CLI::App& app, ProfileOptions& options) {
   CLI::App* profile =
-      app.add_subcommand("profile", "Which lines of code hold the growth: traces allocations");
+      app.add_subcommand("profile", "Which lines of native code hold the growth of a command");
   profile->add_option("FILE", options.input, "A run file that this command has recorded")
       ->type_name("");
   add_watch(*profile, options.watch);
+  // The tracer has to be there from the start: nothing that merely runs can be profiled.
+  profile->remove_option(profile->get_option("--find-training"));
+  profile->remove_option(profile->get_option("--system"));
+  profile->get_option("--pid")->description(
+      "Wake the tracer that sleeps in this process (docs/profile.md)");
   CLI::Option* json =
       profile->add_flag("--json", options.watch.json, "Print one JSON object at the end");
   profile->add_flag("--plain", options.plain, "Print lines, without colour")->excludes(json);
@@ -258,9 +263,11 @@ CLI::App* add_profile(CLI::App& app, ProfileOptions& options) {
   add_gates(*profile, options);
   profile->footer(
       "Everything after -- is a command to start with the tracer in it; its output and its exit\n"
-      "status are its own, the report goes to stderr. docs/profile.md explains the report.\n\n"
+      "status are its own, the report goes to stderr. The lines are of native code (C, C++ and\n"
+      "the like, with -g); of Python code it names the native function that Python calls.\n"
+      "docs/profile.md explains the report.\n\n"
       "Examples:\n"
-      "  tidemark profile -- python train.py\n"
+      "  tidemark profile -- tidemark-harness train leak --cause native\n"
       "  tidemark profile --mode exact --step-regex 'Step +(\\d+)' -o run.tidemark -- ./train\n"
       "  tidemark profile run.tidemark");
   return profile;

@@ -60,14 +60,14 @@ std::string problem_with(const ProfileOptions& options, bool has_dashes) {
                ? "a recording and something to watch exclude each other"
                : "";
   }
-  if (target.find_training || target.system) {
-    return "profile starts a command: tidemark profile -- COMMAND (attaching comes later)";
-  }
   if (target.pids.size() > 1) {
     return "profile takes one --pid";
   }
   if (targets_given(target, has_dashes) == 0) {
     return "say what to profile: -- COMMAND, or a run file";
+  }
+  if (!target.pids.empty() && has_dashes) {
+    return "--pid and -- COMMAND exclude each other";
   }
   const std::string problem = problem_with(target, has_dashes);
   return problem.empty() ? problem_with(options.watch) : problem;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/growth_warning.h"
 
+#include <algorithm>
+
 namespace tidemark::monitor {
 namespace {
 
@@ -14,7 +16,8 @@ std::optional<GrowthWarning::Warning> GrowthWarning::add(double at, std::uint64_
   if (!lows_.empty() && at < lows_.back().from) {
     lows_.clear();  // time went backwards: another clock, another window
   }
-  while (!lows_.empty() && lows_.front().at < at - rate_.per) {
+  // The last look is kept however old it is: steps, or a short window, may pass between two looks.
+  while (lows_.size() > 1 && lows_.front().at < at - rate_.per) {
     lows_.pop_front();
   }
   if (lows_.empty() || at - lows_.back().from >= rate_.per / kStretchesPerWindow) {
@@ -30,10 +33,12 @@ std::optional<GrowthWarning::Warning> GrowthWarning::add(double at, std::uint64_
     }
   }
   const std::uint64_t growth = bytes - lowest->bytes;
-  if (growth == 0 || static_cast<double>(growth) < rate_.bytes) {
+  const double over = at - lowest->at;
+  const double windows = std::max(over / rate_.per, 1.0);
+  if (growth == 0 || static_cast<double>(growth) < rate_.bytes * windows) {
     return std::nullopt;
   }
-  const Warning warning{growth, at - lowest->at};
+  const Warning warning{growth, over};
   lows_.clear();
   lows_.push_back({at, at, bytes});
   return warning;

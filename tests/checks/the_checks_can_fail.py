@@ -7,11 +7,13 @@ usage: the_checks_can_fail.py CHECKS_DIR
 
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, sys.argv.pop(1))
+CHECKS = pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(CHECKS))
 import every_test_is_in_a_target  # noqa: E402
 import includes_follow_the_ranks  # noqa: E402
 
@@ -52,6 +54,70 @@ class Checks(unittest.TestCase):
         self.write("recording/sqlite.cpp", "#include <sqlite3.h>\n")
 
         self.assertEqual(len(list(includes_follow_the_ranks.violations(self.root))), 1)
+
+
+class SkippedTests(unittest.TestCase):
+    """On the output and the log of ctest 3.25."""
+
+    ALLOWED = "# rights\n\nmay not mount *\nthere is no systemd-analyze here\n"
+
+    def run_on(self, skips):
+        """`skips`: what tests print before they skip, by name."""
+        names = list(skips)
+        lines = [f"{n}/9 Test #{n}: {name} ...***Skipped   0.01 sec"
+                 for n, name in enumerate(names, 1)]
+        self.summary = "\n".join(["100% tests passed, 0 tests failed out of 9", "",
+                                  "Total Test time (real) =   0.02 sec", ""]
+                                 + ["The following tests did not run:"] * bool(names)
+                                 + [f"\t  {n} - {name} (Skipped)"
+                                    for n, name in enumerate(names, 1)]
+                                 + ["\t  8 - A.Disabled (Disabled)", ""])
+        log = "Start testing: Nov 16 19:15 UTC\n" + "".join(
+            f'{n}/9 Testing: {name}\n{n}/9 Test: {name}\nCommand: "x"\nOutput:\n'
+            f"{'-' * 58}\n{skips[name]}<end of output>\nTest time =   0.01 sec\n"
+            for n, name in enumerate(names, 1))
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "log").write_text(log)
+            (root / "allowed").write_text(self.ALLOWED)
+            return subprocess.run(
+                [sys.executable, CHECKS / "skipped_tests.py", root / "log", root / "allowed"],
+                input="\n".join(["Test project /x", *lines, "", self.summary]),
+                capture_output=True, text=True, check=False)
+
+    @staticmethod
+    def gtest(name, reason):
+        return (f"[ RUN      ] {name}\nnoise\n/x/y_test.cpp:3: Skipped\n{reason}\n"
+                f"[  SKIPPED ] {name} (0 ms)\n[  SKIPPED ] {name}\n")
+
+    def test_nothing_skipped_leaves_the_output_as_it_is(self):
+        done = self.run_on({})
+
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("skipped", done.stdout)
+        self.assertTrue(done.stdout.startswith("Test project /x\n"))
+        self.assertTrue(done.stdout.endswith(self.summary))
+
+    def test_a_skip_for_an_allowed_reason_is_listed(self):
+        done = self.run_on({"A.One": self.gtest("A.One", "may not mount here:\nno rights"),
+                            "A.Two": self.gtest("A.Two", "may not mount here:\nno rights"),
+                            "check.unit": "there is no systemd-analyze here\n"})
+
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("3 tests were skipped:\n"
+                      "  may not mount here: no rights: A.One and 1 more\n"
+                      "  there is no systemd-analyze here: check.unit\n", done.stdout)
+        self.assertTrue(done.stdout.endswith(self.summary), "ctest has the last word")
+
+    def test_a_skip_for_any_other_reason_fails(self):
+        for reason in ("tmux is not installed", "", "we may not mount here"):
+            done = self.run_on({"A.One": self.gtest("A.One", "may not mount a tmpfs"),
+                                "B.Two": self.gtest("B.Two", reason)})
+
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"NOT ALLOWED  {reason or 'no reason given'}: B.Two", done.stdout)
+            self.assertNotIn("NOT ALLOWED  may not mount a tmpfs", done.stdout)
+            self.assertTrue(done.stdout.endswith(self.summary))
 
 
 if __name__ == "__main__":

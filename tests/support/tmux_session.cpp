@@ -35,7 +35,12 @@ bool within_20_s(const std::function<bool()>& holds) {
 
 }  // namespace
 
-bool has_tmux() { return ::access("/usr/bin/tmux", X_OK) == 0 && can_open_terminals(); }
+std::string no_tmux_because() {
+  if (::access("/usr/bin/tmux", X_OK) != 0) {
+    return "tmux is not installed";
+  }
+  return can_open_terminals() ? "" : "no terminals here (/dev/pts)";
+}
 
 TmuxSession::TmuxSession(const std::string& command, const Options& options) {
   std::ofstream(folder_.path("run.sh")) << "cd '" << folder_.path() << "'\n"

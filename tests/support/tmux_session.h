@@ -9,7 +9,8 @@
 
 namespace tidemark::tests {
 
-bool has_tmux();
+// Why there can be no TmuxSession here; empty: there can.
+std::string no_tmux_because();
 
 // A program on a real terminal: a shell in a tmux of its own that runs it, and what the terminal
 // then shows. The mode of the terminal before and after is kept.

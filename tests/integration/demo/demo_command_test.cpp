@@ -115,7 +115,7 @@ TEST_F(Demo, LeavesNothingBehindWhenItIsStopped) {
 
 TEST_F(Demo, RewritesItsLastLineOnATerminalOnly) {
   if (!tests::can_open_terminals()) {
-    GTEST_SKIP() << "no /dev/pts here";
+    GTEST_SKIP() << "no terminals here (/dev/pts)";
   }
   Subprocess demo({tests::tool_path(), "demo", "--harness", harness("honest"), "warmup"},
                   Subprocess::Terminal::kControlling);

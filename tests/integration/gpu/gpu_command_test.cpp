@@ -228,8 +228,8 @@ TEST_F(GpuCommand, FindAnswersThoughTheDriverHangs) {
 class GpuDashboard : public GpuCommand {
  protected:
   void SetUp() override {
-    if (!tests::has_tmux()) {
-      GTEST_SKIP() << "there is no tmux, or no terminals";
+    if (const std::string reason = tests::no_tmux_because(); !reason.empty()) {
+      GTEST_SKIP() << reason;
     }
   }
   std::string command(const std::string& more = "") const {

@@ -2,6 +2,7 @@
 // Finding the training job of the whole machine: these tests run alone, as another tree would be
 // another candidate.
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +18,7 @@ using tests::json_lines;
 using tests::of_kind;
 using tests::Output;
 using tests::run_tool;
+using tests::Subprocess;
 using tests::TrainingTree;
 
 TEST(FindCommand, NamesThePythonProcessNotTheWrapperWithReasons) {
@@ -50,6 +52,31 @@ TEST(FindCommand, TwoJobsThatAreEquallyGoodAreNotGuessed) {
   const Output monitored = run_tool({"monitor", "--find-training"});
   EXPECT_EQ(monitored.exit_code, 3);
   EXPECT_EQ(monitored.err, output.err) << "both go by the same evidence, and say it the same way";
+}
+
+TEST(FindCommand, OnAMachineWithNothingToFindItSaysWhatItLookedFor) {
+  const std::vector<std::string> alone{"unshare", "--pid", "--fork", "--mount-proc"};
+  const auto run_alone = [&](std::vector<std::string> command) {
+    command.insert(command.begin(), alone.begin(), alone.end());
+    Subprocess process(command);
+    process.close_input();
+    const int exit_code = process.wait();
+    return Output{exit_code, process.output(), process.errors()};
+  };
+  if (run_alone({"true"}).exit_code != 0) {
+    GTEST_SKIP() << "may not make namespaces";
+  }
+
+  const Output text = run_alone({tests::tool_path(), "find"});
+  const Output as_json = run_alone({tests::tool_path(), "find", "--json"});
+
+  EXPECT_EQ(text.exit_code, 3);
+  EXPECT_EQ(text.out, "");
+  EXPECT_THAT(text.err, HasSubstr("found no training process"));
+  EXPECT_THAT(text.err, HasSubstr("hint: name the process with --pid"));
+  EXPECT_EQ(as_json.exit_code, 3);
+  EXPECT_EQ(json::parse(as_json.out).at("picked"), nullptr);
+  EXPECT_TRUE(json::parse(as_json.out).at("candidates").empty());
 }
 
 TEST(FindCommand, TheMonitorFindsTheTrainingJobByItself) {

@@ -74,6 +74,21 @@ TEST_P(LeakOfTheHarness, IsFoundByItsLineAndItsRate) {
 INSTANTIATE_TEST_SUITE_P(Causes, LeakOfTheHarness,
                          testing::Values("native", "collator", "autograd", "optimizer", "pinned"));
 
+// What a newcomer types first; here with shorter steps, and fewer of them.
+TEST(HelpOfProfile, BeginsWithAnExampleThatWorks) {
+  const std::string help = run_tool({"profile", "--help"}).out;
+  const std::string heading = "Examples:\n  ";
+  const std::size_t begin = help.find(heading) + heading.size();
+  const std::string example = help.substr(begin, help.find('\n', begin) - begin);
+
+  Subprocess shell({"/bin/sh", "-c",
+                    "PATH=" TIDEMARK_BINARY_DIR "/bin:$PATH; " + example +
+                        " --mb 100 --steps 150 --step-time 15ms"});
+
+  EXPECT_EQ(shell.wait(), 0) << example << '\n' << shell.errors();
+  EXPECT_THAT(shell.errors(), HasSubstr("image_decoder.c:12"));
+}
+
 TEST(SegmentsOfTheHarness, AreNamedLiveAndInTheRecording) {
   const Profiled run = profiled({"leak", "--cause", "shm"});
 

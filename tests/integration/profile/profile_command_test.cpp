@@ -254,6 +254,26 @@ TEST(ProfileCommand, SaysThatAttachingComesLater) {
   EXPECT_THAT(output.err, HasSubstr("hint: start it with tidemark profile -- COMMAND"));
 }
 
+TEST(ProfileCommand, OffersNoTargetThatItCannotTrace) {
+  const Output help = run_tool({"profile", "--help"});
+
+  EXPECT_THAT(help.out, Not(HasSubstr("--find-training")));
+  EXPECT_THAT(help.out, Not(HasSubstr("--system")));
+  EXPECT_THAT(help.out, HasSubstr("--pid"));
+  EXPECT_THAT(help.out, HasSubstr("lines are of native code"));
+  const std::string pid = std::to_string(::getpid());
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"profile"},
+                                             {"profile", "--find-training"},
+                                             {"profile", "--system"},
+                                             {"profile", "--pid", pid, "--pid", pid},
+                                             {"profile", "--pid", pid, "--", "/bin/true"}}) {
+    const Output output = run_tool(arguments);
+    EXPECT_EQ(output.exit_code, 2) << testing::PrintToString(arguments) << output.err;
+    EXPECT_THAT(output.err, HasSubstr("hint: see tidemark profile --help"));
+  }
+}
+
 TEST(ProfileCommand, SaysWhyThereIsNothingInARecordingWithoutSites) {
   const TempTree dir;
   dir.write("run.csv", "time_s,rss_mb\n0,1\n1,2\n");

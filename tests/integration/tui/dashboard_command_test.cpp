@@ -30,8 +30,8 @@ using tests::TrainingTree;
 class DashboardCommand : public testing::Test {
  protected:
   void SetUp() override {
-    if (!tests::has_tmux()) {
-      GTEST_SKIP() << "there is no tmux, or no terminals";
+    if (const std::string reason = tests::no_tmux_because(); !reason.empty()) {
+      GTEST_SKIP() << reason;
     }
   }
 

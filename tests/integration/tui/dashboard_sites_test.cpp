@@ -18,8 +18,8 @@ using tests::TmuxSession;
 class DashboardSites : public testing::Test {
  protected:
   void SetUp() override {
-    if (!tests::has_tmux()) {
-      GTEST_SKIP() << "there is no tmux, or no terminals";
+    if (const std::string reason = tests::no_tmux_because(); !reason.empty()) {
+      GTEST_SKIP() << reason;
     }
   }
 

@@ -59,6 +59,18 @@ TEST(GrowthWarning, ForgetsItsWindowWhenTimeGoesBackwards) {
   EXPECT_TRUE(warning.add(3, 1300));
 }
 
+TEST(GrowthWarning, ComparesLooksThatAreFurtherApartThanTheWindow) {
+  GrowthWarning warning({100, RateUnit::kStep, 1});
+  EXPECT_FALSE(warning.add(10, 1000));
+  EXPECT_FALSE(warning.add(20, 1900)) << "90 per step";
+
+  const auto fired = warning.add(30, 2900);
+
+  ASSERT_TRUE(fired);
+  EXPECT_EQ(fired->growth_bytes, 1000U);
+  EXPECT_DOUBLE_EQ(fired->over, 10.0);
+}
+
 TEST(GrowthWarning, DefaultIsFivePercentOfTheLimitPerMinute) {
   const Rate fallback = default_growth_rate(32'000'000'000);
   EXPECT_DOUBLE_EQ(fallback.bytes, 1.6e9);
