@@ -112,10 +112,12 @@ void add_markers(JsonWriter& json, const std::vector<MarkerRecord>& markers, boo
     if (marker.key.pid > 0) {
       json.field("pid", marker.key.pid);
     }
-    if (marker.kind == MarkerKind::kStep || marker.kind == MarkerKind::kEpoch) {
-      json.field("value", marker.value);
-    } else {
+    const bool is_count = marker.kind == MarkerKind::kStep || marker.kind == MarkerKind::kEpoch;
+    if (!is_count) {
       json.field("name", marker.name);
+    }
+    if (is_count || marker.kind == MarkerKind::kGauge) {
+      json.field("value", marker.value);
     }
     json.end_object();
   }
