@@ -16,6 +16,7 @@
 #include "cli/replay.h"
 #include "cli/watch.h"
 #include "common/clock.h"
+#include "recording/open.h"
 
 namespace tidemark::cli {
 namespace {
@@ -71,7 +72,9 @@ int run_monitor(const MonitorOptions& options) {
   if (!options.replay.empty()) {
     DashboardSetup setup = setup_of(options);
     setup.replay_speed = options.speed;
-    setup.run_file = options.replay;
+    if (recording::is_run_file(options.replay)) {
+      setup.run_file = options.replay;
+    }
     Monitor monitor(options.watch.json,
                     has_dashboard ? std::optional(std::move(setup)) : std::nullopt);
     return replay(options.replay, options.speed,

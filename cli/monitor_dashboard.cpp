@@ -44,7 +44,10 @@ class DashboardView final : public WatchView {
   DashboardView(LineWriter& writer, std::unique_ptr<tui::Dashboard> dashboard, bool is_live)
       : writer_(writer), dashboard_(std::move(dashboard)), is_live_(is_live) {}
 
-  void begin(const RunInfo& info) override { dashboard_->begin(info); }
+  void begin(const RunInfo& info) override {
+    moments_ = MomentWords::of(info);
+    dashboard_->begin(info);
+  }
   void tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& /*lookup*/) override {
     dashboard_->add(tick, trainer);
     if (is_live_) {
@@ -54,7 +57,7 @@ class DashboardView final : public WatchView {
   // The screen is gone then: what was told on it, and the summary, stay in the scroll-back.
   void end(const monitor::RunSummary& summary) override {
     dashboard_.reset();
-    writer_.submit_always(std::exchange(told_, {}) + summary_text(summary));
+    writer_.submit_always(std::exchange(told_, {}) + summary_text(summary, moments_));
   }
 
   int news_fd() const override { return dashboard_->news_fd(); }
@@ -94,6 +97,7 @@ class DashboardView final : public WatchView {
   LineWriter& writer_;
   std::unique_ptr<tui::Dashboard> dashboard_;
   const bool is_live_;
+  MomentWords moments_;
   JobWatch jobs_;
   std::string told_;
 };

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "common/known_rss.h"
 #include "common/text.h"
 #include "common/units.h"
 
@@ -21,6 +22,26 @@ std::int64_t difference(std::uint64_t a, std::uint64_t b) {
 
 std::string bytes_or_unknown(const std::optional<std::uint64_t>& bytes) {
   return bytes ? format_bytes(*bytes) : "?";
+}
+
+// Unknown figures are imported ones: then another one, under its name, is better than none.
+std::string memory_words(const std::optional<std::uint64_t>& footprint_bytes,
+                         const std::optional<std::uint64_t>& rss_bytes,
+                         const std::optional<std::uint64_t>& pss_bytes) {
+  if (footprint_bytes) {
+    return format_bytes(*footprint_bytes);
+  }
+  return rss_bytes   ? "rss " + format_bytes(*rss_bytes)
+         : pss_bytes ? "pss " + format_bytes(*pss_bytes)
+                     : "?";
+}
+
+std::string memory_words(const ProcessSample& sample) {
+  return memory_words(sample.footprint_bytes(), sample.rss_bytes, sample.pss_bytes);
+}
+
+std::string memory_words(const GroupSample& sum) {
+  return memory_words(sum.footprint_bytes, known_rss_bytes(sum), sum.pss_bytes);
 }
 
 const ProcessSample* find_sample(const Tick& tick, const ProcessKey& key) {
@@ -92,9 +113,9 @@ std::string_view verb_of(EventKind kind) {
   return "?";
 }
 
-std::string rate_text(const monitor::Course& course) {
+std::string rate_text(const monitor::Course& course, const MomentWords& moments) {
   std::string text;
-  if (const auto per_s = course.growth_bytes_per_s()) {
+  if (const auto per_s = course.growth_bytes_per_s(); per_s && moments.has_time()) {
     text += fmt::format(", {}/min", format_bytes_delta(std::llround(*per_s * 60.0)));
   }
   if (const auto per_step = course.growth_bytes_per_step()) {
@@ -103,16 +124,18 @@ std::string rate_text(const monitor::Course& course) {
   return text;
 }
 
-std::string course_text(const monitor::Course& course, bool with_rate = true) {
+std::string course_text(const monitor::Course& course, const MomentWords& moments,
+                        bool with_rate = true) {
   const std::string peak =
-      fmt::format("peak {} at {}", format_bytes(course.peak_bytes), format_clock(course.peak_s));
+      fmt::format("peak {} at {}", format_bytes(course.peak_bytes), moments.at(course.peak_s));
   if (course.ended) {
     return fmt::format("{} -> gone since {}, {}", format_bytes(course.first_bytes),
-                       format_clock(course.last_s), peak);
+                       moments.at(course.last_s), peak);
   }
   return fmt::format("{} -> {}, {}, growth {}{}", format_bytes(course.first_bytes),
                      format_bytes(course.last_bytes), peak,
-                     format_bytes_delta(course.growth_bytes()), with_rate ? rate_text(course) : "");
+                     format_bytes_delta(course.growth_bytes()),
+                     with_rate ? rate_text(course, moments) : "");
 }
 
 std::string loss_text(const LossRecord& loss) {
@@ -121,34 +144,49 @@ std::string loss_text(const LossRecord& loss) {
 
 }  // namespace
 
-std::string TickLines::line(const Tick& tick, const ProcessKey& trainer) {
-  const std::uint64_t bytes = tick.tree.footprint_bytes.value_or(0);
-  if (!first_bytes_) {
-    first_bytes_ = bytes;
-    previous_bytes_ = bytes;
+std::string TickLines::tree_part(const GroupSample& tree) {
+  const auto change = [](Past& past, const std::optional<std::uint64_t>& bytes) -> std::string {
+    if (!bytes) {
+      return "";
+    }
+    const std::uint64_t first = past.first_bytes.value_or(*bytes);
+    const std::uint64_t previous = past.first_bytes ? past.previous_bytes : *bytes;
+    past = {first, *bytes};
+    return fmt::format(" ({} since start, {} since last)",
+                       format_bytes_delta(difference(*bytes, first)),
+                       format_bytes_delta(difference(*bytes, previous)));
+  };
+  const std::string footprint_change = change(footprint_, tree.footprint_bytes);
+  const std::string rss_change = change(rss_, known_rss_bytes(tree));
+  const std::string pss_change = change(pss_, tree.pss_bytes);
+  const std::string words = memory_words(tree);
+  if (tree.footprint_bytes) {
+    return fmt::format("{}{}{}  rss {}", tree.footprint_held ? "~" : "", words, footprint_change,
+                       bytes_or_unknown(known_rss_bytes(tree)));
   }
-  std::string out = format_clock(tick.t_s);
-  if (tick.step) {
+  return words + (known_rss_bytes(tree) ? rss_change : pss_change);
+}
+
+std::string TickLines::line(const Tick& tick, const ProcessKey& trainer) {
+  std::string out = moments_.at(tick.t_s);
+  if (tick.step && moments_.has_time()) {
     out += fmt::format("  step {}", *tick.step);
   }
-  out += fmt::format("  tree {}{} ({} since start, {} since last)",
-                     tick.tree.footprint_held ? "~" : "", format_bytes(bytes),
-                     format_bytes_delta(difference(bytes, *first_bytes_)),
-                     format_bytes_delta(difference(bytes, previous_bytes_)));
-  out += fmt::format("  rss {}", format_bytes(tick.tree.rss_bytes));
+  out += "  tree " + tree_part(tick.tree);
   const ProcessSample* sample = find_sample(tick, trainer);
   const bool has_trainer =
       std::any_of(tick.roles.begin(), tick.roles.end(),
                   [](const RoleSample& role) { return role.role == Role::kTrainer; });
   if (sample != nullptr) {
-    out += fmt::format("  {}[{}] {}", has_trainer ? "trainer" : "rank", trainer.pid,
-                       bytes_or_unknown(sample->footprint_bytes()));
+    out +=
+        fmt::format("  {}{} {}", has_trainer ? "trainer" : "rank",
+                    trainer.pid > 0 ? fmt::format("[{}]", trainer.pid) : "", memory_words(*sample));
   }
   for (const RoleSample& role : tick.roles) {
     const bool is_the_trainer = role.role == Role::kTrainer && role.sum.processes == 1;
     if (!(is_the_trainer && sample != nullptr)) {
       out += fmt::format("  {} x{} {}", role_name(role.role), role.sum.processes,
-                         bytes_or_unknown(role.sum.footprint_bytes));
+                         memory_words(role.sum));
     }
   }
   if (tick.system) {
@@ -157,11 +195,11 @@ std::string TickLines::line(const Tick& tick, const ProcessKey& trainer) {
   for (const GpuSample& gpu : tick.gpus) {
     append_gpu(out, gpu);
   }
-  previous_bytes_ = bytes;
   return out;
 }
 
-std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& lookup) {
+std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& lookup,
+                                     const MomentWords& moments) {
   constexpr std::size_t kTogether = 3;
   std::map<std::pair<EventKind, Role>, std::vector<const EventRecord*>> groups;
   for (const EventRecord& event : tick.events) {
@@ -169,7 +207,7 @@ std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& look
     groups[{event.kind, record == nullptr ? Role::kOther : record->role}].push_back(&event);
   }
   std::vector<std::string> lines;
-  const std::string time = format_clock(tick.t_s);
+  const std::string time = moments.at(tick.t_s);
   for (const auto& [group, events] : groups) {
     const auto& [kind, role] = group;
     const bool countable = kind == EventKind::kSpawn || kind == EventKind::kExit;
@@ -194,26 +232,37 @@ std::vector<std::string> LossLines::lines(const Tick& tick) {
   std::vector<std::string> lines;
   for (const LossRecord& loss : tick.losses) {
     if (told_.insert(loss.what).second) {
-      lines.push_back(fmt::format("{}  {}", format_clock(tick.t_s), loss_text(loss)));
+      lines.push_back(fmt::format("{}  {}", moments_.at(tick.t_s), loss_text(loss)));
     }
   }
   return lines;
 }
 
-std::string summary_text(const monitor::RunSummary& summary) {
-  if (!summary.footprint().seen) {
+std::string summary_text(const monitor::RunSummary& summary, const MomentWords& moments) {
+  if (!summary.has_seen_any()) {
     return "summary: nothing was seen\n";
   }
   std::string out = fmt::format("summary: {} in {} samples, {} born, {} ended\n",
-                                format_duration(summary.last_s()), summary.ticks(),
-                                summary.births(), summary.deaths());
-  out += fmt::format("  {:<22} {}\n", "tree footprint", course_text(summary.footprint()));
-  out += fmt::format("  {:<22} {}\n", "tree rss", course_text(summary.rss()));
+                                moments.length(summary.last_s()), summary.ticks(), summary.births(),
+                                summary.deaths());
+  const bool has_footprint = summary.footprint().seen;
+  const auto add = [&](std::string_view what, const monitor::Course& course, bool with_rate) {
+    out += fmt::format("  {:<22} {}\n", what,
+                       course.seen ? course_text(course, moments, with_rate) : "?");
+  };
+  if (has_footprint) {
+    add("tree footprint", summary.footprint(), true);
+  }
+  if (has_footprint || summary.rss().seen || !summary.pss().seen) {
+    add("tree rss", summary.rss(), true);
+  } else {
+    add("tree pss", summary.pss(), true);
+  }
   for (const auto& role : summary.roles()) {
     if (role.memory.seen) {
-      out += fmt::format("  {:<22} {}\n",
-                         fmt::format("{} x{}", role_name(role.role), role.most_processes),
-                         course_text(role.memory, role.steady));
+      add(fmt::format("{} x{}{}", role_name(role.role), role.most_processes,
+                      has_footprint ? "" : " rss"),
+          role.memory, role.steady);
     }
   }
   if (summary.oom_kills() > 0) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/process_lookup.h"
+#include "common/moment_words.h"
 #include "common/records.h"
 #include "monitor/run_summary.h"
 
@@ -16,27 +17,42 @@ namespace tidemark::cli {
 // One line per tick, for people and logs: no colour, no cursor movement, every name escaped.
 class TickLines {
  public:
+  explicit TickLines(const MomentWords& moments = {}) : moments_(moments) {}
+
   // `trainer`: the process that gets a column of its own; pid 0 for none.
   std::string line(const Tick& tick, const ProcessKey& trainer);
 
  private:
-  std::optional<std::uint64_t> first_bytes_;
-  std::uint64_t previous_bytes_ = 0;
+  // What one figure of the tree was.
+  struct Past {
+    std::optional<std::uint64_t> first_bytes;
+    std::uint64_t previous_bytes = 0;
+  };
+  std::string tree_part(const GroupSample& tree);
+
+  MomentWords moments_;
+  Past footprint_;
+  Past rss_;
+  Past pss_;
 };
 
 // The events of a tick, a line each; many alike (20 workers born) become one line.
-std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& lookup);
+std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& lookup,
+                                     const MomentWords& moments = {});
 
 // A line for each kind of loss when it first appears; the summary has the sums.
 class LossLines {
  public:
+  explicit LossLines(const MomentWords& moments = {}) : moments_(moments) {}
+
   std::vector<std::string> lines(const Tick& tick);
 
  private:
+  MomentWords moments_;
   std::set<std::string> told_;
 };
 
 // The last lines: start, end, peak, growth and rates, of the tree and per role; what was lost.
-std::string summary_text(const monitor::RunSummary& summary);
+std::string summary_text(const monitor::RunSummary& summary, const MomentWords& moments = {});
 
 }  // namespace tidemark::cli

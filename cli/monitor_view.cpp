@@ -20,6 +20,9 @@ class PlainView final : public WatchView {
   explicit PlainView(LineWriter& writer) : writer_(writer) {}
 
   void begin(const RunInfo& info) override {
+    moments_ = MomentWords::of(info);
+    lines_ = TickLines(moments_);
+    losses_ = LossLines(moments_);
     if (info.limit_bytes) {
       writer_.submit(fmt::format("limit {} ({})\n", format_bytes(*info.limit_bytes),
                                  escape_text(info.limit_source)));
@@ -32,7 +35,7 @@ class PlainView final : public WatchView {
       first_ = false;
       text = tree_text(tick, lookup);  // says who was there; their births are no news
     } else {
-      for (const std::string& line : event_lines(tick, lookup)) {
+      for (const std::string& line : event_lines(tick, lookup, moments_)) {
         text += line + '\n';
       }
     }
@@ -44,12 +47,13 @@ class PlainView final : public WatchView {
   }
 
   void end(const monitor::RunSummary& summary) override {
-    writer_.submit_always(summary_text(summary));
+    writer_.submit_always(summary_text(summary, moments_));
   }
 
  private:
   LineWriter& writer_;
   bool first_ = true;
+  MomentWords moments_;
   TickLines lines_;
   LossLines losses_;
 };
@@ -58,23 +62,27 @@ class JsonView final : public WatchView {
  public:
   explicit JsonView(LineWriter& writer) : writer_(writer) {}
 
-  void begin(const RunInfo& info) override { writer_.submit(run_json(info) + '\n'); }
+  void begin(const RunInfo& info) override {
+    time_is_steps_ = info.time_is_steps;
+    writer_.submit(run_json(info) + '\n');
+  }
 
   void tick(const Tick& tick, const ProcessKey& /*trainer*/, const ProcessLookup& lookup) override {
     std::string text;
     for (const EventRecord& event : tick.events) {
-      text += event_json(event, lookup) + '\n';
+      text += event_json(event, lookup, time_is_steps_) + '\n';
     }
-    text += tick_json(tick, lookup) + '\n';
+    text += tick_json(tick, lookup, time_is_steps_) + '\n';
     writer_.submit(std::move(text));
   }
 
   void end(const monitor::RunSummary& summary) override {
-    writer_.submit_always(summary_json(summary) + '\n');
+    writer_.submit_always(summary_json(summary, time_is_steps_) + '\n');
   }
 
  private:
   LineWriter& writer_;
+  bool time_is_steps_ = false;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "common/json_writer.h"
+#include "common/known_rss.h"
 
 namespace tidemark::cli {
 namespace {
@@ -22,7 +23,7 @@ void begin_line(JsonWriter& json, std::string_view kind, std::optional<double> t
 void add_group(JsonWriter& json, std::string_view count_name, const GroupSample& group) {
   json.begin_object()
       .field(count_name, group.processes)
-      .field("rss_bytes", group.rss_bytes)
+      .field("rss_bytes", known_rss_bytes(group))
       .field("footprint_bytes", group.footprint_bytes)
       .field("footprint_held", group.footprint_held)
       .field("pss_bytes", group.pss_bytes)
@@ -102,17 +103,21 @@ void add_gpu(JsonWriter& json, const GpuSample& gpu) {
   json.end_array().end_object();
 }
 
-void add_markers(JsonWriter& json, const std::vector<MarkerRecord>& markers) {
+void add_markers(JsonWriter& json, const std::vector<MarkerRecord>& markers, bool time_is_steps) {
   json.begin_array();
   for (const MarkerRecord& marker : markers) {
-    json.begin_object().field("t_s", marker.t_s).field("marker", marker_name(marker.kind));
+    json.begin_object()
+        .field("t_s", seconds(marker.t_s, time_is_steps))
+        .field("marker", marker_name(marker.kind));
     if (marker.key.pid > 0) {
       json.field("pid", marker.key.pid);
     }
-    if (marker.kind == MarkerKind::kStep || marker.kind == MarkerKind::kEpoch) {
-      json.field("value", marker.value);
-    } else {
+    const bool is_count = marker.kind == MarkerKind::kStep || marker.kind == MarkerKind::kEpoch;
+    if (!is_count) {
       json.field("name", marker.name);
+    }
+    if (is_count || marker.kind == MarkerKind::kGauge) {
+      json.field("value", marker.value);
     }
     json.end_object();
   }
@@ -192,7 +197,7 @@ std::string tick_json(const Tick& tick, const ProcessLookup& lookup, bool time_i
     add_gpu(json, gpu);
   }
   json.end_array().key("markers");
-  add_markers(json, tick.markers);
+  add_markers(json, tick.markers, time_is_steps);
   add_losses(json, tick.losses);
   return json.end_object().take();
 }

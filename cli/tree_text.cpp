@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -36,14 +37,16 @@ class TreeText {
     }
     for (const ProcessSample& sample : tick.processes) {
       const ProcessRecord* record = lookup(sample.key);
-      const bool has_parent = record != nullptr && members.contains(record->ppid);
-      children_[has_parent ? record->ppid : 0].push_back({&sample, record});
+      // Imported series have no pid: 0 is nobody's parent.
+      const bool has_parent = record != nullptr && record->ppid > 0 &&
+                              record->ppid != sample.key.pid && members.contains(record->ppid);
+      (has_parent ? children_[record->ppid] : roots_).push_back({&sample, record});
     }
   }
 
   std::string text() {
     put("PID", "ROLE", "FOOTPRINT", "RSS", "COMMAND");
-    put_children(0, 0);
+    put_rows(roots_, 0);
     return std::move(out_);
   }
 
@@ -59,10 +62,13 @@ class TreeText {
     const std::string role = row.record == nullptr ? "?"
                              : row.record->rank    ? fmt::format("rank {}", *row.record->rank)
                                                    : std::string(role_name(row.record->role));
-    const std::string command = row.record == nullptr      ? "?"
-                                : row.record->argv.empty() ? "[" + row.record->comm + "]"
-                                                           : row.record->argv;
-    put(std::string(2 * std::min<std::size_t>(depth, 6), ' ') + std::to_string(row.sample->key.pid),
+    const std::string command = row.record == nullptr       ? "?"
+                                : !row.record->argv.empty() ? row.record->argv
+                                : !row.record->comm.empty() ? "[" + row.record->comm + "]"
+                                                            : "?";
+    const pid_t pid = row.sample->key.pid;
+    put(std::string(2 * std::min<std::size_t>(depth, 6), ' ') +
+            (pid > 0 ? std::to_string(pid) : "?"),
         role, row.sample->state == 'Z' ? "zombie" : bytes_or_unknown(row.sample->footprint_bytes()),
         bytes_or_unknown(row.sample->rss_bytes), shorten(escape_text(command), 80));
   }
@@ -72,15 +78,19 @@ class TreeText {
   bool alike(const Row& a, const Row& b) const {
     return a.record != nullptr && b.record != nullptr && is_leaf(a) && is_leaf(b) &&
            a.record->role == b.record->role && a.record->rank == b.record->rank &&
-           a.record->argv == b.record->argv && a.sample->state != 'Z' && b.sample->state != 'Z';
+           a.record->argv == b.record->argv &&
+           (!a.record->argv.empty() || a.record->comm == b.record->comm) &&
+           a.sample->state != 'Z' && b.sample->state != 'Z';
   }
 
   void put_children(pid_t parent, std::size_t depth) {
     const auto found = children_.find(parent);
-    if (found == children_.end() || depth > kDeepest) {
-      return;
+    if (found != children_.end() && depth <= kDeepest) {
+      put_rows(found->second, depth);
     }
-    const std::vector<Row>& rows = found->second;
+  }
+
+  void put_rows(const std::vector<Row>& rows, std::size_t depth) {
     for (std::size_t i = 0; i < rows.size();) {
       std::size_t end = i + 1;
       while (end < rows.size() && alike(rows[i], rows[end])) {
@@ -99,18 +109,33 @@ class TreeText {
 
   void put_others(const std::vector<Row>& rows, std::size_t begin, std::size_t end,
                   std::size_t depth) {
-    std::uint64_t least = UINT64_MAX;
-    std::uint64_t most = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      const std::uint64_t bytes = rows[i].sample->footprint_bytes().value_or(0);
-      least = std::min(least, bytes);
-      most = std::max(most, bytes);
-    }
+    const pid_t last = rows[end - 1].sample->key.pid;
     put(std::string(2 * std::min<std::size_t>(depth, 6), ' ') + "...", "", "", "",
-        fmt::format("and {} more like it, {} to {} each, up to pid {}", end - begin,
-                    format_bytes(least), format_bytes(most), rows[end - 1].sample->key.pid));
+        fmt::format("and {} more like it, {}{}", end - begin, range_text(rows, begin, end),
+                    last > 0 ? fmt::format(", up to pid {}", last) : ""));
   }
 
+  // Of their footprints; of their RSS where nobody's footprint is known.
+  static std::string range_text(const std::vector<Row>& rows, std::size_t begin, std::size_t end) {
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> footprint;
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> rss;
+    const auto widen = [](auto& range, const std::optional<std::uint64_t>& bytes) {
+      if (bytes) {
+        range = range ? std::pair(std::min(range->first, *bytes), std::max(range->second, *bytes))
+                      : std::pair(*bytes, *bytes);
+      }
+    };
+    for (std::size_t i = begin; i < end; ++i) {
+      widen(footprint, rows[i].sample->footprint_bytes());
+      widen(rss, rows[i].sample->rss_bytes);
+    }
+    const auto& range = footprint ? footprint : rss;
+    return range ? fmt::format("{}{} to {} each", footprint ? "" : "rss ",
+                               format_bytes(range->first), format_bytes(range->second))
+                 : "? each";
+  }
+
+  std::vector<Row> roots_;
   std::map<pid_t, std::vector<Row>> children_;
   std::string out_;
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "common/known_rss.h"
+
 namespace tidemark::monitor {
 
 void Course::add(double t_s, std::uint64_t bytes, std::optional<std::int64_t> step) {
@@ -69,15 +71,22 @@ void RunSummary::add(const Tick& tick) {
   for (const LossRecord& loss : tick.losses) {
     lose(loss);
   }
-  if (tick.tree.processes == 0) {
+  const bool has_memory = tick.tree.rss_bytes > 0 || tick.tree.footprint_bytes.value_or(0) > 0;
+  if (tick.tree.processes == 0 && !has_memory) {
     return;  // everybody has left: that is the end, not a fall to zero
   }
+  has_seen_any_ = true;
   const std::optional<std::int64_t> step =
       tick.step ? std::optional(steps_.add(*tick.step)) : std::nullopt;
   if (tick.tree.footprint_bytes) {
     footprint_.add(tick.t_s, *tick.tree.footprint_bytes, step);
   }
-  rss_.add(tick.t_s, tick.tree.rss_bytes, step);
+  if (const auto rss_bytes = known_rss_bytes(tick.tree)) {
+    rss_.add(tick.t_s, *rss_bytes, step);
+  }
+  if (tick.tree.pss_bytes) {
+    pss_.add(tick.t_s, *tick.tree.pss_bytes, step);
+  }
   for (RoleCourse& course : roles_) {
     course.memory.ended = course.memory.seen;
   }
@@ -92,7 +101,10 @@ void RunSummary::add(const Tick& tick) {
         course.steady && (!course.memory.seen || course.most_processes == sample.sum.processes);
     course.most_processes = std::max(course.most_processes, sample.sum.processes);
     // An imported run may have nothing but RSS.
-    course.memory.add(tick.t_s, sample.sum.footprint_bytes.value_or(sample.sum.rss_bytes), step);
+    const auto rss_bytes = known_rss_bytes(sample.sum);
+    if (sample.sum.footprint_bytes || rss_bytes) {
+      course.memory.add(tick.t_s, sample.sum.footprint_bytes.value_or(rss_bytes.value_or(0)), step);
+    }
   }
 }
 

@@ -51,7 +51,11 @@ class RunSummary {
   double last_s() const { return last_s_; }
   double worst_late_s() const { return worst_late_s_; }
   const Course& footprint() const { return footprint_; }  // not seen: unknown in this run
+  // These two likewise.
   const Course& rss() const { return rss_; }
+  const Course& pss() const { return pss_; }
+  // At some moment somebody was there.
+  bool has_seen_any() const { return has_seen_any_; }
   const std::array<RoleCourse, kRoleCount>& roles() const { return roles_; }
   std::uint64_t births() const { return births_; }
   std::uint64_t deaths() const { return deaths_; }
@@ -65,6 +69,8 @@ class RunSummary {
   double worst_late_s_ = 0.0;
   Course footprint_;
   Course rss_;
+  Course pss_;
+  bool has_seen_any_ = false;
   std::array<RoleCourse, kRoleCount> roles_{};
   std::uint64_t births_ = 0;
   std::uint64_t deaths_ = 0;

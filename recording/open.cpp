@@ -190,4 +190,12 @@ Result<std::unique_ptr<RecordingReader>> open_recording(const std::string& path)
   return RunReader::open(target.file);
 }
 
+bool is_run_file(const std::string& path) {
+  if (path == "-" || is_descriptor_path(path) || !check_kind_of_file(path)) {
+    return false;
+  }
+  auto fd = open_file(path, O_RDONLY);
+  return fd && format_of(TextInput(std::move(*fd), path).peek()) == Format::kSqlite;
+}
+
 }  // namespace tidemark::recording

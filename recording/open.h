@@ -13,4 +13,8 @@ namespace tidemark::recording {
 // standard input.
 Result<std::unique_ptr<RecordingReader>> open_recording(const std::string& path);
 
+// Whether it is a run file that one can look into again while it is read, as read_tree_window()
+// does. Not while this process records it: see there.
+bool is_run_file(const std::string& path);
+
 }  // namespace tidemark::recording

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
-#include "common/units.h"
 #include "monitor/tui/model_builder.h"
 #include "monitor/tui/verdict_words.h"
 
@@ -29,7 +28,7 @@ std::string who_words(const tracker::Track& track) {
     case tracker::TrackKind::kProcess:
       break;
   }
-  return fmt::format("{} {}", role_name(track.role), track.key.pid);
+  return name_of(track.role, track.key.pid);
 }
 
 // Whose curve gave the answer, and who carries it.
@@ -55,7 +54,7 @@ std::string wrappers_above(const RunHistory& history, const ProcessRecord& train
   int more = 0;
   constexpr int kDeepest = 16;
   pid_t pid = trainer.ppid;
-  for (int depth = 0; depth < kDeepest; ++depth) {
+  for (int depth = 0; depth < kDeepest && pid > 0; ++depth) {
     const auto parent = by_pid.find(pid);
     if (parent == by_pid.end()) {
       break;
@@ -81,9 +80,14 @@ void tell_who_is_watched(const RunHistory& history, BannerModel& banner) {
     return;
   }
   const ProcessRecord& record = trainer->second.record;
-  banner.watched = fmt::format("{}{}, pid {} ({})", role_name(record.role),
-                               record.rank ? fmt::format(" {}", *record.rank) : "", record.key.pid,
-                               short_name(record));
+  banner.watched = fmt::format("{}{}", role_name(record.role),
+                               record.rank ? fmt::format(" {}", *record.rank) : "");
+  if (record.key.pid > 0) {
+    banner.watched += fmt::format(", pid {}", record.key.pid);
+  }
+  if (!record.comm.empty()) {
+    banner.watched += fmt::format(" ({})", short_name(record));
+  }
   if (const std::string above = wrappers_above(history, record); !above.empty()) {
     banner.because = "not the " + above + " above it";
   }
@@ -96,9 +100,13 @@ BannerModel build_banner(const RunHistory& history, const std::optional<JudgedRu
   if (history.is_empty()) {
     return banner;
   }
-  banner.clock = format_clock(history.now_s());
-  if (history.step()) {
-    banner.progress = fmt::format("step {}", *history.step());
+  if (history.info().time_is_steps) {
+    banner.progress = history.moment_words(history.now_s());
+  } else {
+    banner.clock = history.moment_words(history.now_s());
+    if (history.step()) {
+      banner.progress = fmt::format("step {}", *history.step());
+    }
   }
   if (history.epoch()) {
     banner.progress +=

@@ -41,8 +41,8 @@ Element verdict_badge(const BannerModel& banner, const Theme& theme) {
 }  // namespace
 
 Element banner_view(const BannerModel& banner, int lines, const Theme& theme) {
-  const std::string place =
-      banner.progress.empty() ? banner.clock : banner.clock + "  " + banner.progress;
+  const bool has_both = !banner.clock.empty() && !banner.progress.empty();
+  const std::string place = banner.clock + (has_both ? "  " : "") + banner.progress;
   Elements rows;
   rows.push_back(ftxui::hbox(
       {verdict_badge(banner, theme),

@@ -29,7 +29,7 @@ struct BannerModel {
   std::string outlook;   // "limit 23.5 GiB in 14 min to 19 min", "settles near ..."
   std::string watched;   // "trainer, pid 25510 (python3)"
   std::string because;   // why that is not the wrapper
-  std::string clock;     // "00:03:20"
+  std::string clock;     // "00:03:20"; empty: the run has no time
   std::string progress;  // "step 124, epoch 2"
 };
 
@@ -56,7 +56,8 @@ struct TimelineModel {
   std::optional<double> limit_bytes;
   std::optional<std::int64_t> from_step;
   std::optional<std::int64_t> to_step;
-  std::string last_event;  // newest event in the window, in words
+  bool time_is_steps = false;  // all times here count steps
+  std::string last_event;      // newest event in the window, in words
   bool is_focused = false;
 };
 
@@ -72,8 +73,8 @@ struct TreeRow {
   std::optional<double> pss_age_s;
   std::optional<std::uint64_t> swap_bytes;
   std::optional<std::int64_t> change_bytes;  // since it was first seen
-  std::optional<double> rate_bytes_per_s;    // over the last minute
-  std::optional<double> cpu_share;           // 1.0: a whole core
+  std::optional<double> rate_bytes_per_s;  // over the last minute; see TreeModel::rate_is_per_step
+  std::optional<double> cpu_share;         // 1.0: a whole core
   std::optional<std::uint64_t> gpu_bytes;
   bool is_role = false;
   bool is_open = true;  // of a role
@@ -93,6 +94,7 @@ struct TreeModel {
   bool shows_gpu = false;
   bool shows_swap = false;
   bool shows_cpu = false;
+  bool rate_is_per_step = false;  // the run has no time: over the last 60 steps
 };
 
 struct DetailModel {

@@ -76,7 +76,7 @@ DetailModel process_detail(const RunHistory& history, const std::optional<Judged
                            const ProcessHistory& process) {
   const ProcessRecord& record = process.record;
   DetailModel detail;
-  detail.title = fmt::format("{} {}", role_name(record.role), record.key.pid);
+  detail.title = name_of(record.role, record.key.pid);
   if (!process.footprint.empty()) {
     const tracker::Reading reading = reading_of(history, judged, process);
     detail.lines.push_back(fmt::format("verdict {}: {}", verdict_word(reading, reading.verdict),
@@ -86,20 +86,24 @@ DetailModel process_detail(const RunHistory& history, const std::optional<Judged
     }
   }
   detail.lines.push_back(memory_line(process.sample));
-  std::string facts =
-      fmt::format("process {}, parent {}, ", state_words(process.sample.state), record.ppid);
+  std::string facts = fmt::format("process {}, ", state_words(process.sample.state));
+  if (record.ppid > 0) {
+    facts += fmt::format("parent {}, ", record.ppid);
+  }
   if (process.sample.threads) {
     facts += fmt::format("{} thread{}, ", *process.sample.threads,
                          *process.sample.threads == 1 ? "" : "s");
   }
-  facts += record.born_s > 0.0 ? "born at " + format_clock(record.born_s) : "older than this run";
+  facts += record.born_s > 0.0  ? "born at " + history.moment_words(record.born_s)
+           : record.key.pid > 0 ? "older than this run"
+                                : "in the first sample";
   if (history.info().limit_bytes) {
     facts += fmt::format("; limit {} ({})", format_bytes(*history.info().limit_bytes),
                          shorten(escape_text(history.info().limit_source), 40));
   }
   detail.lines.push_back(std::move(facts));
-  detail.lines.push_back("command " +
-                         escape_text(record.argv.empty() ? "[" + record.comm + "]" : record.argv));
+  const std::string command = command_of(record);
+  detail.lines.push_back("command " + (command.empty() ? "?" : escape_text(command)));
   return detail;
 }
 
@@ -118,8 +122,9 @@ DetailModel role_detail(const RunHistory& history, const TreeRow& row) {
   detail.lines.push_back(fmt::format("together {} rss, {} with shared pages counted once",
                                      or_unknown(row.rss_bytes), or_unknown(row.footprint_bytes)));
   if (least <= most) {
-    detail.lines.push_back(
-        fmt::format("each     {} to {} footprint", format_bytes(least), format_bytes(most)));
+    detail.lines.push_back(fmt::format("each     {} to {} {}", format_bytes(least),
+                                       format_bytes(most),
+                                       row.footprint_bytes ? "footprint" : "rss"));
   }
   detail.lines.emplace_back(row.is_open ? "enter closes it" : "enter shows its processes");
   return detail;

@@ -22,7 +22,7 @@ std::vector<std::string> keys_of(const Surroundings& around) {
   return keys;
 }
 
-std::vector<std::string> help_of(const Surroundings& around) {
+std::vector<std::string> help_of(const Surroundings& around, bool time_is_steps) {
   std::vector<std::string> lines = {
       "q            quit",
       around.replay_speed ? "space        stop and go on" : "space        pause (watching goes on)",
@@ -34,7 +34,8 @@ std::vector<std::string> help_of(const Surroundings& around) {
       "home end g G first and last",
       "/            filter by name, pid or command; esc clears",
       "s            sort by footprint, rss, change, rate, pid",
-      "z            zoom: 1 min, 10 min, 1 h, all",
+      time_is_steps ? "z            zoom: 60, 600, 3600 steps, all"
+                    : "z            zoom: 1 min, 10 min, 1 h, all",
       "e            export this screen as text",
   };
   if (around.can_mark) {
@@ -123,7 +124,7 @@ DashboardModel build_model(const RunHistory& history, const std::optional<Judged
   model.status.keys = keys_of(around);
   model.shows_help = state.shows_help;
   if (state.shows_help) {
-    model.help = help_of(around);
+    model.help = help_of(around, history.info().time_is_steps);
     model.help.insert(model.help.end(), model.notes.begin(), model.notes.end());
   }
   return model;

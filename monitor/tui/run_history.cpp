@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "common/moment_words.h"
+
 namespace tidemark::tui {
 namespace {
 
@@ -15,10 +17,6 @@ constexpr double kRateWindowS = 60.0;
 constexpr double kRateStepS = 2.0;
 constexpr double kShortestS = 3.0;
 constexpr std::size_t kTogether = 3;  // so many births at once are one mark
-
-std::string name_of(const ProcessRecord& record) {
-  return fmt::format("{} {}", role_name(record.role), record.key.pid);
-}
 
 std::optional<std::int64_t> step_of(const tracker::Cell& cell) {
   return std::isnan(cell.step) ? std::nullopt : std::optional(std::llround(cell.step));
@@ -33,6 +31,18 @@ std::uint64_t bytes_of(const GroupSample& sum) {
 std::optional<std::uint64_t> bytes_of(const ProcessSample& sample) {
   const auto footprint = sample.footprint_bytes();
   return footprint ? footprint : sample.rss_bytes;
+}
+
+std::string name_of(Role role, pid_t pid) {
+  return pid > 0 ? fmt::format("{} {}", role_name(role), pid) : std::string(role_name(role));
+}
+
+std::string command_of(const ProcessRecord& record) {
+  return record.argv.empty() && !record.comm.empty() ? "[" + record.comm + "]" : record.argv;
+}
+
+std::string RunHistory::moment_words(double t_s) const {
+  return MomentWords(MomentWords::Seconds::kWhole, info_.time_is_steps).at(t_s);
 }
 
 void RecentRate::add(double t_s, double bytes) {
@@ -78,6 +88,10 @@ void RunHistory::add(const Tick& tick, const ProcessKey& trainer) {
   }
 }
 
+double RunHistory::step_place() const {
+  return info_.time_is_steps ? now_s_ : step_ ? static_cast<double>(*step_) : tracker::kUnknown;
+}
+
 void RunHistory::add_tree(const Tick& tick) {
   tree_ = tick.tree;
   roles_ = tick.roles;
@@ -93,7 +107,7 @@ void RunHistory::add_tree(const Tick& tick) {
     }
     it->second.rate.add(now_s_, static_cast<double>(bytes_of(role.sum)));
   }
-  whole_.add(now_s_, step_ ? static_cast<double>(*step_) : tracker::kUnknown, bytes);
+  whole_.add(now_s_, step_place(), bytes);
   recent_.push_back({now_s_, bytes, bytes, step_});
   if (recent_.size() > kRecentPoints) {
     recent_.pop_front();
@@ -118,7 +132,7 @@ void RunHistory::add_processes(const Tick& tick) {
     if (const auto bytes = bytes_of(sample)) {
       process.first_bytes = process.first_bytes.value_or(*bytes);
       process.rate.add(now_s_, static_cast<double>(*bytes));
-      process.footprint.add(now_s_, step_ ? static_cast<double>(*step_) : tracker::kUnknown,
+      process.footprint.add(info_.time_is_steps ? tracker::kUnknown : now_s_, step_place(),
                             static_cast<double>(*bytes));
     }
   }
@@ -140,8 +154,9 @@ void RunHistory::add_events(const Tick& tick) {
   std::string ended_text;
   for (const EventRecord& event : tick.events) {
     const auto known = processes_.find(event.key);
-    const std::string who = known == processes_.end() ? fmt::format("pid {}", event.key.pid)
-                                                      : name_of(known->second.record);
+    const std::string who = known == processes_.end()
+                                ? fmt::format("pid {}", event.key.pid)
+                                : name_of(known->second.record.role, event.key.pid);
     switch (event.kind) {
       case EventKind::kSpawn:
         born_text += (born == 0 ? "" : ", ") + (born < kTogether ? who : "");

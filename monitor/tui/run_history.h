@@ -23,7 +23,8 @@ struct HistoryPoint {
   std::optional<std::int64_t> step = std::nullopt;  // the last one before it
 };
 
-// The last minute of a number, coarsely: how fast it changes now.
+// The last minute of a number, coarsely: how fast it changes now. In a run that has no time its
+// steps take the place of the seconds.
 class RecentRate {
  public:
   void add(double t_s, double bytes);
@@ -70,6 +71,8 @@ class RunHistory {
   bool is_empty() const { return ticks_ == 0; }
   std::uint64_t ticks() const { return ticks_; }
   double now_s() const { return now_s_; }
+  // "00:03:20", or "step 12" of a run that has no time.
+  std::string moment_words(double t_s) const;
   std::optional<std::int64_t> step() const { return step_; }
   std::optional<std::int64_t> epoch() const { return epoch_; }
   const ProcessKey& trainer() const { return trainer_; }
@@ -108,6 +111,7 @@ class RunHistory {
   void forget_the_dead(const Tick& tick);
   void add_markers(const Tick& tick);
   void add_mark(HistoryMark mark);
+  double step_place() const;
 
   RunInfo info_;
   std::uint64_t ticks_ = 0;
@@ -134,5 +138,10 @@ class RunHistory {
 // What the tree and its members are measured by: footprint, else rss.
 std::uint64_t bytes_of(const GroupSample& sum);
 std::optional<std::uint64_t> bytes_of(const ProcessSample& sample);
+
+// "trainer 110"; imported processes have no pid.
+std::string name_of(Role role, pid_t pid);
+// Raw bytes; empty where it is unknown.
+std::string command_of(const ProcessRecord& record);
 
 }  // namespace tidemark::tui

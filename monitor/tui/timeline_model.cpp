@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
-#include "common/units.h"
 #include "monitor/tui/model_builder.h"
 
 namespace tidemark::tui {
@@ -35,7 +34,10 @@ TimelineMark mark_of(const HistoryMark& mark) {
   return {mark.t_s, '?', Tone::kUnknown};
 }
 
-std::string_view zoom_words(Zoom zoom) {
+std::string zoom_words(Zoom zoom, bool time_is_steps) {
+  if (const auto steps = zoom_seconds(zoom); steps && time_is_steps) {
+    return fmt::format("{:.0f} steps", *steps);
+  }
   switch (zoom) {
     case Zoom::kMinute:
       return "1 min";
@@ -66,37 +68,42 @@ const tracker::TrackReading* other_curve(const RunHistory& history,
   return nullptr;
 }
 
-std::vector<HistoryPoint> points_of(const tracker::Series& series, const Window& window) {
+std::vector<HistoryPoint> points_of(const tracker::Series& series, const Window& window,
+                                    bool time_is_steps) {
   std::vector<HistoryPoint> points;
   for (const tracker::Cell& cell : series.cells()) {
-    if (cell.t_s >= window.from_s && cell.t_s <= window.to_s) {
+    const double at = time_is_steps ? cell.step : cell.t_s;
+    if (at >= window.from_s && at <= window.to_s) {
       points.push_back(
-          {cell.t_s, cell.min_bytes, cell.max_bytes,
+          {at, cell.min_bytes, cell.max_bytes,
            std::isnan(cell.step) ? std::nullopt : std::optional(std::llround(cell.step))});
     }
   }
   return points;
 }
 
-std::string title_of(std::string_view what, const ViewState& state, const Window& window) {
+std::string title_of(std::string_view what, const RunHistory& history, const ViewState& state,
+                     const Window& window) {
+  const std::string zoom = zoom_words(state.zoom, history.info().time_is_steps);
   if (state.zoom == Zoom::kAll) {
-    return fmt::format("{} of the tree, the whole run", what);
+    return fmt::format("{} of the tree, {}", what, zoom);
   }
-  return state.back_s > 0.0 ? fmt::format("{} of the tree, {} until {}", what,
-                                          zoom_words(state.zoom), format_clock(window.to_s))
-                            : fmt::format("{} of the tree, last {}", what, zoom_words(state.zoom));
+  return state.back_s > 0.0 ? fmt::format("{} of the tree, {} until {}", what, zoom,
+                                          history.moment_words(window.to_s))
+                            : fmt::format("{} of the tree, last {}", what, zoom);
 }
 
 // The low-water marks that the verdict on the tree rests on, drawn on to its right edge.
-std::vector<HistoryPoint> floor_of(const JudgedRun& judged, const Window& window) {
+std::vector<HistoryPoint> floor_of(const JudgedRun& judged, const Window& window,
+                                   bool time_is_steps) {
   std::vector<HistoryPoint> floor;
   for (const tracker::TrackReading& judged_curve : judged.verdict->readings) {
     if (judged.run.tracks[judged_curve.track].kind != tracker::TrackKind::kTree) {
       continue;
     }
     for (const tracker::FloorPoint& point : judged_curve.reading.floor) {
-      if (point.at.t_s) {
-        floor.push_back({*point.at.t_s, point.floor_bytes, point.ceiling_bytes});
+      if (const auto at = time_is_steps ? point.at.step : point.at.t_s) {
+        floor.push_back({*at, point.floor_bytes, point.ceiling_bytes});
       }
     }
     break;
@@ -129,15 +136,17 @@ TimelineModel build_timeline(const RunHistory& history, const std::optional<Judg
   const Window window = window_of(history, state);
   timeline.from_s = window.from_s;
   timeline.to_s = window.to_s;
+  timeline.time_is_steps = history.info().time_is_steps;
   timeline.is_focused = state.focus == Focus::kTimeline;
   const tracker::TrackReading* const other = other_curve(history, judged);
   const std::string_view kept = history.tree().footprint_bytes ? "footprint" : "rss";
   if (other != nullptr) {
-    timeline.title =
-        title_of(is_gpu(other->metric) ? "GPU memory" : metric_name(other->metric), state, window);
-    timeline.points = points_of(judged->run.tracks[other->track].of(other->metric), window);
+    timeline.title = title_of(is_gpu(other->metric) ? "GPU memory" : metric_name(other->metric),
+                              history, state, window);
+    timeline.points = points_of(judged->run.tracks[other->track].of(other->metric), window,
+                                timeline.time_is_steps);
   } else {
-    timeline.title = title_of(kept, state, window);
+    timeline.title = title_of(kept, history, state, window);
     timeline.points =
         around.recorded.empty() ? history.timeline(window.from_s, window.to_s) : around.recorded;
   }
@@ -146,7 +155,7 @@ TimelineModel build_timeline(const RunHistory& history, const std::optional<Judg
     timeline.to_step = timeline.points.back().step;
   }
   if (judged && judged->verdict) {
-    timeline.floor = floor_of(*judged, window);
+    timeline.floor = floor_of(*judged, window, timeline.time_is_steps);
   }
   if (other != nullptr && is_gpu(other->metric)) {
     timeline.limit_bytes = judged->run.limit_bytes;
@@ -157,7 +166,7 @@ TimelineModel build_timeline(const RunHistory& history, const std::optional<Judg
     if (mark.t_s >= window.from_s && mark.t_s <= window.to_s) {
       timeline.marks.push_back(mark_of(mark));
       timeline.last_event =
-          fmt::format("{} {}", format_clock(mark.t_s), shorten(escape_text(mark.text), 80));
+          fmt::format("{} {}", history.moment_words(mark.t_s), shorten(escape_text(mark.text), 80));
     }
   }
   for (const HistoryPhase& phase : history.phases()) {

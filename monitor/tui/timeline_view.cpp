@@ -10,6 +10,7 @@
 #include <ftxui/dom/node.hpp>
 #include <ftxui/screen/screen.hpp>
 
+#include "common/moment_words.h"
 #include "common/units.h"
 #include "monitor/tui/style.h"
 #include "monitor/tui/timeline_plot.h"
@@ -146,17 +147,18 @@ Element phases_view(const TimelineModel& timeline, std::size_t width, const Them
                       text(line) | ink(Color::Magenta, theme)});
 }
 
-std::string moment_words(double t_s, const std::optional<std::int64_t>& step) {
-  const std::string clock = t_s < 0.0 ? "" : format_clock(t_s);
-  return step ? fmt::format("{} step {}", clock, *step) : clock;
+std::string moment_words(double t_s, const std::optional<std::int64_t>& step, bool time_is_steps) {
+  const MomentWords moments(MomentWords::Seconds::kWhole, time_is_steps);
+  const std::string place = t_s < 0.0 ? "" : moments.at(t_s);
+  return step && !time_is_steps ? fmt::format("{} step {}", place, *step) : place;
 }
 
 // Where the run is younger than the window its first step stands below its first sample.
 Element axis_view(const TimelineModel& timeline, std::size_t width) {
-  const std::string right = moment_words(timeline.to_s, timeline.to_step);
+  const std::string right = moment_words(timeline.to_s, timeline.to_step, timeline.time_is_steps);
   const bool is_young = !timeline.points.empty() && timeline.points.front().t_s > timeline.from_s;
   const double from_s = is_young ? timeline.points.front().t_s : timeline.from_s;
-  const std::string left = moment_words(from_s, timeline.from_step);
+  const std::string left = moment_words(from_s, timeline.from_step, timeline.time_is_steps);
   const std::size_t column = plot_column(timeline, width, from_s).value_or(0);
   const bool has_room = column + left.size() + right.size() + 1 < width;
   return ftxui::hbox({text(std::string(kLabelColumns, ' ')),

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "common/known_rss.h"
 #include "common/text.h"
 #include "monitor/tui/model_builder.h"
 
@@ -32,7 +33,10 @@ double sort_value(const TreeRow& row, SortBy by) {
   constexpr double kUnknownLast = -1e300;
   switch (by) {
     case SortBy::kFootprint:
-      return row.footprint_bytes ? static_cast<double>(*row.footprint_bytes) : kUnknownLast;
+      if (row.footprint_bytes) {
+        return static_cast<double>(*row.footprint_bytes);
+      }
+      [[fallthrough]];  // an imported run may have nothing but RSS
     case SortBy::kRss:
       return row.rss_bytes ? static_cast<double>(*row.rss_bytes) : kUnknownLast;
     case SortBy::kChange:
@@ -80,6 +84,7 @@ class TreeBuilder {
     tree.shows_swap = history_.tree().swap_bytes > 0;
     tree.shows_gpu = !gpu_bytes_.empty();
     tree.shows_cpu = !cpu_.empty();
+    tree.rate_is_per_step = history_.info().time_is_steps;
     put_rows(groups(), tree);
     tree.selected = find_selected(tree.rows);
     return tree;
@@ -91,7 +96,7 @@ class TreeBuilder {
     row.is_role = true;
     row.footprint_bytes = sum.footprint_bytes;
     row.footprint_held = sum.footprint_held;
-    row.rss_bytes = sum.rss_bytes;
+    row.rss_bytes = known_rss_bytes(sum);
     row.pss_bytes = sum.pss_bytes;
     row.swap_bytes = sum.swap_bytes;
     return row;
@@ -102,10 +107,11 @@ class TreeBuilder {
     const ProcessSample& sample = process.sample;
     TreeRow row;
     row.id = {record.role, record.key};
-    row.name = record.rank ? fmt::format("rank {} {}", *record.rank, record.key.pid)
-                           : fmt::format("{} {}", role_name(record.role), record.key.pid);
-    row.command = shorten(escape_text(record.argv.empty() ? "[" + record.comm + "]" : record.argv),
-                          kLongestCommand);
+    row.name = record.rank
+                   ? fmt::format("rank {}{}", *record.rank,
+                                 record.key.pid > 0 ? fmt::format(" {}", record.key.pid) : "")
+                   : name_of(record.role, record.key.pid);
+    row.command = shorten(escape_text(command_of(record)), kLongestCommand);
     row.footprint_bytes = sample.footprint_bytes();
     row.rss_bytes = sample.rss_bytes;
     row.pss_bytes = sample.pss_bytes;

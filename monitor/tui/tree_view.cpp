@@ -31,10 +31,12 @@ struct Columns {
   bool gpu = false;
   bool cpu = false;
   std::size_t command = 0;
+  bool rate_is_per_step = false;
+
+  std::size_t rate_size() const { return rate_is_per_step ? 14 : 13; }
 };
 
 constexpr std::size_t kSize = 10;
-constexpr std::size_t kRate = 13;
 constexpr std::size_t kAge = 6;
 constexpr std::size_t kCpu = 6;
 constexpr std::size_t kLeastCommand = 12;
@@ -52,7 +54,8 @@ Columns choose_columns(const TreeModel& tree, int width) {
     left -= needed;
     return true;
   };
-  columns.rate = take(width >= 60, kRate);
+  columns.rate_is_per_step = tree.rate_is_per_step;
+  columns.rate = take(width >= 60, columns.rate_size());
   columns.gpu = take(tree.shows_gpu, kSize);
   columns.change = take(width >= 60, kSize + 1);
   columns.rss = take(true, kSize);
@@ -76,11 +79,13 @@ std::string pss_cell(const TreeRow& row) {
 }
 
 // What stands still has none.
-std::string rate_cell(const TreeRow& row) {
-  constexpr double kStill = 1.0;  // bytes per second
-  return row.rate_bytes_per_s && std::fabs(*row.rate_bytes_per_s) >= kStill
-             ? rate_words(*row.rate_bytes_per_s)
-             : "";
+std::string rate_cell(const TreeRow& row, bool is_per_step) {
+  constexpr double kStill = 1.0;  // byte per second or step
+  if (!row.rate_bytes_per_s || std::fabs(*row.rate_bytes_per_s) < kStill) {
+    return "";
+  }
+  return is_per_step ? format_bytes_delta(std::llround(*row.rate_bytes_per_s)) + "/step"
+                     : rate_words(*row.rate_bytes_per_s);
 }
 
 std::string row_text(const TreeRow& row, const Columns& columns, std::string_view name,
@@ -94,7 +99,7 @@ std::string row_text(const TreeRow& row, const Columns& columns, std::string_vie
                         kSize + 1);
   }
   if (columns.rate) {
-    line += fmt::format(" {:>{}}", rate_cell(row), kRate);
+    line += fmt::format(" {:>{}}", rate_cell(row, columns.rate_is_per_step), columns.rate_size());
   }
   if (columns.rss) {
     line += fmt::format(" {:>{}}", size_cell(row.rss_bytes), kSize);
@@ -128,7 +133,7 @@ std::string header_text(const Columns& columns, SortBy sort) {
     line += fmt::format(" {:>{}}", head(SortBy::kChange, "CHANGE"), kSize + 1);
   }
   if (columns.rate) {
-    line += fmt::format(" {:>{}}", head(SortBy::kRate, "RATE"), kRate);
+    line += fmt::format(" {:>{}}", head(SortBy::kRate, "RATE"), columns.rate_size());
   }
   if (columns.rss) {
     line += fmt::format(" {:>{}}", head(SortBy::kRss, "RSS"), kSize);

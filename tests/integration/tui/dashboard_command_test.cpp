@@ -337,6 +337,25 @@ TEST_F(DashboardCommand, AReplayStandsStillWhileItIsPaused) {
   EXPECT_TRUE(session.shows("ENDED"));
 }
 
+// More samples than are kept as they were: only a run file can be asked for the others.
+TEST_F(DashboardCommand, AReplayOfStepsGoesBackWithoutARunFile) {
+  const TmuxSession session("(echo step,rss_mb; seq -f '%.0f,100' 10000) > log.csv; " + tool() +
+                                " monitor --replay log.csv --speed 1000000x",
+                            options());
+  ASSERT_TRUE(session.shows("ENDED"));
+  EXPECT_TRUE(session.shows("rss of the tree, the whole run"));
+
+  session.press({"z"});
+  ASSERT_TRUE(session.shows("last 60 steps"));
+  session.press({"Tab", "Home"});
+
+  EXPECT_TRUE(session.shows("60 steps until step 60"));
+  EXPECT_THAT(session.screen(), Not(Contains(HasSubstr("log.csv"))));
+  session.press({"q"});
+  EXPECT_EQ(session.exit_code(), 0);
+  EXPECT_TRUE(session.shows("summary: 10000 steps in 10000 samples"));
+}
+
 TEST(Replay, PrintsLinesWhereThereIsNoTerminal) {
   const TrainingTree tree;
   const tests::TempTree folder;

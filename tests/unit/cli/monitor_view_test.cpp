@@ -24,7 +24,7 @@ using tests::sample_record;
 using tests::sample_tick;
 
 // What the plain view prints for these ticks.
-std::string printed(const std::vector<Tick>& ticks) {
+std::string printed(const std::vector<Tick>& ticks, double interval_s = 1.0) {
   int ends[2] = {-1, -1};
   EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const Fd reader(ends[0]);
@@ -32,6 +32,9 @@ std::string printed(const std::vector<Tick>& ticks) {
   auto writer = LineWriter::open(sink.get());
   EXPECT_TRUE(writer);
   const auto view = make_plain_view(*writer);
+  RunInfo info;
+  info.interval_s = interval_s;
+  view->begin(info);
   for (const Tick& tick : ticks) {
     view->tick(tick, kTrainer, sample_record);
   }
@@ -55,6 +58,18 @@ TEST(PlainView, SaysAtOnceWhatItCannotSee) {
   EXPECT_THAT(text, HasSubstr("00:00:00  not seen: pss_denied x2\n00:00:00  tree "));
   EXPECT_THAT(text, HasSubstr("00:00:01  not seen: markers_lost x4\n00:00:01  tree "));
   EXPECT_THAT(text, Not(HasSubstr("x3")));
+}
+
+TEST(PlainView, TellsLinesOfOneSecondApart) {
+  Tick second = sample_tick(0.5);
+  second.losses = {{0.5, "markers_lost", 4}};
+  second.events = {{0.5, EventKind::kGap, {}, "no sample"}};
+
+  EXPECT_THAT(printed({sample_tick(0.25), second}, 0.25),
+              testing::ContainsRegex("\n00:00:00.25  tree [^\n]*\n"
+                                     "00:00:00.50  gap  no sample\n"
+                                     "00:00:00.50  not seen: markers_lost x4\n"
+                                     "00:00:00.50  tree "));
 }
 
 }  // namespace

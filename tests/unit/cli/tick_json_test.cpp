@@ -47,6 +47,19 @@ TEST(TickJson, HostileNamesStayInsideTheirString) {
   EXPECT_THAT(json, Not(HasSubstr("\x1b")));
 }
 
+TEST(TickJson, AGaugeHasItsNameAndWhatItShows) {
+  Tick tick = sample_tick(1.0);
+  tick.markers = {{0.5, {1240, 500}, MarkerKind::kGauge, 4096, std::string(kTorchReservedGauge)},
+                  {0.6, {}, MarkerKind::kEpoch, 2, ""},
+                  {0.7, {}, MarkerKind::kPhaseEnd, 0, "eval"}};
+
+  EXPECT_THAT(tick_json(tick, sample_record),
+              HasSubstr(R"("markers":[{"t_s":0.5,"marker":"gauge","pid":1240,)"
+                        R"("name":"torch_gpu_reserved_bytes","value":4096},)"
+                        R"({"t_s":0.6,"marker":"epoch","value":2},)"
+                        R"({"t_s":0.7,"marker":"phase_end","name":"eval"}])"));
+}
+
 TEST(EventJson, NamesTheProcessWhereThereIsOne) {
   EXPECT_EQ(event_json({2, EventKind::kExec, kWorker, "a -> b"}, sample_record),
             R"({"schema":1,"kind":"event","t_s":2,"event":"exec","pid":1241,"start_ticks":510,)"

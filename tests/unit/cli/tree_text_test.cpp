@@ -59,5 +59,49 @@ TEST(TreeText, WorkersThatAreAlikeShareTwoRows) {
   EXPECT_THAT(text, HasSubstr("and 19 more like it, 11.0 MiB to 29.0 MiB each, up to pid 1319"));
 }
 
+// Imported series have pid 0, and so has the parent that nobody knows.
+TEST(TreeText, ShowsAProcessWithoutAPidOnce) {
+  Tick tick;
+  tick.processes.emplace_back().rss_bytes = 100 * tests::kMiB;
+  ProcessRecord record;
+  record.role = Role::kTrainer;
+
+  EXPECT_EQ(tree_text(tick, [&](const ProcessKey&) { return &record; }),
+            "PID                  ROLE                FOOTPRINT        RSS  COMMAND\n"
+            "?                    trainer                     ?    100 MiB  ?\n");
+}
+
+TEST(TreeText, SaysThatSizesAreOfRssOrUnknown) {
+  Tick tick;
+  std::map<ProcessKey, ProcessRecord> records;
+  for (pid_t pid = 10; pid < 15; ++pid) {
+    tick.processes.emplace_back().key = {pid, 1};
+    records[{pid, 1}].argv = "pool";
+  }
+  const auto text = [&] {
+    return tree_text(tick, [&](const ProcessKey& key) { return &records.at(key); });
+  };
+  EXPECT_THAT(text(), HasSubstr("and 4 more like it, ? each, up to pid 14"));
+
+  tick.processes[2].rss_bytes = 3 * tests::kMiB;
+  tick.processes[3].rss_bytes = 5 * tests::kMiB;
+
+  EXPECT_THAT(text(), HasSubstr("and 4 more like it, rss 3.00 MiB to 5.00 MiB each, up to pid 14"));
+}
+
+TEST(TreeText, NamesSeriesThatDifferInTheirNameOnly) {
+  Tick tick;
+  std::map<ProcessKey, ProcessRecord> records;
+  for (std::uint64_t number = 1; number <= 5; ++number) {
+    tick.processes.emplace_back().key = {0, number};
+    records[{0, number}].comm = "series" + std::to_string(number);
+  }
+
+  const std::string text = tree_text(tick, [&](const ProcessKey& key) { return &records.at(key); });
+
+  EXPECT_THAT(text, Not(HasSubstr("more like it")));
+  EXPECT_THAT(text, HasSubstr("[series5]"));
+}
+
 }  // namespace
 }  // namespace tidemark::cli

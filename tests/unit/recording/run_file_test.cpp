@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/io.h"
+#include "recording/open.h"
 #include "recording/run_reader.h"
 #include "recording/run_writer.h"
 #include "tests/support/child_process.h"
@@ -440,6 +441,19 @@ TEST(RunWriter, TakesPathsLiterally) {
 
   std::filesystem::current_path(previous);
   EXPECT_TRUE(std::filesystem::exists(dir.path(":memory:")));
+}
+
+TEST(RunFile, IsToldFromOtherRecordings) {
+  const TempTree dir;
+  record_plain_run(dir.path("run.tidemark"), 3);
+  dir.write("log.csv", "step,rss_mb\n1,100\n");
+
+  EXPECT_TRUE(is_run_file(dir.path("run.tidemark")));
+  EXPECT_FALSE(is_run_file(dir.path("log.csv")));
+  EXPECT_FALSE(is_run_file(dir.path("missing")));
+  EXPECT_FALSE(is_run_file(dir.path()));
+  EXPECT_FALSE(is_run_file("-")) << "it cannot be read twice";
+  EXPECT_FALSE(is_run_file("/dev/stdin"));
 }
 
 }  // namespace

@@ -288,5 +288,84 @@ TEST(Model, SaysInWhichStateTheScreenIs) {
   EXPECT_EQ(sample_dashboard(paused, replay).status.state, "REPLAY 20x STOPPED");
 }
 
+class StepsOnly : public testing::Test {
+ protected:
+  DashboardModel model(const ViewState& state = {}) const {
+    return build_model(run_.history, run_.judged, state, {});
+  }
+
+  const tests::SampleRun run_ = tests::steps_only_run(1200);
+};
+
+TEST_F(StepsOnly, HasNoClockAndNoPid) {
+  const BannerModel banner = model().banner;
+
+  EXPECT_EQ(banner.clock, "");
+  EXPECT_EQ(banner.progress, "step 1200, epoch 1");
+  EXPECT_EQ(banner.watched, "trainer");
+  EXPECT_EQ(banner.because, "");
+  EXPECT_EQ(banner.word, "LEAK");
+  EXPECT_THAT(banner.finding, HasSubstr("trainer: +1.00 MiB/step since step "));
+  EXPECT_THAT(banner.finding, Not(HasSubstr("/min")));
+}
+
+TEST_F(StepsOnly, HasRatesPerStep) {
+  const TreeModel tree = model().tree;
+
+  EXPECT_TRUE(tree.rate_is_per_step);
+  ASSERT_THAT(tree.rows, SizeIs(1));
+  EXPECT_EQ(tree.rows[0].name, "trainer");
+  EXPECT_EQ(tree.rows[0].command, "");
+  EXPECT_EQ(tree.rows[0].footprint_bytes, std::nullopt);
+  EXPECT_EQ(tree.rows[0].rss_bytes, 1500 * kMiB);
+  EXPECT_NEAR(tree.rows[0].rate_bytes_per_s.value(), 1.0 * kMiB, 1.0);
+}
+
+TEST_F(StepsOnly, HasATimelineOfSteps) {
+  const TimelineModel whole = model().timeline;
+  EXPECT_TRUE(whole.time_is_steps);
+  EXPECT_EQ(whole.title, "rss of the tree, the whole run");
+  EXPECT_EQ(whole.last_event, "step 1199 epoch 1");
+  EXPECT_THAT(whole.floor, Not(IsEmpty()));
+
+  ViewState state;
+  state.zoom = Zoom::kTenMinutes;
+  EXPECT_EQ(model(state).timeline.title, "rss of the tree, last 600 steps");
+  state.back_s = 100.0;
+  EXPECT_EQ(model(state).timeline.title, "rss of the tree, 600 steps until step 1100");
+  state.shows_help = true;
+  EXPECT_THAT(model(state).help, Contains(HasSubstr("zoom: 60, 600, 3600 steps, all")));
+}
+
+TEST_F(StepsOnly, JudgesAProcessBySteps) {
+  RunHistory history = run_.history;
+
+  const auto detail = build_detail(history, std::nullopt, model().tree);
+
+  ASSERT_TRUE(detail);
+  EXPECT_EQ(detail->title, "trainer");
+  EXPECT_THAT(detail->lines.at(0), HasSubstr("verdict LEAK: +1.00 MiB/step since step "));
+  EXPECT_THAT(detail->lines.at(0), Not(HasSubstr("/min")));
+  EXPECT_THAT(detail->lines, Contains("process in an unknown state, in the first sample"));
+  EXPECT_THAT(detail->lines, Contains("command ?"));
+}
+
+TEST(Tree, SortsByRssWhereNoFootprintIsKnown) {
+  RunHistory history;
+  Tick tick;
+  for (std::uint64_t number = 1; number <= 3; ++number) {
+    ProcessSample& sample = tick.processes.emplace_back();
+    sample.key = {0, number};
+    sample.rss_bytes = number * kMiB;
+  }
+  history.add(tick, {});
+
+  const TreeModel tree = build_model(history, std::nullopt, {}, {}).tree;
+
+  ASSERT_THAT(tree.rows, SizeIs(4));
+  EXPECT_EQ(tree.rows[1].rss_bytes, 3 * kMiB);
+  EXPECT_EQ(tree.rows[3].rss_bytes, 1 * kMiB);
+}
+
 }  // namespace
 }  // namespace tidemark::tui

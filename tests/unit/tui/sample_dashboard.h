@@ -129,4 +129,34 @@ inline tui::DashboardModel sample_dashboard(const tui::ViewState& state = {},
   return tui::build_model(run.history, run.judged, state, around);
 }
 
+// What an import of steps and RSS yields: one process without a pid, 1 MiB more each step.
+inline SampleRun steps_only_run(int steps) {
+  RunInfo info;
+  info.time_is_steps = true;
+  SampleRun run;
+  tui::LiveJudge judge;
+  run.history.begin(info);
+  judge.begin(info);
+  for (int step = 0; step <= steps; ++step) {
+    Tick tick;
+    tick.t_s = step;
+    tick.step = step;
+    tick.processes.emplace_back().rss_bytes = (300 + static_cast<std::uint64_t>(step)) * kMiB;
+    tick.tree.processes = 1;
+    tick.tree.rss_bytes = *tick.processes[0].rss_bytes;
+    tick.roles = {{Role::kTrainer, tick.tree}};
+    if (step == 0) {
+      tick.new_processes.emplace_back().role = Role::kTrainer;
+    }
+    if (step % 600 == 599) {
+      tick.epoch = step / 600;
+      tick.markers.push_back({tick.t_s, {}, MarkerKind::kEpoch, step / 600, {}});
+    }
+    run.history.add(tick, {});
+    judge.add(tick);
+  }
+  run.judged = tui::judge_now(judge.tracks(), steps);
+  return run;
+}
+
 }  // namespace tidemark::tests

@@ -231,5 +231,24 @@ TEST(Layout, TellsTheMouseWhereTheRowsAre) {
   EXPECT_THAT(lines[static_cast<std::size_t>(scene.timeline_y)], HasSubstr("footprint of the"));
 }
 
+// Of a run that has no time nothing on the screen may look like one.
+TEST(Screen, OfARunWithoutTimeShowsSteps) {
+  const tests::SampleRun run = tests::steps_only_run(240);
+
+  for (const auto zoom : {Zoom::kAll, Zoom::kMinute}) {
+    ViewState state;
+    state.zoom = zoom;
+    const DashboardModel model = build_model(run.history, run.judged, state, {});
+    const std::string text = picture(model, 120, 40, kPlain);
+
+    EXPECT_THAT(text, HasSubstr(" step 240\n"));
+    EXPECT_THAT(text, HasSubstr(zoom == Zoom::kAll ? "step 0 " : "step 180 "));
+    EXPECT_THAT(text, HasSubstr("+1.00 MiB/step    540 MiB")) << "the column beside RSS";
+    EXPECT_THAT(text, Not(testing::ContainsRegex("[0-9][0-9]:[0-9][0-9]"))) << text;
+    EXPECT_THAT(text, Not(HasSubstr("/min"))) << text;
+    EXPECT_THAT(text, Not(HasSubstr(" min"))) << text;
+  }
+}
+
 }  // namespace
 }  // namespace tidemark::tui
