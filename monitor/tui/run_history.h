@@ -56,6 +56,7 @@ struct HistoryPhase {
   double from_s = 0.0;
   std::optional<double> to_s;  // nullopt: goes on
   std::string name;            // raw bytes
+  std::size_t kind = 0;        // its name as a number, in the order in which names have come
 };
 
 // Everything that the screen shows of a run, in a bounded amount of memory however long it is: old
@@ -108,6 +109,7 @@ class RunHistory {
   void forget_the_dead(const Tick& tick);
   void add_markers(const Tick& tick);
   void add_mark(HistoryMark mark);
+  std::size_t phase_kind(const std::string& name);
 
   RunInfo info_;
   std::uint64_t ticks_ = 0;
@@ -128,6 +130,7 @@ class RunHistory {
   tracker::Series whole_{kWholeCells};
   std::deque<HistoryMark> marks_;
   std::deque<HistoryPhase> phases_;
+  std::vector<std::string> phase_names_;  // outlive the phases that are dropped
   std::vector<LossRecord> losses_;
 };
 
