@@ -162,7 +162,7 @@ void ScreenLoop::take_key(const Key& key) {
   }
   obey(outcome.command);
   if (rows_change) {
-    refresh_scene();  // the next key may come before the next draw
+    refresh_scene(make_model());  // the next key may come before the next draw
   }
 }
 
@@ -285,8 +285,7 @@ DashboardModel ScreenLoop::make_model() {
   return build_model(frozen_ ? *frozen_ : shared_.history, judged_, state_, around);
 }
 
-void ScreenLoop::refresh_scene() {
-  const DashboardModel model = make_model();
+void ScreenLoop::refresh_scene(const DashboardModel& model) {
   scene_ = scene_of(model, plan_layout(model, size_.width, size_.height));
   scene_.can_mark = options_.can_mark;
   const std::lock_guard lock(shared_.mutex);
@@ -367,7 +366,7 @@ void ScreenLoop::draw() {
     shared_.is_closed = true;
     shared_.notify(shared_.news);
   }
-  refresh_scene();
+  refresh_scene(model);
   last_drawn_s_ = now_s();
   is_dirty_ = false;
 }
