@@ -11,7 +11,7 @@
 namespace tidemark::monitor {
 namespace {
 
-constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP};
+constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 constexpr std::array kCommandSignals = {SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGUSR1,
                                         SIGUSR2, SIGTSTP, SIGWINCH, SIGCONT, SIGCHLD};
 

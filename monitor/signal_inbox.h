@@ -18,7 +18,11 @@ struct ReceivedSignal {
   bool from_kernel = false;
   pid_t sender = 0;  // 0 when from_kernel
 
-  bool asks_to_stop() const { return number == SIGINT || number == SIGTERM || number == SIGHUP; }
+  // SIGQUIT as well: whoever presses Ctrl-\ wants an end, and would lose the summary, the last
+  // samples of the recording and the terminal.
+  bool asks_to_stop() const {
+    return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
+  }
 };
 
 // The signals that the main loop wants, as something that poll(2) can wait for. While it lives they
@@ -30,7 +34,7 @@ struct ReceivedSignal {
 class SignalInbox {
  public:
   enum class For {
-    kStop,     // SIGINT, SIGTERM, SIGHUP: watching processes that are not ours
+    kStop,     // SIGINT, SIGTERM, SIGHUP, SIGQUIT: watching processes that are not ours
     kCommand,  // also what a command that we run must get, and SIGCHLD
   };
   static Result<SignalInbox> open(For purpose);

@@ -43,6 +43,7 @@ struct TimelinePhase {
   double from_s = 0.0;
   double to_s = 0.0;
   std::string name;
+  std::size_t kind = 0;  // the same for the same name, see HistoryPhase
 };
 
 struct TimelineModel {

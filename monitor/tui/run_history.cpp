@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <unordered_set>
 #include <utility>
 
@@ -16,7 +17,41 @@ namespace {
 constexpr double kRateWindowS = 60.0;
 constexpr double kRateStepS = 2.0;
 constexpr double kShortestS = 3.0;
-constexpr std::size_t kTogether = 3;  // so many births at once are one mark
+constexpr std::size_t kTogether = 3;  // more at once are counted by role
+constexpr std::size_t kMostPhaseNames = 64;
+
+// Those that were born, or have ended, in one tick: in words.
+class Crowd {
+ public:
+  void add(const ProcessKey& key, const ProcessRecord* record) {
+    ++count_;
+    ++by_role_[record == nullptr ? Role::kOther : record->role];
+    if (count_ <= kTogether) {
+      names_ += count_ == 1 ? "" : ", ";
+      names_ += record == nullptr ? fmt::format("pid {}", key.pid) : name_of(record->role, key.pid);
+    }
+  }
+  bool is_empty() const { return count_ == 0; }
+  // "trainer 110, wrapper 100", or "20 compile_worker, 1 dataloader_worker": the most first.
+  std::string words() const {
+    if (count_ <= kTogether) {
+      return names_;
+    }
+    std::vector<std::pair<Role, std::size_t>> roles(by_role_.begin(), by_role_.end());
+    std::stable_sort(roles.begin(), roles.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::string text;
+    for (const auto& [role, count] : roles) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, role_name(role));
+    }
+    return text;
+  }
+
+ private:
+  std::size_t count_ = 0;
+  std::map<Role, std::size_t> by_role_;
+  std::string names_;
+};
 
 std::optional<std::int64_t> step_of(const tracker::Cell& cell) {
   return std::isnan(cell.step) ? std::nullopt : std::optional(std::llround(cell.step));
@@ -148,23 +183,17 @@ void RunHistory::add_mark(HistoryMark mark) {
 }
 
 void RunHistory::add_events(const Tick& tick) {
-  std::size_t born = 0;
-  std::size_t ended = 0;
-  std::string born_text;
-  std::string ended_text;
+  Crowd born;
+  Crowd ended;
   for (const EventRecord& event : tick.events) {
     const auto known = processes_.find(event.key);
-    const std::string who = known == processes_.end()
-                                ? fmt::format("pid {}", event.key.pid)
-                                : name_of(known->second.record.role, event.key.pid);
+    const ProcessRecord* record = known == processes_.end() ? nullptr : &known->second.record;
     switch (event.kind) {
       case EventKind::kSpawn:
-        born_text += (born == 0 ? "" : ", ") + (born < kTogether ? who : "");
-        ++born;
+        born.add(event.key, record);
         break;
       case EventKind::kExit:
-        ended_text += (ended == 0 ? "" : ", ") + (ended < kTogether ? who : "");
-        ++ended;
+        ended.add(event.key, record);
         break;
       case EventKind::kOomKill:
         add_mark({event.t_s, HistoryMark::Kind::kOomKill, "OOM kill: " + event.detail});
@@ -190,13 +219,11 @@ void RunHistory::add_events(const Tick& tick) {
     }
   }
   // Who was there from the beginning is no news.
-  if (born > 0 && ticks_ > 1) {
-    add_mark({now_s_, HistoryMark::Kind::kBorn,
-              "born: " + (born > kTogether ? fmt::format("{} processes", born) : born_text)});
+  if (!born.is_empty() && ticks_ > 1) {
+    add_mark({now_s_, HistoryMark::Kind::kBorn, "born: " + born.words()});
   }
-  if (ended > 0) {
-    add_mark({now_s_, HistoryMark::Kind::kEnded,
-              "ended: " + (ended > kTogether ? fmt::format("{} processes", ended) : ended_text)});
+  if (!ended.is_empty()) {
+    add_mark({now_s_, HistoryMark::Kind::kEnded, "ended: " + ended.words()});
   }
 }
 
@@ -217,7 +244,7 @@ void RunHistory::add_markers(const Tick& tick) {
         add_mark({marker.t_s, HistoryMark::Kind::kEpoch, fmt::format("epoch {}", marker.value)});
         break;
       case MarkerKind::kPhaseBegin:
-        phases_.push_back({marker.t_s, std::nullopt, marker.name});
+        phases_.push_back({marker.t_s, std::nullopt, marker.name, phase_kind(marker.name)});
         if (phases_.size() > kMostMarks) {
           phases_.pop_front();
         }
@@ -236,6 +263,15 @@ void RunHistory::add_markers(const Tick& tick) {
         break;
     }
   }
+}
+
+std::size_t RunHistory::phase_kind(const std::string& name) {
+  const auto known = std::find(phase_names_.begin(), phase_names_.end(), name);
+  const auto kind = static_cast<std::size_t>(known - phase_names_.begin());
+  if (known == phase_names_.end() && phase_names_.size() < kMostPhaseNames) {
+    phase_names_.push_back(name);
+  }
+  return kind;
 }
 
 std::optional<std::uint64_t> RunHistory::first_role_bytes(Role role) const {

@@ -57,6 +57,7 @@ struct HistoryPhase {
   double from_s = 0.0;
   std::optional<double> to_s;  // nullopt: goes on
   std::string name;            // raw bytes
+  std::size_t kind = 0;        // its name as a number, in the order in which names have come
 };
 
 // Everything that the screen shows of a run, in a bounded amount of memory however long it is: old
@@ -112,6 +113,7 @@ class RunHistory {
   void add_markers(const Tick& tick);
   void add_mark(HistoryMark mark);
   double step_place() const;
+  std::size_t phase_kind(const std::string& name);
 
   RunInfo info_;
   std::uint64_t ticks_ = 0;
@@ -132,6 +134,7 @@ class RunHistory {
   tracker::Series whole_{kWholeCells};
   std::deque<HistoryMark> marks_;
   std::deque<HistoryPhase> phases_;
+  std::vector<std::string> phase_names_;  // outlive the phases that are dropped
   std::vector<LossRecord> losses_;
 };
 

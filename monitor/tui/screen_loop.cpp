@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,16 +28,6 @@ constexpr double kBetweenDrawsS = 0.1;
 constexpr double kMessageS = 8.0;
 constexpr int kIdleMs = 250;   // between two looks at the size of the terminal
 constexpr int kEscapeMs = 40;  // for the rest of a sequence to come
-
-// A crash in this thread must reach the handlers that give the terminal back.
-void let_crashes_through() {
-  sigset_t crashes;
-  ::sigemptyset(&crashes);
-  for (const int number : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
-    ::sigaddset(&crashes, number);
-  }
-  ::pthread_sigmask(SIG_UNBLOCK, &crashes, nullptr);
-}
 
 std::string export_name(int attempt) {
   const time_t now = ::time(nullptr);
@@ -92,7 +81,6 @@ ScreenLoop::ScreenLoop(Shared& shared, Terminal& terminal, const DashboardOption
       size_(terminal.size()) {}
 
 void ScreenLoop::run() {
-  let_crashes_through();
   while (!shared_.is_stopping && !shared_.is_closed) {
     notice_changes();
     judge();
@@ -111,7 +99,8 @@ void ScreenLoop::run() {
 
 // Whoever stops us, and lets a shell write on the terminal, gets the screen back when we go on.
 bool ScreenLoop::has_the_terminal(bool may_have_been_stopped) {
-  const Terminal::Standing standing = terminal_.look_around(may_have_been_stopped);
+  const bool was_stopped = terminal_.stop_if_told();
+  const Terminal::Standing standing = terminal_.look_around(was_stopped || may_have_been_stopped);
   if (standing == Terminal::Standing::kRegained) {
     painter_.forget();
     is_dirty_ = true;
@@ -173,7 +162,7 @@ void ScreenLoop::take_key(const Key& key) {
   }
   obey(outcome.command);
   if (rows_change) {
-    refresh_scene();  // the next key may come before the next draw
+    refresh_scene(make_model());  // the next key may come before the next draw
   }
 }
 
@@ -296,8 +285,7 @@ DashboardModel ScreenLoop::make_model() {
   return build_model(frozen_ ? *frozen_ : shared_.history, judged_, state_, around);
 }
 
-void ScreenLoop::refresh_scene() {
-  const DashboardModel model = make_model();
+void ScreenLoop::refresh_scene(const DashboardModel& model) {
   scene_ = scene_of(model, plan_layout(model, size_.width, size_.height));
   scene_.can_mark = options_.can_mark;
   const std::lock_guard lock(shared_.mutex);
@@ -378,7 +366,7 @@ void ScreenLoop::draw() {
     shared_.is_closed = true;
     shared_.notify(shared_.news);
   }
-  refresh_scene();
+  refresh_scene(model);
   last_drawn_s_ = now_s();
   is_dirty_ = false;
 }

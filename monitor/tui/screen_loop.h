@@ -68,7 +68,7 @@ class ScreenLoop {
   void judge_sites();
   void draw();
   DashboardModel make_model();
-  void refresh_scene();
+  void refresh_scene(const DashboardModel& model);
   void look_up_the_past();
   void measure_cpu();
   void export_screen();

@@ -9,6 +9,7 @@
 
 #include "common/fd.h"
 #include "common/result.h"
+#include "common/signal_stack.h"
 
 namespace tidemark::tui {
 
@@ -20,8 +21,9 @@ struct TerminalSize {
 };
 
 // The terminal of this process while a screen is on it: other screen, no echo, keys one by one,
-// mouse. It is put back as it was by the destructor, and by the handlers of the signals that a
-// crash raises. Ctrl-C still sends SIGINT; Ctrl-Z does nothing. One at a time.
+// mouse. It is put back as it was by the destructor, and by handlers of every signal that would end
+// this process and that nobody else handles. Ctrl-C still sends SIGINT, Ctrl-\ SIGQUIT; Ctrl-Z does
+// nothing. One at a time, opened and destroyed by the same thread.
 class Terminal {
  public:
   static Result<Terminal> open();
@@ -42,6 +44,10 @@ class Terminal {
   // `may_have_been_stopped`: no time has passed for us, though it did for others.
   Standing look_around(bool may_have_been_stopped);
 
+  // After SIGTSTP: gives the terminal back, stops this process until it is continued, and is true.
+  // To be called by the thread that draws: nothing comes on the screen of the shell meanwhile.
+  bool stop_if_told();
+
   // Waits for a terminal that stalls (a hung ssh) only until `give_up` is set; false then, and when
   // the terminal is gone.
   bool write(std::string_view bytes, const std::atomic<bool>& give_up) const;
@@ -49,9 +55,11 @@ class Terminal {
  private:
   explicit Terminal(Fd fd) : fd_(std::move(fd)) {}
   void take_over();
+  void handle_signals();
   void enter() const;
 
   Fd fd_;
+  SignalStack signal_stack_;
   bool is_taken_ = false;
   bool is_away_ = false;
 };

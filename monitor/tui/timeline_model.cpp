@@ -172,7 +172,8 @@ TimelineModel build_timeline(const RunHistory& history, const std::optional<Judg
   for (const HistoryPhase& phase : history.phases()) {
     const double to = phase.to_s.value_or(history.now_s());
     if (to >= window.from_s && phase.from_s <= window.to_s) {
-      timeline.phases.push_back({phase.from_s, to, shorten(escape_text(phase.name), 24)});
+      timeline.phases.push_back(
+          {phase.from_s, to, shorten(escape_text(phase.name), 24), phase.kind});
     }
   }
   return timeline;

@@ -9,9 +9,11 @@
 #include <fmt/format.h>
 #include <ftxui/dom/node.hpp>
 #include <ftxui/screen/screen.hpp>
+#include <ftxui/screen/string.hpp>
 
 #include "common/moment_words.h"
 #include "common/units.h"
+#include "monitor/tui/phase_line.h"
 #include "monitor/tui/style.h"
 #include "monitor/tui/timeline_plot.h"
 #include "monitor/tui/views.h"
@@ -117,36 +119,6 @@ Element marks_view(const TimelineModel& timeline, std::size_t width, const Theme
   return ftxui::hbox({text(std::string(kLabelColumns, ' ')), ftxui::hbox(std::move(parts))});
 }
 
-// Phases as shaded stretches with their names; neighbours differ.
-Element phases_view(const TimelineModel& timeline, std::size_t width, const Theme& theme) {
-  std::vector<std::string> cells(width, " ");
-  bool is_even = false;
-  for (const TimelinePhase& phase : timeline.phases) {
-    const auto from =
-        plot_column(timeline, width, std::clamp(phase.from_s, timeline.from_s, timeline.to_s));
-    const auto to =
-        plot_column(timeline, width, std::clamp(phase.to_s, timeline.from_s, timeline.to_s));
-    if (!from || !to) {
-      continue;
-    }
-    const std::string shade = theme.utf8 ? (is_even ? "░" : "▒") : (is_even ? "." : ":");
-    is_even = !is_even;
-    for (std::size_t x = *from; x <= *to; ++x) {
-      const std::size_t letter = x - *from;
-      const bool has_room = *to - *from + 1 >= phase.name.size() + 2;
-      const bool is_name = has_room && letter >= 1 && letter <= phase.name.size();
-      const auto byte = is_name ? static_cast<unsigned char>(phase.name[letter - 1]) : 0U;
-      cells[x] = is_name && byte < 0x80 ? std::string(1, phase.name[letter - 1]) : shade;
-    }
-  }
-  std::string line;
-  for (const std::string& cell : cells) {
-    line += cell;
-  }
-  return ftxui::hbox({text(fmt::format("{:>{}} ", "phase", kLabelColumns - 1)),
-                      text(line) | ink(Color::Magenta, theme)});
-}
-
 std::string moment_words(double t_s, const std::optional<std::int64_t>& step, bool time_is_steps) {
   const MomentWords moments(MomentWords::Seconds::kWhole, time_is_steps);
   const std::string place = t_s < 0.0 ? "" : moments.at(t_s);
@@ -154,16 +126,19 @@ std::string moment_words(double t_s, const std::optional<std::int64_t>& step, bo
 }
 
 // Where the run is younger than the window its first step stands below its first sample.
-Element axis_view(const TimelineModel& timeline, std::size_t width) {
+Element axis_view(const TimelineModel& timeline, std::size_t width, const std::string& legend) {
   const std::string right = moment_words(timeline.to_s, timeline.to_step, timeline.time_is_steps);
   const bool is_young = !timeline.points.empty() && timeline.points.front().t_s > timeline.from_s;
   const double from_s = is_young ? timeline.points.front().t_s : timeline.from_s;
   const std::string left = moment_words(from_s, timeline.from_step, timeline.time_is_steps);
   const std::size_t column = plot_column(timeline, width, from_s).value_or(0);
   const bool has_room = column + left.size() + right.size() + 1 < width;
+  const std::size_t taken = (has_room ? column + left.size() : 0) + right.size();
+  const bool has_legend_room =
+      !legend.empty() && taken + static_cast<std::size_t>(ftxui::string_width(legend)) + 4 <= width;
   return ftxui::hbox({text(std::string(kLabelColumns, ' ')),
                       text(has_room ? std::string(column, ' ') + left : ""), ftxui::filler(),
-                      text(right)});
+                      text(has_legend_room ? legend : ""), ftxui::filler(), text(right)});
 }
 
 std::string limit_words(const TimelineModel& timeline) {
@@ -183,13 +158,16 @@ Element timeline_view(const TimelineModel& timeline, const Layout& layout, const
   Element labels = labels_view(plot);
   rows.push_back(
       ftxui::hbox({std::move(labels), std::make_shared<PlotNode>(std::move(plot), theme)}));
+  PhaseLine phases;
   if (layout.has_phases_line) {
-    rows.push_back(phases_view(timeline, width, theme));
+    phases = draw_phases(timeline, width, theme.utf8);
+    rows.push_back(ftxui::hbox({text(fmt::format("{:>{}} ", "phase", kLabelColumns - 1)),
+                                text(phases.line) | ink(Color::Magenta, theme)}));
   }
   if (layout.has_marks_line) {
     rows.push_back(marks_view(timeline, width, theme));
   }
-  rows.push_back(axis_view(timeline, width));
+  rows.push_back(axis_view(timeline, width, phases.legend));
   return ftxui::vbox(std::move(rows)) | ftxui::size(ftxui::HEIGHT, ftxui::EQUAL, layout.timeline);
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // usage: dashboard_cost PROCESSES DAYS [WIDTH HEIGHT]
-// A dashboard over a tree of that many processes that has run for that long, sampled every second:
-// prints JSON with the share of a core that it takes (samples, verdicts and redraws as they come in
-// one minute) and the memory of this program.
+// What a dashboard keeps and draws, without the rest of the program: a tree of that many processes
+// that has run for that long, in samples that were made up. Prints JSON with the share of a core
+// that one minute takes (samples, verdicts and redraws, each every second) and the memory of this
+// program.
 #include <sys/resource.h>
 
 #include <cstdint>
@@ -26,36 +27,39 @@ using namespace tidemark;  // NOLINT(google-build-using-namespace)
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-Tick tick_at(double t_s, int processes, bool is_first) {
+Tick first_tick(int processes) {
   Tick tick;
-  tick.t_s = t_s;
-  tick.step = static_cast<std::int64_t>(t_s);
-  const auto noise = static_cast<std::uint64_t>(t_s * 2654435761.0) % (8 * kMiB);
   tick.tree.processes = static_cast<std::uint32_t>(processes);
   for (int i = 0; i < processes; ++i) {
     ProcessSample sample;
     sample.key = {1000 + i, 1};
-    sample.rss_anon_bytes = (i == 0 ? 4000 * kMiB : 20 * kMiB) + noise;
     sample.rss_shmem_bytes = 0;
-    sample.rss_bytes = *sample.rss_anon_bytes + 50 * kMiB;
     sample.state = 'S';
     tick.processes.push_back(sample);
+    ProcessRecord record;
+    record.key = sample.key;
+    record.ppid = i == 0 ? 1 : 1000;
+    record.role = i == 0 ? Role::kTrainer : Role::kCompileWorker;
+    record.argv = "python3 -m torch._inductor.compile_worker --pickler=x --kind=fork";
+    tick.new_processes.push_back(std::move(record));
+  }
+  return tick;
+}
+
+void move_to(Tick& tick, double t_s) {
+  tick.t_s = t_s;
+  tick.step = static_cast<std::int64_t>(t_s);
+  const auto noise = static_cast<std::uint64_t>(t_s * 2654435761.0) % (8 * kMiB);
+  tick.tree.rss_bytes = 0;
+  for (ProcessSample& sample : tick.processes) {
+    sample.rss_anon_bytes = (sample.key.pid == 1000 ? 4000 * kMiB : 20 * kMiB) + noise;
+    sample.rss_bytes = *sample.rss_anon_bytes + 50 * kMiB;
     tick.tree.rss_bytes += *sample.rss_bytes;
-    if (is_first) {
-      ProcessRecord record;
-      record.key = sample.key;
-      record.ppid = i == 0 ? 1 : 1000;
-      record.role = i == 0 ? Role::kTrainer : Role::kCompileWorker;
-      record.argv = "python3 -m torch._inductor.compile_worker --pickler=x --kind=fork";
-      tick.new_processes.push_back(std::move(record));
-    }
   }
   tick.tree.footprint_bytes = 8000 * kMiB + noise;
   tick.roles = {
       {Role::kTrainer, {1, 4050 * kMiB, 0, 4000 * kMiB + noise, false, {}, 0}},
-      {Role::kCompileWorker,
-       {static_cast<std::uint32_t>(processes - 1), 4000 * kMiB, 0, 4000 * kMiB, false, {}, 0}}};
-  return tick;
+      {Role::kCompileWorker, {tick.tree.processes - 1, 4000 * kMiB, 0, 4000 * kMiB, false, {}, 0}}};
 }
 
 double cpu_s() { return to_seconds(thread_cpu_ns()); }
@@ -78,17 +82,15 @@ int main(int argc, char** argv) {
   history.begin(info);
   judge.begin(info);
   const auto seconds = static_cast<std::int64_t>(days * 86400.0);
-  // The past with few processes is soon written; the last minutes with all of them.
-  const std::int64_t crowded_from = seconds - 300;
-  for (std::int64_t s = 0; s < crowded_from; ++s) {
-    const Tick tick = tick_at(static_cast<double>(s), 4, s == 0);
+  // Everything that is kept is bounded and full long before the end of a week: of what is not
+  // recent a sample in ten seconds fills it as well.
+  constexpr std::int64_t kRecentS = 7200;
+  Tick tick = first_tick(processes);
+  for (std::int64_t s = 0; s < seconds; s += s < seconds - kRecentS ? 10 : 1) {
+    move_to(tick, static_cast<double>(s));
     history.add(tick, {1000, 1});
     judge.add(tick);
-  }
-  for (std::int64_t s = crowded_from; s < seconds; ++s) {
-    const Tick tick = tick_at(static_cast<double>(s), processes, s == crowded_from);
-    history.add(tick, {1000, 1});
-    judge.add(tick);
+    tick.new_processes.clear();
   }
 
   constexpr int kSeconds = 60;
@@ -102,7 +104,7 @@ int main(int argc, char** argv) {
   std::size_t bytes = 0;
   double used = 0.0;
   for (int second = 0; second < kSeconds; ++second) {
-    const Tick tick = tick_at(static_cast<double>(seconds + second), processes, false);
+    move_to(tick, static_cast<double>(seconds + second));
     const double begin = cpu_s();
     history.add(tick, {1000, 1});
     judge.add(tick);

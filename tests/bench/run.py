@@ -8,15 +8,21 @@ Exits with 1 when a bar is missed.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
 import platform
+import pty
 import re
+import signal
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
+import threading
 import time
 
 from bars import Bars
@@ -79,19 +85,52 @@ def rss_mib(pid, key="VmRSS"):
     return int(re.search(rf"{key}:\s+(\d+)", status).group(1)) / 1024
 
 
+def cost_of(pid):
+    """Share of a core in per cent over half a minute, and peak memory, of a tool that has just begun."""
+    time.sleep(8)  # the first passes are a start-up cost
+    before, since = cpu_seconds(pid), time.monotonic()
+    time.sleep(30)
+    share = (cpu_seconds(pid) - before) / (time.monotonic() - since)
+    return 100 * share, rss_mib(pid, "VmHWM")
+
+
 def cost_of_watching(build, pid, *options):
-    """Share of a core in per cent, and peak memory, of watching at 1 Hz for half a minute."""
+    """The same of watching at 1 Hz, in lines."""
     tool = subprocess.Popen([build / "bin/tidemark", "monitor", "--pid", str(pid), *options],
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        time.sleep(8)  # the first passes are a start-up cost
-        before, since = cpu_seconds(tool.pid), time.monotonic()
-        time.sleep(30)
-        share = (cpu_seconds(tool.pid) - before) / (time.monotonic() - since)
-        return 100 * share, rss_mib(tool.pid, "VmHWM")
+        return cost_of(tool.pid)
     finally:
         tool.terminate()
         tool.wait()
+
+
+def read_to_the_end(terminal, sizes):
+    while True:
+        try:
+            data = os.read(terminal, 65536)
+        except OSError:  # EIO: nobody has the other side any more
+            return
+        sizes.append(len(data))
+
+
+def cost_of_the_dashboard(build, pid, *options):
+    """The same of the dashboard on a terminal of 120x40; and the bytes that it has sent to it."""
+    tool, terminal = pty.fork()
+    if tool == 0:
+        os.environ.update(TERM="xterm", LC_ALL="C.UTF-8")
+        os.execv(build / "bin/tidemark", ["tidemark", "monitor", "--pid", str(pid), *options])
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    sizes = []
+    reader = threading.Thread(target=read_to_the_end, args=(terminal, sizes))
+    reader.start()
+    try:
+        return *cost_of(tool), sum(sizes)
+    finally:
+        os.kill(tool, signal.SIGTERM)
+        os.waitpid(tool, 0)
+        reader.join()
+        os.close(terminal)
 
 
 def bench_thousand_processes(build, bars):
@@ -100,20 +139,29 @@ def bench_thousand_processes(build, bars):
             tempfile.TemporaryDirectory() as folder:
         plain, _ = cost_of_watching(build, pid)
         recording, memory = cost_of_watching(build, pid, "-o", f"{folder}/run.tidemark")
+        if has_dashboard(build):
+            drawn, screen_memory, sent = cost_of_the_dashboard(build, pid)
     bars.report("a 1,000-process tree at 1 Hz, share of a core", plain, 3, " %",
                 detail=f"{recording:.3g} % with a recording")
     bars.report("memory of the tool meanwhile, recording", memory, 30, " MiB")
+    if has_dashboard(build):
+        bars.report("the same tree in the dashboard, the whole program, share of a core", drawn, 3, " %",
+                    detail=f"{drawn - plain:+.2g} % against lines; {sent / 1024:.0f} KiB sent")
+        bars.report("memory of that", screen_memory, 60, " MiB")
+
+
+def has_dashboard(build):
+    return (build / "tests/bench/dashboard_cost").exists()
 
 
 def bench_dashboard(build, bars):
-    program = build / "tests/bench/dashboard_cost"
-    if not program.exists():
+    if not has_dashboard(build):
         print("--    the dashboard: not built")
         return
-    out = subprocess.run([program, "1000", "7", "300", "100"], check=True, capture_output=True,
+    out = subprocess.run([build / "tests/bench/dashboard_cost", "1000", "7", "300", "100"], check=True, capture_output=True,
                          text=True).stdout
     result = json.loads(out)
-    bars.report("dashboard of 1,000 processes after a week, share of a core",
+    bars.report("what the dashboard does for 1,000 processes after a week, share of a core",
                 100 * result["core_share"], 3, " %",
                 detail=f"{result['draw_ms']} ms a frame of 300x100, {result['judge_ms']} ms a verdict")
     bars.report("memory of that", result["peak_rss_mib"], 60, " MiB")

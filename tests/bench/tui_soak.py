@@ -3,8 +3,9 @@
 """usage: tui_soak.py BUILD_DIR [MINUTES] [SEED]
 
 The dashboard over a leaking training job, full screen in tmux, under random keys, mouse events and
-resizes (default 10 minutes). Fails when it dies, hangs, tears the screen, leaves the terminal in
-another state than it found it, or takes more memory or time than it may.
+resizes (default 10 minutes). Now and then it is paused: what has come on the screen line by line must be
+what it draws when it draws everything (ctrl-l). Fails when it dies, hangs, tears the screen, leaves
+the terminal in another state than it found it, or takes more memory or time than it may.
 """
 
 import os
@@ -22,6 +23,9 @@ KEYS = ["?", "x", "Space", "z", "s", "/", "c", "o", "Enter", "Escape", "Up", "Do
         "BSpace", "é", "F5", "e"]
 SIZES = [(40, 12), (80, 24), (120, 40), (300, 100), (30, 8), (61, 17), (200, 50), (40, 100), (1, 1)]
 RARE = "e"  # writes a file
+# What changes parts of the screen, and says nothing that goes away by itself.
+CALM_KEYS = ["z", "s", "Enter", "Up", "Down", "Left", "Right", "Home", "End", "Tab", "j", "k", "G"]
+LOOKED_AT = [(40, 12), (300, 100)]  # always; then others by chance
 
 
 class Screen:
@@ -29,7 +33,7 @@ class Screen:
         self.socket = folder / "tmux"
         script = folder / "run.sh"
         script.write_text(f"cd '{folder}'\nstty -g > before\n{command}\necho $? > code\n"
-                          "stty -g > after\nsleep 1000\n")
+                          "stty -g > after.new\nmv after.new after\nsleep 1000\n")
         self.tmux("-u", "new-session", "-d", "-x", "120", "-y", "40", "-e", "LC_ALL=C.UTF-8",
                   f"exec sh '{script}'")
 
@@ -37,8 +41,14 @@ class Screen:
         return subprocess.run(["tmux", "-f", "/dev/null", "-S", self.socket, *arguments],
                               check=False, capture_output=True, text=True).stdout
 
+    def resize(self, size):
+        self.tmux("resize-window", "-x", str(size[0]), "-y", str(size[1]))
+
     def lines(self):
         return self.tmux("capture-pane", "-p").split("\n")[:-1]
+
+    def with_colors(self):
+        return self.tmux("capture-pane", "-p", "-e").split("\n")[:-1]
 
 
 def process_figures(pid):
@@ -60,8 +70,7 @@ def child_named(parent, name):
 def do_something(screen, chance):
     kind = chance.random()
     if kind < 0.10:
-        width, height = chance.choice(SIZES)
-        screen.tmux("resize-window", "-x", str(width), "-y", str(height))
+        screen.resize(chance.choice(SIZES))
     elif kind < 0.20:
         mouse = f"\x1b[<{chance.choice([0, 64, 65])};{chance.randint(1, 120)};{chance.randint(1, 40)}M"
         screen.tmux("send-keys", "-H", *(f"{byte:02x}" for byte in mouse.encode()))
@@ -71,43 +80,98 @@ def do_something(screen, chance):
         screen.tmux("send-keys", *keys)
 
 
-def looks_whole(lines):
-    text = "\n".join(lines)
-    return (len(lines) == 40 and "footprint of the tree" in text and "FOOTPRINT" in text
-            and all(len(line) <= 120 for line in lines))
+def wait_for(condition, seconds=15):
+    """On a busy machine the screen takes a moment; what has not come by then does not come."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.2)
+    return True
 
 
-def settle(screen):
-    """Whatever state the keys have led to, back to a plain screen of a known size. On a busy machine
-    that takes a moment; a screen that does not come whole by then stays torn."""
-    screen.tmux("resize-window", "-x", "120", "-y", "40")
-    screen.tmux("send-keys", "Escape")
-    time.sleep(0.3)
-    screen.tmux("send-keys", "Escape", "C-l")
-    lines = []
-    for _ in range(10):
-        time.sleep(0.5)
-        lines = screen.lines()
-        if looks_whole(lines):
-            break
-    return lines
+def back_to_the_plain_screen(screen):
+    """Whatever state the keys have led to: out of the help, out of the filter."""
+    for _ in range(2):
+        screen.tmux("send-keys", "Escape")
+        time.sleep(0.3)
+
+
+def is_whole(lines, size):
+    return (len(lines) == size[1] and all(len(line) <= size[0] for line in lines)
+            and any("FOOTPRINT" in line for line in lines) and "? help" in lines[-1])
+
+
+def stands_still(screen, size):
+    """Paused, and without a message, which would go away by itself."""
+    lines = screen.lines()
+    return is_whole(lines, size) and "PAUSED" in lines[-1]
+
+
+def pause(screen, size):
+    if not wait_for(lambda: is_whole(screen.lines(), size)):
+        return False
+    if "PAUSED" not in screen.lines()[-1]:
+        screen.tmux("send-keys", "Space")
+    if not wait_for(lambda: stands_still(screen, size)):
+        return False
+    time.sleep(0.5)  # the rest of a frame
+    return True
+
+
+def differing_lines(painted, drawn_again):
+    return [f"line {y + 1}:\n  {a!r}\n  {b!r}" for y, (a, b) in enumerate(zip(painted, drawn_again))
+            if a != b]
+
+
+def is_torn(screen, size, chance):
+    """Draws line by line at this size for a while, stands still, and is then drawn as a whole. The
+    resize itself draws everything; so keys and samples have to come after it."""
+    back_to_the_plain_screen(screen)
+    screen.resize(size)
+    if not pause(screen, size):  # no more keys that were meant for the random state are on the way
+        print("\n".join([f"no whole screen at {size}:", *screen.lines()]), file=sys.stderr)
+        return True
+    screen.tmux("send-keys", "Space")
+    for _ in range(12):
+        screen.tmux("send-keys", chance.choice(CALM_KEYS))
+        time.sleep(0.15)
+    time.sleep(1.5)
+    if not pause(screen, size):
+        print("\n".join([f"no still screen at {size}:", *screen.lines()]), file=sys.stderr)
+        return True
+    painted = screen.with_colors()
+    screen.tmux("send-keys", "C-l")
+    time.sleep(1)
+    different = differing_lines(painted, screen.with_colors())
+    screen.tmux("send-keys", "Space")
+    if different:
+        print("\n".join([f"torn at {size}, as it was and as it should be:", *different]),
+              file=sys.stderr)
+    return bool(different)
+
+
+def sizes_to_look_at(chance):
+    yield from LOOKED_AT
+    while True:
+        yield chance.choice([size for size in SIZES if size[0] >= 40 and size[1] >= 12])
 
 
 def soak(screen, pid, minutes, chance):
-    """The number of times that the screen did not look as it should."""
+    """How often the screen was looked at, and how often it was not as it should be."""
+    looks = 0
     torn = 0
     end = time.monotonic() + minutes * 60
-    next_look = time.monotonic() + 10
+    next_look = time.monotonic() + 5
+    sizes = sizes_to_look_at(chance)
     while time.monotonic() < end and pathlib.Path(f"/proc/{pid}").exists():
         do_something(screen, chance)
         time.sleep(chance.random() * 0.1)
         if time.monotonic() >= next_look:
-            lines = settle(screen)
-            if not looks_whole(lines):
-                torn += 1
-                print("\n".join(lines), file=sys.stderr)
-            next_look = time.monotonic() + 10
-    return torn
+            looks += 1
+            torn += is_torn(screen, next(sizes), chance)
+            next_look = time.monotonic() + 5
+    return looks, torn
 
 
 def main():
@@ -131,12 +195,12 @@ def main():
             time.sleep(3)
             shell = int(screen.tmux("display-message", "-p", "#{pane_pid}"))
             pid = child_named(shell, "tidemark")
-            torn = soak(screen, pid, minutes, random.Random(seed))
+            looks, torn = soak(screen, pid, minutes, random.Random(seed))
             alive = pathlib.Path(f"/proc/{pid}").exists()
             cpu_s, peak_mib = process_figures(pid) if alive else (0.0, 0.0)
-            settle(screen)
+            back_to_the_plain_screen(screen)
             screen.tmux("send-keys", "q")
-            time.sleep(2)
+            wait_for((folder / "after").exists)
             code = (folder / "code").read_text().strip() if (folder / "code").exists() else "none"
             restored = ((folder / "after").exists()
                         and (folder / "before").read_text() == (folder / "after").read_text())
@@ -146,7 +210,7 @@ def main():
             if screen:
                 screen.tmux("kill-server")
     bars.report("the dashboard died", 0 if alive and code == "0" else 1, 0, detail=f"exit {code}")
-    bars.report("screens that were torn", torn, 0)
+    bars.report("screens that were torn", torn, 0, detail=f"of {looks}")
     bars.report("terminal not restored", 0 if restored else 1, 0)
     bars.report("memory at its peak", peak_mib, 60, " MiB")
     bars.report("share of a core, sampling and 10 keys a second included",

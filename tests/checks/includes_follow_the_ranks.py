@@ -35,9 +35,9 @@ ADAPTERS = {
                   "cli/job_status.cpp"},
     "CLI/": {"cli/command_line.cpp", "cli/command_line_check.cpp"},
     "ftxui/": {"monitor/tui/banner_view.cpp", "monitor/tui/dashboard_view.cpp",
-               "monitor/tui/pane_views.cpp", "monitor/tui/style.cpp", "monitor/tui/style.h",
-               "monitor/tui/timeline_view.cpp", "monitor/tui/tree_view.cpp",
-               "monitor/tui/views.h"},
+               "monitor/tui/pane_views.cpp", "monitor/tui/phase_line.cpp",
+               "monitor/tui/style.cpp", "monitor/tui/style.h", "monitor/tui/timeline_view.cpp",
+               "monitor/tui/tree_view.cpp", "monitor/tui/views.h"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 

@@ -124,6 +124,18 @@ const std::string& Subprocess::read_until(std::string_view text) {
   return output_;
 }
 
+void Subprocess::read_for(std::chrono::milliseconds time) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + time;
+  while (output_fd_) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    if (left.count() <= 0) {
+      return;
+    }
+    (void)read_some(static_cast<int>(left.count()));
+  }
+}
+
 int Subprocess::wait() {
   while ((output_fd_ || errors_fd_) && read_some(-1)) {
   }

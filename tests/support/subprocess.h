@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,8 @@ class Subprocess {
 
   // Reads stdout (or the terminal) until `text` has come, at most 20 s; what was read so far.
   const std::string& read_until(std::string_view text);
+  // Reads what comes in that time, and no longer.
+  void read_for(std::chrono::milliseconds time);
   // Reads stdout (or the terminal) and stderr to their ends, then waits for the program.
   // The wait status in the words of a shell: 0..255, or 128 + signal.
   int wait();

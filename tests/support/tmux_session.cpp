@@ -115,10 +115,14 @@ int TmuxSession::exit_code() const {
              : -1;
 }
 
+bool TmuxSession::is_on_normal_screen() const {
+  return tmux({"display-message", "-p", "#{alternate_on} #{mouse_any_flag} #{cursor_flag}"}) ==
+         "0 0 1\n";
+}
+
 bool TmuxSession::is_restored() const {
   return exit_code() >= 0 && contents(folder_.path("before")) == contents(folder_.path("after")) &&
-         tmux({"display-message", "-p", "#{alternate_on} #{mouse_any_flag} #{cursor_flag}"}) ==
-             "0 0 1\n";
+         is_on_normal_screen();
 }
 
 pid_t TmuxSession::pid_of(std::string_view name) const {

@@ -41,7 +41,9 @@ class TmuxSession {
 
   // The program has ended within 20 s; its exit code as the shell has it, -1: it runs on.
   int exit_code() const;
-  // The mode of the terminal is what it was, and the normal screen is back.
+  // The normal screen, no mouse, a cursor.
+  bool is_on_normal_screen() const;
+  // The program has ended, the mode of the terminal is what it was, and the normal screen is back.
   bool is_restored() const;
   // Of the program itself, the newest with that name on the terminal; 0: none.
   pid_t pid_of(std::string_view name) const;

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/integration/monitor/command_output.h"
-#include "tests/support/tmux_session.h"
+#include "tests/integration/tui/dashboard_session.h"
 
 namespace tidemark {
 namespace {
@@ -27,33 +27,7 @@ using tests::Subprocess;
 using tests::TmuxSession;
 using tests::TrainingTree;
 
-class DashboardCommand : public testing::Test {
- protected:
-  void SetUp() override {
-    if (const std::string reason = tests::no_tmux_because(); !reason.empty()) {
-      GTEST_SKIP() << reason;
-    }
-  }
-
-  static TmuxSession::Options options(int width = 120, int height = 40) {
-    return {width, height, {"LC_ALL=C.UTF-8", "NO_COLOR="}};
-  }
-  static std::string tool() { return "'" + tests::tool_path() + "'"; }
-  static std::string watch(const TrainingTree& tree, const std::string& more = "") {
-    return tool() + " monitor --interval 200ms --pid " + std::to_string(tree.root()) + " " + more;
-  }
-  static void stop(const TmuxSession& session) {
-    const pid_t pid = session.pid_of("tidemark");
-    ASSERT_GT(pid, 0);  // 0 would be ourselves
-    ::kill(pid, SIGSTOP);
-  }
-  // The lines of a run file that name an event.
-  static std::string exported(const std::string& path) {
-    Subprocess process({tests::tool_path(), "export", path, "--format", "jsonl"});
-    process.wait();
-    return process.output();
-  }
-};
+using DashboardCommand = tests::DashboardSession;
 
 TEST_F(DashboardCommand, ShowsTheTreeAndLeavesTheTerminalAsItWas) {
   const TrainingTree tree;
@@ -151,84 +125,6 @@ TEST_F(DashboardCommand, FollowsTheSizeOfTheTerminal) {
 
   EXPECT_THAT(lines, SizeIs(24));
   EXPECT_THAT(lines.back(), StartsWith("? help  q quit"));
-}
-
-TEST_F(DashboardCommand, SignalsToStopAndCrashesGiveTheTerminalBack) {
-  for (const int number : {SIGTERM, SIGHUP, SIGINT, SIGSEGV, SIGABRT}) {
-    const TrainingTree tree;
-    const TmuxSession session(watch(tree, "-o run.tidemark"), options());
-    ASSERT_TRUE(session.shows("compile_worker x20"));
-
-    ::kill(session.pid_of("tidemark"), number);
-
-    EXPECT_TRUE(session.is_restored()) << "signal " << number;
-    EXPECT_EQ(session.exit_code(), number == SIGSEGV || number == SIGABRT ? 128 + number : 0);
-    EXPECT_THAT(exported(session.folder().path("run.tidemark")), HasSubstr("\"kind\":\"tick\""));
-  }
-}
-
-// A shell with job control takes the terminal while we are stopped, and gives it back by fg.
-TEST_F(DashboardCommand, ComesBackAfterAStop) {
-  const TrainingTree tree;
-  const TmuxSession session("bash --norc -i", options());
-  session.press({watch(tree), "Enter"});
-  ASSERT_TRUE(session.shows("compile_worker x20"));
-
-  stop(session);
-  ASSERT_TRUE(session.shows("Stopped"));
-  session.press({"clear", "Enter"});
-  ASSERT_TRUE(session.shows_no_more("compile_worker x20"));
-  session.press({"fg", "Enter"});
-
-  EXPECT_TRUE(session.shows("compile_worker x20"));
-  EXPECT_TRUE(session.shows("q quit")) << "the whole screen";
-  session.press({"?"});
-  EXPECT_TRUE(session.shows("any key closes")) << "keys one by one";
-  session.press({"q"});
-  EXPECT_TRUE(session.shows("summary: "));
-  session.press({"exit", "Enter"});
-  EXPECT_EQ(session.exit_code(), 0);
-  EXPECT_TRUE(session.is_restored());
-}
-
-TEST_F(DashboardCommand, LeavesTheTerminalAloneInTheBackground) {
-  const TrainingTree tree;
-  const TmuxSession session("bash --norc -i", options());
-  session.press({watch(tree), "Enter"});
-  ASSERT_TRUE(session.shows("compile_worker x20"));
-  stop(session);
-  ASSERT_TRUE(session.shows("Stopped"));
-
-  session.press({"bg; clear; sleep 2; echo still $((40 + 2))", "Enter"});
-
-  EXPECT_TRUE(session.shows("still 42"));
-  EXPECT_THAT(session.screen(), Not(Contains(HasSubstr("compile_worker"))));
-  session.press({"fg", "Enter"});
-  EXPECT_TRUE(session.shows("compile_worker x20"));
-}
-
-TEST_F(DashboardCommand, EndsThoughNobodyReadsTheTerminal) {
-  const TrainingTree tree;
-  Subprocess process({"/usr/bin/env", "TERM=xterm", "LC_ALL=C.UTF-8", tests::tool_path(), "monitor",
-                      "--interval", "50ms", "--pid", std::to_string(tree.root())},
-                     Subprocess::Terminal::kControlling);
-  process.read_until("footprint of the tree");
-  process.resize(100, 300);                              // large frames
-  std::this_thread::sleep_for(std::chrono::seconds(4));  // its terminal is full
-
-  // The second says that the summary need not be read either.
-  process.signal(SIGTERM);
-  std::this_thread::sleep_for(std::chrono::seconds(1));
-  process.signal(SIGTERM);
-
-  char state = '?';
-  for (int i = 0; i < 100 && state != 'Z'; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    std::ifstream stat("/proc/" + std::to_string(process.pid()) + "/stat");
-    std::string word;
-    stat >> word >> word >> state;
-  }
-  EXPECT_EQ(state, 'Z');
 }
 
 TEST_F(DashboardCommand, AKilledOneLeavesAReadableRunFile) {

@@ -39,18 +39,65 @@ TEST(RunHistory, ForgetsProcessesThatHaveGoneAndNamesThemOnce) {
   EXPECT_THAT(history.marks().back().text, HasSubstr("compile_worker 219"));
 }
 
-TEST(RunHistory, ManyBirthsAtOnceAreOneMark) {
+TEST(RunHistory, ManyBirthsAtOnceAreOneMarkThatCountsThemByRole) {
   RunHistory history;
   history.add(dashboard_tick(1, 0), kTrainer);
   Tick tick = dashboard_tick(2);
+  const ProcessKey loader{300, 3};
+  tick.processes.push_back(tests::sample_of(loader, 30));
+  tick.new_processes.push_back(
+      tests::record_of(loader, 110, Role::kDataloaderWorker, "python3 train.py"));
+  tick.events.push_back({2.0, EventKind::kSpawn, loader, ""});
   for (int i = 0; i < tests::kWorkers; ++i) {
-    tick.events.push_back({2.0, EventKind::kSpawn, {tests::kFirstWorker + i, 3}, ""});
+    const ProcessKey key{tests::kFirstWorker + i, 3};
+    tick.new_processes.push_back(tests::record_of(key, 110, Role::kCompileWorker, "python3"));
+    tick.events.push_back({2.0, EventKind::kSpawn, key, ""});
+  }
+  history.add(tick, kTrainer);
+  Tick end = dashboard_tick(3, 0);
+  end.events = tick.events;
+  for (EventRecord& event : end.events) {
+    event.kind = EventKind::kExit;
+  }
+  history.add(end, kTrainer);
+
+  ASSERT_THAT(history.marks(), SizeIs(2));
+  EXPECT_EQ(history.marks().front().text, "born: 20 compile_worker, 1 dataloader_worker");
+  EXPECT_EQ(history.marks().back().text, "ended: 20 compile_worker, 1 dataloader_worker");
+}
+
+TEST(RunHistory, FewBirthsAtOnceAreNamed) {
+  RunHistory history;
+  history.add(dashboard_tick(0, 20), kTrainer);
+  Tick tick = dashboard_tick(1, 17);
+  for (const pid_t pid : {217, 218, 219}) {
+    tick.events.push_back({1.0, EventKind::kExit, {pid, 3}, ""});
   }
 
   history.add(tick, kTrainer);
 
-  ASSERT_THAT(history.marks(), SizeIs(1));
-  EXPECT_EQ(history.marks().front().text, "born: 20 processes");
+  EXPECT_EQ(history.marks().back().text,
+            "ended: compile_worker 217, compile_worker 218, compile_worker 219");
+}
+
+TEST(RunHistory, KnowsAPhaseByItsNameHoweverLongItRuns) {
+  RunHistory history;
+  Tick tick = dashboard_tick(1, 0);
+  const auto begin = [&](int second, const std::string& name) {
+    tick.t_s = second;
+    tick.markers = {{tick.t_s, kTrainer, MarkerKind::kPhaseBegin, 0, name},
+                    {tick.t_s, kTrainer, MarkerKind::kPhaseEnd, 0, name}};
+    history.add(tick, kTrainer);
+  };
+  begin(1, "setup");  // is forgotten, its name is not
+  for (int second = 2; second < 5000; second += 2) {
+    begin(second, "train");
+    begin(second + 1, "eval");
+  }
+
+  for (const HistoryPhase& phase : history.phases()) {
+    EXPECT_EQ(phase.kind, phase.name == "train" ? 1U : 2U);
+  }
 }
 
 TEST(RunHistory, KeepsPhasesWithTheirEnds) {
