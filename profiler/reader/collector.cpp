@@ -292,10 +292,11 @@ void Collector::look_at_residency(TracedFile& file, const LiveScan& scan) {
 }
 
 // Not of processes that hold blocks which nobody could see: those of the parent from before a fork,
-// those from before the tracer was woken.
+// those from before the tracer was woken, those of an allocator that it is not asked by.
 void Collector::add_account(const TracedFile& file, const LiveScan& scan, AllocationFacts& facts) {
   const TraceSnapshot& last = file.last();
-  if (last.identity.forked || options_.wake_as || last.mode == wire::Mode::kDormant) {
+  if (last.identity.forked || options_.wake_as || last.mode == wire::Mode::kDormant ||
+      !last.reason.empty()) {
     return;
   }
   const auto areas = world_.areas(file.key());

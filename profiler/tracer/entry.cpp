@@ -40,6 +40,9 @@ const char* value_in(char** environment, const char* name) noexcept {
 // it over.
 [[gnu::constructor]] void library_loaded(int /*count*/, char** /*arguments*/, char** environment) {
   find_next_allocator();
+  if (g_has_own_allocator) {
+    g_recorder.leave_heap_out();
+  }
   g_next_dlclose = reinterpret_cast<Close>(dlsym(RTLD_NEXT, "dlclose"));
   find_next_exec(environment);
   find_next_filter();

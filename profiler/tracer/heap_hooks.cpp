@@ -162,6 +162,9 @@ TIDEMARK_EXPORT void* realloc(void* block, std::size_t bytes) {
 }
 
 TIDEMARK_EXPORT void* reallocarray(void* block, std::size_t count, std::size_t bytes) {
+  if (g_has_own_allocator) {  // libc's goes to the program's realloc; the one behind us is libc's
+    return g_next.reallocarray(block, count, bytes);
+  }
   std::size_t all = 0;
   if (__builtin_mul_overflow(count, bytes, &all)) {
     errno = ENOMEM;
@@ -195,7 +198,8 @@ TIDEMARK_EXPORT void* pvalloc(std::size_t bytes) {
   return passes(bytes) ? g_next.pvalloc(bytes) : pvalloc_recorded(bytes);
 }
 
-// C23; glibc forwards both to free, and so must we: the block is known by its address.
+// C23; glibc forwards both to free, and so must we: the block is known by its address. It is the
+// free that the process uses, which may be the program's own.
 TIDEMARK_EXPORT void free_sized(void* block, std::size_t /*bytes*/) { free(block); }
 TIDEMARK_EXPORT void free_aligned_sized(void* block, std::size_t /*alignment*/,
                                         std::size_t /*bytes*/) {

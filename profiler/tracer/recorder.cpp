@@ -238,6 +238,10 @@ bool Recorder::list(const void* block, const LiveRecord& made) noexcept {
 void Recorder::record(const void* block, std::size_t bytes, const Registers& caller,
                       const LiveRecord* old) noexcept {
   std::uint8_t period = 0;
+  if (without_heap_) [[unlikely]] {
+    t_thread.ask_after(kStride);
+    return;
+  }
   if (!picks(bytes, period)) {
     return;
   }
@@ -329,6 +333,9 @@ bool Recorder::open(const wire::TraceRequest& request, bool forked) noexcept {
   header.period_count.store(1, kRelaxed);
   header.control.mode.store(static_cast<std::uint32_t>(request.mode), kRelaxed);
   header.control.sample_every_bytes.store(request.sample_every_bytes, kRelaxed);
+  if (without_heap_) {
+    RawText(header.reason).add("the program has its own allocator: its heap is not recorded");
+  }
   std::uint64_t root = 0;
   store_.take(wire::Table::kNodes, 1, root);
   const std::size_t wanted = request.mode == Mode::kExact && !forked ? kLevelsForAll : 1;

@@ -381,6 +381,20 @@ TEST_F(CollectorTest, SaysWhyATracerGaveUp) {
   EXPECT_EQ(facts.traces.at(0).problem, "no room");
 }
 
+TEST_F(CollectorTest, SaysWhatATracerDoesNotRecordAndMakesNoAccountOfIt) {
+  world_.mappings = {{{0x1000, 0x100000, AreaKind::kHeap, 9'000, 9'000}}};
+  TraceBuilder builder;
+  std::string("the program has its own allocator").copy(builder.header().reason, 95);
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  EXPECT_EQ(facts.traces.at(0).problem, "the program has its own allocator");
+  EXPECT_THAT(facts.accounts, IsEmpty());
+}
+
 TEST_F(CollectorTest, LivesWithoutItsFolder) {
   CollectorOptions nowhere = options();
   nowhere.directory = dir_.path("absent");
