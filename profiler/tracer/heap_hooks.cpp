@@ -48,7 +48,7 @@ TIDEMARK_LONG_WAY void* calloc_recorded(std::size_t count, std::size_t bytes) {
 // realloc returns.
 [[gnu::always_inline]] inline void* resize(void* block, std::size_t bytes,
                                            const Registers& caller) {
-  wire::LiveRecord old = {};
+  Recorder::TakenBlock old;
   const bool known = block != nullptr && !is_unknown(block) && g_recorder.begin_resize(block, old);
   void* const moved = g_next.realloc(block, bytes);
   if (moved != nullptr) {

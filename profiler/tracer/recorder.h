@@ -45,15 +45,21 @@ class Recorder {
   // It is about to be released.
   void released(const void* block) noexcept;
 
+  // A block that was taken out, and the file whose tables its numbers are of: a handler may fork
+  // while the block is resized, and the child goes on with tables of its own.
+  struct TakenBlock {
+    wire::LiveRecord record = {};
+    std::uint32_t file = 0;
+  };
   // A block is about to be resized: takes it out, to be followed by exactly one of resized() and
   // not_resized(). False: it is not recorded.
-  bool begin_resize(const void* block, wire::LiveRecord& old) noexcept;
-  void not_resized(const void* block, const wire::LiveRecord& old) noexcept;
+  bool begin_resize(const void* block, TakenBlock& old) noexcept;
+  void not_resized(const void* block, const TakenBlock& old) noexcept;
   // `old`: nullptr when begin_resize() said no. The new block keeps the birth of the old one.
-  void resized(const void* block, std::size_t bytes, const wire::LiveRecord* old,
+  void resized(const void* block, std::size_t bytes, const TakenBlock* old,
                const Registers& caller) noexcept;
   // The old one was released instead.
-  void released_by_resize(const wire::LiveRecord& old) noexcept;
+  void released_by_resize(const TakenBlock& old) noexcept;
 
   // A block of a device or one that is pinned: rare and large, each is recorded in any mode but
   // dormant. About to be given back.
@@ -70,7 +76,8 @@ class Recorder {
     static constexpr std::size_t kMost = 16;
     std::size_t count = 0;
     RangePiece piece[kMost];
-    bool stay = false;  // it makes a second mapping of them
+    std::uint32_t file = 0;  // as with a block
+    bool stay = false;       // it makes a second mapping of them
   };
   // Takes the old range out, before the call: another thread may get it before that returns. To be
   // followed by exactly one of remapped() and not_remapped().
@@ -110,7 +117,7 @@ class Recorder {
   std::uint32_t walk_to_site(wire::SiteKind kind, std::uint32_t lane, const Registers& caller,
                              const ToKeep& keep) noexcept;
   void record(const void* block, std::size_t bytes, const Registers& caller,
-              const wire::LiveRecord* old) noexcept;
+              const TakenBlock* old) noexcept;
   bool list(const void* block, const wire::LiveRecord& made) noexcept;
   void count_alloc(std::uint32_t site, Weight weight) noexcept;
   void count_free(std::uint32_t site, Weight weight) noexcept;

@@ -88,7 +88,7 @@ std::uint32_t SiteTable::add_site(std::uint32_t node, const StackTrace& trace,
   if (!store_->take(Table::kSites, 1, number) || number >= kNone) {
     return kNone;
   }
-  wire::Site& added = site(static_cast<std::uint32_t>(number));
+  wire::Site& added = *site(static_cast<std::uint32_t>(number));
   added.node = node;
   added.kind = kind;
   added.truncated = trace.truncated ? 1 : 0;

@@ -29,8 +29,9 @@ class SiteTable {
   // `is_new`: this stack was not seen before.
   std::uint32_t site_of(Scratch& scratch, wire::SiteKind kind, std::uint32_t lane,
                         bool& is_new) noexcept;
-  wire::Site& site(std::uint32_t number) const noexcept {
-    return *store_->item<wire::Site>(wire::Table::kSites, number);
+  // nullptr: there is no such site in this file.
+  wire::Site* site(std::uint32_t number) const noexcept {
+    return store_->item<wire::Site>(wire::Table::kSites, number);
   }
 
   // Makes room ahead, for a time when there is no memory.
