@@ -109,7 +109,8 @@ std::uint32_t SiteTable::site_of(Scratch& scratch, wire::SiteKind kind, std::uin
   if (!is_new) {
     return found;
   }
-  if (!sites_.has_room()) {
+  // Asked before its nodes are made: they would be made anew each time.
+  if (!sites_.has_room() || !store_->has_room(Table::kSites)) {
     return kNone;
   }
   const std::uint32_t node = node_of(scratch);

@@ -157,7 +157,7 @@ struct Extent {
 };
 
 struct TableDirectory {
-  std::atomic<std::uint64_t> used;  // items handed out; not of the live table; may exceed capacity
+  std::atomic<std::uint64_t> used;     // items handed out; not of the live table
   std::atomic<std::uint32_t> extents;  // listed below and complete
   std::uint32_t reserved;
   Extent extent[kMostExtents];

@@ -286,6 +286,33 @@ TEST_F(RecorderTest, WhatHasNoRoomIsLostAndCounted) {
   EXPECT_EQ(losses().unknown_frees, losses().live_full);
 }
 
+[[gnu::noinline]] void from_many_stacks(unsigned depth, unsigned path, Recorder& recorder) {
+  if (depth == 0) {
+    recorder.allocated(block_at(1), 16, capture_registers());
+  } else if ((path >> (depth - 1) & 1U) != 0) {  // one after the other share their outer frames
+    from_many_stacks(depth - 1, path, recorder);
+    asm volatile("nop");
+  } else {
+    from_many_stacks(depth - 1, path, recorder);
+    asm volatile("" ::: "memory");
+  }
+}
+
+// The frames of a stack that has no place among the sites are not listed each time that it comes.
+TEST_F(RecorderTest, StacksWithoutAPlaceUseNoRoom) {
+  begin(Mode::kExact);
+  header().control.most_file_bytes.store(header().file_bytes);
+  for (unsigned i = 0; i < 20; ++i) {
+    for (unsigned path = 0; path < 1024; ++path) {
+      from_many_stacks(10, path, recorder());
+    }
+  }
+
+  EXPECT_GT(losses().sites_full, 0U);
+  EXPECT_EQ(sums().sites, first_items(wire::Table::kSites));
+  EXPECT_LT(recorder().store().used(wire::Table::kNodes), first_items(wire::Table::kNodes));
+}
+
 TEST_F(RecorderTest, ASilentRecorderHasRoomAheadAndLosesTheRest) {
   begin(Mode::kExact);
   recorder().fall_silent();
