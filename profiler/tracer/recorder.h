@@ -88,6 +88,9 @@ class Recorder {
   void remapped(const MovedRanges& moved, const void* to, std::size_t bytes,
                 const Registers& caller) noexcept;
 
+  // Whether no process that this one was forked by had a file.
+  bool is_first_file() const noexcept { return file_ == 0; }
+
   const BlockFilter& filter() const noexcept { return filter_; }
   BlockFilter& filter() noexcept { return filter_; }
   TraceStore& store() noexcept { return store_; }
