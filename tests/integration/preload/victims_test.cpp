@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 #include <map>
 
 #include "profiler/wire/sampling.h"
@@ -291,6 +292,32 @@ TEST(Victims, OnlyAnAllocatorOfItsOwnIsSaidToBeOne) {
   for (const char* const name : {"leak_linear", "fixed_place"}) {
     EXPECT_EQ(run_victim(name, {}).files.at(0).snapshot.reason, "") << name;
   }
+}
+
+// However often, and in whatever order: only frames of the libraries themselves are told apart.
+TEST(Victims, LibrariesThatComeAndGoDoNotMakeTheFileGrow) {
+  constexpr int kLibraries = 10;
+  const TempTree folder;
+  std::vector<std::string> few = {"20"};
+  std::vector<std::string> many = {"3000"};
+  for (int i = 0; i < kLibraries; ++i) {
+    const std::string copy = folder.path("plugin" + std::to_string(i) + ".so");
+    std::filesystem::copy_file(victim_path("libtraced_plugin_a.so"), copy);
+    few.push_back(copy);
+    many.push_back(copy);
+  }
+  TraceAsk ask;
+  ask.names = false;
+  const TracedRun short_run = run_victim("plugin_shuffle", ask, few);
+  const TracedRun long_run = run_victim("plugin_shuffle", ask, many);
+
+  ASSERT_EQ(short_run.status, 0) << short_run.errors;
+  ASSERT_EQ(long_run.status, 0) << long_run.errors;
+  // A few stacks for each library at each place that it was at.
+  constexpr std::uint64_t kPairs = kLibraries * kLibraries;
+  EXPECT_LT(long_run.files.at(0).sites.size(), short_run.files.at(0).sites.size() + 30 * kPairs);
+  EXPECT_LT(long_run.files[0].snapshot.file_bytes,
+            short_run.files[0].snapshot.file_bytes + (1U << 20U));
 }
 
 TEST(Victims, TheFolderMayHaveAnyName) {
