@@ -29,7 +29,7 @@ struct ProfileCoverage {
   std::uint64_t rest_bytes = 0;  // of sites too small to be followed
   std::vector<TraceMode> modes;
   std::optional<std::uint64_t> sample_every_bytes;
-  std::vector<std::string> problems;  // why tracers gave up, files were not used; raw bytes
+  std::vector<std::string> problems;  // of tracers, and of files that are not used; raw bytes
 };
 
 // All that a report of `tidemark profile` says. `run` outlives it.

@@ -115,7 +115,7 @@ void Collector::open_file(const std::string& name) {
     return;
   }
   ++files_seen_;
-  files_.push_back(std::make_unique<Open>(Open{TracedFile(name, *key, *std::move(file)), false}));
+  files_.push_back(std::make_unique<Open>(Open{TracedFile(name, *key, *std::move(file))}));
 }
 
 // Whether a process lives is asked before its file is read: what it did until its death is then in
@@ -133,8 +133,20 @@ void Collector::read_files() {
     if (traced.last().read_losses.damaged_items > 0) {
       ++damaged_looks_;
     }
-    open->has_ended = !is_alive || traced.last().stage == wire::Stage::kReplaced;
+    open->has_ended = !is_alive || is_replaced(*open);
   }
+}
+
+// The stage is set before exec, and taken back when that fails: by itself it proves nothing. The
+// new image has other mappings. Where they cannot be read, a stage that stays has to do.
+bool Collector::is_replaced(Open& open) {
+  if (open.traced.last().stage != wire::Stage::kReplaced) {
+    open.seemed_replaced = false;
+    return false;
+  }
+  const auto is_mapped = world_.is_mapped(open.traced.key(), open.traced.name());
+  const bool seemed_so = std::exchange(open.seemed_replaced, true);
+  return is_mapped ? !*is_mapped : seemed_so;
 }
 
 // Sites that are among the largest, or among those that grew most, are followed from then on. Small
@@ -292,10 +304,11 @@ void Collector::look_at_residency(TracedFile& file, const LiveScan& scan) {
 }
 
 // Not of processes that hold blocks which nobody could see: those of the parent from before a fork,
-// those from before the tracer was woken.
+// those from before the tracer was woken, those of an allocator that it is not asked by.
 void Collector::add_account(const TracedFile& file, const LiveScan& scan, AllocationFacts& facts) {
   const TraceSnapshot& last = file.last();
-  if (last.identity.forked || options_.wake_as || last.mode == wire::Mode::kDormant) {
+  if (last.identity.forked || options_.wake_as || last.mode == wire::Mode::kDormant ||
+      !last.reason.empty()) {
     return;
   }
   const auto areas = world_.areas(file.key());

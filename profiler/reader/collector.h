@@ -69,11 +69,13 @@ class Collector {
   struct Open {
     TracedFile traced;
     bool has_ended = false;
+    bool seemed_replaced = false;  // in the last look
   };
 
   void find_new_files();
   void open_file(const std::string& name);
   void read_files();
+  bool is_replaced(Open& open);
   void choose_sites(AllocationFacts& facts);
   void follow(TracedFile& file, const SiteCounts& site, AllocationFacts& facts);
   void name_sites(AllocationFacts& facts, std::int64_t budget_ns);

@@ -72,9 +72,7 @@ bool read_state(const TraceHeader& header, TraceSnapshot& out) {
   out.identity = identity_in(raw);
   out.stage = static_cast<wire::Stage>(stage);
   out.mode = static_cast<wire::Mode>(mode);
-  if (out.stage == wire::Stage::kBroken) {
-    out.reason.assign(raw.reason, ::strnlen(raw.reason, sizeof raw.reason));
-  }
+  out.reason.assign(raw.reason, ::strnlen(raw.reason, sizeof raw.reason));
   out.sample_every_bytes = load(raw.control.sample_every_bytes);
   out.epoch = load(raw.control.epoch);
   out.file_bytes = header.file_bytes;

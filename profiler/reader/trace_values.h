@@ -100,7 +100,7 @@ struct TraceSnapshot {
   TraceIdentity identity;
   wire::Stage stage = wire::Stage::kSettingUp;
   wire::Mode mode = wire::Mode::kDormant;
-  std::string reason;  // why it broke, raw bytes; empty unless stage is kBroken
+  std::string reason;  // why it broke, or what it does not record; raw bytes
   std::uint64_t sample_every_bytes = 0;
   std::uint32_t epoch = 0;          // what blocks that are born now are marked with
   std::uint64_t file_bytes = 0;     // as the file system says

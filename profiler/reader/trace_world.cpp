@@ -17,6 +17,7 @@ namespace tidemark::reader {
 namespace {
 
 constexpr std::size_t kStatBytes = 4096;
+constexpr std::size_t kMostMapsBytes = 64U << 20U;
 
 // Field 22 of /proc/PID/stat; the name in field 2 may hold anything.
 std::optional<std::uint64_t> start_ticks(const std::string& proc_root, pid_t pid) {
@@ -60,6 +61,15 @@ class RealTraceWorld final : public TraceWorld {
 
   bool is_alive(const ProcessKey& key) override {
     return start_ticks(proc_root_, key.pid) == key.start_ticks;
+  }
+
+  // By its name alone, which no two trace files share: the path may be another one over there.
+  std::optional<bool> is_mapped(const ProcessKey& key, const std::string& file_name) override {
+    const auto maps = read_file(fmt::format("{}/{}/maps", proc_root_, key.pid), kMostMapsBytes);
+    if (!maps) {
+      return std::nullopt;
+    }
+    return maps->find('/' + file_name) != std::string::npos;
   }
 
   std::vector<SourceFrame> name(const ProcessKey& key, const std::vector<StackFrame>& stack,

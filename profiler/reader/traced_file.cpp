@@ -199,9 +199,8 @@ TraceSample TracedFile::summary(double t_s) {
   sum.empty_stacks = losses.empty_stacks;
   sum.file_bytes = last_.file_bytes;
   sum.private_bytes = last_.private_bytes;
-  if (last_.stage == wire::Stage::kBroken) {
-    sum.problem = last_.reason.empty() ? "the tracer gave up" : last_.reason;
-  }
+  const bool gave_up = last_.stage == wire::Stage::kBroken;
+  sum.problem = gave_up && last_.reason.empty() ? "the tracer gave up" : last_.reason;
   return sum;
 }
 

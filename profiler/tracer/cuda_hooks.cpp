@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "profiler/tracer/close_hooks.h"
 #include "profiler/tracer/cuda_hooks.h"
 #include "profiler/tracer/export.h"
 #include "profiler/tracer/life.h"
@@ -33,7 +34,7 @@ void* find_in(const char* library, const char* name) noexcept {
     return nullptr;
   }
   void* const found = dlsym(handle, name);
-  dlclose(handle);  // the reference that RTLD_NOLOAD took; the library stays
+  close_quietly(handle);  // the reference that RTLD_NOLOAD took; the library stays
   return found;
 }
 

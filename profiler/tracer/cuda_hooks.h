@@ -3,7 +3,7 @@
 
 namespace tidemark::tracer {
 
-// A library was closed: real functions are looked up again.
+// A library was unloaded: real functions are looked up again.
 void forget_cuda_functions() noexcept;
 
 }  // namespace tidemark::tracer

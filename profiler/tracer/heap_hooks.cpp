@@ -48,7 +48,7 @@ TIDEMARK_LONG_WAY void* calloc_recorded(std::size_t count, std::size_t bytes) {
 // realloc returns.
 [[gnu::always_inline]] inline void* resize(void* block, std::size_t bytes,
                                            const Registers& caller) {
-  wire::LiveRecord old = {};
+  Recorder::TakenBlock old;
   const bool known = block != nullptr && !is_unknown(block) && g_recorder.begin_resize(block, old);
   void* const moved = g_next.realloc(block, bytes);
   if (moved != nullptr) {
@@ -162,6 +162,9 @@ TIDEMARK_EXPORT void* realloc(void* block, std::size_t bytes) {
 }
 
 TIDEMARK_EXPORT void* reallocarray(void* block, std::size_t count, std::size_t bytes) {
+  if (g_has_own_allocator) {  // libc's goes to the program's realloc; the one behind us is libc's
+    return g_next.reallocarray(block, count, bytes);
+  }
   std::size_t all = 0;
   if (__builtin_mul_overflow(count, bytes, &all)) {
     errno = ENOMEM;
@@ -195,7 +198,8 @@ TIDEMARK_EXPORT void* pvalloc(std::size_t bytes) {
   return passes(bytes) ? g_next.pvalloc(bytes) : pvalloc_recorded(bytes);
 }
 
-// C23; glibc forwards both to free, and so must we: the block is known by its address.
+// C23; glibc forwards both to free, and so must we: the block is known by its address. It is the
+// free that the process uses, which may be the program's own.
 TIDEMARK_EXPORT void free_sized(void* block, std::size_t /*bytes*/) { free(block); }
 TIDEMARK_EXPORT void free_aligned_sized(void* block, std::size_t /*alignment*/,
                                         std::size_t /*bytes*/) {

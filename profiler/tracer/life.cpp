@@ -147,6 +147,10 @@ bool begin_after_fork() noexcept {
   return open_file(true);
 }
 
+bool is_on_since_its_start() noexcept {
+  return g_fork_page.on.load(std::memory_order_acquire) != 0 && g_recorder.is_first_file();
+}
+
 bool follows_children() noexcept {
   return g_life.load(std::memory_order_relaxed) != Life::kOff && g_request.follow &&
          !sys::g_silent.load(std::memory_order_relaxed);

@@ -37,6 +37,10 @@ inline bool ready() noexcept {
   return g_fork_page.on.load(std::memory_order_acquire) != 0 || begin_after_fork();
 }
 
+// Whether it is on in a process that began with its program: not forked, with other threads of its
+// parent left behind in whatever they did.
+bool is_on_since_its_start() noexcept;
+
 // From the constructor: reads the request and begins.
 void begin(const char* request) noexcept;
 // The process is about to become another program, or could not.

@@ -149,7 +149,8 @@ void ModuleTable::occupy(Known& known, const dl_find_object& found) noexcept {
   const std::uint64_t end = number(found.dlfo_map_end);
   const std::uint64_t identity = identity_of(found);
   std::uint64_t change = 0;
-  if (known.begin.load(std::memory_order_relaxed) == 0) {
+  const bool is_first = known.begin.load(std::memory_order_relaxed) == 0;
+  if (is_first) {
     known.listed.store(false, std::memory_order_relaxed);
   } else if (known.identity != identity) {
     change ^= (known.displaced ? 0 : known.identity) ^ identity;
@@ -173,9 +174,68 @@ void ModuleTable::occupy(Known& known, const dl_find_object& found) noexcept {
       change ^= other.identity;
     }
   }
+  set_mark(known, begin, end, is_first);
   known.begin.store(begin, std::memory_order_release);
   generation_.fetch_xor(change, std::memory_order_acq_rel);
   watch_closed_places();
+}
+
+// Its entry is being written, and has its identity.
+void ModuleTable::set_mark(Known& known, std::uint64_t begin, std::uint64_t end,
+                           bool is_first) noexcept {
+  if (is_first) {
+    known.unmarked = known.identity;
+    known.unmarked_end = end;
+    for (const Known& other : known_) {
+      const std::uint64_t there = other.begin.load(std::memory_order_relaxed);
+      if (there != 0 && other.unmarked != 0 && there < end && other.unmarked_end > begin) {
+        known.unmarked = 0;  // it shares addresses with one that has no mark either
+      }
+    }
+  }
+  const bool needs_mark = known.identity != known.unmarked;
+  known.mark.store(needs_mark ? known.identity : 0, std::memory_order_relaxed);
+  if (!needs_mark) {
+    return;
+  }
+  const std::uint64_t low = marked_begin_.load(std::memory_order_relaxed);
+  const std::uint64_t high = marked_end_.load(std::memory_order_relaxed);
+  marked_begin_.store(high == 0 || begin < low ? begin : low, std::memory_order_relaxed);
+  marked_end_.store(end > high ? end : high, std::memory_order_relaxed);
+}
+
+bool ModuleTable::find_marks(const std::uint64_t* pcs, std::size_t count,
+                             std::uint64_t* marks) noexcept {
+  const std::uint64_t low = marked_begin_.load(std::memory_order_relaxed);
+  const std::uint64_t high = marked_end_.load(std::memory_order_relaxed);
+  std::size_t innermost = 0;
+  while (innermost < count && (pcs[innermost] < low || pcs[innermost] >= high)) {
+    ++innermost;
+  }
+  if (innermost == count || find_ == nullptr) {
+    return false;
+  }
+  std::uint64_t all = 0;
+  std::uint64_t here = 0;
+  dl_find_object found = {};
+  for (std::size_t i = count; i-- > 0;) {
+    if (pcs[i] >= low && pcs[i] < high) {
+      if (pcs[i] < number(found.dlfo_map_start) || pcs[i] >= number(found.dlfo_map_end)) {
+        found = {};
+        here = find_(reinterpret_cast<void*>(pcs[i]), &found) == 0 ? mark_at(found) : 0;
+      }
+      all = here != 0 ? wire::mix(all ^ here) : all;
+    }
+    marks[i] = all;
+  }
+  return all != 0;
+}
+
+std::uint64_t ModuleTable::mark_at(const dl_find_object& found) noexcept {
+  const Known* const known = place_for(number(found.dlfo_map_start));
+  return known != nullptr && known->begin.load(std::memory_order_acquire) != 0
+             ? known->mark.load(std::memory_order_relaxed)
+             : 0;
 }
 
 void ModuleTable::watch_closed_places() noexcept {
@@ -254,6 +314,8 @@ void ModuleTable::clear() noexcept {
   }
   watch_begin_.store(0, std::memory_order_relaxed);
   watch_end_.store(0, std::memory_order_relaxed);
+  marked_begin_.store(0, std::memory_order_relaxed);
+  marked_end_.store(0, std::memory_order_relaxed);
   adding_.clear();
 }
 

@@ -48,6 +48,12 @@ class ModuleTable {
   // where another one was, and back when that one returns: a program that opens and closes two
   // modules by turns has two generations, however often it does so.
   std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
+  // What tells the frames of a stack, from each one to the outermost, from frames with the same
+  // addresses in other modules: it depends on those modules alone. False: nothing is needed, and
+  // nothing is written. After look_again().
+  bool marks(const std::uint64_t* pcs, std::size_t count, std::uint64_t* marks) noexcept {
+    return marked_end_.load(std::memory_order_relaxed) != 0 && find_marks(pcs, count, marks);
+  }
   void clear() noexcept;  // in a forked child
 
  private:
@@ -57,17 +63,25 @@ class ModuleTable {
     std::uint64_t end;
     const link_map* linked;
     const void* unwind_table;
-    std::uint64_t identity;    // of its file
-    std::atomic<bool> gone;    // it was closed, or may have been
-    bool displaced;            // and another one lies there, in part, by another beginning
+    std::uint64_t identity;  // of its file
+    // The module that has no mark: the first one that was here, where no other one was before. All
+    // others have their identity.
+    std::uint64_t unmarked;
+    std::uint64_t unmarked_end;
+    std::atomic<std::uint64_t> mark;  // of the one that is here now
+    std::atomic<bool> gone;           // it was closed, or may have been
+    bool displaced;                   // and another one lies there, in part, by another beginning
     std::atomic<bool> listed;  // in the shared file, after the last one that was at its place
   };
 
   void note(const dl_find_object& found, bool list_it) noexcept;
   void look_closely(const std::uint64_t* pcs, std::size_t count) noexcept;
   Known* place_for(std::uint64_t begin) noexcept;
+  std::uint64_t mark_at(const dl_find_object& found) noexcept;
   static bool is_same(const Known& known, const dl_find_object& found) noexcept;
   void occupy(Known& known, const dl_find_object& found) noexcept;
+  void set_mark(Known& known, std::uint64_t begin, std::uint64_t end, bool is_first) noexcept;
+  bool find_marks(const std::uint64_t* pcs, std::size_t count, std::uint64_t* marks) noexcept;
   void watch_closed_places() noexcept;
   void list(const dl_find_object& found) noexcept;
   bool add_path(const link_map& linked, std::uint32_t& offset, std::uint32_t& bytes) noexcept;
@@ -82,6 +96,9 @@ class ModuleTable {
   // All places where code was closed lie in here; 0: there are none.
   std::atomic<std::uint64_t> watch_begin_ = 0;
   std::atomic<std::uint64_t> watch_end_ = 0;
+  // Likewise all modules that have a mark, or had one.
+  std::atomic<std::uint64_t> marked_begin_ = 0;
+  std::atomic<std::uint64_t> marked_end_ = 0;
   TurnFlag adding_;
   Known known_[kPlaces] = {};
   char program_[kPathBytes] = {};

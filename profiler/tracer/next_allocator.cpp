@@ -11,7 +11,11 @@
 #include "profiler/tracer/life.h"
 #include "profiler/tracer/recorder.h"
 
-extern "C" void* __libc_memalign(std::size_t alignment, std::size_t bytes);  // NOLINT: libc's name
+extern "C" {
+void* __libc_memalign(std::size_t alignment, std::size_t bytes);  // NOLINT: libc's name
+// Where the library begins.
+[[gnu::visibility("hidden")]] extern const char __ehdr_start[];  // NOLINT: the linker's name
+}
 
 namespace tidemark::tracer {
 namespace {
@@ -157,7 +161,23 @@ void find_allocator_range() noexcept {
   g_allocator_end = reinterpret_cast<const char*>(linked->l_addr + end);
 }
 
+bool is_malloc_elsewhere() noexcept {
+  void* const used = dlsym(RTLD_DEFAULT, "malloc");
+  Dl_info info = {};
+  ElfW(Sym)* symbol = nullptr;
+  if (used == nullptr || used == reinterpret_cast<void*>(g_next.malloc) ||
+      dladdr1(used, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) == 0) {
+    return false;
+  }
+  // A program that is not position independent may have a stub in the name of malloc, which leads
+  // to whatever is bound: known by its symbol, which is none of its own.
+  const bool is_stub = symbol != nullptr && symbol->st_shndx == SHN_UNDEF;
+  return !is_stub && info.dli_fbase != static_cast<const void*>(__ehdr_start);
+}
+
 }  // namespace
+
+constinit bool g_has_own_allocator = false;
 
 constinit NextAllocator g_next = {first_malloc,         first_free,          first_calloc,
                                   first_realloc,        first_reallocarray,  first_memalign,
@@ -186,6 +206,7 @@ void find_next_allocator() noexcept {
   find(found.malloc_usable_size, "malloc_usable_size", first_usable_size, no_size);
   g_next = found;
   find_allocator_range();
+  g_has_own_allocator = is_malloc_elsewhere();
   t_finding = false;
 }
 

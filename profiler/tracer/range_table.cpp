@@ -33,7 +33,8 @@ std::uint32_t RangeTable::first_from(std::uint64_t address) noexcept {
 bool RangeTable::put(const RangePiece& piece) noexcept {
   if (count_ == slots_) {
     std::uint64_t fresh = 0;
-    if (slots_ == kMost || !store_->take(Table::kRanges, 1, fresh) || fresh >= kMost) {
+    if (slots_ == kMost || store_->used(Table::kRanges) >= kMost ||
+        !store_->take(Table::kRanges, 1, fresh) || fresh >= kMost) {
       return false;
     }
     order_[slots_++] = static_cast<std::uint32_t>(fresh);

@@ -133,20 +133,24 @@ Recorder::Weight Recorder::weight_of(const LiveRecord& record) const noexcept {
 }
 
 void Recorder::count_alloc(std::uint32_t number_of_site, Weight weight) noexcept {
-  wire::Site& site = sites_.site(number_of_site);
-  const std::uint64_t total = site.alloc_bytes.fetch_add(weight.bytes, kRelaxed) + weight.bytes;
-  site.alloc_block_units.fetch_add(weight.block_units, kRelaxed);
-  const std::uint64_t gone = site.free_bytes.load(kRelaxed);
+  wire::Site* const site = sites_.site(number_of_site);
+  if (site == nullptr) {
+    return;
+  }
+  const std::uint64_t total = site->alloc_bytes.fetch_add(weight.bytes, kRelaxed) + weight.bytes;
+  site->alloc_block_units.fetch_add(weight.block_units, kRelaxed);
+  const std::uint64_t gone = site->free_bytes.load(kRelaxed);
   const std::uint64_t live = total > gone ? total - gone : 0;
-  std::uint64_t peak = site.peak_live_bytes.load(kRelaxed);
-  while (live > peak && !site.peak_live_bytes.compare_exchange_weak(peak, live, kRelaxed)) {
+  std::uint64_t peak = site->peak_live_bytes.load(kRelaxed);
+  while (live > peak && !site->peak_live_bytes.compare_exchange_weak(peak, live, kRelaxed)) {
   }
 }
 
 void Recorder::count_free(std::uint32_t number_of_site, Weight weight) noexcept {
-  wire::Site& site = sites_.site(number_of_site);
-  site.free_bytes.fetch_add(weight.bytes, kRelaxed);
-  site.free_block_units.fetch_add(weight.block_units, kRelaxed);
+  if (wire::Site* const site = sites_.site(number_of_site); site != nullptr) {
+    site->free_bytes.fetch_add(weight.bytes, kRelaxed);
+    site->free_block_units.fetch_add(weight.block_units, kRelaxed);
+  }
 }
 
 // Threads that run side by side mostly count in places of their own.
@@ -236,8 +240,12 @@ bool Recorder::list(const void* block, const LiveRecord& made) noexcept {
 }
 
 void Recorder::record(const void* block, std::size_t bytes, const Registers& caller,
-                      const LiveRecord* old) noexcept {
+                      const TakenBlock* old) noexcept {
   std::uint8_t period = 0;
+  if (without_heap_) [[unlikely]] {
+    t_thread.ask_after(kStride);
+    return;
+  }
   if (!picks(bytes, period)) {
     return;
   }
@@ -246,7 +254,7 @@ void Recorder::record(const void* block, std::size_t bytes, const Registers& cal
   if (site == HashIndex::kNone) {
     return;
   }
-  const std::uint32_t born = old != nullptr ? old->epoch : epoch();
+  const std::uint32_t born = old != nullptr ? old->record.epoch : epoch();
   if (list(block, {wire::pack_size(bytes, period), site, born})) {
     t_thread.last_block = number(block);
     t_thread.last_remaining = t_thread.remaining;
@@ -329,6 +337,9 @@ bool Recorder::open(const wire::TraceRequest& request, bool forked) noexcept {
   header.period_count.store(1, kRelaxed);
   header.control.mode.store(static_cast<std::uint32_t>(request.mode), kRelaxed);
   header.control.sample_every_bytes.store(request.sample_every_bytes, kRelaxed);
+  if (without_heap_) {
+    RawText(header.reason).add("the program has its own allocator: its heap is not recorded");
+  }
   std::uint64_t root = 0;
   store_.take(wire::Table::kNodes, 1, root);
   const std::size_t wanted = request.mode == Mode::kExact && !forked ? kLevelsForAll : 1;
@@ -387,17 +398,18 @@ void Recorder::set_stage(wire::Stage stage) noexcept {
   store_.header()->stage.store(static_cast<std::uint32_t>(stage), std::memory_order_release);
 }
 
-bool Recorder::begin_resize(const void* block, LiveRecord& old) noexcept {
+bool Recorder::begin_resize(const void* block, TakenBlock& old) noexcept {
   const HookScope scope;
   if (!ready()) {
     return false;
   }
-  if (!live_.remove(number(block), old)) {
+  if (!live_.remove(number(block), old.record)) {
     if (mode() == Mode::kExact) {
       lost(losses().unknown_frees);
     }
     return false;
   }
+  old.file = file_;
   if (!filter_.holds_all()) {
     filter_.remove(block);
   }
@@ -406,28 +418,30 @@ bool Recorder::begin_resize(const void* block, LiveRecord& old) noexcept {
 
 void Recorder::released(const void* block) noexcept {
   const HookScope scope;
-  LiveRecord old = {};
+  TakenBlock old;
   if (!begin_resize(block, old)) {
     return;
   }
-  const Weight weight = weight_of(old);
-  count_free(old.site, weight);
+  const Weight weight = weight_of(old.record);
+  count_free(old.record.site, weight);
   // Nothing was allocated in between: neither recorded, nor counted down.
   if (t_thread.last_block == number(block) && t_thread.last_remaining == t_thread.remaining) {
-    sites_.site(old.site).temporary_block_units.fetch_add(weight.block_units, kRelaxed);
+    if (wire::Site* const site = sites_.site(old.record.site); site != nullptr) {
+      site->temporary_block_units.fetch_add(weight.block_units, kRelaxed);
+    }
     t_thread.last_block = 0;
   }
 }
 
-void Recorder::not_resized(const void* block, const LiveRecord& old) noexcept {
+void Recorder::not_resized(const void* block, const TakenBlock& old) noexcept {
   const HookScope scope;
   LiveRecord replaced = {};
-  if (!ready()) {
+  if (!ready() || old.file != file_) {
     return;
   }
-  if (live_.insert(number(block), old, replaced) == Inserted::kNoRoom) {
+  if (live_.insert(number(block), old.record, replaced) == Inserted::kNoRoom) {
     lost(losses().live_full);
-    count_free(old.site, weight_of(old));
+    count_free(old.record.site, weight_of(old.record));
     return;
   }
   if (!filter_.holds_all()) {
@@ -435,21 +449,24 @@ void Recorder::not_resized(const void* block, const LiveRecord& old) noexcept {
   }
 }
 
-void Recorder::released_by_resize(const LiveRecord& old) noexcept {
+void Recorder::released_by_resize(const TakenBlock& old) noexcept {
   const HookScope scope;
-  if (ready()) {
-    count_free(old.site, weight_of(old));
+  if (ready() && old.file == file_) {
+    count_free(old.record.site, weight_of(old.record));
   }
 }
 
-void Recorder::resized(const void* block, std::size_t bytes, const LiveRecord* old,
+void Recorder::resized(const void* block, std::size_t bytes, const TakenBlock* old,
                        const Registers& caller) noexcept {
   HookScope scope;
   if (!ready()) {
     return;
   }
+  if (old != nullptr && old->file != file_) {
+    old = nullptr;  // the parent's
+  }
   if (old != nullptr) {
-    count_free(old->site, weight_of(*old));
+    count_free(old->record.site, weight_of(old->record));
   }
   if (may_record(scope, caller)) {
     record(block, bytes, caller, old);

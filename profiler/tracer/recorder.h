@@ -32,6 +32,8 @@ class Recorder {
   // In a forked child: forgets the tables of the parent. `unmap` unless the kernel did it.
   void abandon(bool unmap) noexcept;
   void set_stage(wire::Stage stage) noexcept;
+  // Before open(): blocks of the heap are not recorded, because most of them are not seen.
+  void leave_heap_out() noexcept { without_heap_ = true; }
   // What is asked of a child: the request, in the mode that this process is in now.
   void tell_mode(wire::TraceRequest& request) const noexcept;
   // Makes room ahead, then makes no system call any more; until it may again.
@@ -43,15 +45,21 @@ class Recorder {
   // It is about to be released.
   void released(const void* block) noexcept;
 
+  // A block that was taken out, and the file whose tables its numbers are of: a handler may fork
+  // while the block is resized, and the child goes on with tables of its own.
+  struct TakenBlock {
+    wire::LiveRecord record = {};
+    std::uint32_t file = 0;
+  };
   // A block is about to be resized: takes it out, to be followed by exactly one of resized() and
   // not_resized(). False: it is not recorded.
-  bool begin_resize(const void* block, wire::LiveRecord& old) noexcept;
-  void not_resized(const void* block, const wire::LiveRecord& old) noexcept;
+  bool begin_resize(const void* block, TakenBlock& old) noexcept;
+  void not_resized(const void* block, const TakenBlock& old) noexcept;
   // `old`: nullptr when begin_resize() said no. The new block keeps the birth of the old one.
-  void resized(const void* block, std::size_t bytes, const wire::LiveRecord* old,
+  void resized(const void* block, std::size_t bytes, const TakenBlock* old,
                const Registers& caller) noexcept;
   // The old one was released instead.
-  void released_by_resize(const wire::LiveRecord& old) noexcept;
+  void released_by_resize(const TakenBlock& old) noexcept;
 
   // A block of a device or one that is pinned: rare and large, each is recorded in any mode but
   // dormant. About to be given back.
@@ -68,7 +76,8 @@ class Recorder {
     static constexpr std::size_t kMost = 16;
     std::size_t count = 0;
     RangePiece piece[kMost];
-    bool stay = false;  // it makes a second mapping of them
+    std::uint32_t file = 0;  // as with a block
+    bool stay = false;       // it makes a second mapping of them
   };
   // Takes the old range out, before the call: another thread may get it before that returns. To be
   // followed by exactly one of remapped() and not_remapped().
@@ -78,6 +87,9 @@ class Recorder {
   // The new mapping keeps kind and birth.
   void remapped(const MovedRanges& moved, const void* to, std::size_t bytes,
                 const Registers& caller) noexcept;
+
+  // Whether no process that this one was forked by had a file.
+  bool is_first_file() const noexcept { return file_ == 0; }
 
   const BlockFilter& filter() const noexcept { return filter_; }
   BlockFilter& filter() noexcept { return filter_; }
@@ -108,7 +120,7 @@ class Recorder {
   std::uint32_t walk_to_site(wire::SiteKind kind, std::uint32_t lane, const Registers& caller,
                              const ToKeep& keep) noexcept;
   void record(const void* block, std::size_t bytes, const Registers& caller,
-              const wire::LiveRecord* old) noexcept;
+              const TakenBlock* old) noexcept;
   bool list(const void* block, const wire::LiveRecord& made) noexcept;
   void count_alloc(std::uint32_t site, Weight weight) noexcept;
   void count_free(std::uint32_t site, Weight weight) noexcept;
@@ -121,6 +133,7 @@ class Recorder {
 
   // The small ones first, and in each of them what is small: what every hook reads lies together.
   bool libunwind_ = false;
+  bool without_heap_ = false;
   std::uint32_t file_ = 0;  // how many there were before it: those of the parents
   std::atomic<std::uint32_t> next_lane_ = 0;
   TurnFlag leaving_;

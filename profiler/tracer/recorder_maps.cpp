@@ -54,6 +54,7 @@ void Recorder::begin_remap(const void* from, std::size_t old_bytes, bool stays,
   if (!ready()) {
     return;
   }
+  moved.file = file_;
   moved.stay = stays;
   if (stays) {
     moved.count = ranges_.find(number(from), moved.piece[0]) ? 1 : 0;
@@ -79,7 +80,10 @@ void Recorder::begin_remap(const void* from, std::size_t old_bytes, bool stays,
 
 void Recorder::not_remapped(const MovedRanges& moved) noexcept {
   const HookScope scope;
-  for (std::size_t i = 0; i < moved.count && !moved.stay && ready(); ++i) {
+  if (!ready() || moved.file != file_) {
+    return;
+  }
+  for (std::size_t i = 0; i < moved.count && !moved.stay; ++i) {
     if (!ranges_.put_back(moved.piece[i])) {
       lost(losses().ranges_full);
       range_gone(this, moved.piece[i]);
@@ -93,16 +97,17 @@ void Recorder::remapped(const MovedRanges& moved, const void* to, std::size_t by
   if (!ready()) {
     return;
   }
-  for (std::size_t i = 0; i < moved.count && !moved.stay; ++i) {
+  const bool is_known = moved.count > 0 && moved.file == file_;  // else a file, or from before us
+  for (std::size_t i = 0; i < moved.count && is_known && !moved.stay; ++i) {
     range_gone(this, moved.piece[i]);
   }
-  const bool is_known = moved.count > 0;  // else a private file, or from before us
-  if (!is_known || mode() == Mode::kDormant || !may_record(scope, caller)) {
+  const RangePiece& first = moved.piece[0];
+  const wire::Site* const old = is_known ? sites_.site(first.site) : nullptr;
+  if (old == nullptr || mode() == Mode::kDormant || !may_record(scope, caller)) {
     ranges_.release(number(to), bytes, range_gone, this);
     return;
   }
-  const RangePiece& first = moved.piece[0];
-  const std::uint32_t site = site_here(sites_.site(first.site).kind, caller);
+  const std::uint32_t site = site_here(old->kind, caller);
   if (site == HashIndex::kNone) {
     return;
   }

@@ -20,6 +20,11 @@ struct NodeMemory {
 struct Scratch {
   StackTrace trace;
   NodeMemory nodes;
+  // Of the trace, see ModuleTable::marks(); rarely there.
+  bool is_marked = false;
+  std::uint64_t marks[kMaxFrames] = {};
+
+  std::uint64_t mark(std::size_t frame) const noexcept { return is_marked ? marks[frame] : 0; }
 };
 
 // Room for the stacks that are being walked: too large for the stack of a small thread, and better

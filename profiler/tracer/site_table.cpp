@@ -12,13 +12,15 @@ constexpr std::uint32_t kNone = HashIndex::kNone;
 constexpr std::uint32_t kRoot = 0;
 constexpr std::uint64_t kIndexShare = 16;
 
-std::uint64_t not_zero(std::uint64_t hash) { return hash == 0 ? 1 : hash; }
+// What the stack from a frame on is known by: code that came to an address where other code was
+// before makes other nodes.
+std::uint64_t key_of(const Scratch& scratch, std::size_t frame, std::uint64_t which = 0) {
+  const std::uint64_t hash = scratch.trace.depth == 0 ? 1 : scratch.trace.hash[frame];
+  const std::uint64_t key = wire::mix(hash ^ scratch.mark(frame) ^ which);
+  return key == 0 ? 1 : key;
+}
 
 }  // namespace
-
-std::uint64_t SiteTable::key_of(std::uint64_t hash) const noexcept {
-  return not_zero(wire::mix(hash ^ (modules_->generation() * 0x9e3779b97f4a7c15)));
-}
 
 // How many frames, from the inside, have no node yet; `node` is that of the frame after them.
 //
@@ -29,7 +31,7 @@ std::uint32_t SiteTable::known_part(const Scratch& scratch, std::uint32_t& node)
   const StackTrace& trace = scratch.trace;
   const NodeMemory& last = scratch.nodes;
   for (std::uint32_t i = 0; i < trace.depth; ++i) {
-    const std::uint64_t key = key_of(trace.hash[i]);
+    const std::uint64_t key = key_of(scratch, i);
     const std::size_t place = kMaxFrames - trace.depth + i;
     if (last.hash[place] == key) {
       node = last.node[place];
@@ -64,14 +66,14 @@ std::uint32_t SiteTable::node_of(Scratch& scratch) noexcept {
   NodeMemory& last = scratch.nodes;
   if (missing < trace.depth) {  // where those frames begin; further out it may be another stack
     const std::size_t place = kMaxFrames - trace.depth + missing;
-    last.hash[place] = key_of(trace.hash[missing]);
+    last.hash[place] = key_of(scratch, missing);
     last.node[place] = node;
   }
   for (std::uint32_t i = missing; i-- > 0;) {
     const std::uint32_t added = missing - 1 - i;
     made[added] = {trace.pc[i], node, static_cast<std::uint32_t>(wire::NodeKind::kNative)};
     node = static_cast<std::uint32_t>(first) + added;
-    const std::uint64_t key = key_of(trace.hash[i]);
+    const std::uint64_t key = key_of(scratch, i);
     const std::size_t place = kMaxFrames - trace.depth + i;
     last.hash[place] = key;
     last.node[place] = node;
@@ -88,7 +90,7 @@ std::uint32_t SiteTable::add_site(std::uint32_t node, const StackTrace& trace,
   if (!store_->take(Table::kSites, 1, number) || number >= kNone) {
     return kNone;
   }
-  wire::Site& added = site(static_cast<std::uint32_t>(number));
+  wire::Site& added = *site(static_cast<std::uint32_t>(number));
   added.node = node;
   added.kind = kind;
   added.truncated = trace.truncated ? 1 : 0;
@@ -100,16 +102,16 @@ std::uint32_t SiteTable::site_of(Scratch& scratch, wire::SiteKind kind, std::uin
                                  bool& is_new) noexcept {
   const StackTrace& trace = scratch.trace;
   modules_->look_again(trace.pc, trace.depth);
-  const std::uint64_t stack = trace.depth == 0 ? 1 : trace.hash[0];
+  scratch.is_marked = modules_->marks(trace.pc, trace.depth, scratch.marks);
   const std::uint64_t which = (std::uint64_t{lane} << 8U) | static_cast<std::uint64_t>(kind);
-  const std::uint64_t hash = stack ^ (which * 0xbf58476d1ce4e5b9);
-  std::uint64_t key = key_of(hash);
+  const std::uint64_t key = key_of(scratch, 0, which * 0xbf58476d1ce4e5b9);
   const std::uint32_t found = sites_.find(key);
   is_new = found == kNone;
   if (!is_new) {
     return found;
   }
-  if (!sites_.has_room()) {
+  // Asked before its nodes are made: they would be made anew each time.
+  if (!sites_.has_room() || !store_->has_room(Table::kSites)) {
     return kNone;
   }
   const std::uint32_t node = node_of(scratch);
@@ -118,7 +120,6 @@ std::uint32_t SiteTable::site_of(Scratch& scratch, wire::SiteKind kind, std::uin
   }
   const std::uint32_t added = add_site(node, trace, kind);
   if (added != kNone) {
-    key = key_of(hash);  // the generation may have changed meanwhile
     sites_.add(key, added);
   }
   return added;

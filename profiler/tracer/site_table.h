@@ -29,8 +29,9 @@ class SiteTable {
   // `is_new`: this stack was not seen before.
   std::uint32_t site_of(Scratch& scratch, wire::SiteKind kind, std::uint32_t lane,
                         bool& is_new) noexcept;
-  wire::Site& site(std::uint32_t number) const noexcept {
-    return *store_->item<wire::Site>(wire::Table::kSites, number);
+  // nullptr: there is no such site in this file.
+  wire::Site* site(std::uint32_t number) const noexcept {
+    return store_->item<wire::Site>(wire::Table::kSites, number);
   }
 
   // Makes room ahead, for a time when there is no memory.
@@ -42,10 +43,6 @@ class SiteTable {
   std::uint32_t node_of(Scratch& scratch) noexcept;
   std::uint32_t known_part(const Scratch& scratch, std::uint32_t& node) const noexcept;
   std::uint32_t add_site(std::uint32_t node, const StackTrace& trace, wire::SiteKind kind) noexcept;
-  // What a frame's hash is known by: code that came to an address where other code was before makes
-  // other nodes.
-  std::uint64_t key_of(std::uint64_t hash) const noexcept;
-
   TraceStore* store_ = nullptr;
   ModuleTable* modules_ = nullptr;
   HashIndex nodes_;

@@ -31,6 +31,17 @@ constexpr std::uint64_t in_pages(std::uint64_t bytes) { return (bytes + kPage - 
 
 constexpr Table kAllTables[] = {Table::kStrings, Table::kModules, Table::kNodes,
                                 Table::kSites,   Table::kLive,    Table::kRanges};
+// The first of the items from `at` on that `count` items of one extent can begin with.
+constexpr std::uint64_t first_fitting(Table table, std::uint64_t at, std::uint64_t count) {
+  for (;;) {
+    const ItemPlace last = place_of(table, at + count - 1);
+    if (place_of(table, at).extent == last.extent) {
+      return at;
+    }
+    at += count - 1 - last.position;  // the rest of an extent is left empty
+  }
+}
+
 static_assert(sizeof(kAllTables) / sizeof(kAllTables[0]) == wire::kTables);
 
 }  // namespace
@@ -286,23 +297,36 @@ void TraceStore::fall_silent() noexcept {
   sys::g_silent.store(true, std::memory_order_relaxed);
 }
 
+// Gives up as soon as the file cannot grow. Nothing is handed out then: a table that was full for a
+// while goes on where it was.
 bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) noexcept {
-  index = directory(table).used.fetch_add(count, std::memory_order_relaxed);
-  const ItemPlace first = place_of(table, index);
-  const ItemPlace last = place_of(table, index + count - 1);
-  if (first.extent != last.extent) {  // the rest of an extent is left empty
-    return take(table, count, index);
-  }
+  std::atomic<std::uint64_t>& used = directory(table).used;
+  std::uint64_t before = used.load(std::memory_order_relaxed);
   Patience patience;
-  std::size_t known = extents(table);
-  while (first.extent >= known) {
+  for (;;) {
+    const std::size_t known = extents(table);
+    index = before;
+    if (place_of(table, before).extent > known) {
+      return false;  // nobody has handed out so much: the file is damaged
+    }
+    index = first_fitting(table, before, count);
+    if (place_of(table, index).extent < known) {
+      if (used.compare_exchange_weak(before, index + count, std::memory_order_relaxed)) {
+        return true;
+      }
+      continue;
+    }
     // If it cannot be extended, another thread has its turn, or had it a moment ago.
     if (!extend(table, known) && (cannot_grow(table) || !patience.wait())) {
       return false;
     }
-    known = extents(table);
+    before = used.load(std::memory_order_relaxed);
   }
-  return true;
+}
+
+bool TraceStore::has_room(Table table) noexcept {
+  const std::size_t known = extents(table);
+  return place_of(table, used(table)).extent < known || extend(table, known) || !cannot_grow(table);
 }
 
 }  // namespace tidemark::tracer

@@ -66,9 +66,15 @@ class TraceStore {
                                          : nullptr;
   }
 
+  // How many items were handed out, as the file says.
+  std::uint64_t used(wire::Table table) const noexcept {
+    return directory(table).used.load(std::memory_order_relaxed);
+  }
   // Hands out `count` items in a row that lie in one extent; extends the table when it is used up.
   // False: there is no room, now or for ever.
   bool take(wire::Table table, std::uint64_t count, std::uint64_t& index) noexcept;
+  // False: take() of one item would be in vain.
+  bool has_room(wire::Table table) noexcept;
   // The last extension of this table failed.
   bool cannot_grow(wire::Table table) const noexcept {
     return again_ns_[static_cast<std::size_t>(table)].load(std::memory_order_relaxed) != 0;

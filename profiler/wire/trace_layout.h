@@ -157,7 +157,7 @@ struct Extent {
 };
 
 struct TableDirectory {
-  std::atomic<std::uint64_t> used;  // items handed out; not of the live table; may exceed capacity
+  std::atomic<std::uint64_t> used;     // items handed out; not of the live table
   std::atomic<std::uint32_t> extents;  // listed below and complete
   std::uint32_t reserved;
   Extent extent[kMostExtents];
@@ -209,7 +209,7 @@ struct Header {
   std::atomic<std::uint64_t> periods[kMostPeriods];  // of sampling, in bytes; [0] is 0: exact
   std::atomic<std::uint32_t> period_count;
   std::uint32_t reserved;
-  char reason[96];  // why it broke, with a 0 at the end
+  char reason[96];  // why it broke, or what it does not record, with a 0 at the end
   Losses losses;
   Control control;
   TableDirectory table[kTables];

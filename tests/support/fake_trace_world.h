@@ -15,7 +15,8 @@ namespace tidemark::tests {
 class FakeTraceWorld final : public reader::TraceWorld {
  public:
   std::set<pid_t> dead;
-  std::set<std::uint32_t> unseen;  // pids that cannot be found
+  std::set<std::uint32_t> unseen;     // pids that cannot be found
+  std::optional<bool> mapped = true;  // any file by any process
   std::optional<reader::Residency> resident;
   std::optional<std::vector<reader::MemoryArea>> mappings;
   std::vector<std::string> named;  // pids whose stacks were asked for
@@ -27,6 +28,7 @@ class FakeTraceWorld final : public reader::TraceWorld {
     return ProcessKey{static_cast<pid_t>(identity.pid), identity.start_ticks};
   }
   bool is_alive(const ProcessKey& key) override { return !dead.contains(key.pid); }
+  std::optional<bool> is_mapped(const ProcessKey&, const std::string&) override { return mapped; }
   std::vector<reader::SourceFrame> name(const ProcessKey& key,
                                         const std::vector<reader::StackFrame>& stack,
                                         const std::vector<reader::TraceModule>&) override {

@@ -2,6 +2,8 @@
 // Device and pinned memory, by stand-ins for the CUDA runtime: each counts the calls that reach it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/integration/preload/held_truth.h"
 #include "tests/support/paths.h"
 #include "tests/support/traced_run.h"
@@ -19,7 +21,9 @@ TEST_P(Cuda, MemoryIsRecordedAndTheRuntimeOfTheCallerIsCalled) {
 
   ASSERT_EQ(run.status, 0) << run.output << run.errors;
   const auto truths = parse_truth(run.output);
-  ASSERT_EQ(truths.size(), GetParam().size());  // all of one process
+  const auto names = static_cast<std::size_t>(
+      std::ranges::count_if(GetParam(), [](const auto& each) { return each != "close"; }));
+  ASSERT_EQ(truths.size(), names);  // all of one process
   const TracedFile* const file = run.of_pid(truths[0].pid);
   ASSERT_NE(file, nullptr);
   const auto times = static_cast<double>(truths.size());
@@ -30,10 +34,30 @@ TEST_P(Cuda, MemoryIsRecordedAndTheRuntimeOfTheCallerIsCalled) {
   }
 }
 
+// Once for each place that calls one of them, and not again until a library is unloaded.
+TEST_P(Cuda, RealFunctionsAreLookedForOnce) {
+  constexpr int kPlaces = 10;
+  for (const wire::Mode mode : {wire::Mode::kDormant, wire::Mode::kExact}) {
+    std::vector<std::string> argv = {victim_path("traced_cuda_user")};
+    argv.insert(argv.end(), GetParam().begin(), GetParam().end());
+    TraceAsk ask;
+    ask.mode = mode;
+    ask.names = false;
+
+    const TracedRun run = run_traced(argv, ask);
+
+    ASSERT_EQ(run.status, 0) << run.output << run.errors;
+    const auto names =
+        std::ranges::count_if(GetParam(), [](const auto& n) { return n != "close"; });
+    EXPECT_EQ(run.errors, std::to_string(kPlaces * names) + " questions\n");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, Cuda,
                          testing::Values(std::vector<std::string>{"installed"},
                                          std::vector<std::string>{"hashed"},
-                                         std::vector<std::string>{"installed", "hashed"}),
+                                         std::vector<std::string>{"installed", "hashed"},
+                                         std::vector<std::string>{"installed", "close", "hashed"}),
                          [](const auto& named) {
                            std::string name;
                            for (const std::string& each : named.param) {

@@ -14,18 +14,25 @@ using wire::Mode;
 
 class Interrupted : public testing::TestWithParam<Mode> {
  protected:
-  static TracedRun run(const std::string& victim) {
+  static TracedRun run(const std::string& victim, const std::string& what = "") {
     TraceAsk ask;
     ask.mode = GetParam();
-    return run_traced({victim_path("traced_" + victim)}, ask);
+    ask.names = what.empty();
+    std::vector<std::string> argv = {victim_path("traced_" + victim)};
+    if (!what.empty()) {
+      argv.push_back(what);
+    }
+    return run_traced(argv, ask);
   }
 };
 
 TEST_P(Interrupted, AChildForkedInsideAHookGoesOn) {
-  const TracedRun run = Interrupted::run("handler_forks");
+  for (const char* const what : {"malloc", "realloc", "mremap"}) {
+    const TracedRun run = Interrupted::run("handler_forks", what);
 
-  EXPECT_EQ(run.status, 0) << run.output;
-  EXPECT_EQ(run.errors, "");
+    EXPECT_EQ(run.status, 0) << what << ": " << run.output;
+    EXPECT_EQ(run.errors, "");
+  }
 }
 
 TEST_P(Interrupted, AHandlerOnASmallStackMayExec) {

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 #include <map>
 
 #include "profiler/wire/sampling.h"
+#include "profiler/wire/trace_request.h"
 #include "tests/integration/preload/held_truth.h"
 #include "tests/support/paths.h"
 #include "tests/support/temp_tree.h"
@@ -75,7 +77,7 @@ TEST_P(ExactVictim, HoldsWhatItSaysByLibunwind) {
 
 INSTANTIATE_TEST_SUITE_P(, ExactVictim,
                          testing::Values("cache_with_cap", "cross_thread_free", "dlopen_close",
-                                         "exit_paths", "fork_tree", "fragmentation",
+                                         "exit_paths", "fixed_place", "fork_tree", "fragmentation",
                                          "freed_but_resident", "hostile_name", "leak_burst",
                                          "leak_linear", "leak_step", "longjmp_out", "mmap_only",
                                          "mremap_race", "orphan_reparented", "other_allocator",
@@ -260,6 +262,63 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Allocator{"jemalloc", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"},
                     Allocator{"tcmalloc", "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4"}),
     [](const auto& named) { return std::string(named.param.name); });
+
+class OwnAllocator : public testing::TestWithParam<Mode> {};
+
+TEST_P(OwnAllocator, ServesTheProgramAndTheFileSaysThatItsHeapIsNotThere) {
+  TraceAsk ask;
+  ask.mode = GetParam();
+  ask.sample_every_bytes = 4096;
+
+  const TracedRun run = run_victim("own_allocator", ask);
+
+  ASSERT_EQ(run.status, 0) << run.errors;
+  ASSERT_EQ(run.files.size(), 1U);
+  const TracedFile& file = run.files[0];
+  EXPECT_THAT(file.snapshot.reason, HasSubstr("the program has its own allocator"));
+  for (const TracedSite& site : file.sites) {
+    EXPECT_NE(site.kind, wire::SiteKind::kHeap);
+  }
+  const HeldTruth held = parse_truth(run.output).at(0).held.at(0);
+  EXPECT_EQ(file.sum_of(held.function, held.kind).live_bytes,
+            GetParam() == Mode::kDormant ? 0 : held.live_bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(, OwnAllocator,
+                         testing::Values(Mode::kDormant, Mode::kSampled, Mode::kExact),
+                         [](const auto& named) { return std::string(wire::name_of(named.param)); });
+
+TEST(Victims, OnlyAnAllocatorOfItsOwnIsSaidToBeOne) {
+  for (const char* const name : {"leak_linear", "fixed_place"}) {
+    EXPECT_EQ(run_victim(name, {}).files.at(0).snapshot.reason, "") << name;
+  }
+}
+
+// However often, and in whatever order: only frames of the libraries themselves are told apart.
+TEST(Victims, LibrariesThatComeAndGoDoNotMakeTheFileGrow) {
+  constexpr int kLibraries = 10;
+  const TempTree folder;
+  std::vector<std::string> few = {"20"};
+  std::vector<std::string> many = {"3000"};
+  for (int i = 0; i < kLibraries; ++i) {
+    const std::string copy = folder.path("plugin" + std::to_string(i) + ".so");
+    std::filesystem::copy_file(victim_path("libtraced_plugin_a.so"), copy);
+    few.push_back(copy);
+    many.push_back(copy);
+  }
+  TraceAsk ask;
+  ask.names = false;
+  const TracedRun short_run = run_victim("plugin_shuffle", ask, few);
+  const TracedRun long_run = run_victim("plugin_shuffle", ask, many);
+
+  ASSERT_EQ(short_run.status, 0) << short_run.errors;
+  ASSERT_EQ(long_run.status, 0) << long_run.errors;
+  // A few stacks for each library at each place that it was at.
+  constexpr std::uint64_t kPairs = kLibraries * kLibraries;
+  EXPECT_LT(long_run.files.at(0).sites.size(), short_run.files.at(0).sites.size() + 30 * kPairs);
+  EXPECT_LT(long_run.files[0].snapshot.file_bytes,
+            short_run.files[0].snapshot.file_bytes + (1U << 20U));
+}
 
 TEST(Victims, TheFolderMayHaveAnyName) {
   const TempTree folder;

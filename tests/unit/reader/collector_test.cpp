@@ -108,17 +108,80 @@ TEST_F(CollectorTest, ReadsTheRestOfAProcessThatHasDiedAndRemovesItsFile) {
   EXPECT_FALSE(exists("100.trace"));
 }
 
-TEST_F(CollectorTest, IsDoneWithAnImageThatWasReplacedByExec) {
+TraceBuilder replaced_trace() {
   TraceBuilder builder;
   builder.header().stage = static_cast<std::uint32_t>(wire::Stage::kReplaced);
   add_site(builder, 0x1010, 5'000);
+  return builder;
+}
+
+TEST_F(CollectorTest, IsDoneWithAnImageThatWasReplacedByExec) {
+  TraceBuilder builder = replaced_trace();
   write("100.trace", builder);
+  world_.mapped = false;
   Collector collector(options(), world_, clock_);
 
   AllocationFacts facts;
   collector.look(facts);
 
   EXPECT_TRUE(facts.traces.at(0).has_ended);
+  EXPECT_FALSE(exists("100.trace"));
+}
+
+// Each look falls into another attempt of a program that tries exec in one folder after the other.
+TEST_F(CollectorTest, KeepsTheFileOfAProcessWhoseExecFails) {
+  TraceBuilder builder = replaced_trace();
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+  AllocationFacts facts;
+  collector.look(facts);
+  collector.look(facts);
+
+  ASSERT_TRUE(exists("100.trace"));
+  EXPECT_FALSE(facts.traces.at(1).has_ended);
+  builder.header().stage = static_cast<std::uint32_t>(wire::Stage::kRecording);
+  builder.site(0).alloc_bytes += 1'000;
+  write("100.trace", builder);
+  facts = {};
+  collector.look(facts);
+
+  ASSERT_EQ(facts.samples.size(), 1U);
+  EXPECT_EQ(facts.samples[0].live_bytes, 6'000U);
+}
+
+TEST_F(CollectorTest, WhereMappingsCannotBeReadAnImageIsReplacedWhenItStaysSo) {
+  TraceBuilder builder = replaced_trace();
+  write("100.trace", builder);
+  world_.mapped = std::nullopt;
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+  EXPECT_FALSE(facts.traces.at(0).has_ended);
+  builder.header().stage = static_cast<std::uint32_t>(wire::Stage::kRecording);
+  write("100.trace", builder);
+  collector.look(facts);
+  builder.header().stage = static_cast<std::uint32_t>(wire::Stage::kReplaced);
+  write("100.trace", builder);
+  collector.look(facts);
+  EXPECT_TRUE(exists("100.trace"));
+  collector.look(facts);
+  EXPECT_TRUE(facts.traces.at(3).has_ended);
+  EXPECT_FALSE(exists("100.trace"));
+}
+
+TEST(TraceWorld, KnowsWhichFilesAProcessHasMapped) {
+  const tests::TempTree proc;
+  proc.make_directory("100");
+  proc.write("100/maps",
+             "7f1000-7f2000 rw-s 00000000 00:17 9   /dev/shm/tidemark-0/x/100-5.trace\n"
+             "7f2000-7f3000 rw-s 00001000 00:17 9   /gone/100-6.trace (deleted)\n");
+  const auto world = make_trace_world(proc.path());
+
+  EXPECT_EQ(world->is_mapped({100, 1}, "100-5.trace"), true);
+  EXPECT_EQ(world->is_mapped({100, 1}, "100-6.trace"), true);
+  EXPECT_EQ(world->is_mapped({100, 1}, "00-6.trace"), false);
+  EXPECT_EQ(world->is_mapped({101, 1}, "100-5.trace"), std::nullopt);
 }
 
 TEST_F(CollectorTest, NamesAFileThatIsNoTraceOnce) {
@@ -379,6 +442,20 @@ TEST_F(CollectorTest, SaysWhyATracerGaveUp) {
   collector.look(facts);
 
   EXPECT_EQ(facts.traces.at(0).problem, "no room");
+}
+
+TEST_F(CollectorTest, SaysWhatATracerDoesNotRecordAndMakesNoAccountOfIt) {
+  world_.mappings = {{{0x1000, 0x100000, AreaKind::kHeap, 9'000, 9'000}}};
+  TraceBuilder builder;
+  std::string("the program has its own allocator").copy(builder.header().reason, 95);
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  EXPECT_EQ(facts.traces.at(0).problem, "the program has its own allocator");
+  EXPECT_THAT(facts.accounts, IsEmpty());
 }
 
 TEST_F(CollectorTest, LivesWithoutItsFolder) {

@@ -78,6 +78,14 @@ class ModuleTableTest : public testing::Test {
     return table_->generation();
   }
 
+  // Of these frames, from each one to the last.
+  std::vector<std::uint64_t> marks(std::vector<std::uint64_t> pcs) {
+    std::vector<std::uint64_t> found(pcs.size(), 0);
+    table_->look_again(pcs.data(), pcs.size());
+    table_->marks(pcs.data(), pcs.size(), found.data());
+    return found;
+  }
+
   std::uint64_t listed() { return directory(Table::kModules).used.load(); }
   const wire::Module& module(std::uint64_t index) {
     return *folder_.store().item<wire::Module>(Table::kModules, index);
@@ -234,6 +242,50 @@ TEST_F(ModuleTableTest, AModuleThatLiesOverTheEndOfAClosedOneDisplacesIt) {
     EXPECT_NE(seen[i], seen[i - 1]);
   }
   EXPECT_EQ(listed(), 8U);
+}
+
+TEST_F(ModuleTableTest, OnlyFramesInAModuleThatCameToAnOthersPlaceHaveAMark) {
+  const std::uint64_t program = load(20, "", 'p');
+  see(program);
+  const std::uint64_t place = load(0, "/lib/one.so", 'a');
+  see(place);
+  const std::vector<std::uint64_t> none = {0, 0};
+  EXPECT_EQ(marks({place, program}), none);
+  std::vector<std::uint64_t> of_two;
+  for (int i = 0; i < 3; ++i) {
+    unload(place);
+    load(0, "/lib/two.so", 'b');
+    see(place);
+    of_two.push_back(marks({place, program})[0]);
+    EXPECT_EQ(marks({place, program})[1], 0U);  // what is further in does not matter
+    EXPECT_EQ(marks({program, place})[0], of_two[0]);
+    EXPECT_EQ(marks({program, program}), none);
+    EXPECT_NE(marks({place, place})[0], of_two[0]);
+    unload(place);
+    load(0, "/lib/one.so", 'a');
+    EXPECT_EQ(marks({place, program}), none);
+  }
+
+  EXPECT_NE(of_two[0], 0U);
+  EXPECT_EQ(of_two, std::vector<std::uint64_t>(3, of_two[0]));
+}
+
+TEST_F(ModuleTableTest, AModuleOverPartOfAnotherOneHasAMark) {
+  const std::uint64_t one = load(0, "/lib/one.so", 'a', 4);
+  see(one);
+  unload(one);
+  const std::uint64_t two = load(2, "/lib/two.so", 'b', 4);
+  see(two + 10);
+  EXPECT_NE(marks({two + 10})[0], 0U);
+  unload(two);
+  const std::uint64_t three = load(1, "/lib/three.so", 'c', 1);  // `one` was there, long ago
+  see(three);
+  EXPECT_NE(marks({three})[0], 0U);
+  unload(three);
+  const std::uint64_t four = load(5, "/lib/four.so", 'd', 2);  // shares addresses with `two`
+  see(four);
+
+  EXPECT_EQ(marks({four})[0], 0U);  // which has a mark itself
 }
 
 TEST_F(ModuleTableTest, AChildListsItsModulesAnew) {

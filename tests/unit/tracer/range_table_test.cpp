@@ -2,6 +2,7 @@
 #include "profiler/tracer/range_table.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <map>
@@ -242,6 +243,27 @@ TEST(RangeTable, StaysInItsBoundsWhenTheFileCannotGrow) {
   EXPECT_LT(held, 5000U);
   EXPECT_TRUE(table.release(0, 10000 * kPage, Released::hear, &released));
   EXPECT_EQ(released.bytes[1], held * kPage);
+}
+
+TEST(RangeTable, FillsUpWhenTheFileCanGrowAgain) {
+  StoreFolder folder(100U << 10U);
+  RangeTable table(folder.store());
+  Released released;
+  const auto insert = [&](std::uint64_t i) {
+    return table.insert(i * 2 * kPage, kPage, 1, 0, Released::hear, &released);
+  };
+  std::uint64_t held = 0;
+  for (std::uint64_t i = 0; i < 50'000; ++i) {  // more than there may ever be
+    held += insert(i) ? 1U : 0U;
+  }
+
+  folder.store().header()->control.most_file_bytes = 0;
+  for (int i = 0; i < 1000 && !insert(50'000); ++i) {
+    ::usleep(10'000);  // it does not ask again at once
+  }
+
+  EXPECT_EQ(folder.store().used(wire::Table::kRanges), held + 1);
+  EXPECT_TRUE(insert(50'001));
 }
 
 }  // namespace

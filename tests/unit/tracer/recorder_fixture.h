@@ -48,6 +48,12 @@ class RecorderTest : public testing::Test {
     ASSERT_TRUE(recorder_->open(request, false));
     g_fork_page.on.store(1);
   }
+  // As in a forked child.
+  void begin_anew(wire::Mode mode) {
+    g_fork_page.on.store(0);
+    recorder_->abandon(true);
+    begin(mode);
+  }
   void TearDown() override {
     g_fork_page.on.store(0);
     recorder_->abandon(true);
@@ -73,7 +79,7 @@ class RecorderTest : public testing::Test {
       t_thread.remaining -= bytes;
       return;
     }
-    wire::LiveRecord old = {};
+    Recorder::TakenBlock old;
     const bool known = recorder_->filter().may_hold(block) && recorder_->begin_resize(block, old);
     if (what == Realloc::kMoves) {
       recorder_->resized(to, bytes, known ? &old : nullptr, capture_registers());

@@ -83,6 +83,24 @@ TEST_F(RecorderTest, AMappingThatCouldNotBeMovedIsAsItWas) {
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 0);
 }
 
+TEST_F(RecorderTest, AMappingThatTheParentTookOutIsNotTheChilds) {
+  begin(Mode::kExact);
+  recorder().mapped(page_at(0), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  Recorder::MovedRanges moved;
+  recorder().begin_remap(page_at(0), 4 * kPage, false, moved);
+  ASSERT_EQ(moved.count, 1U);
+  moved.piece[0].site = 100'000;  // the child has no such site
+  begin_anew(Mode::kExact);
+
+  recorder().not_remapped(moved);
+  recorder().remapped(moved, page_at(64), 8 * kPage, capture_registers());
+
+  EXPECT_EQ(sums(SiteKind::kAnonymousMap).alloc_bytes, 0);
+  recorder().unmapped(page_at(0), 4 * kPage);
+  EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 0);
+  EXPECT_EQ(losses().ranges_full, 0U);
+}
+
 TEST_F(RecorderTest, ASecondMappingOfTheSameMemoryLeavesTheFirst) {
   begin(Mode::kExact);
   recorder().mapped(page_at(0), 4 * kPage, SiteKind::kSharedMap, capture_registers());

@@ -83,10 +83,10 @@ TEST_F(RecorderTest, AResizedBlockKeepsItsBirth) {
 
   EXPECT_EQ(sums().live_bytes, 300);
   EXPECT_EQ(sums().live_blocks, 1);
-  wire::LiveRecord found = {};
+  Recorder::TakenBlock found;
   ASSERT_TRUE(recorder().begin_resize(block_at(2), found));
-  EXPECT_EQ(found.epoch, 5U);
-  EXPECT_EQ(wire::unpack_size(found.size_and_period), 300U);
+  EXPECT_EQ(found.record.epoch, 5U);
+  EXPECT_EQ(wire::unpack_size(found.record.size_and_period), 300U);
   recorder().released_by_resize(found);
   EXPECT_EQ(sums().live_bytes, 0);
 }
@@ -100,12 +100,12 @@ TEST_F(RecorderTest, AResizedSampleKeepsItsBirthAndAnotherBlockIsBornAnew) {
   resize(block_at(1), block_at(2), 3000, Realloc::kMoves);
   resize(block_at(3), block_at(4), 3000, Realloc::kMoves);
 
-  wire::LiveRecord kept = {};
-  wire::LiveRecord fresh = {};
+  Recorder::TakenBlock kept;
+  Recorder::TakenBlock fresh;
   ASSERT_TRUE(recorder().begin_resize(block_at(2), kept));
   ASSERT_TRUE(recorder().begin_resize(block_at(4), fresh));
-  EXPECT_EQ(kept.epoch, 5U);
-  EXPECT_EQ(fresh.epoch, 9U);
+  EXPECT_EQ(kept.record.epoch, 5U);
+  EXPECT_EQ(fresh.record.epoch, 9U);
 }
 
 TEST_F(RecorderTest, AFailedResizeRestoresTheBlock) {
@@ -128,6 +128,26 @@ TEST_F(RecorderTest, AResizeToNothingIsARelease) {
 
   EXPECT_EQ(sums().live_bytes, 0);
   EXPECT_EQ(sums().live_blocks, 0);
+}
+
+// A handler forked between the two: the number of the site is one of the parent's.
+TEST_F(RecorderTest, ABlockThatTheParentTookOutIsNotTheChilds) {
+  begin(Mode::kExact);
+  allocate(block_at(1), 100);
+  Recorder::TakenBlock old;
+  ASSERT_TRUE(recorder().begin_resize(block_at(1), old));
+  old.record.site = 100'000;  // the child has no such site
+  begin_anew(Mode::kExact);
+
+  recorder().resized(block_at(2), 300, &old, capture_registers());
+  EXPECT_EQ(sums().live_bytes, 300);
+  EXPECT_EQ(sums().alloc_bytes, 300);
+  recorder().not_resized(block_at(1), old);
+  EXPECT_EQ(sums().live_bytes, 300);
+  recorder().released_by_resize(old);
+  EXPECT_EQ(sums().live_bytes, 300);
+  release(block_at(1));
+  EXPECT_EQ(losses().unknown_frees, 1U);
 }
 
 TEST_F(RecorderTest, KeepsErrno) {
@@ -264,6 +284,33 @@ TEST_F(RecorderTest, WhatHasNoRoomIsLostAndCounted) {
   }
   EXPECT_EQ(sums().live_blocks, 0);
   EXPECT_EQ(losses().unknown_frees, losses().live_full);
+}
+
+[[gnu::noinline]] void from_many_stacks(unsigned depth, unsigned path, Recorder& recorder) {
+  if (depth == 0) {
+    recorder.allocated(block_at(1), 16, capture_registers());
+  } else if ((path >> (depth - 1) & 1U) != 0) {  // one after the other share their outer frames
+    from_many_stacks(depth - 1, path, recorder);
+    asm volatile("nop");
+  } else {
+    from_many_stacks(depth - 1, path, recorder);
+    asm volatile("" ::: "memory");
+  }
+}
+
+// The frames of a stack that has no place among the sites are not listed each time that it comes.
+TEST_F(RecorderTest, StacksWithoutAPlaceUseNoRoom) {
+  begin(Mode::kExact);
+  header().control.most_file_bytes.store(header().file_bytes);
+  for (unsigned i = 0; i < 20; ++i) {
+    for (unsigned path = 0; path < 1024; ++path) {
+      from_many_stacks(10, path, recorder());
+    }
+  }
+
+  EXPECT_GT(losses().sites_full, 0U);
+  EXPECT_EQ(sums().sites, first_items(wire::Table::kSites));
+  EXPECT_LT(recorder().store().used(wire::Table::kNodes), first_items(wire::Table::kNodes));
 }
 
 TEST_F(RecorderTest, ASilentRecorderHasRoomAheadAndLosesTheRest) {

@@ -152,6 +152,40 @@ TEST(TraceStore, DoesNotGrowBeyondItsLimit) {
   EXPECT_TRUE(folder.store().take(Table::kSites, 1, index));
 }
 
+// A million items were asked for in vain: the file is no larger for them.
+TEST(TraceStore, GoesOnWhereItWasWhenThereIsRoomAgain) {
+  StoreFolder folder(200U << 10U);
+  TraceStore& store = folder.store();
+  std::uint64_t index = 0;
+  std::uint64_t taken = 0;
+  for (int i = 0; i < 1'000'000; ++i) {
+    taken += store.take(Table::kNodes, 1, index) ? 1U : 0U;
+  }
+  const std::size_t extents = store.extents(Table::kNodes);
+  EXPECT_EQ(store.used(Table::kNodes), taken);
+
+  store.header()->control.most_file_bytes = 0;
+  for (int i = 0; i < 1000 && !store.take(Table::kNodes, 1, index); ++i) {
+    ::usleep(10'000);  // it does not ask again at once
+  }
+
+  EXPECT_EQ(index, taken);
+  EXPECT_EQ(store.used(Table::kNodes), taken + 1);
+  EXPECT_EQ(store.extents(Table::kNodes), extents + 1);
+}
+
+TEST(TraceStore, ACountThatNobodyHasHandedOutIsNotBelieved) {
+  for (const std::uint64_t used : {~std::uint64_t{0}, std::uint64_t{1} << 40U}) {
+    StoreFolder folder;
+    const std::uint64_t before = folder.store().header()->file_bytes;
+    folder.store().header()->table[static_cast<std::size_t>(Table::kNodes)].used = used;
+
+    std::uint64_t index = 0;
+    EXPECT_FALSE(folder.store().take(Table::kNodes, 128, index));
+    EXPECT_EQ(folder.store().header()->file_bytes, before);
+  }
+}
+
 TEST(TraceStore, ALimitBelowTheFirstExtentsIsAnError) {
   const TempTree folder;
   const auto store = std::make_unique<TraceStore>();

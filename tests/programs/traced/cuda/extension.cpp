@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a framework's extension does with the CUDA runtime that it is linked to.
+#include <dlfcn.h>
+
 #include <cstddef>
 #include <cstdlib>
 
@@ -44,6 +46,7 @@ VICTIM_SITE void* registered(std::size_t bytes) {
 // 0 when the runtime did what it was asked for.
 extern "C" [[gnu::visibility("default")]] int use_cuda() {
   for (std::size_t i = 0; i < 10; ++i) {
+    ::dlclose(::dlopen("libc.so.6", RTLD_LAZY));  // gives up a reference, closes nothing
     void* const blocks[] = {on_device(1000), on_stream(2000), pinned(3000), pinned_too(4096),
                             registered(5000)};
     if (i % 2 == 0) {
