@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tracker/judge.h"
+#include "tracker/site_candidates.h"
 #include "tracker/site_growth.h"
 
 namespace tidemark::tracker {
@@ -15,56 +16,6 @@ namespace {
 
 // Growth of less, in bytes, is not set beside that of its process.
 constexpr double kWorthComparing = 256.0 * 1024.0;
-
-double as_double(std::uint64_t bytes) { return static_cast<double>(bytes); }
-
-// A site of one process.
-struct Candidate {
-  const SiteTrack* track = nullptr;
-  const TracedProcess* process = nullptr;
-
-  double held_bytes = 0.0;  // in the second half of its time: a process that ends gives all back
-
-  double grown_bytes() const { return held_bytes - as_double(track->first_live_bytes); }
-};
-
-double held_late(const SiteTrack& track) {
-  const std::vector<Cell>& cells = track.live.cells();
-  const std::size_t late = cells.size() / 2;
-  double sum = 0.0;
-  for (std::size_t i = late; i < cells.size(); ++i) {
-    sum += cells[i].mean_bytes();
-  }
-  return std::max(as_double(track.last.live_bytes), sum / static_cast<double>(cells.size() - late));
-}
-
-// Those that grew most and those that are largest.
-std::vector<Candidate> candidates(const RunSites& run, std::size_t most) {
-  std::vector<Candidate> all;
-  for (const TracedProcess& process : run.processes) {
-    for (const std::size_t i : process.sites) {
-      const SiteTrack& track = run.sites[i];
-      if (!track.live.empty() && track.record.kind != AllocationKind::kAllocatorMap) {
-        all.push_back({&track, &process, held_late(track)});
-      }
-    }
-  }
-  const auto by_growth = [](const Candidate& a, const Candidate& b) {
-    return std::pair(b.grown_bytes(), a.track->record.site) <
-           std::pair(a.grown_bytes(), b.track->record.site);
-  };
-  const auto by_size = [](const Candidate& a, const Candidate& b) {
-    return std::pair(b.held_bytes, a.track->record.site) <
-           std::pair(a.held_bytes, b.track->record.site);
-  };
-  const auto half = static_cast<std::ptrdiff_t>(std::min(all.size(), (most + 1) / 2));
-  std::partial_sort(all.begin(), all.begin() + half, all.end(), by_growth);
-  const auto rest = std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(most) - half,
-                                             static_cast<std::ptrdiff_t>(all.size()) - half);
-  std::partial_sort(all.begin() + half, all.begin() + half + rest, all.end(), by_size);
-  all.erase(all.begin() + half + rest, all.end());
-  return all;
-}
 
 // Sites of processes that ended long before the others of their group hold nothing any more.
 bool is_of_the_end(const TracedProcess& process, double end_s) {
@@ -112,6 +63,7 @@ double end_of_both(const JudgedSites& sites, const ProcessEnds& ends) {
   return std::min(end_of(sites), ends.at(sites.process));
 }
 
+// Each member is of a process of its own.
 void add_share(HeldMemory& held, const std::vector<const JudgedSites*>& members,
                const ProcessEnds& ends) {
   double of_processes = 0.0;
@@ -178,7 +130,8 @@ std::uint64_t live_bytes_of(const JudgedSites& sites) {
   return bytes;
 }
 
-// All processes of one role together. `members` is not empty, and is left with the largest first.
+// All processes of one role together, one member each. `members` is not empty, and is left with the
+// largest first.
 HeldMemory add_up(std::vector<const JudgedSites*>& members, const ProcessEnds& ends) {
   std::stable_sort(members.begin(), members.end(), [](const JudgedSites* a, const JudgedSites* b) {
     return live_bytes_of(*a) > live_bytes_of(*b);
@@ -249,8 +202,8 @@ class Ranking {
     for (const TracedProcess& process : run_.processes) {
       ends_[&process] = end_without_teardown(process, options_);
     }
-    for (const Candidate& candidate : candidates(run_, most_judged)) {
-      judged_.push_back(judge_sites(*candidate.process, {candidate.track}, options_));
+    for (CandidateStack& stack : candidate_stacks(run_, most_judged)) {
+      judged_.push_back(judge_sites(*stack.process, std::move(stack.tracks), options_));
     }
     rank_stacks();
     rank_lines();
@@ -280,11 +233,11 @@ class Ranking {
       Stack& stack = stacks_.emplace_back();
       static_cast<HeldMemory&>(stack.site) = add_up(members, ends_);
       stack.site.frames = std::get<2>(key);
-      stack.site.is_truncated = std::any_of(
-          members.begin(), members.end(),
-          [](const JudgedSites* sites) { return sites->tracks.front()->record.is_truncated; });
       for (const JudgedSites* sites : members) {
-        stack.held_bytes += held_late(*sites->tracks.front());
+        for (const SiteTrack* track : sites->tracks) {
+          stack.held_bytes += held_late(*track);
+          stack.site.is_truncated = stack.site.is_truncated || track->record.is_truncated;
+        }
       }
       stack.members = std::move(members);
     }
@@ -356,11 +309,11 @@ class Ranking {
     for (const std::size_t i : sites) {  // the fastest first
       const RankedSite& site = stacks_[i].site;
       grown += site.grows() ? site.growth_bytes : 0.0;
+      const double from_s = stacks_[sites.front()].site.since.t_s.value_or(0.0);
       for (const JudgedSites* member : stacks_[i].members) {
-        const double from_s = stacks_[sites.front()].site.since.t_s.value_or(0.0);
-        others += site.grows()
-                      ? 0.0
-                      : change(member->tracks.front()->live, from_s, end_of(*member)).value_or(0.0);
+        for (const SiteTrack* track : member->tracks) {
+          others += site.grows() ? 0.0 : change(track->live, from_s, end_of(*member)).value_or(0.0);
+        }
       }
     }
     return others <= -kAboutAll * grown;
@@ -403,7 +356,8 @@ class Ranking {
     for (const std::size_t i : stacks) {
       for (const JudgedSites* sites : stacks_[i].members) {
         const auto process = static_cast<std::size_t>(sites->process - run_.processes.data());
-        tracks[process].push_back(sites->tracks.front());
+        std::vector<const SiteTrack*>& all = tracks[process];
+        all.insert(all.end(), sites->tracks.begin(), sites->tracks.end());
       }
     }
     std::vector<JudgedSites> judged;
@@ -465,7 +419,7 @@ class Ranking {
   Options options_;
   const LinesOf& lines_of_;
   ProcessEnds ends_;
-  std::vector<JudgedSites> judged_;  // one site of one process each
+  std::vector<JudgedSites> judged_;  // one stack of one process each
   std::vector<Stack> stacks_;        // in the order of ranking_.sites
   SiteRanking ranking_;
 };

@@ -91,8 +91,8 @@ struct SiteRanking {
 // Empty: the stack is a line of its own.
 using LinesOf = std::function<std::vector<std::string>(const SiteRecord& site)>;
 
-// Which call stacks and lines grow, and how fast. Judges at most `most_judged` sites: those that
-// grew most and those that are largest.
+// Which call stacks and lines grow, and how fast. Judges at most `most_judged` stacks: those
+// that grew most and those that are largest, each process for itself.
 //
 // Where a function that only passes memory on is the innermost line of what grows and of what does
 // not, the line is the first one further out that only those have which grow.

@@ -24,16 +24,29 @@ void StackTree::extend(int fd, const TraceHeader& header) {
   }
   nodes_.resize(static_cast<std::size_t>(now));
   settled_.resize(nodes_.size(), false);
+  identities_.resize(nodes_.size(), 0);
   read_items(fd, table, known, now - known, &nodes_[fresh_from_]);
 }
 
-void StackTree::settle(int fd, const TraceHeader& header, std::uint32_t node) {
+void StackTree::settle(int fd, const TraceHeader& header, std::uint32_t node,
+                       const ModuleList& modules) {
+  std::vector<std::uint32_t> inner;
   while (node != 0 && node < nodes_.size() && !settled_[node]) {
     if (node < fresh_from_) {
       read_items(fd, header.table(wire::Table::kNodes), node, 1, &nodes_[node]);
     }
     settled_[node] = true;
+    inner.push_back(node);
     node = nodes_[node].parent;
+  }
+  for (; !inner.empty(); inner.pop_back()) {
+    const std::uint32_t at = inner.back();
+    const wire::StackNode& raw = nodes_[at];
+    // The same address is another place once another module was loaded there.
+    const auto module = modules.find(raw.value - 1, at);
+    std::uint64_t hash = wire::mix(identity(raw.parent) ^ raw.value);
+    hash = wire::mix(hash ^ (std::uint64_t{raw.kind} << 32U) ^ (module ? *module + 1U : 0U));
+    identities_[at] = hash;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "profiler/reader/module_list.h"
 #include "profiler/reader/trace_image.h"
 #include "profiler/wire/trace_layout.h"
 
@@ -21,17 +22,24 @@ class StackTree {
   // Reads the nodes that came since the last call.
   void extend(int fd, const TraceHeader& header);
   // Makes the stack of a site that was ready before extend() was called fit to be walked.
-  void settle(int fd, const TraceHeader& header, std::uint32_t node);
+  // `modules` were read after the site.
+  void settle(int fd, const TraceHeader& header, std::uint32_t node, const ModuleList& modules);
 
   std::size_t size() const { return nodes_.size(); }
   // The node numbers from `node` to the root, innermost first; at most kMostFrames.
   std::vector<std::uint32_t> path(std::uint32_t node) const;
   const wire::StackNode& at(std::uint32_t node) const { return nodes_[node]; }
+  // The same for all settled nodes with the same frames, of which the tracer may make several: it
+  // does not look for every node that it has.
+  std::uint64_t identity(std::uint32_t node) const {
+    return node < identities_.size() ? identities_[node] : 0;
+  }
 
  private:
   std::vector<wire::StackNode> nodes_;
   std::vector<bool> settled_;
-  std::size_t fresh_from_ = 0;  // nodes from here on were read by the last extend()
+  std::vector<std::uint64_t> identities_;  // 0: not settled, or the root
+  std::size_t fresh_from_ = 0;             // nodes from here on were read by the last extend()
 };
 
 }  // namespace tidemark::reader

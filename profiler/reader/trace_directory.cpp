@@ -28,6 +28,9 @@ namespace fs = std::filesystem;
 constexpr std::string_view kRunPrefix = "trace-";
 constexpr std::string_view kLock = ".owner";
 constexpr std::size_t kMostEntries = 4096;  // of a folder that we look through
+// Of free space: the files of many processes that hold millions of blocks, and the tracer leaves
+// the larger part of it to others.
+constexpr std::uint64_t kRoomyBytes = std::uint64_t{512} << 20U;
 
 std::optional<std::string> from_environment(const char* name) {
   const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
@@ -97,12 +100,22 @@ void tidy_up(const std::string& base) {
   }
 }
 
+// A file system that has no size, or does not tell it, is roomy.
+std::uint64_t free_bytes_at(const std::string& base) {
+  struct statvfs space {};
+  const std::string parent = fs::path(base).parent_path().string();
+  if ((::statvfs(base.c_str(), &space) != 0 && ::statvfs(parent.c_str(), &space) != 0) ||
+      space.f_blocks == 0) {
+    return kRoomyBytes;
+  }
+  return space.f_bavail * space.f_frsize;
+}
+
 Result<std::string> make_in(const std::string& base, std::uint64_t least_free_bytes) {
   if (const Status made = make_private(base); !made) {
     return made.error();
   }
-  struct statvfs space {};
-  if (::statvfs(base.c_str(), &space) == 0 && space.f_bavail * space.f_frsize < least_free_bytes) {
+  if (free_bytes_at(base) < least_free_bytes) {
     return Error{Errc::kNoSpace, fmt::format("{} is full", base)};
   }
   tidy_up(base);
@@ -129,8 +142,12 @@ std::vector<std::string> trace_bases() {
 
 Result<TraceDirectory> TraceDirectory::create(const std::vector<std::string>& bases,
                                               std::uint64_t least_free_bytes) {
+  std::vector<std::string> by_room = bases;
+  std::stable_sort(by_room.begin(), by_room.end(), [](const std::string& a, const std::string& b) {
+    return std::min(free_bytes_at(a), kRoomyBytes) > std::min(free_bytes_at(b), kRoomyBytes);
+  });
   std::string problems;
-  for (const std::string& base : bases) {
+  for (const std::string& base : by_room) {
     auto path = make_in(base, least_free_bytes);
     if (!path) {
       problems += (problems.empty() ? "" : "; ") + path.error().what;

@@ -23,8 +23,9 @@ std::vector<std::string> trace_bases();
 // name.
 class TraceDirectory {
  public:
-  // In the first of `bases` that can be used and has `least_free_bytes`. Tidies up what runs that
-  // were killed have left there.
+  // In the first of `bases` that can be used and is roomy (a container may have a /dev/shm of 64
+  // MiB, which its programs need); where none is, in the one with most room, of at least
+  // `least_free_bytes`. Tidies up what runs that were killed have left there.
   static Result<TraceDirectory> create(const std::vector<std::string>& bases,
                                        std::uint64_t least_free_bytes = 16U << 20U);
   ~TraceDirectory();

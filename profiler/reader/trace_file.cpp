@@ -212,8 +212,9 @@ Result<TraceSnapshot> TraceFile::snapshot() {
   }
   state_->modules.extend(fd, *later);
   state_->stacks.extend(fd, *later);
-  for (const SiteCounts& site : out.sites) {
-    state_->stacks.settle(fd, *later, site.node);
+  for (SiteCounts& site : out.sites) {
+    state_->stacks.settle(fd, *later, site.node, state_->modules);
+    site.stack = state_->stacks.identity(site.node);
   }
   out.read_losses.damaged_items += state_->modules.damaged();
   out.modules = state_->modules.all().size();

@@ -50,12 +50,13 @@ struct ReadLosses {
 };
 
 // The counters of one call stack. In sampled mode bytes and blocks are unbiased estimates. Several
-// sites may stand for the same stack and kind: add them up.
+// sites may have the same stack and kind: add them up.
 struct SiteCounts {
   std::uint32_t index = 0;  // stable as long as the file exists
   wire::SiteKind kind = wire::SiteKind::kHeap;
-  std::uint32_t node = 0;  // for TraceFile::stack()
-  bool truncated = false;  // the stack was deeper than the tracer walks
+  std::uint32_t node = 0;   // for TraceFile::stack()
+  std::uint64_t stack = 0;  // the same for the same frames, whatever the node
+  bool truncated = false;   // the stack was deeper than the tracer walks
   std::uint64_t alloc_bytes = 0;
   std::uint64_t free_bytes = 0;
   std::uint64_t peak_live_bytes = 0;

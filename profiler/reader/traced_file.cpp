@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
-#include <unordered_map>
 
 #include "common/clock.h"
+#include "profiler/reader/trace_limits.h"
 
 namespace tidemark::reader {
 namespace {
@@ -81,17 +82,24 @@ void TracedFile::merge_sites() {
   if (last_.sites.empty()) {
     return;
   }
-  std::unordered_map<std::uint64_t, std::size_t> places;  // into the merged sites
+  constexpr std::size_t kNowhere = SIZE_MAX;
+  if (first_sites_.size() > kMostSites) {
+    first_sites_.clear();  // an honest file does not change the stacks of its sites
+  }
   std::vector<SiteCounts> merged;
-  leaders_.resize(last_.sites.back().index + std::size_t{1});
+  leaders_.resize(std::max(leaders_.size(), last_.sites.back().index + std::size_t{1}));
+  std::vector<std::size_t> places(leaders_.size(), kNowhere);  // in `merged`, by leader
   for (const SiteCounts& site : last_.sites) {
-    const std::uint64_t stack =
-        std::uint64_t{site.node} << 8U | static_cast<std::uint64_t>(site.kind);
-    const auto [it, is_new] = places.try_emplace(stack, merged.size());
-    if (is_new) {
+    const std::uint64_t stack_and_kind =
+        site.stack ^ wire::mix(static_cast<std::uint64_t>(site.kind));
+    const std::uint32_t leader = first_sites_.try_emplace(stack_and_kind, site.index).first->second;
+    leaders_[site.index] = leader;
+    if (places[leader] == kNowhere) {
+      places[leader] = merged.size();
       merged.push_back(site);
+      merged.back().index = leader;
     } else {
-      SiteCounts& into = merged[it->second];
+      SiteCounts& into = merged[places[leader]];
       into.alloc_bytes += site.alloc_bytes;
       into.free_bytes += site.free_bytes;
       into.peak_live_bytes += site.peak_live_bytes;
@@ -100,7 +108,6 @@ void TracedFile::merge_sites() {
       into.temporary_blocks += site.temporary_blocks;
       into.truncated = into.truncated || site.truncated;
     }
-    leaders_[site.index] = merged[it->second].index;
   }
   last_.sites = std::move(merged);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -66,9 +67,10 @@ class TracedFile {
   bool has_been_read_ = false;
   std::optional<std::uint32_t> epoch_;
   std::vector<SiteState> states_;  // by index of the site
-  // Several sites may stand for one stack; the first of them then stands for all. By index.
+  // Several sites may have one stack; the first that was seen stands for all. By index.
   std::vector<std::uint32_t> leaders_;
-  std::vector<std::pair<std::uint32_t, double>> resident_;  // by index of the site
+  std::unordered_map<std::uint64_t, std::uint32_t> first_sites_;  // by stack and kind
+  std::vector<std::pair<std::uint32_t, double>> resident_;        // by index of the site
 };
 
 // What the format calls it, in the words of a run file.

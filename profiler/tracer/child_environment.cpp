@@ -5,6 +5,7 @@
 
 #include "profiler/tracer/life.h"
 #include "profiler/tracer/raw_text.h"
+#include "profiler/tracer/sys.h"
 #include "profiler/wire/trace_layout.h"
 #include "profiler/wire/trace_request.h"
 
@@ -19,7 +20,8 @@ constexpr std::size_t kMostEntries = 20000;
 constexpr std::size_t kMostPreload = 8192;  // bytes: it is copied on the stack
 
 constinit char g_tracer_path[4096] = {};
-constinit char g_operators_path[4096] = {};
+constinit char g_operators_path[4096] = {};  // empty: they are not there
+constinit bool g_operators_always = false;   // not only beside an allocator that is preloaded
 
 // What stands behind `name` and '=', or nullptr.
 const char* value_of(const char* entry, const char* name) noexcept {
@@ -75,15 +77,63 @@ bool is_ours(const char* text, std::size_t bytes) noexcept {
   return is_word(text, bytes, g_tracer_path) || is_word(text, bytes, g_operators_path);
 }
 
-bool holds_tracer(const char* preload) noexcept {
+// By the name of its file: an allocator with an operator new of its own.
+bool is_other_allocator(const char* text, std::size_t bytes) noexcept {
+  std::size_t begin = bytes;
+  while (begin > 0 && text[begin - 1] != '/') {
+    --begin;
+  }
+  for (const char* const known : {"jemalloc", "tcmalloc", "mimalloc"}) {
+    const std::size_t length = length_of(known);
+    for (std::size_t i = begin; i + length <= bytes; ++i) {
+      if (is_word(text + i, length, known)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// What a value of LD_PRELOAD names.
+struct Preloaded {
+  bool tracer = false;
+  bool operators = false;
+  bool other_allocator = false;
+  bool in_order = true;  // ours come before the allocator, which would else not call us
+};
+
+Preloaded look_at(const char* preload) noexcept {
+  Preloaded seen;
   for (const char* at = preload; *at != '\0';) {
     const std::size_t bytes = word_bytes(at);
-    if (is_word(at, bytes, g_tracer_path)) {
-      return true;
+    if (is_ours(at, bytes)) {
+      seen.in_order = seen.in_order && !seen.other_allocator;
+      (is_word(at, bytes, g_tracer_path) ? seen.tracer : seen.operators) = true;
+    } else if (is_other_allocator(at, bytes)) {
+      seen.other_allocator = true;
     }
     at += bytes + (at[bytes] != '\0' ? 1 : 0);
   }
-  return false;
+  return seen;
+}
+
+// They lie beside the tracer.
+void find_operators() noexcept {
+  std::size_t folder = length_of(g_tracer_path);
+  while (folder > 0 && g_tracer_path[folder - 1] != '/') {
+    --folder;
+  }
+  RawText path(g_operators_path);
+  for (std::size_t i = 0; i < folder; ++i) {
+    path.add(g_tracer_path[i]);
+  }
+  path.add(kOperators);
+  const int fd = path.complete() ? sys::open(g_operators_path, O_RDONLY) : -1;
+  if (fd < 0) {
+    g_operators_path[0] = '\0';
+    return;
+  }
+  sys::close(fd);
 }
 
 }  // namespace
@@ -93,6 +143,7 @@ void ChildEnvironment::set_up(char** environment) noexcept {
   if (dladdr(reinterpret_cast<void*>(&ChildEnvironment::set_up), &info) != 0) {
     RawText(g_tracer_path).add(info.dli_fname);
   }
+  find_operators();
   for (char** entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
     const char* at = preload_of(*entry);
     while (at != nullptr && *at != '\0') {
@@ -102,6 +153,7 @@ void ChildEnvironment::set_up(char** environment) noexcept {
         for (std::size_t i = 0; i < bytes; ++i) {
           path.add(at[i]);
         }
+        g_operators_always = true;
       }
       at += bytes + (at[bytes] != '\0' ? 1 : 0);
     }
@@ -130,10 +182,13 @@ ChildEnvironment::ChildEnvironment(char* const* environment) noexcept : given_(e
   if (length_of(preload_) > kMostPreload) {
     return;
   }
-  const bool there = holds_tracer(preload_);
+  const Preloaded seen = look_at(preload_);
   const bool follows = follows_children();
+  with_operators_ = follows && g_operators_path[0] != '\0' &&
+                    (g_operators_always || seen.operators || seen.other_allocator);
+  const bool there = seen.tracer && seen.in_order && seen.operators == with_operators_;
   outdated_ = follows && as_we_were && request_is_outdated();
-  if (follows ? asked && there && !outdated_ : !asked && !there) {
+  if (follows ? asked && there && !outdated_ : !asked && !seen.tracer) {
     return;
   }
   entries_ = count + 3;  // two of ours and the end
@@ -148,7 +203,7 @@ char* ChildEnvironment::write_preload(char* text) const noexcept {
   const char* const begin = text;
   if (follows_children()) {
     text = append(text, g_tracer_path, length_of(g_tracer_path));
-    if (g_operators_path[0] != '\0') {
+    if (with_operators_) {
       *text++ = ':';
       text = append(text, g_operators_path, length_of(g_operators_path));
     }

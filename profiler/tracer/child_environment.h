@@ -20,7 +20,7 @@ class ChildEnvironment {
   // Gives the environment to use: in `entries`, or the caller's own.
   char* const* fill(char** entries, char* text) const noexcept;
 
-  // Learns by which path the tracer was loaded. Not in a hook.
+  // Learns by which path the tracer was loaded, and where its operators are. Not in a hook.
   static void set_up(char** environment) noexcept;
 
  private:
@@ -30,7 +30,8 @@ class ChildEnvironment {
   const char* preload_ = "";  // the caller's libraries
   std::size_t entries_ = 0;
   std::size_t text_bytes_ = 0;
-  bool outdated_ = false;  // the mode is another one by now
+  bool with_operators_ = false;  // the preloaded allocator has an operator new of its own
+  bool outdated_ = false;        // the mode is another one by now
 };
 
 }  // namespace tidemark::tracer

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -84,6 +85,9 @@ inline int fallocate(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept
 }
 inline int fstat(int fd, struct stat* result) noexcept {
   return static_cast<int>(own(SYS_fstat, fd, word(result)));
+}
+inline int fstatfs(int fd, struct statfs* result) noexcept {
+  return static_cast<int>(own(SYS_fstatfs, fd, word(result)));
 }
 // Another descriptor for the same file, that exec closes, with a number of at least `lowest`.
 inline int duplicate(int fd, int lowest) noexcept {

@@ -27,6 +27,20 @@ constexpr std::uint64_t longer(std::uint64_t pause_ns) {
   return next < kLongestPauseNs ? next : kLongestPauseNs;
 }
 
+// Whether the file system can spare so much. The program may live on it as well: one that finds no
+// page for its own shared memory is killed.
+bool can_spare(int fd, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t kEnoughLeft = std::uint64_t{256} << 20U;
+  struct statfs space = {};
+  if (sys::fstatfs(fd, &space) != 0 || space.f_blocks == 0) {
+    return true;  // it does not say
+  }
+  const auto block_bytes = static_cast<std::uint64_t>(space.f_bsize);
+  const std::uint64_t half = space.f_blocks * block_bytes / 2;
+  const std::uint64_t left = space.f_bavail * block_bytes;
+  return bytes <= left / 4 && left - bytes >= (half < kEnoughLeft ? half : kEnoughLeft);
+}
+
 constexpr std::uint64_t in_pages(std::uint64_t bytes) { return (bytes + kPage - 1) & ~(kPage - 1); }
 
 constexpr Table kAllTables[] = {Table::kStrings, Table::kModules, Table::kNodes,
@@ -114,7 +128,7 @@ bool TraceStore::map_header(int fd) noexcept {
   sys::fstat(fd, &status);
   device_ = status.st_dev;
   inode_ = status.st_ino;
-  if (!room_for(wire::kHeaderBytes)) {
+  if (!room_for(fd, wire::kHeaderBytes)) {
     return false;
   }
   if (const int failed = sys::fallocate(fd, 0, wire::kHeaderBytes); failed < 0) {
@@ -187,7 +201,7 @@ void TraceStore::abandon(bool unmap) noexcept {
 }
 
 // A file beyond RLIMIT_FSIZE would bring the target a signal.
-bool TraceStore::room_for(std::uint64_t bytes) noexcept {
+bool TraceStore::room_for(int fd, std::uint64_t bytes) noexcept {
   rlimit most = {};
   if (sys::limit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
       end_ + bytes > most.rlim_cur) {
@@ -198,6 +212,10 @@ bool TraceStore::room_for(std::uint64_t bytes) noexcept {
       header_ == nullptr ? 0 : header_->control.most_file_bytes.load(std::memory_order_relaxed);
   if (wanted != 0 && end_ + bytes > wanted) {
     fail(EDQUOT);
+    return false;
+  }
+  if (!can_spare(fd, bytes)) {
+    fail(ENOSPC);
     return false;
   }
   return true;
@@ -230,7 +248,7 @@ bool TraceStore::add_extent(int fd, Table table) noexcept {
   const std::size_t index = extents(table);
   const std::uint64_t items = first_items(table) << index;
   const std::uint64_t bytes = in_pages(items * wire::item_bytes(table));
-  if (index >= wire::kMostExtents || !room_for(bytes)) {
+  if (index >= wire::kMostExtents || !room_for(fd, bytes)) {
     return false;
   }
   if (const int failed = sys::fallocate(fd, end_, bytes); failed < 0) {

@@ -95,7 +95,7 @@ class TraceStore {
   bool may_use_kept() const noexcept;
   int open_again() noexcept;
   void keep_from_children(void* base, std::uint64_t bytes) noexcept;
-  bool room_for(std::uint64_t bytes) noexcept;
+  bool room_for(int fd, std::uint64_t bytes) noexcept;
   void fail(int error) noexcept;
   wire::TableDirectory& directory(wire::Table table) const noexcept {
     return header_->table[static_cast<std::size_t>(table)];

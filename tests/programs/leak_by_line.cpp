@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leaks at one line, holds a lot since its start, and frees all the rest: for the allocation
 // tracer. Its truth names the function and the line. Options: --count N, --step-ms N, --leak-kb N,
-// --children N (each does the same), --two-ways 1, --die signal, --hold-mb N, --status N (its own,
-// 7 if not told).
+// --children N (each does the same), --threads N (they leak in its place), --two-ways 1, --die
+// signal, --hold-mb N, --status N (its own, 7 if not told).
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "api/tidemark.h"
 
@@ -23,6 +24,7 @@ struct Options {
   long step_ms = 20;
   long leak_kb = 256;
   long children = 0;
+  long threads = 0;
   long two_ways = 0;  // leak through two call stacks
   long die = 0;       // by this signal, at the end
   long hold_mb = 64;
@@ -74,13 +76,29 @@ long number_after(int argc, char** argv, std::string_view name, long otherwise) 
   return otherwise;
 }
 
+void leak_at_every_step(const Options& options) {
+  for (long step = 1; step <= options.count; ++step) {
+    leak_here(static_cast<std::size_t>(options.leak_kb) << 10U, options.two_ways != 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(options.step_ms));
+  }
+}
+
 void run(const Options& options) {
   hold_at_start(static_cast<std::size_t>(options.hold_mb));
+  std::vector<std::thread> threads;
+  for (long i = 0; i < options.threads; ++i) {
+    threads.emplace_back(leak_at_every_step, options);
+  }
   for (long step = 1; step <= options.count; ++step) {
     tidemark_step(step);
-    leak_here(static_cast<std::size_t>(options.leak_kb) << 10U, options.two_ways != 0);
+    if (threads.empty()) {
+      leak_here(static_cast<std::size_t>(options.leak_kb) << 10U, options.two_ways != 0);
+    }
     use_and_free(std::size_t{1} << 20U);
     std::this_thread::sleep_for(std::chrono::milliseconds(options.step_ms));
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
   }
   if (options.die != 0) {
     ::raise(static_cast<int>(options.die));
@@ -95,6 +113,7 @@ int main(int argc, char** argv) {
   options.step_ms = number_after(argc, argv, "--step-ms", options.step_ms);
   options.leak_kb = number_after(argc, argv, "--leak-kb", options.leak_kb);
   options.children = number_after(argc, argv, "--children", options.children);
+  options.threads = number_after(argc, argv, "--threads", options.threads);
   options.two_ways = number_after(argc, argv, "--two-ways", options.two_ways);
   options.die = number_after(argc, argv, "--die", options.die);
   options.hold_mb = number_after(argc, argv, "--hold-mb", options.hold_mb);

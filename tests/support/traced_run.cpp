@@ -124,10 +124,17 @@ const TracedSite& TracedFile::top() const {
 }
 
 const TracedFile* TracedRun::of_pid(std::uint32_t pid) const {
-  const auto found = std::find_if(files.begin(), files.end(), [pid](const TracedFile& file) {
-    return file.snapshot.identity.pid == pid;
-  });
-  return found == files.end() ? nullptr : &*found;
+  const TracedFile* found = nullptr;
+  for (const TracedFile& file : files) {
+    if (file.snapshot.identity.pid != pid) {
+      continue;
+    }
+    if (file.snapshot.stage != wire::Stage::kReplaced) {
+      return &file;
+    }
+    found = found == nullptr ? &file : found;
+  }
+  return found;
 }
 
 std::string tracer_path() { return TIDEMARK_BINARY_DIR "/lib/libtidemark_tracer.so"; }

@@ -58,7 +58,8 @@ struct TracedRun {
   std::vector<TracedFile> files;
   std::size_t unreadable = 0;  // files that could not be read, unfinished ones among them
 
-  const TracedFile* of_pid(std::uint32_t pid) const;  // the first one
+  // The first one that no exec has ended, or the first.
+  const TracedFile* of_pid(std::uint32_t pid) const;
 };
 
 std::string tracer_path();

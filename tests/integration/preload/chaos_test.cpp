@@ -194,6 +194,27 @@ TEST_P(HardTimes, OnAFullFileSystem) {
   }
 }
 
+// What the tracer takes of a file system, the program may need.
+TEST_P(HardTimes, OnASmallFileSystemThatTheProgramUsesToo) {
+  const TempTree place;
+  TraceAsk ask;
+  ask.mode = GetParam();
+  ask.sample_every_bytes = 256;
+  ask.directory = place.path();
+  ask.before = {
+      "/usr/bin/unshare", "-m", "/bin/bash", "-c",
+      "mount -t tmpfs -o size=16m none '" + place.path() + "' || exit 78; exec \"$0\" \"$@\""};
+
+  const TracedRun done =
+      run_traced({victim("hard_times"), "space", place.path(), std::to_string(7U << 20U)}, ask);
+
+  if (done.status == 78 || done.status == 1) {
+    GTEST_SKIP() << "may not mount here: " << done.errors;
+  }
+  EXPECT_EQ(done.status, 0) << done.errors;
+  EXPECT_EQ(done.errors, "");
+}
+
 TEST_P(HardTimes, WithoutAFolder) {
   TraceAsk ask;
   ask.mode = GetParam();

@@ -257,6 +257,19 @@ TEST_P(OtherAllocator, IsTracedThroughMallocAndNew) {
   expect_truth_of_all(run_victim("fork_tree", ask), 0);
 }
 
+TEST_P(OtherAllocator, IsTracedWhereAScriptPreloadsIt) {
+  if (::access(GetParam().path, R_OK) != 0) {
+    GTEST_SKIP() << GetParam().path << " is not installed";
+  }
+  for (const char* const value : {"$LD_PRELOAD:$1", "$1:$LD_PRELOAD", "$1"}) {
+    SCOPED_TRACE(value);
+    const std::string script = "LD_PRELOAD=\"" + std::string(value) + "\" exec \"$0\"";
+
+    expect_truth_of_all(
+        run_traced({"/bin/sh", "-c", script, victim("other_allocator"), GetParam().path}), 0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     , OtherAllocator,
     testing::Values(Allocator{"jemalloc", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"},

@@ -84,6 +84,22 @@ TEST(ProfileCommand, NamesTheLineThatLeaksAndItsRate) {
   EXPECT_EQ(report.at("coverage").at("dropped_records"), 0);
 }
 
+// Threads count in places of their own: what they do at one line is one site all the same.
+TEST(ProfileCommand, AddsUpWhatTheThreadsOfAProcessHold) {
+  const Output output = profile({"--json", "--mode", "exact"},
+                                {"--threads", "8", "--leak-kb", "32", "--hold-mb", "0"});
+
+  const json report = json::parse(output.out);
+  const json& site = report.at("sites").at(0);
+  EXPECT_NE(frame_named(site, "leak_here"), nullptr) << site.dump(1);
+  EXPECT_NEAR(site.at("growth_bytes_per_step").get<double>(), kLeakPerStep, 0.2 * kLeakPerStep);
+  EXPECT_NEAR(site.at("live_bytes").get<double>(), 100.0 * kLeakPerStep, 2.0 * kLeakPerStep);
+  EXPECT_GT(site.at("share_of_growth").get<double>(), 0.8) << site.dump(1);
+  for (const json& other : report.at("sites")) {
+    EXPECT_TRUE(&other == &site || frame_named(other, "leak_here") == nullptr) << other.dump(1);
+  }
+}
+
 TEST(ProfileCommand, FindsTheLineFromSamplesToo) {
   const Output output = profile({"--json", "--sample-every", "64KiB"});
 

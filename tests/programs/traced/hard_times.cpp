@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes something away that the tracer would like to have, then allocates more than its file holds.
+// With "space FOLDER BYTES" it then uses shared memory of its own in that folder.
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
@@ -7,6 +8,8 @@
 #include <sys/resource.h>
 
 #include <cerrno>
+#include <cstring>
+#include <string>
 #include <string_view>
 
 #include "tests/programs/traced/held.h"
@@ -44,7 +47,21 @@ bool take_away(std::string_view what, const char* argument) {
     const rlimit little = {1U << 20U, 1U << 20U};
     return ::setrlimit(RLIMIT_MEMLOCK, &little) == 0 && ::mlockall(MCL_CURRENT | MCL_FUTURE) == 0;
   }
-  return what == "nothing";
+  return what == "nothing" || what == "space";
+}
+
+// As torch does with its batches: the pages are found when they are touched, or the program dies.
+bool use_space(const std::string& folder, std::size_t bytes) {
+  const int fd = ::open((folder + "/batch").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
+    return false;
+  }
+  void* const batch = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (batch == MAP_FAILED) {
+    return false;
+  }
+  std::memset(batch, 0x5a, bytes);
+  return true;
 }
 
 int main(int argc, char** argv) {
@@ -54,6 +71,9 @@ int main(int argc, char** argv) {
   std::uint64_t blocks = 0;
   for (int i = 0; i < 400000; ++i) {
     blocks += in_hard_times() != nullptr ? 1U : 0U;
+  }
+  if (argc > 3 && !use_space(argv[2], std::strtoul(argv[3], nullptr, 10))) {
+    return 76;
   }
   print_held("hard_times", {{"in_hard_times", 24 * blocks, blocks}});
 }

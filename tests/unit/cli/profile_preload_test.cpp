@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #include "cli/shm_growth.h"
 #include "profiler/reader/needed_libraries.h"
 #include "profiler/reader/trace_directory.h"
+#include "tests/support/in_child.h"
 #include "tests/support/temp_tree.h"
 #include "tests/support/trace_builder.h"
 
@@ -82,6 +85,37 @@ TEST(TraceDirectory, IsPrivateAndGoesWithItsContent) {
     EXPECT_THAT(path, StartsWith(dir.path("base/")));
   }
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(TraceDirectory, IsNotInASmallFileSystemWhereThereIsALargerOne) {
+  const TempTree dir;
+  for (const char* const name : {"docker", "smaller"}) {
+    dir.make_directory(name);
+  }
+
+  const std::string said = tests::in_child([&] {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", dir.path("docker").c_str(), "tmpfs", 0, "size=64m") != 0 ||
+        ::mount("none", dir.path("smaller").c_str(), "tmpfs", 0, "size=32m") != 0) {
+      return std::string("cannot mount");
+    }
+    const std::string docker = dir.path("docker/base");
+    std::string chosen;
+    for (const std::string& other : {dir.path("smaller/base"), dir.path("base")}) {
+      const auto made = reader::TraceDirectory::create({docker, other}, 0);
+      chosen += made ? std::filesystem::path(made->path()).parent_path().string() + '\n' : "none";
+    }
+    return chosen;
+  });
+
+  if (said == "cannot mount") {
+    GTEST_SKIP() << "may not mount a file system here";
+  }
+  if (std::filesystem::space(dir.path()).available < std::uintmax_t{512} << 20U) {
+    GTEST_SKIP() << "there is little room for temporary files here";
+  }
+  EXPECT_EQ(said, dir.path("docker/base") + '\n' + dir.path("base") + '\n');
 }
 
 TEST(TraceDirectory, TidiesUpAfterRunsThatWereKilledOnly) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "common/io.h"
 #include "tests/support/fake_clock.h"
@@ -429,6 +430,55 @@ TEST_F(CollectorTest, AddsUpSitesOfOneStack) {
   EXPECT_EQ(facts.samples[1].live_bytes, 400U);
   ASSERT_EQ(facts.births.size(), 1U);
   EXPECT_EQ(facts.births[0].births.at(0).bytes, 300U);
+}
+
+TEST_F(CollectorTest, AddsUpSitesWhoseFramesHaveSeveralNodes) {
+  TraceBuilder builder;
+  builder.add_module("/lib/libtrain.so", 0x1000, 0x2000, 0x1000);
+  const auto first =
+      builder.add_site({builder.add_stack({0x1010, 0x1500}), wire::SiteKind::kHeap, 100, 1});
+  const auto second =
+      builder.add_site({builder.add_stack({0x1010, 0x1500}), wire::SiteKind::kHeap, 200, 1});
+  builder.add_block(0x5000, 100, first);
+  builder.add_block(0x6000, 200, second);
+  // Another caller, and other code that came to the same address.
+  builder.add_site({builder.add_stack({0x1010, 0x1600}), wire::SiteKind::kHeap, 400, 1});
+  builder.add_module("/lib/libother.so", 0x1000, 0x2000, 0x1000);
+  builder.add_site({builder.add_stack({0x1010, 0x1500}), wire::SiteKind::kHeap, 800, 1});
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  std::vector<std::uint64_t> held;
+  for (const SiteSample& sample : facts.samples) {
+    held.push_back(sample.live_bytes);
+  }
+  EXPECT_THAT(held, ElementsAre(300U, 400U, 800U));
+  ASSERT_EQ(facts.births.size(), 1U);
+  EXPECT_EQ(facts.births[0].births.at(0).bytes, 300U);
+}
+
+TEST_F(CollectorTest, LetsTheSiteThatWasSeenFirstStandForItsStack) {
+  TraceBuilder builder;
+  const auto late = add_site(builder, 0x1010, 100);  // still being set up at the first look
+  add_site(builder, 0x1010, 200);
+  builder.site(late).ready = 0;
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+  AllocationFacts first;
+  collector.look(first);
+  builder.site(late).ready = 1;
+  write("100.trace", builder);
+
+  AllocationFacts second;
+  collector.look(second);
+
+  EXPECT_THAT(second.sites, IsEmpty());
+  ASSERT_EQ(second.samples.size(), 1U);
+  EXPECT_EQ(second.samples[0].site, first.samples.at(0).site);
+  EXPECT_EQ(second.samples[0].live_bytes, 300U);
 }
 
 TEST_F(CollectorTest, SaysWhyATracerGaveUp) {

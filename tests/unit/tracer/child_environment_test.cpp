@@ -91,6 +91,14 @@ TEST(ChildEnvironment, KeepsOtherLibrariesBehindTheTracer) {
             std::string("A=1\nLD_PRELOAD=TRACER:one.so:two.so:three.so\n") + kRequest);
 }
 
+// It would not call the tracer.
+TEST(ChildEnvironment, PutsTheTracerBeforeAnotherAllocator) {
+  EXPECT_EQ(environment_for({"f", {"LD_PRELOAD=/lib/libjemalloc.so.2:" + own_path(), "OWN"}}),
+            std::string("LD_PRELOAD=TRACER:/lib/libjemalloc.so.2\n") + kRequest);
+  EXPECT_EQ(environment_for({"f", {"LD_PRELOAD=/jemalloc/libz.so:" + own_path(), "OWN"}}),
+            std::string("(as given)\nLD_PRELOAD=/jemalloc/libz.so:TRACER\n") + kRequest);
+}
+
 TEST(ChildEnvironment, LeavesAloneWhatIsThere) {
   const std::vector<std::string> given = {"LD_PRELOAD=" + own_path() + ":x.so",
                                           "TIDEMARK_TRACE=1:exact:0:0::/elsewhere", "A=1"};
