@@ -68,11 +68,13 @@ class Collector {
  private:
   struct Open {
     TracedFile traced;
+    bool is_replaced = false;  // another image of the process has a file by now
     bool has_ended = false;
   };
 
   void find_new_files();
   void open_file(const std::string& name);
+  bool must_wait(const ProcessKey& key);
   void read_files();
   void choose_sites(AllocationFacts& facts);
   void follow(TracedFile& file, const SiteCounts& site, AllocationFacts& facts);
@@ -94,6 +96,7 @@ class Collector {
   std::uint64_t unreadable_files_ = 0;
   std::uint64_t damaged_looks_ = 0;
   std::uint64_t files_seen_ = 0;
+  bool has_waiting_files_ = false;
   std::uint32_t last_site_ = 0;
   std::int64_t looked_ns_ = 0;
   std::int64_t next_scan_ns_ = 0;
