@@ -75,6 +75,36 @@ std::string remedy_text(const KeptByAllocator& kept, const ProfileStyle& style) 
       style.columns);
 }
 
+std::string unseen_text(const UnseenMemory& unseen, const ProfileStyle& style) {
+  return wrap_text(
+      "unseen   ",
+      fmt::format("{} of this process were allocated where the tracer does not look, so nothing is "
+                  "said about its lines, and what is called slack above may be in use. The program "
+                  "may have an allocator of its own in it (a static jemalloc or tcmalloc, Go), may "
+                  "allocate by system calls of its own, or may be linked with tcmalloc, jemalloc "
+                  "or mimalloc and be started by a script: then give tidemark the program itself, "
+                  "or preload the allocator as well.",
+                  size_text(unseen.bytes)),
+      style.columns);
+}
+
+// The most that the tracer knows to have been allocated in a process.
+double seen_bytes(const tracker::RunSites& run, const TracedProcess& process) {
+  double most_live = 0.0;
+  for (const tracker::Cell& cell : process.live.cells()) {
+    most_live = std::max(most_live, cell.max_bytes);
+  }
+  double allocated = 0.0;
+  for (const std::size_t i : process.sites) {
+    const tracker::SiteTrack& site = run.sites[i];
+    if (!is_counted_elsewhere(site.record.kind) &&
+        site.record.kind != AllocationKind::kCudaDevice) {
+      allocated += static_cast<double>(site.last.alloc_bytes);
+    }
+  }
+  return std::max(most_live, allocated);
+}
+
 std::string losses_text(const ProfileReport& report) {
   std::string out;
   for (const auto& [what, count] : report.losses) {
@@ -113,7 +143,8 @@ std::optional<KeptByAllocator> kept_by_allocator(const ProfileReport& report) {
     return std::nullopt;
   }
   const ProcessGrowth& growth = report.ranking.processes.front();
-  if (!growth.now.slack || !growth.now.footprint || *growth.now.footprint <= 0.0) {
+  if (!growth.now.slack || !growth.now.footprint || *growth.now.footprint <= 0.0 ||
+      unseen_memory(report)) {
     return std::nullopt;
   }
   KeptByAllocator kept;
@@ -124,6 +155,29 @@ std::optional<KeptByAllocator> kept_by_allocator(const ProfileReport& report) {
       grown >= kLeastBytes && grown >= 0.5 * growth.growth.footprint.value_or(0.0);
   const bool is_much = kept.bytes >= 4.0 * kLeastBytes && kept.share >= kLeastShare;
   return is_much || kept.is_most_of_the_growth ? std::optional(kept) : std::nullopt;
+}
+
+std::optional<UnseenMemory> unseen_memory(const ProfileReport& report) {
+  constexpr double kLeastBytes = 16.0 * kMiB;
+  constexpr double kNextToNothing = 0.1;
+  if (report.ranking.processes.empty()) {
+    return std::nullopt;
+  }
+  const ProcessGrowth& growth = report.ranking.processes.front();
+  const tracker::MemoryParts& now = growth.now;
+  // Of processes with blocks from before tracing there is no account: that is another story.
+  if (!now.slack || !now.footprint) {
+    return std::nullopt;
+  }
+  UnseenMemory unseen;
+  unseen.bytes = *now.footprint - now.sites.value_or(0.0) - now.shared.value_or(0.0);
+  unseen.explained_share = growth.explained_share.value_or(0.0);
+  const bool is_most =
+      unseen.bytes >= kLeastBytes && unseen.bytes >= (1.0 - kNextToNothing) * *now.footprint;
+  const bool is_unknown =
+      seen_bytes(*report.run, report.run->processes[growth.process]) < 0.5 * unseen.bytes;
+  return is_most && is_unknown && unseen.explained_share < kNextToNothing ? std::optional(unseen)
+                                                                          : std::nullopt;
 }
 
 std::string where_text(const ProfileReport& report, const ProfileStyle& style) {
@@ -153,7 +207,9 @@ std::string where_text(const ProfileReport& report, const ProfileStyle& style) {
                                  *where.account_age_s),
                      style.columns);
   }
-  if (const auto kept = kept_by_allocator(report)) {
+  if (const auto unseen = unseen_memory(report)) {
+    out += unseen_text(*unseen, style);
+  } else if (const auto kept = kept_by_allocator(report)) {
     out += remedy_text(*kept, style);
   }
   return out;

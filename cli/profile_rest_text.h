@@ -22,6 +22,14 @@ struct KeptByAllocator {
 };
 std::optional<KeptByAllocator> kept_by_allocator(const ProfileReport& report);
 
+// The tracer saw next to nothing of the memory of the process that grew most, now or ever: what it
+// says about lines and about the allocator is worth nothing there.
+struct UnseenMemory {
+  double bytes = 0.0;
+  double explained_share = 0.0;  // of the footprint
+};
+std::optional<UnseenMemory> unseen_memory(const ProfileReport& report);
+
 // Where the growth of the process that grew most is, and what to do when the allocator keeps it.
 std::string where_text(const ProfileReport& report, const ProfileStyle& style);
 std::string shm_text(const ShmGrowthReport& shm, const ProfileStyle& style);

@@ -53,6 +53,13 @@ std::string calm_answer(const ProfileReport& report) {
     return fmt::format("/dev/shm GROWS by {}, and no call stack does: see its segments below.",
                        format_bytes(report.shm.grown_bytes));
   }
+  if (const auto unseen = unseen_memory(report)) {
+    return fmt::format(
+        "NOT SEEN: the allocations of this job are not seen, its call stacks explain {:.1f} % of "
+        "the memory of {}. Below is why that may be.",
+        unseen->explained_share * 100.0,
+        process_text(report.run->processes[report.ranking.processes.front().process]));
+  }
   if (kept) {
     return fmt::format(
         "NO LINE GROWS, but the allocator keeps {} that was freed, {:.0f} % of the footprint: see "

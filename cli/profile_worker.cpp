@@ -45,7 +45,33 @@ void forget_what_is_old(AllocationFacts& waiting, const AllocationFacts& now) {
   });
 }
 
+bool has_another_image(const AllocationFacts& waiting, const AllocationFacts& later) {
+  return std::any_of(waiting.traces.begin(), waiting.traces.end(), [&](const TraceSample& old) {
+    return old.has_ended && std::any_of(later.traces.begin(), later.traces.end(),
+                                        [&](const TraceSample& t) { return t.key == old.key; });
+  });
+}
+
+void append_look(AllocationFacts& waiting, AllocationFacts& later) {
+  forget_what_is_old(waiting, later);
+  append(waiting.modules, std::move(later.modules));
+  append(waiting.frames, std::move(later.frames));
+  append(waiting.sites, std::move(later.sites));
+  append(waiting.samples, std::move(later.samples));
+  append(waiting.births, std::move(later.births));
+  append(waiting.traces, std::move(later.traces));
+  append(waiting.accounts, std::move(later.accounts));
+}
+
 }  // namespace
+
+bool merge_looks(AllocationFacts& waiting, AllocationFacts& later) {
+  if (has_another_image(waiting, later)) {
+    return false;
+  }
+  append_look(waiting, later);
+  return true;
+}
 
 ProfileWorker::ProfileWorker(reader::CollectorOptions options, std::int64_t interval_ns)
     : interval_ns_(interval_ns),
@@ -65,7 +91,17 @@ void ProfileWorker::set_step(std::int64_t step) {
 
 ProfileNews ProfileWorker::take() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(news_, {});
+  ProfileNews news = std::exchange(news_, {});
+  while (!looks_.empty()) {
+    if (!merge_looks(news.facts, looks_.front())) {
+      if (!is_stopping_) {
+        break;  // for the next tick
+      }
+      append_look(news.facts, looks_.front());  // there is no next one
+    }
+    looks_.pop_front();
+  }
+  return news;
 }
 
 void ProfileWorker::finish(std::int64_t naming_budget_ns, bool put_to_sleep) {
@@ -127,14 +163,7 @@ void ProfileWorker::look(bool is_last) {
   auto problems = collector_.take_problems();
   auto losses = collector_.take_losses();
   const std::lock_guard lock(mutex_);
-  forget_what_is_old(news_.facts, facts);
-  append(news_.facts.modules, std::move(facts.modules));
-  append(news_.facts.frames, std::move(facts.frames));
-  append(news_.facts.sites, std::move(facts.sites));
-  append(news_.facts.samples, std::move(facts.samples));
-  append(news_.facts.births, std::move(facts.births));
-  append(news_.facts.traces, std::move(facts.traces));
-  append(news_.facts.accounts, std::move(facts.accounts));
+  looks_.push_back(std::move(facts));
   append(news_.problems, std::move(problems));
   append(news_.losses, std::move(losses));
 }

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,6 +24,10 @@ struct ProfileNews {
   std::vector<std::string> problems;
   std::vector<LossRecord> losses;
 };
+
+// Adds a later look to those that wait for the same tick. False, and nothing is added: a process
+// that has ended in an earlier one has another image by now, and a tick has but one of a process.
+bool merge_looks(AllocationFacts& waiting, AllocationFacts& later);
 
 // The collector on a thread of its own: reading and naming take longer than a tick may. It is also
 // the clock of the tracers. All calls come from one thread.
@@ -62,7 +67,8 @@ class ProfileWorker {
   std::condition_variable wake_;
   bool is_stopping_ = false;
   std::optional<std::uint32_t> step_;
-  ProfileNews news_;
+  ProfileNews news_;                   // the facts without looks
+  std::deque<AllocationFacts> looks_;  // that wait for a tick
 };
 
 }  // namespace tidemark::cli

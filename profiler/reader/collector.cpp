@@ -52,9 +52,13 @@ void Collector::look(AllocationFacts& facts) {
 }
 
 void Collector::finish(AllocationFacts& facts, std::int64_t naming_budget_ns) {
-  next_scan_ns_ = 0;
+  constexpr int kMostImages = 16;  // of one process, since the last look
   options_.naming_budget_ns = naming_budget_ns;
-  look(facts);
+  int looks = 0;
+  do {
+    next_scan_ns_ = 0;
+    look(facts);
+  } while (has_waiting_files_ && ++looks < kMostImages);
 }
 
 void Collector::put_to_sleep() {
@@ -65,6 +69,7 @@ void Collector::put_to_sleep() {
 }
 
 void Collector::find_new_files() {
+  has_waiting_files_ = false;
   DIR* directory = ::opendir(options_.directory.c_str());
   if (directory == nullptr) {
     return;  // nobody has been traced yet, or somebody has tidied up
@@ -100,6 +105,15 @@ void Collector::open_file(const std::string& name) {
     }
     return;
   }
+  const auto key = world_.find(file->identity());
+  if (!key) {
+    note_problem(name, "it belongs to a process that cannot be seen from here");
+    return;
+  }
+  if (must_wait(*key)) {
+    has_waiting_files_ = true;
+    return;
+  }
   if (options_.wake_as) {
     if (options_.sample_every_bytes > 0) {
       static_cast<void>(file->set_sample_every(options_.sample_every_bytes));
@@ -109,13 +123,20 @@ void Collector::open_file(const std::string& name) {
       return;
     }
   }
-  const auto key = world_.find(file->identity());
-  if (!key) {
-    note_problem(name, "it belongs to a process that cannot be seen from here");
-    return;
-  }
   ++files_seen_;
   files_.push_back(std::make_unique<Open>(Open{TracedFile(name, *key, *std::move(file))}));
+}
+
+// The images that a process has had by exec are told apart by time alone: one has ended, and all
+// has been said about it, before the next one begins.
+bool Collector::must_wait(const ProcessKey& key) {
+  const auto earlier = std::find_if(files_.begin(), files_.end(),
+                                    [&](const auto& open) { return open->traced.key() == key; });
+  if (earlier == files_.end()) {
+    return false;
+  }
+  (*earlier)->has_successor = true;
+  return true;
 }
 
 // Whether a process lives is asked before its file is read: what it did until its death is then in
@@ -133,7 +154,7 @@ void Collector::read_files() {
     if (traced.last().read_losses.damaged_items > 0) {
       ++damaged_looks_;
     }
-    open->has_ended = !is_alive || is_replaced(*open);
+    open->has_ended = !is_alive || open->has_successor || is_replaced(*open);
   }
 }
 

@@ -68,12 +68,14 @@ class Collector {
  private:
   struct Open {
     TracedFile traced;
+    bool has_successor = false;  // another image of the process has a file by now
     bool has_ended = false;
     bool seemed_replaced = false;  // in the last look
   };
 
   void find_new_files();
   void open_file(const std::string& name);
+  bool must_wait(const ProcessKey& key);
   void read_files();
   bool is_replaced(Open& open);
   void choose_sites(AllocationFacts& facts);
@@ -96,6 +98,7 @@ class Collector {
   std::uint64_t unreadable_files_ = 0;
   std::uint64_t damaged_looks_ = 0;
   std::uint64_t files_seen_ = 0;
+  bool has_waiting_files_ = false;
   std::uint32_t last_site_ = 0;
   std::int64_t looked_ns_ = 0;
   std::int64_t next_scan_ns_ = 0;

@@ -100,6 +100,21 @@ TEST(ProfileCommand, AddsUpWhatTheThreadsOfAProcessHold) {
   }
 }
 
+// A shell that becomes the job, and one that starts it.
+TEST(ProfileCommand, FindsTheLineOfAProgramThatAScriptStarts) {
+  for (const char* const script : {"exec \"$0\"", "\"$0\"; exit $?"}) {
+    const Output output =
+        run_tool({"profile", "--interval", "100ms", "--warmup", "20steps", "--json", "--mode",
+                  "exact", "--", "/bin/sh", "-c", script, victim_path("leak_by_line")});
+
+    const json report = json::parse(output.out);
+    const json& site = report.at("sites").at(0);
+    EXPECT_NE(frame_named(site, "leak_here"), nullptr) << script << '\n' << site.dump(1);
+    EXPECT_NEAR(site.at("growth_bytes_per_step").get<double>(), kLeakPerStep, 0.2 * kLeakPerStep);
+    EXPECT_NEAR(site.at("live_bytes").get<double>(), 100.0 * kLeakPerStep, 2.0 * kLeakPerStep);
+  }
+}
+
 TEST(ProfileCommand, FindsTheLineFromSamplesToo) {
   const Output output = profile({"--json", "--sample-every", "64KiB"});
 

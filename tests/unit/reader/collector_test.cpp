@@ -185,6 +185,46 @@ TEST(TraceWorld, KnowsWhichFilesAProcessHasMapped) {
   EXPECT_EQ(world->is_mapped({101, 1}, "100-5.trace"), std::nullopt);
 }
 
+// What it says about the sites of both images would be taken for one.
+TEST_F(CollectorTest, TellsOfOneImageOfAProcessAtATime) {
+  TraceBuilder shell;
+  add_site(shell, 0x1010, 5'000);
+  write("100-1.trace", shell);
+  TraceBuilder trainer;
+  add_site(trainer, 0x1020, 7'000);
+  write("100-2.trace", trainer);
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts first;
+  collector.look(first);
+  AllocationFacts second;
+  collector.look(second);
+
+  ASSERT_EQ(first.traces.size(), 1U);
+  EXPECT_TRUE(first.traces[0].has_ended);
+  EXPECT_EQ(first.traces[0].live_bytes, 5'000U);
+  EXPECT_EQ(first.sites.size(), 1U);
+  ASSERT_EQ(second.traces.size(), 1U);
+  EXPECT_FALSE(second.traces[0].has_ended);
+  EXPECT_EQ(second.traces[0].live_bytes, 7'000U);
+  EXPECT_EQ(second.sites.size(), 1U);
+}
+
+TEST_F(CollectorTest, LeavesNoImageOutAtTheEnd) {
+  for (const char* const name : {"100-1.trace", "100-2.trace", "100-3.trace"}) {
+    TraceBuilder builder;
+    add_site(builder, 0x1010, 5'000);
+    write(name, builder);
+  }
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.finish(facts, kNsPerSecond);
+
+  EXPECT_EQ(facts.traces.size(), 3U);
+  EXPECT_EQ(facts.samples.size(), 3U);
+}
+
 TEST_F(CollectorTest, NamesAFileThatIsNoTraceOnce) {
   dir_.write("run/bad\x1b.trace", "rubbish");
   TraceBuilder builder;
