@@ -166,6 +166,13 @@ TEST(Victims, EveryWayToStartAProgramIsFollowed) {
   EXPECT_EQ(parse_truth(run.output).size(), 12U);
 }
 
+TEST(Victims, ShellsOfTheCLibraryAreFollowedByTheEnvironment) {
+  const TracedRun run = run_victim("vfork_exec", {}, {"shells"});
+
+  EXPECT_EQ(parse_truth(run.output).size(), 14U);
+  expect_truth_of_all(run, 0);
+}
+
 TEST(Victims, NobodyIsFollowedWhoIsNotToBe) {
   TraceAsk ask;
   ask.follow = false;
