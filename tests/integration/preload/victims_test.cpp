@@ -278,6 +278,7 @@ TEST_P(OtherAllocator, IsTracedWhereAScriptPreloadsIt) {
 INSTANTIATE_TEST_SUITE_P(
     , OtherAllocator,
     testing::Values(Allocator{"jemalloc", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"},
+                    Allocator{"mimalloc", "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2"},
                     Allocator{"tcmalloc", "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4"}),
     [](const auto& named) { return std::string(named.param.name); });
 
