@@ -15,6 +15,7 @@ namespace {
 using wire::Mode;
 
 constexpr char kJemalloc[] = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+constexpr char kMimalloc[] = "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2";
 constexpr char kTcmalloc[] = "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4";
 
 bool exists(const std::string& path) { return ::access(path.c_str(), R_OK) == 0; }
@@ -94,7 +95,7 @@ void expect_same_beside(const std::string& script, const std::string& allocator)
     GTEST_SKIP() << (program) << " is not installed"; \
   }
 
-// A program under the tracer in both modes, and beside two other allocators.
+// A program under the tracer in both modes, and beside three other allocators.
 #define STRANGER(name, program, script)             \
   TEST(Stranger, name##SaysTheSame) {               \
     SKIP_WITHOUT(program);                          \
@@ -107,6 +108,10 @@ void expect_same_beside(const std::string& script, const std::string& allocator)
   TEST(Stranger, name##SaysTheSameBesideTcmalloc) { \
     SKIP_WITHOUT(program);                          \
     expect_same_beside(script, kTcmalloc);          \
+  }                                                 \
+  TEST(Stranger, name##SaysTheSameBesideMimalloc) { \
+    SKIP_WITHOUT(program);                          \
+    expect_same_beside(script, kMimalloc);          \
   }                                                 \
   static_assert(true)
 

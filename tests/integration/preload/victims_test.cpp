@@ -168,6 +168,13 @@ TEST(Victims, EveryWayToStartAProgramIsFollowed) {
   EXPECT_EQ(parse_truth(run.output).size(), 12U);
 }
 
+TEST(Victims, ShellsOfTheCLibraryAreFollowedByTheEnvironment) {
+  const TracedRun run = run_victim("vfork_exec", {}, {"shells"});
+
+  EXPECT_EQ(parse_truth(run.output).size(), 14U);
+  expect_truth_of_all(run, 0);
+}
+
 TEST(Victims, NobodyIsFollowedWhoIsNotToBe) {
   TraceAsk ask;
   ask.follow = false;
@@ -273,6 +280,7 @@ TEST_P(OtherAllocator, IsTracedWhereAScriptPreloadsIt) {
 INSTANTIATE_TEST_SUITE_P(
     , OtherAllocator,
     testing::Values(Allocator{"jemalloc", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"},
+                    Allocator{"mimalloc", "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2"},
                     Allocator{"tcmalloc", "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4"}),
     [](const auto& named) { return std::string(named.param.name); });
 

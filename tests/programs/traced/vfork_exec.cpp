@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts itself in every way that there is, with an environment that has nothing of ours.
+// Starts itself in every way that there is, with an environment that has nothing of ours. With the
+// argument "shells" also by a shell, which the C library starts with the program's own environment
+// and without a call that could be hooked.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <string>
 #include <string_view>
 
 #include "tests/programs/traced/held.h"
@@ -38,6 +41,18 @@ void start(Exec exec) {
   ended(pid);
 }
 
+int start_by_shells(const char* program) {
+  const std::string command = '\'' + std::string(program) + "' child";
+  if (std::system(command.c_str()) != 0) {
+    return 3;
+  }
+  std::FILE* const pipe = ::popen(command.c_str(), "r");
+  for (int letter = 0; pipe != nullptr && (letter = std::getc(pipe)) != EOF;) {
+    std::putchar(letter);
+  }
+  return pipe == nullptr || ::pclose(pipe) != 0 ? 4 : 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -70,5 +85,11 @@ int main(int argc, char** argv) {
     return 2;
   }
   ended(pid);
+  if (argc > 1 && std::string_view(argv[1]) == "shells") {
+    const int failed = start_by_shells(program);
+    if (failed != 0) {
+      return failed;
+    }
+  }
   print_held("vfork_exec", {{"in_starter", 336 * 9, 9}, {"in_new_program", 0, 0}});
 }
