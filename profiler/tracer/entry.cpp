@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the library begins and ends its life in a process.
 #include <sys/auxv.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include "profiler/tracer/close_hooks.h"
 #include "profiler/tracer/exec_hooks.h"
@@ -25,10 +29,22 @@ const char* value_in(char** environment, const char* name) noexcept {
   return nullptr;
 }
 
+// What libc takes from the dynamic linker when its constructor runs. Loading libunwind lets it run
+// early, and then it gets nothing: its variables stay as they are.
+void prepare_libc(int count, char** arguments, char** environment) noexcept {
+  environ = environment;
+  if (count > 0 && arguments[0] != nullptr) {
+    char* const slash = std::strrchr(arguments[0], '/');
+    program_invocation_name = arguments[0];
+    program_invocation_short_name = slash == nullptr ? arguments[0] : slash + 1;
+  }
+}
+
 // The first constructor of the process (-z initfirst): what those of other libraries allocate is to
 // be seen. Even libc's has not run, so the environment is taken from where the dynamic linker hands
 // it over.
-[[gnu::constructor]] void library_loaded(int /*count*/, char** /*arguments*/, char** environment) {
+[[gnu::constructor]] void library_loaded(int count, char** arguments, char** environment) {
+  prepare_libc(count, arguments, environment);
   find_next_allocator();
   if (g_has_own_allocator) {
     g_recorder.leave_heap_out();

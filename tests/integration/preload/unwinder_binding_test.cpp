@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tracer must not change by which library exceptions are thrown: libunwind has functions of the
-// same names as libgcc_s, and an extension that came to it would end in std::terminate.
+// same names as libgcc_s, and an extension that came to it would end in std::terminate. Nor may
+// loading libunwind change how a program begins.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -49,6 +50,19 @@ TEST_P(UnwinderBinding, AnExtensionOfPythonThrowsByLibgcc) {
     }
   }
   EXPECT_GE(bound, 1);
+}
+
+// libunwind is loaded before libc has begun, and must not let it begin without its environment.
+TEST_P(UnwinderBinding, AProgramHasItsEnvironmentAndItsName) {
+  TraceAsk ask;
+  ask.libunwind = GetParam();
+  ask.environment = {"TIDE=high"};
+
+  const TracedRun run = run_traced({"/bin/sh", "-c", "echo $TIDE; cat /nowhere"}, ask);
+
+  EXPECT_EQ(run.status, 1) << run.errors;
+  EXPECT_EQ(run.output, "high\n");
+  EXPECT_THAT(run.errors, HasSubstr("cat: /nowhere: No such file"));
 }
 
 INSTANTIATE_TEST_SUITE_P(, UnwinderBinding, testing::Bool(),
