@@ -10,6 +10,7 @@
 
 #include "cli/check_lines.h"
 #include "cli/check_words.h"
+#include "cli/track_text.h"
 #include "cli/track_words.h"
 #include "cli/wrap_text.h"
 #include "common/text.h"
@@ -66,6 +67,9 @@ std::string check_text(const CheckResult& result, Glyphs glyphs) {
     }
   }
   std::string rest;
+  if (result.status == CheckStatus::kUndetermined && result.shown && result.shown->track.verdict) {
+    add_block(rest, "because", evidence_texts(result.shown->track.verdict->answer().reading));
+  }
   if (result.shown) {
     add_block(rest, "left", left_texts(result.shown->left));
   }

@@ -161,6 +161,16 @@ std::string slope_text(const Reading& reading) {
 
 }  // namespace
 
+std::vector<std::string> evidence_texts(const Reading& reading) {
+  std::vector<std::string> lines;
+  for (const tracker::Evidence& evidence : reading.evidence) {
+    if (tells_something(evidence.kind, reading)) {
+      lines.push_back(evidence_text(evidence, reading.axis));
+    }
+  }
+  return lines;
+}
+
 std::string track_text(const TrackResult& result, Glyphs glyphs) {
   std::string out = wrap_text("", answer_text(result));
   if (!result.verdict) {
@@ -179,13 +189,7 @@ std::string track_text(const TrackResult& result, Glyphs glyphs) {
     lines.push_back(pattern_text(pattern, reading.axis));
   }
   out += block("found", lines);
-  lines.clear();
-  for (const tracker::Evidence& evidence : reading.evidence) {
-    if (tells_something(evidence.kind, reading)) {
-      lines.push_back(evidence_text(evidence, reading.axis));
-    }
-  }
-  out += block("because", lines);
+  out += block("because", evidence_texts(reading));
   out += block("others", other_lines(result));
   out += block("overhead", overhead_lines(*result.verdict));
   if (result.verdict->gpu_growth) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/chart_text.h"
 #include "cli/track_result.h"
@@ -11,6 +12,9 @@ namespace tidemark::cli {
 // The answer for people: one sentence, a chart, the numbers, what it rests on, what to do, what
 // was not seen. Lines of at most 80 columns, no colour, every name escaped.
 std::string track_text(const TrackResult& result, Glyphs glyphs);
+
+// What its verdict rests on: each figure with its bar.
+std::vector<std::string> evidence_texts(const tracker::Reading& reading);
 
 // One line of a live run: when, floor, ceiling, slope, verdict so far.
 std::string track_line(const TrackResult& result, double t_s);

@@ -53,6 +53,14 @@ TEST(CheckText, BeginsWithTheResultInOneLine) {
                          "as well as a leak; to decide it takes about 40 more steps\n"));
 }
 
+TEST(CheckText, SaysWhatIsMissingToTell) {
+  CheckResult result = undetermined_check();
+  result.shown = failing_check().shown;  // a judged run
+
+  EXPECT_THAT(check_text(result, Glyphs::kAscii), HasSubstr("because   1000 points of the curve"));
+  EXPECT_THAT(check_text(failing_check(), Glyphs::kAscii), Not(HasSubstr("because")));
+}
+
 TEST(CheckText, ShowsTableChartAndWhatToDo) {
   const std::string text = check_text(failing_check(), Glyphs::kAscii);
 
