@@ -74,6 +74,7 @@ Result<std::unique_ptr<Sampler>> Sampler::start(SamplerOptions options, ProcessS
 }
 
 Tick Sampler::sample(double t_s) {
+  const std::int64_t begin_ns = clock_.monotonic_ns();
   Tick tick;
   tick.t_s = t_s;
   newcomers_.clear();
@@ -86,7 +87,23 @@ Tick Sampler::sample(double t_s) {
   read_shares(tick);
   describe_newcomers(tick);
   sum_up(tick);
+  tick.t_s += to_seconds(when_memory_was_read(begin_ns) - begin_ns);
   return tick;
+}
+
+// Of the largest process, in the tick that began then: looking for processes and reading how pages
+// are shared take their time, and a training step is short.
+std::int64_t Sampler::when_memory_was_read(std::int64_t begin_ns) const {
+  std::int64_t read_ns = begin_ns;
+  std::uint64_t largest = 0;
+  for (const WatchedProcess* watched : order_) {
+    const std::uint64_t bytes = watched->status.rss_bytes.value_or(0);
+    if (watched->looked_ns >= begin_ns && bytes > largest) {
+      largest = bytes;
+      read_ns = watched->looked_ns;
+    }
+  }
+  return read_ns;
 }
 
 void Sampler::discover(Tick& tick) {
@@ -252,6 +269,7 @@ bool Sampler::look_at(WatchedProcess& watched, StatusRead when, Tick& tick) {
   if (!*is_new) {
     return true;
   }
+  watched.looked_ns = clock_.monotonic_ns();
   const bool has_memory = watched.status.rss_bytes.has_value();
   if (has_memory && !watched.status.rss_anon_bytes && !watched.split_unknown) {
     watched.split_unknown = true;

@@ -42,7 +42,8 @@ class Sampler {
   static Result<std::unique_ptr<Sampler>> start(SamplerOptions options, ProcessSource& source,
                                                 const Clock& clock);
 
-  // One look at the tree, `t_s` after the start of the run.
+  // One look at the tree, which begins `t_s` after the start of the run. The tick has the time at
+  // which its memory was read.
   Tick sample(double t_s);
 
   // Processes that have ended since the last call, with the time of their end.
@@ -75,6 +76,7 @@ class Sampler {
   void discard_if_disturbed(const std::vector<WatchedProcess*>& read, Tick& tick);
   void describe_newcomers(Tick& tick);
   void sum_up(Tick& tick) const;
+  std::int64_t when_memory_was_read(std::int64_t begin_ns) const;
 
   SamplerOptions options_;
   ProcessSource& source_;

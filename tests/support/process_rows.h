@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,11 @@ class FakeProcessSource final : public monitor::ProcessSource {
  public:
   std::vector<monitor::ProcessEntry> table;
   int snapshots = 0;
+  std::function<void()> on_snapshot = [] {};
 
   Result<std::vector<monitor::ProcessEntry>> snapshot() override {
     ++snapshots;
+    on_snapshot();
     return table;
   }
 };

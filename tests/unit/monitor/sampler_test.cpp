@@ -102,6 +102,18 @@ TEST_F(SamplerTest, SumsTheSplitOfEveryMember) {
   EXPECT_EQ(count(tick, EventKind::kSpawn), 1);
 }
 
+TEST_F(SamplerTest, ATickHasTheTimeAtWhichItsMemoryWasRead) {
+  proc.put(trainer());
+  start();
+  proc.source().on_snapshot = [&] { clock.advance_s(0.25); };
+
+  const Tick late = sample();  // the first one reads the process table
+  const Tick prompt = sample();
+
+  EXPECT_DOUBLE_EQ(late.t_s, to_seconds(clock.now_ns) - 1.0);
+  EXPECT_DOUBLE_EQ(prompt.t_s, late.t_s + 1.0);
+}
+
 TEST_F(SamplerTest, FindsANewWorkerAtOnceWithoutATable) {
   proc.put(trainer());
   start();
