@@ -55,8 +55,11 @@ class BlockFilter {
   static constexpr std::size_t kPlaces = 65536;
   static constexpr std::uint8_t kTop = 255;
 
+  // Neighbours have neighbouring places: what a program works on takes few cache lines here. The
+  // upper bits keep blocks apart that each begin a page or a mapping.
   static std::size_t place(const void* block) noexcept {
-    return (reinterpret_cast<std::uint64_t>(block) * 0x9e3779b97f4a7c15) >> 48U;
+    const auto address = reinterpret_cast<std::uint64_t>(block);
+    return ((address >> 4U) ^ (address >> 20U)) % kPlaces;
   }
   void hold(const void* block) noexcept {
     counts_[place(block)].store(kTop, std::memory_order_relaxed);

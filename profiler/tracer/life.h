@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "profiler/tracer/export.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::tracer {
@@ -12,7 +13,7 @@ namespace tidemark::tracer {
 class Recorder;
 
 // The one recorder of the process.
-extern constinit Recorder g_recorder;
+TIDEMARK_OURS extern constinit Recorder g_recorder;
 
 enum class Life : std::uint32_t {
   kCold,      // the constructor has not run yet
@@ -27,7 +28,7 @@ struct alignas(4096) ForkPage {
   std::atomic<std::uint32_t> on;
   char rest[4092];
 };
-extern constinit ForkPage g_fork_page;
+TIDEMARK_OURS extern constinit ForkPage g_fork_page;
 
 // The long way of ready(): begins anew in a forked child.
 bool begin_after_fork() noexcept;

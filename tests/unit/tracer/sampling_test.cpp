@@ -148,17 +148,24 @@ TEST(BlockFilter, ACountThatReachedItsTopStays) {
   EXPECT_TRUE(filter->may_hold(block));
 }
 
+// Blocks of one size, of a page each, of a mapping each, of the heap of a thread each.
 TEST(BlockFilter, SaysNoToNearlyAllOthers) {
-  const auto filter = std::make_unique<BlockFilter>();
-  for (std::uintptr_t i = 0; i < 1000; ++i) {
-    filter->add(reinterpret_cast<const void*>(0x7f0000000000 + i * 4096));
-  }
-  int maybe = 0;
-  for (std::uintptr_t i = 0; i < 100'000; ++i) {
-    maybe += filter->may_hold(reinterpret_cast<const void*>(0x555500000000 + i * 16)) ? 1 : 0;
-  }
+  for (const std::uintptr_t apart : {0x210U, 0x1000U, 0x21000U, 0x100000U, 0x201000U, 0x4000000U}) {
+    const auto filter = std::make_unique<BlockFilter>();
+    for (std::uintptr_t i = 0; i < 1000; ++i) {
+      filter->add(reinterpret_cast<const void*>(0x7f0000000010 + i * apart));
+    }
+    int maybe = 0;
+    int same_layout = 0;
+    for (std::uintptr_t i = 0; i < 100'000; ++i) {
+      maybe += filter->may_hold(reinterpret_cast<const void*>(0x555500000000 + i * 16)) ? 1 : 0;
+      const std::uintptr_t other = 0x7f4012000010 + i * apart;
+      same_layout += filter->may_hold(reinterpret_cast<const void*>(other)) ? 1 : 0;
+    }
 
-  EXPECT_LT(maybe, 3000);  // 1000 of 65536 places
+    EXPECT_LT(maybe, 3000) << std::hex << apart;  // 1000 of 65536 places
+    EXPECT_LT(same_layout, 3000) << std::hex << apart;
+  }
 }
 
 TEST(BlockFilter, AfterHoldingAllHoldsOnlyWhatIsRecordedOrPinned) {
