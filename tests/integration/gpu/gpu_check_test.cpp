@@ -17,11 +17,9 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using tests::FakeGpu;
+using tests::kMib;
+using tests::mib;
 using tests::Output;
-
-constexpr std::uint64_t kMiB = 1U << 20U;
-
-std::string mib(std::uint64_t n) { return std::to_string(n * kMiB); }
 
 // A GPU of 64 GiB, and commands that say themselves which process is on it.
 class GpuCheck : public testing::Test {
@@ -89,7 +87,7 @@ TEST_F(GpuCheck, PassesWhatKeepsToItsBudgets) {
        {"gpu_max_peak", "gpu_max_plateau", "gpu_max_growth", "gpu_max_retained"}) {
     EXPECT_EQ(budget(answer, name).at("state"), "within") << name;
   }
-  EXPECT_EQ(budget(answer, "gpu_max_peak").at("measured"), 1500 * kMiB);
+  EXPECT_EQ(budget(answer, "gpu_max_peak").at("measured"), 1500 * kMib);
 }
 
 TEST_F(GpuCheck, FailsAPeakAndAPlateauThatAreTooHigh) {
@@ -100,7 +98,7 @@ TEST_F(GpuCheck, FailsAPeakAndAPlateauThatAreTooHigh) {
   EXPECT_EQ(output_.exit_code, 1) << output_.err;
   for (const char* name : {"gpu_max_peak", "gpu_max_plateau"}) {
     EXPECT_EQ(budget(answer, name).at("state"), "exceeded") << name;
-    EXPECT_EQ(budget(answer, name).at("measured"), 1500 * kMiB) << name;
+    EXPECT_EQ(budget(answer, name).at("measured"), 1500 * kMib) << name;
   }
   EXPECT_EQ(budget(answer, "max_peak").at("state"), "within") << "the GPU has memory of its own";
   EXPECT_THAT(output_.err, HasSubstr("gpu_max_peak: 1.46 GiB, more than 1.00 GiB"));
@@ -115,7 +113,7 @@ TEST_F(GpuCheck, FailsGrowthOnTheGpuAlone) {
   EXPECT_EQ(output_.exit_code, 1) << output_.err;
   const json growth = budget(answer, "gpu_max_growth");
   EXPECT_EQ(growth.at("state"), "exceeded");
-  EXPECT_GT(growth.at("low"), 3 * kMiB) << growth;
+  EXPECT_GT(growth.at("low"), 3 * kMib) << growth;
   EXPECT_EQ(budget(answer, "max_growth").at("state"), "within");
 }
 
@@ -127,7 +125,7 @@ TEST_F(GpuCheck, FailsGpuMemoryOfProcessesThatAreLeft) {
   EXPECT_EQ(output_.exit_code, 1) << output_.err;
   const json retained = budget(answer, "gpu_max_retained");
   EXPECT_EQ(retained.at("state"), "exceeded");
-  EXPECT_EQ(retained.at("measured"), 300 * kMiB);
+  EXPECT_EQ(retained.at("measured"), 300 * kMib);
   const json left = answer.at("checks").at(0).at("run").at("left_behind").at("processes");
   ASSERT_EQ(left.size(), 1U) << left;
   ::kill(left.at(0).at("pid").get<pid_t>(), SIGKILL);

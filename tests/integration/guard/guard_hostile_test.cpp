@@ -25,11 +25,10 @@ using testing::Not;
 using tests::guard;
 using tests::Guarded;
 using tests::guarded_job;
+using tests::kMib;
 using tests::LimitedGroup;
 using tests::run_guard;
 using tests::TempTree;
-
-constexpr std::uint64_t kMib = 1ULL << 20U;
 
 TEST(GuardOfHostileJobs, KillsWhoIgnoresTheSignal) {
   const Guarded run = run_guard(guard(

@@ -23,12 +23,11 @@ using testing::Not;
 using tests::guard;
 using tests::Guarded;
 using tests::guarded_job;
+using tests::kMib;
 using tests::LimitedGroup;
 using tests::run_guard;
 using tests::Subprocess;
 using tests::TempTree;
-
-constexpr std::uint64_t kMib = 1ULL << 20U;
 
 // A job of 60 MB that runs until it is told to stop.
 const std::vector<std::string> kJob =

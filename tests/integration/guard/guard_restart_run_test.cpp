@@ -24,12 +24,11 @@ using tests::count_of;
 using tests::guard;
 using tests::Guarded;
 using tests::guarded_job;
+using tests::kMib;
 using tests::LimitedGroup;
 using tests::run_guard;
 using tests::Subprocess;
 using tests::TempTree;
-
-constexpr std::uint64_t kMib = 1ULL << 20U;
 
 const std::vector<std::string> kChunks = {"--limit",    "150MiB", "--keep-free", "30MiB",
                                           "--interval", "100ms",  "--restart"};

@@ -24,7 +24,16 @@ using tests::Subprocess;
 using tests::TmuxSession;
 using tests::TrainingTree;
 
-using DashboardTerminal = tests::DashboardSession;
+class DashboardTerminal : public tests::DashboardSession {
+ protected:
+  // In a shell with job control, which has the terminal then.
+  static void watch_and_stop(const TmuxSession& shell, const TrainingTree& tree) {
+    shell.press({watch(tree), "Enter"});
+    ASSERT_TRUE(shell.shows("compile_worker x20"));
+    send(shell, SIGSTOP);
+    ASSERT_TRUE(shell.shows("Stopped"));
+  }
+};
 
 TEST_F(DashboardTerminal, SignalsToStopEndItAndGiveTheTerminalBack) {
   const TrainingTree tree;
@@ -96,11 +105,8 @@ TEST_F(DashboardTerminal, AnOverflowOfTheStackGivesItBack) {
 TEST_F(DashboardTerminal, ComesBackAfterAStop) {
   const TrainingTree tree;
   const TmuxSession session("bash --norc -i", options());
-  session.press({watch(tree), "Enter"});
-  ASSERT_TRUE(session.shows("compile_worker x20"));
+  watch_and_stop(session, tree);
 
-  send(session, SIGSTOP);
-  ASSERT_TRUE(session.shows("Stopped"));
   session.press({"clear", "Enter"});
   ASSERT_TRUE(session.shows_no_more("compile_worker x20"));
   session.press({"fg", "Enter"});
@@ -142,10 +148,7 @@ TEST_F(DashboardTerminal, GivesTheTerminalToTheShellWhenToldToStop) {
 TEST_F(DashboardTerminal, LeavesTheTerminalAloneInTheBackground) {
   const TrainingTree tree;
   const TmuxSession session("bash --norc -i", options());
-  session.press({watch(tree), "Enter"});
-  ASSERT_TRUE(session.shows("compile_worker x20"));
-  send(session, SIGSTOP);
-  ASSERT_TRUE(session.shows("Stopped"));
+  watch_and_stop(session, tree);
 
   session.press({"bg; clear; sleep 2; echo still $((40 + 2))", "Enter"});
 
