@@ -59,7 +59,7 @@ class BlockFilter {
   // upper bits keep blocks apart that each begin a page or a mapping.
   static std::size_t place(const void* block) noexcept {
     const auto address = reinterpret_cast<std::uint64_t>(block);
-    return ((address >> 4U) ^ (address >> 20U)) % kPlaces;
+    return ((address >> 8U) ^ (address >> 24U)) % kPlaces;
   }
   void hold(const void* block) noexcept {
     counts_[place(block)].store(kTop, std::memory_order_relaxed);
