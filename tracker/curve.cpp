@@ -21,7 +21,7 @@ constexpr double kSideSigmas = 4.0;
 constexpr double kFewDips = 3.0;
 constexpr double kRareShare = 0.02;
 constexpr double kTeardownShare = 0.05;        // of the points, but one at least
-constexpr std::size_t kFewestForTeardown = 8;  // points: of fewer, none can be spared
+constexpr std::size_t kFewestForTeardown = 6;  // points: of fewer, none can be spared
 constexpr double kTeardownDepth = 0.05;
 constexpr double kTeardownNoise = 4.0;  // sigmas below the last high that are still up
 

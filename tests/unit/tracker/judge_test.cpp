@@ -46,6 +46,19 @@ TEST(Judge, FewPointsThatRiseAreGrowing) {
   EXPECT_TRUE(reading.undetermined);
 }
 
+// The last sample finds a process that is ending.
+TEST(Judge, TheEndOfAVeryShortRunIsNoSpike) {
+  for (const int points : {6, 7, 8}) {
+    const double last = points - 1;
+    const Reading reading =
+        judge(on_time(sampled(static_cast<std::size_t>(points), 1.0,
+                              [&](double t) { return t < last ? 300.0 + 40.0 * t : 280.0; })),
+              {});
+    EXPECT_GE(reading.verdict, Verdict::kGrowing) << points;
+    EXPECT_TRUE(reading.find(PatternKind::kTeardown)) << points;
+  }
+}
+
 TEST(Judge, AConstantIsStable) {
   const Reading reading = judge(on_time(sampled(500, 0.0, [](double) { return 700.0; })), {});
   EXPECT_EQ(reading.verdict, Verdict::kStable);

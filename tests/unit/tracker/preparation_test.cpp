@@ -124,7 +124,7 @@ TEST(Curve, CutsOffTheTeardownOfAShortRun) {
 }
 
 TEST(Curve, SparesNoPointOfAVeryShortRun) {
-  const Points points = test::sampled(7, 1.0, [](double t) { return t < 6.0 ? 100.0 : 50.0; });
+  const Points points = test::sampled(5, 1.0, [](double t) { return t < 4.0 ? 100.0 : 50.0; });
 
   EXPECT_FALSE(prepare(on_time(points)).teardown);
 }
