@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <array>
 
+#include "common/units.h"
 #include "tracker/signature_facts.h"
 
 namespace tidemark::tracker {
 namespace {
-
-constexpr double kMiB = 1024.0 * 1024.0;
 
 bool rises(const Facts& f) {
   return f.trainer_verdict == Verdict::kLeak || f.trainer_verdict == Verdict::kGrowing;

@@ -15,7 +15,6 @@ namespace {
 constexpr double kLeastDoubt = 0.25;  // of a slope that is extrapolated
 constexpr double kPower = 1.0;        // standard errors beyond the bar: seen nearly always
 constexpr double kMostSigmas = 5.0;
-constexpr double kDecisive = 6.0;
 constexpr double kEndsSoon = 3.0;
 
 std::optional<double> asymptote(const Floor& floor) {

@@ -12,6 +12,9 @@
 namespace tidemark::tracker {
 
 inline constexpr std::size_t kFewestBlocks = 4;  // in a window that is judged
+inline constexpr std::size_t kSimilarJumps = 3;  // make a leak in steps
+inline constexpr double kEndShare = 0.3;         // of its rate, that growth still has at the end
+inline constexpr double kDecisive = 6.0;         // difference of information criteria
 
 // Growth below these does not matter in practice. Rates are per unit of the judged axis.
 struct Gates {

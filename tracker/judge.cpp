@@ -31,7 +31,6 @@ constexpr double kStillShare = 0.2;
 constexpr double kSameSlope = 0.3;
 constexpr std::size_t kFewestBlocksBetweenSpikes = 6;
 constexpr double kStrictness = 2.0;
-constexpr double kEndShare = 0.3;
 constexpr double kEarlySigmas = 8.0;  // a rise inside the allowance towers over the noise
 constexpr std::size_t kWindowThatTells = 8;
 constexpr std::size_t kBlocksAfterJump = 3;
@@ -476,10 +475,11 @@ void Judge::add_evidence() {
     }
     add(EvidenceKind::kRateAgainstGate, growth_.slope, gates_.least_rate);
     if (growth_.shape == LeakShape::kSteps) {
-      add(EvidenceKind::kEqualJumps, static_cast<double>(growth_.similar_jumps), 3.0);
+      add(EvidenceKind::kEqualJumps, static_cast<double>(growth_.similar_jumps),
+          static_cast<double>(kSimilarJumps));
     } else {
-      add(EvidenceKind::kStillRising, growth_.end_share, 0.3);
-      add(EvidenceKind::kSaturationBic, growth_.saturation_bic, 6.0);
+      add(EvidenceKind::kStillRising, growth_.end_share, kEndShare);
+      add(EvidenceKind::kSaturationBic, growth_.saturation_bic, kDecisive);
     }
   }
   if (slowing_since_start_) {
