@@ -21,7 +21,7 @@ from bars import Bars, in_turns, median_ratio
 
 PYTHON = "/usr/bin/python3"  # the one that may have torch
 ROUNDS = 7
-MODES = ("dormant", "sampled", "exact")
+LIGHT_ROUNDS = 61
 SAMPLE_EVERY = 512 * 1024
 MOST_BYTES = 4 << 30
 SHORT_STEPS = 10
@@ -85,20 +85,25 @@ def bench_pairs(build, tracer, bars):
         print("skip  heaptrack is not installed: no ratios against it")
     for threads, depth in ((1, 10), (2, 10), (1, 40), (2, 40)):
         command = [program, threads, depth, 400_000]
-        variants = {mode: lambda mode=mode: first_number(tracer.output(mode, command))
-                    for mode in ("plain", *MODES)}
+
+        def pairs(mode, command=command):
+            return lambda: first_number(tracer.output(mode, command))
+
+        # Where memory happens to lie makes a larger difference than these modes do.
+        light = in_turns(LIGHT_ROUNDS, {mode: pairs(mode) for mode in ("plain", "dormant", "sampled")})
+        variants = {"exact": pairs("exact")}
         if peer:
-            variants["heaptrack"] = lambda: first_number(heaptrack(command))
-        results = in_turns(ROUNDS, variants)
-        medians = {name: statistics.median(values) for name, values in results.items()}
+            variants["heaptrack"] = lambda command=command: first_number(heaptrack(command))
+        heavy = in_turns(ROUNDS, variants)
         print(f"      {threads} thread(s), up to {depth} frames, ns per pair: " +
-              ", ".join(f"{name} {value:.0f}" for name, value in medians.items()))
+              ", ".join(f"{name} {statistics.median(values):.0f}"
+                        for name, values in (light | heavy).items()))
         where = f"{threads} thread(s), depth {depth}"
         for mode, bar in (("dormant", 2), ("sampled", 6)):
-            extra = statistics.median(a - b for a, b in zip(results[mode], results["plain"]))
+            extra = statistics.median(a - b for a, b in zip(light[mode], light["plain"]))
             bars.report(f"{mode} over plain, {where}", extra, bar, " ns")
         if peer:
-            ratio, spread = median_ratio(results, "exact", "heaptrack")
+            ratio, spread = median_ratio(heavy, "exact", "heaptrack")
             bars.report(f"exact against heaptrack, {where}", ratio, 1 / 3 if threads == 1 else 1 / 6,
                         detail=spread)
 
@@ -172,6 +177,10 @@ def bench_harness(build, tracer, bars):
             return in_turns(ROUNDS, variants)
 
         short, long = measure(SHORT_STEPS), measure(long_steps)
+        light = {mode: lambda mode=mode: tracer.seconds(mode, train(long_steps))
+                 for mode in ("plain", "sampled")}
+        for mode, seconds in in_turns(ROUNDS, light).items():  # 2 % take some rounds more to be seen
+            long[mode] += seconds
         for mode, seconds in long.items():
             start, run = statistics.median(short[mode]), statistics.median(seconds)
             step = (run - start) / (long_steps - SHORT_STEPS)
