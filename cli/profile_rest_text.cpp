@@ -22,7 +22,6 @@ using tracker::MemoryParts;
 using tracker::ProcessGrowth;
 using tracker::TracedProcess;
 
-constexpr double kMiB = 1024.0 * 1024.0;
 constexpr double kOldAccountS = 1.5;
 constexpr std::size_t kWhatColumns = 42;
 constexpr std::size_t kGrownColumns = 15;

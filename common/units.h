@@ -9,6 +9,9 @@
 
 namespace tidemark {
 
+inline constexpr std::uint64_t kMiB = 1ULL << 20U;
+inline constexpr std::uint64_t kGiB = 1ULL << 30U;
+
 // "64KiB", "1.5GiB", "200MB", "4096" (bytes). KiB/MiB/GiB/TiB are powers of 1024, kB/MB/GB/TB of
 // 1000; a bare K/M/G/T is a power of 1024. Negative, overflowing or unknown units are errors.
 Result<std::uint64_t> parse_size_bytes(std::string_view text);

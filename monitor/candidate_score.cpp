@@ -15,8 +15,6 @@
 namespace tidemark::monitor {
 namespace {
 
-constexpr std::uint64_t kMiB = 1U << 20U;
-constexpr std::uint64_t kGiB = 1024 * kMiB;
 constexpr std::uint64_t kBigBytes = 100 * kMiB;
 constexpr std::uint64_t kMuchGpuBytes = 256 * kMiB;  // more than a desktop program takes
 constexpr double kLongCpuSeconds = 60;

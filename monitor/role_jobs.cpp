@@ -6,13 +6,13 @@
 #include <tuple>
 
 #include "common/text.h"
+#include "common/units.h"
 #include "monitor/role_tree.h"
 
 // Which processes train: owners of workers, ranks, or the best guess where there are neither.
 namespace tidemark::monitor {
 namespace {
 
-constexpr std::uint64_t kMiB = 1U << 20U;
 constexpr std::string_view kOwnsWorkers = "owns the compile or DataLoader workers";
 
 // `--local_rank=3`, `--local-rank 3`: what torch.distributed.launch and deepspeed pass.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "common/units.h"
 #include "monitor/role_tree.h"
 
 // What is known once the trainers are: compilers and shells below them, wrappers above them.
 namespace tidemark::monitor {
 namespace {
 
-constexpr std::uint64_t kMiB = 1U << 20U;
 constexpr std::uint64_t kSmallBytes = 100 * kMiB;  // more than this does work of its own
 constexpr std::uint64_t kHeavyBytes = 32 * kMiB;
 

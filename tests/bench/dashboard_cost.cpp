@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "common/clock.h"
+#include "common/units.h"
 #include "monitor/tui/frame_painter.h"
 #include "monitor/tui/layout.h"
 #include "monitor/tui/live_judge.h"
@@ -24,8 +25,6 @@
 namespace {
 
 using namespace tidemark;  // NOLINT(google-build-using-namespace)
-
-constexpr std::uint64_t kMiB = 1 << 20;
 
 Tick first_tick(int processes) {
   Tick tick;

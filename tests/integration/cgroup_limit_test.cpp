@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "common/units.h"
 #include "monitor/limits.h"
 #include "monitor/system_sample.h"
 #include "tests/support/child_process.h"
@@ -23,8 +24,7 @@ namespace {
 
 using tests::ChildProcess;
 
-constexpr std::uint64_t kMib = 1ULL << 20U;
-constexpr std::uint64_t kLimitBytes = 48 * kMib;
+constexpr std::uint64_t kLimitBytes = 48 * kMiB;
 
 bool write_file(const std::string& path, const std::string& text) {
   std::ofstream out(path);
@@ -78,7 +78,7 @@ void eat(std::size_t bytes) {
 TEST_F(ControlGroup, LimitUsageAndOomKillAreSeen) {
   ChildProcess child([](const ChildProcess::Link& link) {
     link.wait_for_order();
-    eat(20 * kMib);
+    eat(20 * kMiB);
     link.signal_ready();
     link.wait_for_order();
     eat(2 * kLimitBytes);
@@ -98,7 +98,7 @@ TEST_F(ControlGroup, LimitUsageAndOomKillAreSeen) {
   const SystemSample sample = reader.sample();
   ASSERT_TRUE(sample.cgroup_used_bytes);
   // The kernel collects these counters per CPU: up to some MiB late.
-  EXPECT_GE(*sample.cgroup_used_bytes, 16 * kMib);
+  EXPECT_GE(*sample.cgroup_used_bytes, 16 * kMiB);
   EXPECT_LE(*sample.cgroup_used_bytes, kLimitBytes);
   EXPECT_EQ(sample.cgroup_limit_bytes, kLimitBytes);
   EXPECT_EQ(reader.new_oom_kills().count, 0U);

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/units.h"
 #include "monitor/process_handle.h"
 #include "tests/support/child_process.h"
 
@@ -26,8 +27,6 @@ namespace {
 
 using testing::UnorderedElementsAreArray;
 using tests::ChildProcess;
-
-constexpr std::size_t kMib = 1U << 20U;
 
 // Sums of all "Key:  n kB" lines, in bytes.
 std::map<std::string, std::uint64_t> naive_sums(pid_t pid, const char* file) {
@@ -78,8 +77,8 @@ char* mapped(std::size_t bytes, int flags) {
 }
 
 void hold_memory(const ChildProcess::Link& link) {
-  mapped(24 * kMib, MAP_PRIVATE);
-  mapped(8 * kMib, MAP_SHARED);
+  mapped(24 * kMiB, MAP_PRIVATE);
+  mapped(8 * kMiB, MAP_SHARED);
   link.signal_ready();
   link.wait_for_order();
 }
@@ -137,7 +136,7 @@ TEST(ProcessHandleOnLiveProcesses, SumsOfATreeAgreeWithAnIndependentReading) {
   EXPECT_EQ(rss, naive_rss);
   // Pages that this test shares with its children move while it works.
   EXPECT_NEAR(static_cast<double>(footprint), static_cast<double>(naive_footprint), 64.0 * 1024);
-  EXPECT_GE(footprint, 5 * 32 * kMib);
+  EXPECT_GE(footprint, 5 * 32 * kMiB);
 }
 
 TEST(ProcessHandleOnLiveProcesses, TheSplitDerivedFromSmapsAgreesWithTheKernels) {
@@ -165,7 +164,7 @@ TEST(ProcessHandleOnLiveProcesses, TheSplitDerivedFromSmapsAgreesWithTheKernels)
               static_cast<double>(rollup->pss_anon_bytes), slack);
   EXPECT_NEAR(static_cast<double>(derived->pss_shmem_bytes),
               static_cast<double>(rollup->pss_shmem_bytes), slack);
-  EXPECT_GE(derived->pss_shmem_bytes, 8 * kMib);
+  EXPECT_GE(derived->pss_shmem_bytes, 8 * kMiB);
 }
 
 TEST(ProcessHandleOnLiveProcesses, FindsTheChildrenOfEveryThread) {
@@ -203,7 +202,7 @@ TEST(ProcessHandleOnLiveProcesses, FindsTheChildrenOfEveryThread) {
 
 TEST(ProcessHandleOnLiveProcesses, FollowsAnExec) {
   ChildProcess child([](const ChildProcess::Link& link) {
-    mapped(64 * kMib, MAP_PRIVATE);
+    mapped(64 * kMiB, MAP_PRIVATE);
     link.signal_ready();
     link.wait_for_order();
     ::execl("/bin/sleep", "sleep", "1000", nullptr);
@@ -212,7 +211,7 @@ TEST(ProcessHandleOnLiveProcesses, FollowsAnExec) {
   ProcessHandle handle = handle_of(child.pid());
   const auto before = handle.pss();
   ASSERT_TRUE(before);
-  ASSERT_GE(before->pss_anon_bytes, 64 * kMib);
+  ASSERT_GE(before->pss_anon_bytes, 64 * kMiB);
   const auto statm_before = handle.statm();
   ASSERT_TRUE(statm_before);
 
@@ -222,7 +221,7 @@ TEST(ProcessHandleOnLiveProcesses, FollowsAnExec) {
   const auto status = handle.status();
 
   ASSERT_TRUE(after && status);
-  EXPECT_LT(after->pss_anon_bytes, 8 * kMib);
+  EXPECT_LT(after->pss_anon_bytes, 8 * kMiB);
   EXPECT_EQ(status->comm, "sleep");
   const auto statm_after = handle.statm();
   ASSERT_TRUE(statm_after);

@@ -10,15 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "common/units.h"
 #include "tests/integration/monitor/command_output.h"
 #include "tests/support/temp_tree.h"
 
 namespace tidemark::tests {
 
-constexpr std::uint64_t kMib = 1ULL << 20U;
-
 // So many MiB in bytes, as the script of the stand-in wants them.
-inline std::string mib(std::uint64_t n) { return std::to_string(n * kMib); }
+inline std::string mib(std::uint64_t n) { return std::to_string(n * kMiB); }
 
 // The tool on a machine with NVIDIA GPUs: it finds our stand-in for their library, which answers
 // from a script (see tests/support/fake_nvml).

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "common/units.h"
 #include "tests/integration/gpu/fake_gpu.h"
 
 namespace tidemark {
@@ -17,7 +18,6 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using tests::FakeGpu;
-using tests::kMib;
 using tests::mib;
 using tests::Output;
 
@@ -87,7 +87,7 @@ TEST_F(GpuCheck, PassesWhatKeepsToItsBudgets) {
        {"gpu_max_peak", "gpu_max_plateau", "gpu_max_growth", "gpu_max_retained"}) {
     EXPECT_EQ(budget(answer, name).at("state"), "within") << name;
   }
-  EXPECT_EQ(budget(answer, "gpu_max_peak").at("measured"), 1500 * kMib);
+  EXPECT_EQ(budget(answer, "gpu_max_peak").at("measured"), 1500 * kMiB);
 }
 
 TEST_F(GpuCheck, FailsAPeakAndAPlateauThatAreTooHigh) {
@@ -98,7 +98,7 @@ TEST_F(GpuCheck, FailsAPeakAndAPlateauThatAreTooHigh) {
   EXPECT_EQ(output_.exit_code, 1) << output_.err;
   for (const char* name : {"gpu_max_peak", "gpu_max_plateau"}) {
     EXPECT_EQ(budget(answer, name).at("state"), "exceeded") << name;
-    EXPECT_EQ(budget(answer, name).at("measured"), 1500 * kMib) << name;
+    EXPECT_EQ(budget(answer, name).at("measured"), 1500 * kMiB) << name;
   }
   EXPECT_EQ(budget(answer, "max_peak").at("state"), "within") << "the GPU has memory of its own";
   EXPECT_THAT(output_.err, HasSubstr("gpu_max_peak: 1.46 GiB, more than 1.00 GiB"));
@@ -113,7 +113,7 @@ TEST_F(GpuCheck, FailsGrowthOnTheGpuAlone) {
   EXPECT_EQ(output_.exit_code, 1) << output_.err;
   const json growth = budget(answer, "gpu_max_growth");
   EXPECT_EQ(growth.at("state"), "exceeded");
-  EXPECT_GT(growth.at("low"), 3 * kMib) << growth;
+  EXPECT_GT(growth.at("low"), 3 * kMiB) << growth;
   EXPECT_EQ(budget(answer, "max_growth").at("state"), "within");
 }
 
@@ -125,7 +125,7 @@ TEST_F(GpuCheck, FailsGpuMemoryOfProcessesThatAreLeft) {
   EXPECT_EQ(output_.exit_code, 1) << output_.err;
   const json retained = budget(answer, "gpu_max_retained");
   EXPECT_EQ(retained.at("state"), "exceeded");
-  EXPECT_EQ(retained.at("measured"), 300 * kMib);
+  EXPECT_EQ(retained.at("measured"), 300 * kMiB);
   const json left = answer.at("checks").at(0).at("run").at("left_behind").at("processes");
   ASSERT_EQ(left.size(), 1U) << left;
   ::kill(left.at(0).at("pid").get<pid_t>(), SIGKILL);

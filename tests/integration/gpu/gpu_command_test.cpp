@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/text.h"
+#include "common/units.h"
 #include "tests/integration/gpu/fake_gpu.h"
 #include "tests/support/tmux_session.h"
 
@@ -24,7 +25,6 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 using tests::FakeGpu;
-using tests::kMib;
 using tests::mib;
 using tests::of_kind;
 using tests::Output;
@@ -80,17 +80,17 @@ TEST_F(GpuCommand, JsonHasDevicesInstancesAndTheProcessesOfTheTree) {
   ASSERT_EQ(gpus.size(), 3U);
   EXPECT_EQ(gpus[0].at("label"), "gpu0");
   EXPECT_EQ(gpus[0].at("name"), "NVIDIA A100");
-  EXPECT_EQ(gpus[0].at("used_bytes"), 2000 * kMib);
-  EXPECT_EQ(gpus[0].at("total_bytes"), 16384 * kMib);
-  EXPECT_EQ(gpus[0].at("reserved_bytes"), 300 * kMib);
+  EXPECT_EQ(gpus[0].at("used_bytes"), 2000 * kMiB);
+  EXPECT_EQ(gpus[0].at("total_bytes"), 16384 * kMiB);
+  EXPECT_EQ(gpus[0].at("reserved_bytes"), 300 * kMiB);
   EXPECT_EQ(gpus[0].at("busy_percent"), 87);
   EXPECT_EQ(gpus[0].at("lost"), false);
   EXPECT_EQ(gpus[0].at("processes"),
-            json::array({{{"pid", trainer_}, {"used_bytes", 1500 * kMib}}}));
+            json::array({{{"pid", trainer_}, {"used_bytes", 1500 * kMiB}}}));
   EXPECT_EQ(gpus[1].at("label"), "gpu1.0");
   EXPECT_EQ(gpus[2].at("label"), "gpu1.2");
   EXPECT_EQ(gpus[2].at("busy_percent"), nullptr);
-  EXPECT_EQ(gpus[2].at("used_bytes"), 20 * kMib);
+  EXPECT_EQ(gpus[2].at("used_bytes"), 20 * kMiB);
 }
 
 TEST_F(GpuCommand, LinesTellUseLoadAndALostDevice) {
@@ -118,7 +118,7 @@ TEST_F(GpuCommand, ADriverThatHangsStopsNeitherTheSamplesNorTheEnd) {
   const json& last = ticks.back().at("gpus").at(0);
   EXPECT_EQ(first.at("age_s"), 0);
   EXPECT_GT(last.at("age_s"), 1.0);
-  EXPECT_EQ(last.at("used_bytes"), 2000 * kMib) << "what was known last";
+  EXPECT_EQ(last.at("used_bytes"), 2000 * kMiB) << "what was known last";
   const auto summaries = of_kind(lines, "summary");
   ASSERT_EQ(summaries.size(), 1U);
   EXPECT_GE(summaries[0].at("losses").at("gpu_late"), 3);

@@ -12,6 +12,7 @@
 
 #include "common/io.h"
 #include "common/text.h"
+#include "common/units.h"
 #include "tests/integration/guard/guard_run.h"
 #include "tests/integration/guard/limited_group.h"
 #include "tests/support/temp_tree.h"
@@ -25,7 +26,6 @@ using testing::Not;
 using tests::guard;
 using tests::Guarded;
 using tests::guarded_job;
-using tests::kMib;
 using tests::LimitedGroup;
 using tests::run_guard;
 using tests::TempTree;
@@ -53,7 +53,7 @@ TEST(GuardOfHostileJobs, DoesNotWaitForTheGraceTimeWhenTheReserveGoes) {
 }
 
 TEST(GuardOfHostileJobs, IsFasterThanABurstBelowARealLimit) {
-  const LimitedGroup group(1024 * kMib);
+  const LimitedGroup group(1024 * kMiB);
   if (!group.usable()) {
     GTEST_SKIP() << "no control group can be made here";
   }
@@ -68,7 +68,7 @@ TEST(GuardOfHostileJobs, IsFasterThanABurstBelowARealLimit) {
 }
 
 TEST(GuardOfHostileJobs, EndsAForkBombBelowARealLimit) {
-  const LimitedGroup group(512 * kMib);
+  const LimitedGroup group(512 * kMiB);
   if (!group.usable()) {
     GTEST_SKIP() << "no control group can be made here";
   }

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/units.h"
 #include "tests/integration/guard/guard_run.h"
 #include "tests/integration/guard/limited_group.h"
 #include "tests/integration/monitor/command_output.h"
@@ -23,7 +24,6 @@ using testing::Not;
 using tests::guard;
 using tests::Guarded;
 using tests::guarded_job;
-using tests::kMib;
 using tests::LimitedGroup;
 using tests::run_guard;
 using tests::Subprocess;
@@ -72,7 +72,7 @@ TEST(GuardRefusal, OfAJobNearItsResourceLimit) {
 }
 
 TEST(GuardRefusal, OfAJobNearTheLimitOfItsControlGroup) {
-  const LimitedGroup group(128 * kMib);
+  const LimitedGroup group(128 * kMiB);
   if (!group.usable()) {
     GTEST_SKIP() << "no control group can be made here";
   }

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/units.h"
 #include "tests/integration/guard/guard_run.h"
 #include "tests/integration/guard/limited_group.h"
 #include "tests/support/temp_tree.h"
@@ -24,7 +25,6 @@ using tests::count_of;
 using tests::guard;
 using tests::Guarded;
 using tests::guarded_job;
-using tests::kMib;
 using tests::LimitedGroup;
 using tests::run_guard;
 using tests::Subprocess;
@@ -54,7 +54,7 @@ TEST(GuardRestart, TrainsInChunksUntilAllStepsAreDone) {
 }
 
 TEST(GuardRestart, WorksBelowARealControlGroup) {
-  const LimitedGroup group(192 * kMib);
+  const LimitedGroup group(192 * kMiB);
   if (!group.usable()) {
     GTEST_SKIP() << "no control group can be made here";
   }
@@ -130,7 +130,7 @@ TEST(GuardRestart, TheUserEndsItForGood) {
 }
 
 TEST(GuardRestart, WhatTheKernelKilledIsStartedAgain) {
-  const LimitedGroup group(128 * kMib);
+  const LimitedGroup group(128 * kMiB);
   if (!group.usable()) {
     GTEST_SKIP() << "no control group can be made here";
   }

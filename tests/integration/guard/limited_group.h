@@ -18,8 +18,6 @@
 
 namespace tidemark::tests {
 
-constexpr std::uint64_t kMib = 1ULL << 20U;
-
 // A real control group with a limit, below the one that the test runs in; gone at the end.
 class LimitedGroup {
  public:

@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "common/clock.h"
+#include "common/units.h"
 #include "monitor/process_handle.h"
 #include "monitor/procps_source.h"
 #include "monitor/sampler.h"
@@ -28,8 +29,6 @@ namespace {
 
 using tests::ChildProcess;
 using namespace std::chrono_literals;
-
-constexpr std::size_t kMiB = 1 << 20;
 
 // Touches every page, so that it is really there.
 char* hold(std::size_t bytes) {

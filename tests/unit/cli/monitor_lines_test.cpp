@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/moment_words.h"
+#include "common/units.h"
 #include "tests/unit/cli/sample_tick.h"
 
 namespace tidemark::cli {
@@ -13,7 +14,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-using tests::kMiB;
 using tests::kTrainer;
 using tests::kWorker;
 using tests::sample_record;

@@ -3,10 +3,10 @@
 
 #include "cli/process_lookup.h"
 #include "common/records.h"
+#include "common/units.h"
 
 namespace tidemark::tests {
 
-inline constexpr std::uint64_t kMiB = 1 << 20;
 inline constexpr ProcessKey kTrainer{1240, 500};
 inline constexpr ProcessKey kWorker{1241, 510};
 

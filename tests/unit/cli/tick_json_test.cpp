@@ -11,7 +11,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-using tests::kMiB;
 using tests::kWorker;
 using tests::sample_record;
 using tests::sample_tick;

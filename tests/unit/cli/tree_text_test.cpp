@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/tree_text.h"
+#include "common/units.h"
 
 #include <map>
 #include <string>
@@ -62,7 +63,7 @@ TEST(TreeText, WorkersThatAreAlikeShareTwoRows) {
 // Imported series have pid 0, and so has the parent that nobody knows.
 TEST(TreeText, ShowsAProcessWithoutAPidOnce) {
   Tick tick;
-  tick.processes.emplace_back().rss_bytes = 100 * tests::kMiB;
+  tick.processes.emplace_back().rss_bytes = 100 * kMiB;
   ProcessRecord record;
   record.role = Role::kTrainer;
 
@@ -83,8 +84,8 @@ TEST(TreeText, SaysThatSizesAreOfRssOrUnknown) {
   };
   EXPECT_THAT(text(), HasSubstr("and 4 more like it, ? each, up to pid 14"));
 
-  tick.processes[2].rss_bytes = 3 * tests::kMiB;
-  tick.processes[3].rss_bytes = 5 * tests::kMiB;
+  tick.processes[2].rss_bytes = 3 * kMiB;
+  tick.processes[3].rss_bytes = 5 * kMiB;
 
   EXPECT_THAT(text(), HasSubstr("and 4 more like it, rss 3.00 MiB to 5.00 MiB each, up to pid 14"));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer_harness/plan.h"
+#include "common/units.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +8,6 @@
 
 namespace tidemark::harness {
 namespace {
-
-constexpr std::uint64_t kMiB = 1U << 20U;
 
 TrainerOptions options_for(Scenario scenario) {
   TrainerOptions options;

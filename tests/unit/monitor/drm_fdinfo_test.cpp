@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/drm_fdinfo.h"
+#include "common/units.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,8 +18,6 @@ using testing::ElementsAre;
 using testing::Field;
 using testing::IsEmpty;
 
-constexpr std::uint64_t kMib = 1ULL << 20U;
-
 constexpr std::string_view kAmdgpu =
     "pos:\t0\nflags:\t02100002\nmnt_id:\t28\nino:\t741\n"
     "drm-driver:\tamdgpu\ndrm-client-id:\t27\ndrm-pdev:\t0000:03:00.0\n"
@@ -32,7 +31,7 @@ TEST(ParseDrmFdinfo, CountsTheGpusOwnMemory) {
   EXPECT_EQ(info->driver, "amdgpu");
   EXPECT_EQ(info->device, "0000:03:00.0");
   EXPECT_EQ(info->client, 27U);
-  EXPECT_EQ(info->used_bytes, 2 * kMib);
+  EXPECT_EQ(info->used_bytes, 2 * kMiB);
 }
 
 TEST(ParseDrmFdinfo, PrefersWhatIsResident) {
@@ -41,7 +40,7 @@ TEST(ParseDrmFdinfo, PrefersWhatIsResident) {
       "drm-memory-vram0: 7 MiB\ndrm-total-vram1: 3 MiB\n");
 
   ASSERT_TRUE(info);
-  EXPECT_EQ(info->used_bytes, 8 * kMib);
+  EXPECT_EQ(info->used_bytes, 8 * kMiB);
 }
 
 TEST(ParseDrmFdinfo, CountsTheMachinesMemoryWhereTheGpuHasNone) {
@@ -49,7 +48,7 @@ TEST(ParseDrmFdinfo, CountsTheMachinesMemoryWhereTheGpuHasNone) {
       parse_drm_fdinfo("drm-driver:\ti915\ndrm-resident-system0:\t6 MiB\ndrm-resident-x:\t4096\n");
 
   ASSERT_TRUE(info);
-  EXPECT_EQ(info->used_bytes, 6 * kMib + 4096);
+  EXPECT_EQ(info->used_bytes, 6 * kMiB + 4096);
 }
 
 TEST(ParseDrmFdinfo, LeavesMemoryUnknownWithoutASensibleNumber) {
@@ -117,8 +116,8 @@ TEST_F(DrmSourceTest, SumsTheClientsOfEachProcessByDevice) {
   ASSERT_EQ(gpus.size(), 2U);
   EXPECT_EQ(gpus[0].index, 0U);
   EXPECT_EQ(gpus[0].name, "amdgpu 0000:03:00.0");
-  EXPECT_THAT(gpus[0].processes, ElementsAre(process(42, 30 * kMib)));
-  EXPECT_THAT(gpus[1].processes, ElementsAre(process(42, 5 * kMib), process(43, 7 * kMib)));
+  EXPECT_THAT(gpus[0].processes, ElementsAre(process(42, 30 * kMiB)));
+  EXPECT_THAT(gpus[1].processes, ElementsAre(process(42, 5 * kMiB), process(43, 7 * kMiB)));
 }
 
 TEST_F(DrmSourceTest, CountsAClientThatIsSharedOnce) {
@@ -127,7 +126,7 @@ TEST_F(DrmSourceTest, CountsAClientThatIsSharedOnce) {
   client(42, 6, "0000:03:00.0", 1, 10);  // dup
   client(43, 5, "0000:03:00.0", 1, 10);  // inherited
 
-  EXPECT_THAT(sampled({42, 43}).at(0).processes, ElementsAre(process(42, 10 * kMib)));
+  EXPECT_THAT(sampled({42, 43}).at(0).processes, ElementsAre(process(42, 10 * kMiB)));
 }
 
 TEST_F(DrmSourceTest, TakesTheTotalsOfTheDeviceFromSysfs) {

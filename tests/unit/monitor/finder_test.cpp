@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/finder.h"
+#include "common/units.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,8 +18,6 @@ using testing::IsEmpty;
 using testing::Not;
 
 using Argv = std::vector<std::string>;
-
-constexpr std::uint64_t kMiB = 1U << 20U;
 
 // A machine that a test writes down: init, an ssh session, a login shell with pid 100.
 class Machine {

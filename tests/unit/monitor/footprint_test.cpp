@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/footprint.h"
+#include "common/units.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +8,6 @@
 namespace tidemark::monitor {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
 constexpr ProcessKey kParent{10, 100};
 
 ProcessKey worker(int i) { return {20 + i, 200}; }

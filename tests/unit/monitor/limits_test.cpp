@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/limits.h"
+#include "common/units.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +16,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr std::uint64_t kMib = 1ULL << 20U;
 constexpr pid_t kPid = 42;
 
 constexpr std::string_view kV2Mount =
@@ -62,7 +62,7 @@ TEST_F(EffectiveLimitTest, TakesTheSmallestLimitOfAV2Chain) {
 
   const EffectiveLimit found = limit();
 
-  EXPECT_EQ(found.bytes, 1024 * kMib);
+  EXPECT_EQ(found.bytes, 1024 * kMiB);
   EXPECT_EQ(found.source, "cgroup v2 memory.max of /user.slice/job");
   EXPECT_TRUE(found.cgroup_v2);
   EXPECT_EQ(found.cgroup_directory, directory("user.slice/job"));
@@ -78,7 +78,7 @@ TEST_F(EffectiveLimitTest, CountsMemoryHighAsALimit) {
 
   const EffectiveLimit found = limit();
 
-  EXPECT_EQ(found.bytes, 512 * kMib);
+  EXPECT_EQ(found.bytes, 512 * kMiB);
   EXPECT_EQ(found.source, "cgroup v2 memory.high of /job");
 }
 
@@ -89,7 +89,7 @@ TEST_F(EffectiveLimitTest, ReadsTheRootOfTheMountInsideAContainer) {
 
   const EffectiveLimit found = limit();
 
-  EXPECT_EQ(found.bytes, 2048 * kMib);
+  EXPECT_EQ(found.bytes, 2048 * kMiB);
   EXPECT_EQ(found.source, "cgroup v2 memory.max of /");
   EXPECT_EQ(found.cgroup_directory, root_.path("sys/fs/cgroup"));
 }
@@ -102,7 +102,7 @@ TEST_F(EffectiveLimitTest, ReadsAV1Limit) {
 
   const EffectiveLimit found = limit();
 
-  EXPECT_EQ(found.bytes, 512 * kMib);
+  EXPECT_EQ(found.bytes, 512 * kMiB);
   EXPECT_EQ(found.source, "cgroup v1 memory.limit_in_bytes of /slurm/job7");
   EXPECT_FALSE(found.cgroup_v2);
 }
@@ -128,7 +128,7 @@ TEST_F(EffectiveLimitTest, SeesAV1LimitAboveTheContainer) {
 
   const EffectiveLimit found = limit();
 
-  EXPECT_EQ(found.bytes, 256 * kMib);
+  EXPECT_EQ(found.bytes, 256 * kMiB);
   EXPECT_EQ(found.source, "cgroup v1 limit above /docker/abc");
   EXPECT_EQ(found.cgroup_directory, directory("memory"));
 }
@@ -140,7 +140,7 @@ TEST_F(EffectiveLimitTest, IgnoresAV1ParentThatDoesNotCountItsChildren) {
   group("memory/a/memory.use_hierarchy", "0\n");
   group("memory/a/b/memory.limit_in_bytes", "536870912\n");
 
-  EXPECT_EQ(limit().bytes, 512 * kMib);
+  EXPECT_EQ(limit().bytes, 512 * kMiB);
 }
 
 TEST_F(EffectiveLimitTest, UsesTheV1ControllerOfAHybridLayout) {
@@ -151,7 +151,7 @@ TEST_F(EffectiveLimitTest, UsesTheV1ControllerOfAHybridLayout) {
 
   const EffectiveLimit found = limit();
 
-  EXPECT_EQ(found.bytes, 512 * kMib);
+  EXPECT_EQ(found.bytes, 512 * kMiB);
   EXPECT_FALSE(found.cgroup_v2);
 }
 
@@ -162,7 +162,7 @@ TEST_F(EffectiveLimitTest, UsesV2OfAHybridLayoutWithoutAV1MemoryController) {
 
   const EffectiveLimit found = limit();
 
-  EXPECT_EQ(found.bytes, 512 * kMib);
+  EXPECT_EQ(found.bytes, 512 * kMiB);
   EXPECT_TRUE(found.cgroup_v2);
 }
 
@@ -182,7 +182,7 @@ TEST_F(EffectiveLimitTest, FollowsANamespaceWhoseHostTreeIsMounted) {
   cgroup("0::/../../system.slice/job\n");
   group("system.slice/job/memory.max", "536870912\n");
 
-  EXPECT_EQ(limit().bytes, 512 * kMib);
+  EXPECT_EQ(limit().bytes, 512 * kMiB);
 }
 
 TEST_F(EffectiveLimitTest, FallsBackToTheGroupAboveWhenItsOwnWasRemoved) {
@@ -192,7 +192,7 @@ TEST_F(EffectiveLimitTest, FallsBackToTheGroupAboveWhenItsOwnWasRemoved) {
 
   const EffectiveLimit found = limit();
 
-  EXPECT_EQ(found.bytes, 512 * kMib);
+  EXPECT_EQ(found.bytes, 512 * kMiB);
   EXPECT_EQ(found.process_cgroup_directory, directory("a"));
 }
 
@@ -201,7 +201,7 @@ TEST_F(EffectiveLimitTest, FindsAMountPointWithBlanks) {
   cgroup("0::/job\n");
   group("my groups/job/memory.max", "536870912\n");
 
-  EXPECT_EQ(limit().bytes, 512 * kMib);
+  EXPECT_EQ(limit().bytes, 512 * kMiB);
 }
 
 TEST_F(EffectiveLimitTest, TakesTheLastOfSeveralMountsOnOnePoint) {
@@ -210,7 +210,7 @@ TEST_F(EffectiveLimitTest, TakesTheLastOfSeveralMountsOnOnePoint) {
   cgroup("0::/job\n");
   group("job/memory.max", "536870912\n");
 
-  EXPECT_EQ(limit().bytes, 512 * kMib);
+  EXPECT_EQ(limit().bytes, 512 * kMiB);
 }
 
 TEST_F(EffectiveLimitTest, SurvivesGarbageInEveryFile) {
@@ -240,13 +240,13 @@ TEST_F(EffectiveLimitTest, TakesResourceLimitsFromTheSoftColumn) {
               "Limit                     Soft Limit           Hard Limit           Units     \n"
               "Max data size             1073741824           unlimited            bytes     \n"
               "Max address space         536870912            1073741824           bytes     \n");
-  EXPECT_EQ(limit().bytes, 512 * kMib);
+  EXPECT_EQ(limit().bytes, 512 * kMiB);
   EXPECT_EQ(limit().source, "RLIMIT_AS");
 
   root_.write("proc/42/limits",
               "Max data size             268435456            unlimited            bytes     \n"
               "Max address space         unlimited            unlimited            bytes     \n");
-  EXPECT_EQ(limit().bytes, 256 * kMib);
+  EXPECT_EQ(limit().bytes, 256 * kMiB);
   EXPECT_EQ(limit().source, "RLIMIT_DATA");
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/roles.h"
+#include "common/units.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,8 +15,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 using Argv = std::vector<std::string>;
-
-constexpr std::uint64_t kMiB = 1U << 20U;
 
 const Argv kTrainer = {"python3", "train.py", "--epochs", "3"};
 const Argv kForkserver = {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/io.h"
+#include "common/units.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_proc.h"
 #include "tests/support/temp_tree.h"
@@ -22,7 +23,6 @@ namespace {
 using tests::FakeProc;
 using tests::FakeProcess;
 
-constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kKibPerMib = 1024;
 
 FakeProcess trainer() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/system_sample.h"
+#include "common/units.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +12,6 @@ namespace tidemark::monitor {
 namespace {
 
 constexpr pid_t kPid = 42;
-constexpr std::uint64_t kMib = 1ULL << 20U;
 
 class SystemReaderTest : public testing::Test {
  protected:
@@ -42,8 +42,8 @@ TEST_F(SystemReaderTest, GivesTheMachinesMemory) {
 
   const SystemSample sample = reader.sample();
 
-  EXPECT_EQ(sample.total_bytes, 4 * kMib);
-  EXPECT_EQ(sample.available_bytes, 2 * kMib);
+  EXPECT_EQ(sample.total_bytes, 4 * kMiB);
+  EXPECT_EQ(sample.available_bytes, 2 * kMiB);
   EXPECT_EQ(sample.swap_total_bytes, 512U * 1024);
   EXPECT_EQ(sample.swap_free_bytes, 256U * 1024);
   EXPECT_EQ(sample.shmem_bytes, 64U * 1024);
@@ -84,7 +84,7 @@ TEST_F(SystemReaderTest, CountsAnonSharedAndSwapOfTheLimitingV2Group) {
   const SystemSample sample = reader.sample();
 
   EXPECT_EQ(sample.cgroup_used_bytes, 1000U + 200 + 70 - 30);
-  EXPECT_EQ(sample.cgroup_limit_bytes, kMib);
+  EXPECT_EQ(sample.cgroup_limit_bytes, kMiB);
 }
 
 TEST_F(SystemReaderTest, CountsWithoutSwapAccounting) {
@@ -156,7 +156,7 @@ TEST_F(SystemReaderTest, FollowsAChangedLimitAndGroup) {
 
   reader.refresh_limit(kPid);
 
-  EXPECT_EQ(reader.limit().bytes, 2 * kMib);
+  EXPECT_EQ(reader.limit().bytes, 2 * kMiB);
   EXPECT_EQ(reader.sample().cgroup_used_bytes, 11U);
   EXPECT_EQ(reader.new_oom_kills().count, 0U);
 }
@@ -168,7 +168,7 @@ TEST_F(SystemReaderTest, KeepsTheLimitOfAProcessThatHasEnded) {
 
   reader.refresh_limit(kPid);
 
-  EXPECT_EQ(reader.limit().bytes, kMib);
+  EXPECT_EQ(reader.limit().bytes, kMiB);
 }
 
 }  // namespace

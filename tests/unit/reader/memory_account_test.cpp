@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/reader/memory_account.h"
+#include "common/units.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +9,6 @@
 namespace tidemark::reader {
 namespace {
 
-constexpr std::uint64_t kMiB = 1U << 20U;
 constexpr std::uint32_t kHeapSite = 1;
 constexpr std::uint32_t kMapSite = 2;
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "common/units.h"
 #include "tests/unit/recording/import_text.h"
 
 namespace tidemark::recording {
@@ -13,8 +14,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr std::uint64_t kMib = 1048576;
 
 std::string rows(std::string_view header, int count) {
   std::string text = std::string(header) + "\n";
@@ -51,14 +50,14 @@ TEST(CsvImporter, GroupsTheProcessesOfOneTimeIntoOneTick) {
   const Tick& first = imported.run.ticks[0];
   ASSERT_EQ(first.processes.size(), 2U);
   EXPECT_EQ(first.processes[1].key, (ProcessKey{11, 0}));
-  EXPECT_EQ(first.processes[1].rss_bytes, kMib);
+  EXPECT_EQ(first.processes[1].rss_bytes, kMiB);
   EXPECT_EQ(first.tree.processes, 2U);
-  EXPECT_EQ(first.tree.rss_bytes, 3 * kMib);
+  EXPECT_EQ(first.tree.rss_bytes, 3 * kMiB);
   EXPECT_EQ(first.tree.pss_bytes, 1536U * 1024);
   ASSERT_EQ(first.roles.size(), 2U);
   EXPECT_EQ(first.roles[0].role, Role::kTrainer);
   EXPECT_EQ(first.roles[1].role, Role::kCompileWorker);
-  EXPECT_EQ(first.roles[1].sum.rss_bytes, kMib);
+  EXPECT_EQ(first.roles[1].sum.rss_bytes, kMiB);
   EXPECT_EQ(first.new_processes[1].ppid, 10);
   EXPECT_TRUE(imported.run.ticks[1].new_processes.empty());
 }
@@ -103,10 +102,10 @@ TEST_P(CsvUnit, IsTheEndOfTheColumnName) {
 INSTANTIATE_TEST_SUITE_P(
     All, CsvUnit,
     testing::Values(UnitCase{"rss_bytes", 3}, UnitCase{"rss_kb", 3072}, UnitCase{"rss_kib", 3072},
-                    UnitCase{"rss_mb", 3 * kMib}, UnitCase{"rss_mib", 3 * kMib},
-                    UnitCase{"RSS (MB)", 3 * kMib}, UnitCase{"Memory [MiB]", 3 * kMib},
-                    UnitCase{"mem_mb", 3 * kMib}, UnitCase{"memory_gb", 3072 * kMib},
-                    UnitCase{"rss_gb", 3072 * kMib}, UnitCase{"mem_real", 3 * kMib},
+                    UnitCase{"rss_mb", 3 * kMiB}, UnitCase{"rss_mib", 3 * kMiB},
+                    UnitCase{"RSS (MB)", 3 * kMiB}, UnitCase{"Memory [MiB]", 3 * kMiB},
+                    UnitCase{"mem_mb", 3 * kMiB}, UnitCase{"memory_gb", 3072 * kMiB},
+                    UnitCase{"rss_gb", 3072 * kMiB}, UnitCase{"mem_real", 3 * kMiB},
                     UnitCase{"\"rss_kb\"", 3072}));
 
 TEST(CsvImporter, TakesAnUnnamedUnitFromTheFirstValueAndSaysSo) {
@@ -151,7 +150,7 @@ TEST(CsvImporter, KeepsAFootprintWithoutItsParts) {
   const Imported imported = import_text("t_s,footprint_mb,swap_mb\n0,10,3\n");
 
   const ProcessSample& sample = imported.run.ticks.at(0).processes[0];
-  EXPECT_EQ(sample.footprint_bytes(), 10 * kMib);
+  EXPECT_EQ(sample.footprint_bytes(), 10 * kMiB);
   EXPECT_EQ(sample.rss_bytes, std::nullopt);
 }
 

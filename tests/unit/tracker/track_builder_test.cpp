@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tracker/track_builder.h"
+#include "common/units.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +18,6 @@ using testing::IsNan;
 using testing::Pair;
 using testing::SizeIs;
 
-constexpr std::uint64_t kMiB = 1U << 20U;
 constexpr ProcessKey kTrainer{100, 1};
 constexpr ProcessKey kWorker{101, 2};
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/tui/run_history.h"
+#include "common/units.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +13,6 @@ namespace {
 using testing::HasSubstr;
 using testing::SizeIs;
 using tests::dashboard_tick;
-using tests::kMiB;
 using tests::kTrainer;
 
 TEST(RunHistory, KnowsTheNewestOfEverything) {

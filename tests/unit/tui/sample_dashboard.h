@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/records.h"
+#include "common/units.h"
 #include "monitor/tui/live_judge.h"
 #include "monitor/tui/model_builder.h"
 #include "monitor/tui/run_history.h"
@@ -13,7 +14,6 @@
 // A run for the dashboard: a wrapper, a trainer that leaks, twenty compile workers.
 namespace tidemark::tests {
 
-inline constexpr std::uint64_t kMiB = 1 << 20;
 inline constexpr ProcessKey kWrapper{100, 1};
 inline constexpr ProcessKey kTrainer{110, 2};
 inline constexpr pid_t kFirstWorker = 200;

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "common/text.h"
+#include "common/units.h"
 #include "monitor/tui/layout.h"
 #include "monitor/tui/screen_text.h"
 #include "tests/support/golden.h"
@@ -24,7 +25,6 @@ using testing::Each;
 using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
-using tests::kMiB;
 using tests::sample_dashboard;
 
 constexpr Theme kPlain{true, false};
