@@ -20,10 +20,15 @@ constexpr double kDipSidesAgree = 0.4;  // of the depth
 constexpr double kSideSigmas = 4.0;
 constexpr double kFewDips = 3.0;
 constexpr double kRareShare = 0.02;
-constexpr double kTeardownShare = 0.05;        // of the points, but one at least
+constexpr double kTeardownShare = 0.05;        // of the points, but some at least
 constexpr std::size_t kFewestForTeardown = 6;  // points: of fewer, none can be spared
+constexpr std::size_t kShortestTeardown = 2;   // a part of it, then all
 constexpr double kTeardownDepth = 0.05;
 constexpr double kTeardownNoise = 4.0;  // sigmas below the last high that are still up
+constexpr std::size_t kPointsBeforeEnd = 8;
+constexpr double kNextSample = 2.0;  // times as far as the others are apart
+constexpr double kEndSigmas = 8.0;
+constexpr double kEndDepth = 0.001;
 
 // Steps, unless they are few, or the counter starts again and again: then it is no axis.
 Axis choose_axis(const std::vector<Cell>& cells) {
@@ -116,7 +121,7 @@ std::optional<Pattern> cut_teardown(std::vector<CurvePoint>& points) {
     return std::nullopt;
   }
   const auto share = static_cast<std::size_t>(kTeardownShare * static_cast<double>(points.size()));
-  const std::size_t tail = std::max<std::size_t>(share, 1);
+  const std::size_t tail = std::max(share, kShortestTeardown);
   const auto before_fall = points.end() - static_cast<std::ptrdiff_t>(tail) - 1;
   const auto high = std::max_element(
       before_fall, points.end(),
@@ -141,6 +146,32 @@ std::optional<Pattern> cut_teardown(std::vector<CurvePoint>& points) {
   pattern.growth_bytes = points.back().min_bytes - level;
   points.resize(start);
   return pattern;
+}
+
+// Whether the last sample lies far below where those before it lead to, as none of them did: it
+// may have found the job at its end, with the first of its memory given back. Too little for a
+// teardown, but enough to bend a line. The next sample tells.
+bool is_giving_back(const std::vector<CurvePoint>& points) {
+  if (points.size() < kFewestForTeardown + 1) {
+    return false;
+  }
+  const std::size_t count = std::min(points.size() - 1, kPointsBeforeEnd);
+  std::vector<double> x;
+  std::vector<double> bytes;
+  for (std::size_t i = points.size() - 1 - count; i + 1 < points.size(); ++i) {
+    x.push_back(points[i].x);
+    bytes.push_back(points[i].min_bytes);
+  }
+  const double apart = (x.back() - x.front()) / static_cast<double>(count - 1);
+  if (points.back().x - x.back() > kNextSample * apart) {
+    return false;  // much may have happened since
+  }
+  const Line line = fit_line(x, bytes);
+  const double missing = line.value(points.back().x) - points.back().min_bytes;
+  const double sigma =
+      std::sqrt(sum_of_squares(residuals(line, x, bytes)) / static_cast<double>(count - 2));
+  return missing > std::max(kEndSigmas * sigma, kEndDepth * points.back().min_bytes) &&
+         largest_fall(points, points.size() - 1) < missing / 2.0;
 }
 
 }  // namespace
@@ -175,6 +206,12 @@ Curve prepare(const Series& series) {
   }
   curve.dips_repaired = repair_dips(curve.points);
   curve.teardown = cut_teardown(curve.points);
+  if (is_giving_back(curve.points)) {
+    if (curve.teardown) {
+      curve.teardown->from = moment_of(curve.points.back());
+    }
+    curve.points.pop_back();
+  }
   return curve;
 }
 

@@ -59,6 +59,27 @@ TEST(Judge, TheEndOfAVeryShortRunIsNoSpike) {
   }
 }
 
+// What the harness's leak looks like to a check, with any part of its memory given back at the end.
+TEST(Judge, ALeakStaysOneHoweverMuchIsGivenBackInTheLastSample) {
+  for (double given_back = 0.0; given_back < 60.0; given_back += given_back < 12.0 ? 0.25 : 4.0) {
+    Points points = sampled(26, 0.1, [](double i) { return 50.0 + 4.0 * i; });
+    for (auto& [x, mb] : points) {
+      x = 14.0 + 6.6 * x;
+    }
+    points.back().second -= given_back;
+    Points and_then_all = points;
+    and_then_all.emplace_back(points.back().first + 2.0, 0.0);
+    for (const Points& run : {points, and_then_all}) {
+      const Reading reading = judge(on_steps(run), test::with_warmup_steps(30.0));
+
+      EXPECT_EQ(reading.verdict, Verdict::kLeak) << given_back;
+      const Pattern* const leak = reading.find(PatternKind::kLeak);
+      ASSERT_NE(leak, nullptr) << given_back;
+      EXPECT_NEAR(*leak->rate.bytes_per_step, 4.0 / 6.6 * kMb, 0.03 * kMb) << given_back;
+    }
+  }
+}
+
 TEST(Judge, AConstantIsStable) {
   const Reading reading = judge(on_time(sampled(500, 0.0, [](double) { return 700.0; })), {});
   EXPECT_EQ(reading.verdict, Verdict::kStable);
