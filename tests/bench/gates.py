@@ -4,7 +4,7 @@
 
 What stands between a leak and those who do not look: how often `tidemark check` is wrong (flake.py),
 then whether `tidemark guard` acts in time (guard.py); one table of both at the end. Exits with 1 when
-a run went wrong. About 50 minutes on two cores.
+a run went wrong. About 20 minutes on two cores.
 """
 
 import argparse

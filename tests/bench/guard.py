@@ -11,7 +11,7 @@ Proves `tidemark guard` on jobs below real control groups, each part many times:
   bomb     a bounded fork bomb is ended to the last process, before the kernel kills one
   burst    so is a job that takes 10 MB per ms
 Where no control group can be made, --limit stands in, and what needs a real one is left out. Exits
-with 1 when a run went wrong. All of it takes about 20 minutes on two cores.
+with 1 when a run went wrong. All of it takes about 8 minutes on two cores.
 """
 
 import argparse
