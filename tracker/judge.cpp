@@ -372,13 +372,7 @@ void Judge::add_minor_patterns() {
   }
   if (growth_.shape != LeakShape::kSteps) {
     for (const Jump& jump : growth_.jumps) {
-      Pattern step;
-      step.kind = jump.height_bytes > 0.0 ? PatternKind::kStep : PatternKind::kRelease;
-      step.from = step.to = floor_.points[jump.index].at;
-      step.height_bytes = std::abs(jump.height_bytes);
-      step.growth_bytes = jump.height_bytes;
-      step.count = 1;
-      reading_.patterns.push_back(step);
+      reading_.patterns.push_back(jump_pattern(floor_, jump));
     }
   }
   const bool released = reading_.last_floor_bytes < (1.0 - kRelease) * reading_.first_floor_bytes;

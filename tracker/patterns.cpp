@@ -36,6 +36,16 @@ Pattern warmup_pattern(const Floor& floor, const Pace& pace, std::size_t plateau
   return pattern;
 }
 
+Pattern jump_pattern(const Floor& floor, const Jump& jump) {
+  Pattern pattern;
+  pattern.kind = jump.height_bytes > 0.0 ? PatternKind::kStep : PatternKind::kRelease;
+  pattern.from = pattern.to = floor.points[jump.index].at;
+  pattern.height_bytes = std::abs(jump.height_bytes);
+  pattern.growth_bytes = jump.height_bytes;
+  pattern.count = 1;
+  return pattern;
+}
+
 std::optional<Pattern> spikes_pattern(const Curve& curve, const Cycles& cycles, const Pace& pace) {
   if (cycles.excursions.empty()) {
     return std::nullopt;

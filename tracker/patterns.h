@@ -9,6 +9,7 @@
 #include "tracker/curve.h"
 #include "tracker/cycles.h"
 #include "tracker/floor.h"
+#include "tracker/models.h"
 #include "tracker/reading.h"
 
 // What is found in a curve, put into the terms of a reading.
@@ -19,6 +20,8 @@ GrowthRate rate_on_axes(const Pace& pace, double slope, double low, double high)
 
 // Growth from the start to where the floor settled: block `plateau`.
 Pattern warmup_pattern(const Floor& floor, const Pace& pace, std::size_t plateau);
+// One jump of the floor: up is a step, down a release.
+Pattern jump_pattern(const Floor& floor, const Jump& jump);
 // nullopt: there are none.
 std::optional<Pattern> spikes_pattern(const Curve& curve, const Cycles& cycles, const Pace& pace);
 
