@@ -3,7 +3,8 @@
 """usage: tracer.py BUILD_DIR [PART...]
 
 Measures the allocation tracer against plain runs and heaptrack, in turns, and prints medians and
-ratios with their bars. Parts: pairs, memory, compile, import, harness, growth (default: all).
+ratios with their bars. Parts: pairs, memory, compile, import, python, harness, growth (default:
+all).
 Exits with 1 when a bar is missed.
 """
 
@@ -19,6 +20,7 @@ import time
 
 from bars import Bars, in_turns, median_ratio
 
+HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"  # the one that may have torch
 ROUNDS = 7
 LIGHT_ROUNDS = 61
@@ -26,6 +28,9 @@ SAMPLE_EVERY = 512 * 1024
 MOST_BYTES = 4 << 30
 SHORT_STEPS = 10
 TRAINING = {8: 1500, 64: 300}  # steps by size of a batch: some 6 s each, as fast as they go
+PACED_STEPS = 100
+PYTHON_STEPS = 100  # some 8 s
+TRAINING_BARS = {"sampled": 1.02, "exact": 1.10}
 
 
 class Tracer:
@@ -138,32 +143,52 @@ def bench_compile(_build, tracer, bars):
         bars.report(f"g++ -O1, {mode} against plain", ratio, bar, "x", spread)
 
 
-def bench_import(_build, tracer, bars):
-    command = [PYTHON, "-c", "import torch"]
-    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        print(f"skip  {PYTHON} has no torch (python3-torch): import not measured")
-        return
+def has_torch():
+    found = subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False)
+    if found.returncode != 0:
+        print(f"skip  {PYTHON} has no torch (python3-torch): not measured")
+    return found.returncode == 0
+
+
+def report_whole_runs(tracer, bars, what, command, limits):
+    """Wall time of a command from its start to its end, with heaptrack beside it."""
     variants = {mode: lambda mode=mode: tracer.seconds(mode, command)
                 for mode in ("plain", "sampled", "exact")}
     if shutil.which("heaptrack"):
         variants["heaptrack"] = lambda: heaptrack_seconds(command)
     results = in_turns(ROUNDS, variants)
-    for mode, bar in (("sampled", 1.05), ("exact", 1.5)):
+    for mode, bar in limits.items():
         ratio, spread = median_ratio(results, mode, "plain")
-        bars.report(f"import torch, {mode} against plain", ratio, bar, "x", spread)
+        bars.report(f"{what}, {mode} against plain", ratio, bar, "x", spread)
     if "heaptrack" in results:
         ratio, spread = median_ratio(results, "heaptrack", "plain")
-        print(f"      import torch, heaptrack against plain {ratio:.2f} x  {spread}")
+        print(f"      {what}, heaptrack against plain {ratio:.2f} x  {spread}")
+
+
+def bench_import(_build, tracer, bars):
+    if has_torch():
+        report_whole_runs(tracer, bars, "import torch", [PYTHON, "-c", "import torch"],
+                          {"sampled": 1.05, "exact": 1.5})
+
+
+def bench_python(_build, tracer, bars):
+    """A job as people write them, which computes most of the time."""
+    if has_torch():
+        report_whole_runs(tracer, bars, f"training with python, {PYTHON_STEPS} steps",
+                          [PYTHON, HERE / "train_images.py", PYTHON_STEPS], TRAINING_BARS)
 
 
 def bench_harness(build, tracer, bars):
-    """Steps as fast as they go. Training is judged by a whole run that is long beside its start-up;
+    """At its own pace first, as the demo runs it. Then steps as fast as they go. Training is judged by a whole run that is long beside its start-up;
     what start-up and one step cost is printed, too. The harness's model is so small that it does
     little but allocate; with larger batches it is more like others."""
     program = build / "bin/tidemark-harness"
     if not program.exists():
         print("skip  tidemark-harness was not built: training not measured")
         return
+    report_whole_runs(tracer, bars, f"the harness at its own pace, {PACED_STEPS} steps",
+                      [program, "train", "steady", "--steps", PACED_STEPS, "--seed", "1"],
+                      TRAINING_BARS)
     modes = ("plain", "sampled", "exact")
     for batch, long_steps in TRAINING.items():
         def train(steps):
@@ -187,7 +212,7 @@ def bench_harness(build, tracer, bars):
             print(f"      {mode}: {start:.2f} s for start-up and {SHORT_STEPS} steps, {run:.2f} s for "
                   f"{long_steps}, {step * 1e3:.2f} ms per step")
         what = f"training with libtorch, {long_steps} steps, batches of {batch}"
-        for mode, bar in (("sampled", 1.02), ("exact", 1.10)):
+        for mode, bar in TRAINING_BARS.items():
             ratio, spread = median_ratio(long, mode, "plain")
             bars.report(f"{what}, {mode} against plain", ratio, bar, "x", spread)
         if "heaptrack" in long:
@@ -207,7 +232,8 @@ def bench_growth(build, tracer, bars):
 
 
 PARTS = {"pairs": bench_pairs, "memory": bench_memory, "compile": bench_compile,
-         "import": bench_import, "harness": bench_harness, "growth": bench_growth}
+         "import": bench_import, "python": bench_python, "harness": bench_harness,
+         "growth": bench_growth}
 
 
 def main():
