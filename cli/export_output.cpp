@@ -6,8 +6,8 @@
 
 #include <utility>
 
+#include "common/file_size_signal.h"
 #include "common/io.h"
-#include "recording/file_size_signal.h"
 #include "recording/files.h"
 
 namespace tidemark::cli {
@@ -37,7 +37,7 @@ Result<ExportOutput> ExportOutput::to_file(const std::string& path, bool replace
 Status ExportOutput::write_if_full() { return buffer_.size() < kPieceBytes ? ok() : write(); }
 
 Status ExportOutput::write() {
-  const recording::FileSizeSignalBlock no_signal;
+  const FileSizeSignalBlock no_signal;
   Status status = write_all(file_ ? fd_.get() : STDOUT_FILENO, buffer_);
   buffer_.clear();
   return status ? status

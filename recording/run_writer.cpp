@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "common/file_size_signal.h"
 #include "recording/columns.h"
-#include "recording/file_size_signal.h"
 #include "recording/schema.h"
 
 namespace tidemark::recording {

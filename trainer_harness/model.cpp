@@ -9,13 +9,12 @@
 #include <torch/serialize/archive.h>
 #include <torch/types.h>
 #include <torch/utils.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
+#include <sstream>
 #include <utility>
 #include <vector>
 
+#include "common/atomic_file.h"
 #include "trainer_harness/batch.h"
 #include "trainer_harness/source_line.h"
 #include "trainer_harness/torch_guard.h"
@@ -175,14 +174,10 @@ Status Model::save(const std::string& path, std::uint64_t step) const {
     archive.write("net", net);
     archive.write("adam", adam);
     archive.write("step", torch::tensor(static_cast<std::int64_t>(step)));
-    const std::string draft = path + "." + std::to_string(::getpid()) + ".new";
-    archive.save_to(draft);
-    if (std::rename(draft.c_str(), path.c_str()) != 0) {
-      const int error = errno;
-      ::unlink(draft.c_str());
-      return system_error(path, error);
-    }
-    return ok();
+    // Through memory: where its own file cannot grow, libtorch ends the process from a destructor.
+    std::ostringstream bytes;
+    archive.save_to(bytes);
+    return write_file_atomically(path, bytes.view());
   });
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "api/tidemark.h"
+#include "common/atomic_file.h"
 #include "trainer_harness/collator.h"
 #include "trainer_harness/compile_pool.h"
 #include "trainer_harness/dataset.h"

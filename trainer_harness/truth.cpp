@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer_harness/truth.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-
-#include "common/io.h"
 #include "common/json_writer.h"
 #include "trainer_harness/patterns.h"
 
@@ -104,24 +97,6 @@ std::string truth_json(const TrainerOptions& options, const Plan& plan, const Ru
   json.end_array();
   json.field("workers", worker_count(plan)).field("wrapper_pid", facts.wrapper_pid).end_object();
   return json.take() + "\n";
-}
-
-Status write_file_atomically(const std::string& path, std::string_view text) {
-  const std::string draft = path + "." + std::to_string(::getpid()) + ".new";
-  auto file = open_file(draft, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  if (!file) {
-    return file.error();
-  }
-  if (const Status written = write_all(file->get(), text); !written) {
-    ::unlink(draft.c_str());
-    return written;
-  }
-  if (std::rename(draft.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    ::unlink(draft.c_str());
-    return system_error(path, error);
-  }
-  return ok();
 }
 
 }  // namespace tidemark::harness

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "common/result.h"
 #include "trainer_harness/plan.h"
 
 namespace tidemark::harness {
@@ -49,8 +48,5 @@ double planned_seconds_per_step(const Plan& plan);
 // One JSON document, see docs/harness.md. Of a complete run it tells what the steps that were taken
 // did to memory; before, what the rest of the plan will do.
 std::string truth_json(const TrainerOptions& options, const Plan& plan, const RunFacts& facts);
-
-// Replaces the file at once: a reader sees the old or the new text, never a part.
-Status write_file_atomically(const std::string& path, std::string_view text);
 
 }  // namespace tidemark::harness

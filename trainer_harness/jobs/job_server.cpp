@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/atomic_file.h"
+
 namespace tidemark::harness {
 namespace {
 
@@ -128,7 +130,7 @@ void JobServer::write_status() {
   if (options_.status_path.empty()) {
     return;
   }
-  const Status written = replace_file(options_.status_path, status_json(status_));
+  const Status written = write_file_atomically(options_.status_path, status_json(status_));
   if (!written && ++status_.failed_updates == 1) {
     log_.on_problem(written.error().what + "; the jobs run on without it");
   }

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer_harness/jobs/status_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
-#include <cstdio>
-
-#include <fmt/format.h>
 
 #include "common/clock.h"
-#include "common/io.h"
 #include "common/json_writer.h"
 
 namespace tidemark::harness {
@@ -79,22 +71,6 @@ std::string status_json(const ServerStatus& status) {
   }
   json.end_array().end_object();
   return json.take() + "\n";
-}
-
-Status replace_file(const std::string& path, std::string_view text) {
-  const std::string next = fmt::format("{}.{}.next", path, ::getpid());
-  auto fd = open_file(next, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  if (!fd) {
-    return fd.error();
-  }
-  Status written = write_all(fd->get(), text);
-  if (written && ::rename(next.c_str(), path.c_str()) != 0) {
-    written = system_error(fmt::format("cannot replace {}", path), errno);
-  }
-  if (!written) {
-    ::unlink(next.c_str());
-  }
-  return written;
 }
 
 }  // namespace tidemark::harness

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "common/result.h"
 #include "trainer_harness/jobs/job.h"
 
 namespace tidemark::harness {
@@ -27,8 +26,5 @@ struct ServerStatus {
 
 // One JSON object, schema 1, with a line end.
 std::string status_json(const ServerStatus& status);
-
-// Replaces the file in one step: a reader sees the old text or the new one, whole.
-Status replace_file(const std::string& path, std::string_view text);
 
 }  // namespace tidemark::harness

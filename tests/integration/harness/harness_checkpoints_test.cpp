@@ -2,6 +2,7 @@
 // Training is real and repeatable; a checkpoint carries it over the end of a process.
 #include <signal.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,32 @@ TEST(HarnessCheckpoint, ThatCannotBeReadIsAnError) {
 
   EXPECT_EQ(run.finish(), 3);
   EXPECT_THAT(run.process().errors(), HasSubstr("cannot read the checkpoint"));
+}
+
+TEST(HarnessCheckpoint, ThatFindsNoRoomIsAnError) {
+  const TempTree folder;
+  Subprocess run({"sh", "-c",
+                  "ulimit -f 64; exec \"$0\" train steady --mb 1 --steps 3 --step-time 1ms "
+                  "--checkpoint " +
+                      folder.path("model.pt"),
+                  harness_path()});
+
+  EXPECT_EQ(run.wait(), 3);
+
+  EXPECT_THAT(run.errors(), HasSubstr("model.pt: cannot write: File too large"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(HarnessCheckpoint, KeepsALinkThatLeadsToIt) {
+  const TempTree folder;
+  folder.write("real.pt", "");
+  folder.link("model.pt", folder.path("real.pt"));
+
+  log_of({"--steps", "5", "--checkpoint", folder.path("model.pt")});
+
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("model.pt")));
+  EXPECT_THAT(log_of({"--steps", "6", "--resume", folder.path("real.pt")}),
+              HasSubstr("at step 5\n"));
 }
 
 TEST(HarnessProgress, IsOneLineOfJsonPerStep) {

@@ -304,6 +304,19 @@ TEST_F(ServeJobsCrash, ErrorsReachTheStatusFileInBothIsolations) {
   }
 }
 
+TEST_F(ServeJobsCrash, DoesNotComeOfACheckpointThatFindsNoRoom) {
+  const std::string job = "steady --mb 1 --steps 3 --step-time 1ms --batch 1";
+  Subprocess server({"sh", "-c", "ulimit -f 64; exec \"$0\" serve-jobs --json \"$@\"", kHarness,
+                     "--isolation", "inprocess", "--job",
+                     job + " --checkpoint " + tree_.path("model.pt"), "--job", job});
+
+  EXPECT_EQ(server.wait(), 3);
+
+  const json status = json::parse(server.output(), nullptr, false);
+  ASSERT_THAT(states(status), ElementsAre("failed", "done"));
+  EXPECT_THAT(status["jobs"][0]["error"].get<std::string>(), HasSubstr("File too large"));
+}
+
 // What isolation is for: without it the status file is all that is left.
 TEST_F(ServeJobsCrash, InTheServerEndsTheServer) {
   const Served served = serve(Words{"--isolation", "inprocess", "--jobs", "2", "--crash-job", "1",

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/check_result.h"
 
-#include <unistd.h>
-
 #include <string>
 #include <vector>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cli/check_one.h"
-#include "cli/report_file.h"
-#include "common/io.h"
-#include "tests/support/temp_tree.h"
 #include "tests/unit/cli/sample_check.h"
 
 namespace tidemark::cli {
 namespace {
 
-using testing::HasSubstr;
-using tests::TempTree;
 using tracker::BudgetState;
 
 CheckRun ended(int status) {
@@ -84,50 +76,6 @@ TEST(NumberedOutput, NumbersLaterRunsBeforeTheEndOfTheName) {
   EXPECT_EQ(numbered_output("a.b/run.tidemark", 3), "a.b/run-3.tidemark");
   EXPECT_EQ(numbered_output("a.b/run", 2), "a.b/run-2");
   EXPECT_EQ(numbered_output("a/.run", 2), "a/.run-2");
-}
-
-TEST(ReportFile, ReplacesAFileAsAWhole) {
-  const TempTree folder;
-  folder.write("report", "old and long");
-
-  ASSERT_TRUE(write_report_file(folder.path("report"), "new"));
-
-  EXPECT_EQ(*read_file(folder.path("report")), "new");
-  EXPECT_TRUE(can_write_report(folder.path("report")));
-}
-
-TEST(ReportFile, KeepsALinkAndReplacesWhatItPointsTo) {
-  const TempTree folder;
-  folder.write("real", "old");
-  folder.link("link", folder.path("real"));
-
-  ASSERT_TRUE(write_report_file(folder.path("link"), "new"));
-
-  EXPECT_EQ(*read_file(folder.path("real")), "new");
-}
-
-TEST(ReportFile, WritesIntoWhatIsNoFile) {
-  EXPECT_TRUE(can_write_report("/dev/null"));
-  EXPECT_TRUE(write_report_file("/dev/null", "x"));
-}
-
-TEST(ReportFile, SaysThatThereIsNoFolderForIt) {
-  const TempTree folder;
-  const Status missing = can_write_report(folder.path("none/report"));
-  const Status is_folder = can_write_report(folder.path());
-
-  ASSERT_FALSE(missing);
-  EXPECT_THAT(missing.error().what, HasSubstr("none/report"));
-  ASSERT_FALSE(is_folder);
-  EXPECT_THAT(is_folder.error().what, HasSubstr("it is a folder"));
-  EXPECT_FALSE(write_report_file(folder.path("none/report"), "x"));
-}
-
-TEST(ReportFile, SaysThatAFolderIsReadOnly) {
-  if (::geteuid() == 0) {
-    GTEST_SKIP() << "root may write everywhere";
-  }
-  EXPECT_FALSE(can_write_report("/proc/report"));
 }
 
 }  // namespace

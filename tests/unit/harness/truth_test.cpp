@@ -4,11 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
-
-#include "common/io.h"
-#include "tests/support/temp_tree.h"
 
 namespace tidemark::harness {
 namespace {
@@ -263,24 +259,6 @@ TEST(Truth, ListsTheProcesses) {
 
   EXPECT_EQ(truth["processes"][1], (json{{"pid", 12}, {"role", "trainer"}}));
   EXPECT_EQ(truth["wrapper_pid"], 11);
-}
-
-TEST(AtomicFile, ReplacesTheOldTextAndLeavesNothingBeside) {
-  const tests::TempTree folder;
-  const std::string path = folder.path("truth.json");
-
-  ASSERT_TRUE(write_file_atomically(path, "old"));
-  ASSERT_TRUE(write_file_atomically(path, "new"));
-
-  EXPECT_EQ(*read_file(path), "new");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
-}
-
-TEST(AtomicFile, SaysWhichFileCannotBeWritten) {
-  const Status written = write_file_atomically("/nowhere/truth.json", "text");
-
-  ASSERT_FALSE(written);
-  EXPECT_THAT(written.error().what, ::testing::HasSubstr("/nowhere/truth.json"));
 }
 
 }  // namespace

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer_harness/jobs/status_file.h"
 
-#include <cerrno>
-#include <filesystem>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/clock.h"
-#include "common/io.h"
-#include "tests/support/temp_tree.h"
 #include "trainer_harness/jobs/ledger_text.h"
 
 namespace tidemark::harness {
@@ -31,30 +26,6 @@ ServerStatus one_failed_job() {
   job.outcome = {JobState::kFailed, "out of\nmemory", 3, std::nullopt};
   job.memory = {4U << 20U, 18U << 20U, 4U << 20U};
   return status;
-}
-
-// No write succeeds while this lives.
-class FullDisk {
- public:
-  FullDisk() : real_(replace_syscalls({})) {
-    Syscalls full = real_;
-    full.write = [](int, const void*, std::size_t) -> ssize_t {
-      errno = ENOSPC;
-      return -1;
-    };
-    replace_syscalls(full);
-  }
-  ~FullDisk() { replace_syscalls(real_); }
-  FullDisk(const FullDisk&) = delete;
-  FullDisk& operator=(const FullDisk&) = delete;
-
- private:
-  Syscalls real_;
-};
-
-int files_in(const std::string& folder) {
-  const std::filesystem::directory_iterator files(folder);
-  return static_cast<int>(std::distance(begin(files), end(files)));
 }
 
 TEST(StatusJson, HasEveryFieldAndNullForTheUnknown) {
@@ -90,38 +61,6 @@ TEST(LedgerText, CountsTheUpdatesThatTheStatusFileMissed) {
   status.failed_updates = 2;
 
   EXPECT_THAT(ledger_text(status), HasSubstr("2 updates of the status file failed"));
-}
-
-TEST(ReplaceFile, LeavesNothingButTheNewText) {
-  const tests::TempTree tree;
-  const std::string path = tree.path("status.json");
-
-  ASSERT_TRUE(replace_file(path, "a long first text"));
-  ASSERT_TRUE(replace_file(path, "second"));
-
-  EXPECT_EQ(*read_file(path), "second");
-  EXPECT_EQ(files_in(tree.path()), 1);
-}
-
-TEST(ReplaceFile, KeepsTheOldTextWhenTheDiskIsFull) {
-  const tests::TempTree tree;
-  const std::string path = tree.path("status.json");
-  ASSERT_TRUE(replace_file(path, "first"));
-  const FullDisk full;
-
-  const Status written = replace_file(path, "second");
-
-  ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().code, Errc::kNoSpace);
-  EXPECT_EQ(*read_file(path), "first");
-  EXPECT_EQ(files_in(tree.path()), 1) << "the unfinished text is gone";
-}
-
-TEST(ReplaceFile, SaysWhichFolderIsMissing) {
-  const Status written = replace_file("/nonexistent/status.json", "text");
-
-  ASSERT_FALSE(written);
-  EXPECT_THAT(written.error().what, HasSubstr("/nonexistent/status.json"));
 }
 
 }  // namespace

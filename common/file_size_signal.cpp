@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/file_size_signal.h"
+#include "common/file_size_signal.h"
 
 #include <ctime>
 
-namespace tidemark::recording {
+namespace tidemark {
 namespace {
 
 sigset_t file_size_signal() {
@@ -30,4 +30,4 @@ FileSizeSignalBlock::~FileSizeSignalBlock() {
   pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
 }
 
-}  // namespace tidemark::recording
+}  // namespace tidemark

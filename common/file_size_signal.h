@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-namespace tidemark::recording {
+namespace tidemark {
 
 // A write beyond the file-size limit (ulimit -f) raises SIGXFSZ, whose default action kills the
 // process. While one of these lives, the calling thread gets EFBIG instead, like any other full
@@ -20,4 +20,4 @@ class FileSizeSignalBlock {
   sigset_t previous_{};
 };
 
-}  // namespace tidemark::recording
+}  // namespace tidemark
