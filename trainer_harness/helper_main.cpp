@@ -130,7 +130,13 @@ int be_a_sidecar(const PoolOptions& options) {
 
 // ---- The manager of shared memory ----
 
+// Ends by the end of the trainer alone: whoever signals the whole group of the trainer, or all that
+// a service runs, must not end the one that cleans up after it.
 int be_a_manager(int read_fd, std::string_view prefix) {
+  ::setsid();
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    ::signal(number, SIG_IGN);
+  }
   std::array<char, 1> nothing{};
   while (true) {
     const auto size = tidemark::read_some(read_fd, nothing);

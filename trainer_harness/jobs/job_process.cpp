@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "common/clock.h"
 #include "common/io.h"
 #include "common/text.h"
 
@@ -67,6 +68,23 @@ int wait_for(pid_t pid) {
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   return status;
+}
+
+// What left the group of the job, as its manager of shared memory does, has been handed to us. It
+// ends by itself when the job has; nobody waits for ever for what does not.
+void reap_the_adopted() {
+  constexpr std::int64_t kPatienceNs = 2 * kNsPerSecond;
+  const SystemClock clock;
+  const std::int64_t deadline_ns = clock.monotonic_ns() + kPatienceNs;
+  while (true) {
+    const pid_t ended = ::waitpid(-1, nullptr, WNOHANG);
+    if ((ended < 0 && errno == ECHILD) || clock.monotonic_ns() >= deadline_ns) {
+      return;
+    }
+    if (ended == 0) {
+      ::usleep(1000);
+    }
+  }
 }
 
 }  // namespace
@@ -129,6 +147,7 @@ std::optional<int> JobProcess::reap_if_ended() {
   const int status = wait_for(pid_);
   while (::waitpid(-pid_, nullptr, 0) > 0 || errno == EINTR) {
   }
+  reap_the_adopted();
   pid_ = -1;
   return status;
 }

@@ -20,7 +20,8 @@ struct JobDescriptors {
 };
 
 // The process of a job: leader of its own process group, killed by the kernel when the thread that
-// started it ends. Nothing of the group survives this object.
+// started it ends. Nothing of the group survives this object. What leaves the group becomes our
+// child when the job ends, and is waited for: whoever starts a job has no other children.
 class JobProcess {
  public:
   // Returns when the program runs, or with the reason why it does not.

@@ -25,6 +25,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // Everything that could stay behind: a pool, forked workers, segments and their manager. Progress
 // goes where the log goes, so that a test sees phases begin.
@@ -167,6 +168,21 @@ TEST_P(HarnessEnding, BySigkillLeavesATruthAndNothingElse) {
 INSTANTIATE_TEST_SUITE_P(Parts, HarnessEnding,
                          ::testing::Values(&kStart, &kLoading, &kTraining, &kEvaluation,
                                            &kCheckpoint));
+
+// Ctrl-C, timeout(1) and systemd signal more than the trainer.
+TEST(HarnessSegments, GoAlsoWhenTheWholeGroupIsSignalled) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGKILL}) {
+    Subprocess run({"setsid", harness_path(), "train", "leak", "--cause", "shm", "--from-step", "0",
+                    "--mb-per-step", "0.1", "--steps", "100000", "--step-time", "5ms"});
+    run.read_until("Step 10 ");
+    ASSERT_THAT(segments_of(run.pid()), Not(IsEmpty()));
+
+    ASSERT_EQ(::killpg(run.pid(), signal), 0);
+
+    run.wait();
+    EXPECT_THAT(segments_left_by(run.pid()), IsEmpty()) << signal;
+  }
+}
 
 TEST(HarnessLeakLines, AreInTheTruthAsSoonAsTheLeakBegins) {
   HarnessRun run({"leak", "--cause", "collator", "--from-step", "5", "--mb-per-step", "0.2",

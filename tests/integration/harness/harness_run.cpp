@@ -114,4 +114,14 @@ std::vector<std::string> segments_of(pid_t pid) {
   return names;
 }
 
+std::vector<std::string> segments_left_by(pid_t pid) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  std::vector<std::string> names = segments_of(pid);
+  while (!names.empty() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kSampleInterval);
+    names = segments_of(pid);
+  }
+  return names;
+}
+
 }  // namespace tidemark::tests

@@ -48,7 +48,9 @@ double proc_mib(pid_t pid, const std::string& file, const std::string& field);
 bool is_running(pid_t pid);
 // Waits, for at most a few seconds, until all have ended; those that have not.
 std::vector<pid_t> still_running(std::vector<pid_t> pids);
-// Names below /dev/shm that begin so.
+// The segments of /dev/shm that a trainer has made.
 std::vector<std::string> segments_of(pid_t pid);
+// Waits, for at most a few seconds, until they are gone; those that are not.
+std::vector<std::string> segments_left_by(pid_t pid);
 
 }  // namespace tidemark::tests

@@ -9,11 +9,14 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "common/io.h"
+#include "common/text.h"
+#include "tests/integration/harness/harness_run.h"
 #include "tests/support/subprocess.h"
 #include "tests/support/temp_tree.h"
 
@@ -25,6 +28,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::Gt;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Lt;
 using testing::Not;
 using tests::Subprocess;
@@ -88,6 +92,18 @@ json wait_for_status(const std::string& path, const std::function<bool(const jso
     }
     ::usleep(2000);
   }
+}
+
+std::vector<pid_t> zombies_of(pid_t pid) {
+  const auto children = read_file(fmt::format("/proc/{0}/task/{0}/children", pid));
+  std::vector<pid_t> zombies;
+  for (const std::string_view word : split(children ? *children : "", ' ')) {
+    const auto child = parse_number<pid_t>(word);
+    if (child && !tests::is_running(*child)) {
+      zombies.push_back(*child);
+    }
+  }
+  return zombies;
 }
 
 bool first_job_trains(const json& status) { return status["jobs"][0]["step"].is_number(); }
@@ -287,6 +303,23 @@ TEST_F(ServeJobsCrash, OfAJobLeavesTheServerStanding) {
   EXPECT_EQ(status["jobs"][1]["signal"], SIGSEGV);
   EXPECT_THAT(status["jobs"][1]["error"].get<std::string>(), HasSubstr("SIGSEGV"));
   EXPECT_GT(status["jobs"][1]["memory"]["returned_percent"], 95.0);
+}
+
+TEST_F(ServeJobsCrash, OfAJobLeavesNoSegmentsBehind) {
+  const std::string job =
+      "leak --cause shm --from-step 0 --mb-per-step 0.1 --step-time 5ms --steps ";
+  Subprocess server({kHarness, "serve-jobs", "--quiet", "--status", status_path(), "--crash-job",
+                     "1", "--after", "5", "--job", job + "100000", "--job", job + "100000"});
+
+  const json status = wait_for_status(
+      status_path(), [](const json& now) { return now["jobs"][1]["step"].is_number(); });
+
+  EXPECT_EQ(status["jobs"][0]["signal"], SIGSEGV);
+  EXPECT_THAT(tests::segments_of(status["jobs"][0]["pid"]), IsEmpty());
+  EXPECT_THAT(zombies_of(server.pid()), IsEmpty());
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 3) << "one has failed";
+  EXPECT_THAT(tests::segments_of(status["jobs"][1]["pid"]), IsEmpty());
 }
 
 TEST_F(ServeJobsCrash, ErrorsReachTheStatusFileInBothIsolations) {
