@@ -193,7 +193,7 @@ int be_a_wrapper(const std::string& program, char** argv) {
       ::_exit(kFailed);
     }
     ::unsetenv(tidemark::harness::kHelperVariable);
-    ::setenv(tidemark::harness::kWrappedVariable, "1", 1);
+    ::setenv(tidemark::harness::kWrappedVariable, std::to_string(wrapper).c_str(), 1);
     ::execv(program.c_str(), argv + 2);
     ::_exit(127);
   }

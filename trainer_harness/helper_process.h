@@ -15,7 +15,8 @@ namespace tidemark::harness {
 // What tidemark-harness-helper is to be, in its environment: its argv is that of the program for
 // which it stands. The parts of the value are separated by blanks.
 inline constexpr const char* kHelperVariable = "TIDEMARK_HARNESS_HELPER";
-// Set for the trainer below a wrapper.
+// The pid of its wrapper, for the trainer below one. Not getppid(): that changes when the wrapper
+// is killed.
 inline constexpr const char* kWrappedVariable = "TIDEMARK_HARNESS_WRAPPED";
 
 // The helper, beside the program that runs.

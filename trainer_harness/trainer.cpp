@@ -2,7 +2,6 @@
 #include "trainer_harness/trainer.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 
 #include "api/tidemark.h"
 #include "common/atomic_file.h"
+#include "common/text.h"
 #include "trainer_harness/collator.h"
 #include "trainer_harness/compile_pool.h"
 #include "trainer_harness/dataset.h"
@@ -51,6 +51,11 @@ Plan plan_for(const TrainerOptions& options) {
     plan.pool.reset();
   }
   return plan;
+}
+
+std::optional<pid_t> wrapper_pid() {
+  const char* const pid = std::getenv(kWrappedVariable);
+  return pid != nullptr ? parse_number<pid_t>(pid) : std::nullopt;
 }
 
 class Run {
@@ -316,9 +321,9 @@ Status Run::write_truth(bool complete) {
   facts.lines = memory_.lines();
   written_lines_ = facts.lines;
   facts.processes = memory_.processes();
-  if (std::getenv(kWrappedVariable) != nullptr) {
-    facts.wrapper_pid = ::getppid();
-    facts.processes.insert(facts.processes.begin(), {::getppid(), "wrapper"});
+  facts.wrapper_pid = wrapper_pid();
+  if (facts.wrapper_pid) {
+    facts.processes.insert(facts.processes.begin(), {*facts.wrapper_pid, "wrapper"});
   }
   return write_file_atomically(options_.truth_path, truth_json(options_, plan_, facts));
 }

@@ -165,6 +165,26 @@ TEST_P(HarnessEnding, BySigkillLeavesATruthAndNothingElse) {
   EXPECT_THAT(segments_of(trainer), IsEmpty());
 }
 
+// The trainer hears of it by a SIGTERM.
+TEST_P(HarnessEnding, ByTheDeathOfTheWrapperCompletesTheTruth) {
+  words_.emplace_back("--wrapper");
+  HarnessRun run(words_);
+  const pid_t wrapper = run.process().pid();
+
+  EXPECT_EQ(end(run, SIGKILL), 128 + SIGKILL);
+
+  EXPECT_THAT(strays(), IsEmpty());
+  const auto truth = run.truth();
+  if (truth.is_null()) {
+    EXPECT_EQ(GetParam(), &kStart) << "it had begun";
+    return;
+  }
+  EXPECT_EQ(truth["complete"], true);
+  EXPECT_EQ(truth["wrapper_pid"], wrapper);
+  EXPECT_EQ(run.pids("wrapper"), std::vector{wrapper});
+  EXPECT_THAT(segments_of(run.pids("trainer").at(0)), IsEmpty());
+}
+
 INSTANTIATE_TEST_SUITE_P(Parts, HarnessEnding,
                          ::testing::Values(&kStart, &kLoading, &kTraining, &kEvaluation,
                                            &kCheckpoint));
