@@ -86,7 +86,7 @@ Error become_wrapper(std::span<const std::string> words) {
 }
 
 int fail(const Error& error, int code) {
-  std::fprintf(stderr, "tidemark-harness: %s\n", error.what.c_str());
+  std::fprintf(stderr, "tidemark-harness: error: %s\n", error.what.c_str());
   return code;
 }
 
