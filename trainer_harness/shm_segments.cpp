@@ -7,27 +7,41 @@
 
 #include <cerrno>
 #include <cstring>
+#include <random>
+
+#include <fmt/format.h>
 
 #include "trainer_harness/source_line.h"
 
 namespace tidemark::harness {
 
-std::string shm_prefix(pid_t pid) { return "torch_" + std::to_string(pid) + "_"; }
+namespace {
+
+// torch_PID_RANDOM_, as torch names them. The pid alone could be that of another run: an earlier
+// job of the same process, or one in another pid namespace that shares /dev/shm.
+std::string random_prefix() {
+  return fmt::format("torch_{}_{}_", ::getpid(), std::random_device{}());
+}
+
+}  // namespace
 
 Result<ShmSegments> ShmSegments::start(bool keep) {
+  std::string prefix = random_prefix();
   if (keep) {
-    return ShmSegments(std::nullopt);
+    return ShmSegments(std::move(prefix), std::nullopt);
   }
-  auto manager =
-      start_helper({"/usr/bin/torch_shm_manager"}, "shm-manager READ_FD " + shm_prefix(::getpid()));
+  auto manager = start_helper({"/usr/bin/torch_shm_manager"}, "shm-manager READ_FD " + prefix);
   if (!manager) {
     return manager.error();
   }
-  return ShmSegments(std::move(*manager));
+  return ShmSegments(std::move(prefix), std::move(*manager));
 }
 
 Status ShmSegments::leave_one(std::uint64_t bytes, LeakLines& lines) {
-  const std::string name = "/" + shm_prefix(::getpid()) + std::to_string(++count_);
+  if (bytes == 0) {
+    return ok();
+  }
+  const std::string name = "/" + prefix_ + std::to_string(count_++);
   const Fd segment(
       noted(lines.retaining, ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600)));
   if (!segment) {

@@ -24,12 +24,12 @@ class ShmSegments {
   std::optional<pid_t> manager() const;
 
  private:
-  explicit ShmSegments(std::optional<HelperProcess> manager) : manager_(std::move(manager)) {}
+  ShmSegments(std::string prefix, std::optional<HelperProcess> manager)
+      : prefix_(std::move(prefix)), manager_(std::move(manager)) {}
+
+  std::string prefix_;  // of the names of our segments, and of nobody else's
   std::optional<HelperProcess> manager_;
   std::uint64_t count_ = 0;
 };
-
-// What the names of the segments of a process begin with.
-std::string shm_prefix(pid_t pid);
 
 }  // namespace tidemark::harness

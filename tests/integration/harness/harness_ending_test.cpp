@@ -204,6 +204,14 @@ TEST(HarnessSegments, GoAlsoWhenTheWholeGroupIsSignalled) {
   }
 }
 
+TEST(HarnessSegments, AreNotMadeByALeakOfNothing) {
+  HarnessRun run({"leak", "--cause", "shm", "--keep-shm", "--mb", "0", "--from-step", "0",
+                  "--steps", "5", "--step-time", "1ms"});
+
+  EXPECT_EQ(run.finish(), 0) << run.process().errors();
+  EXPECT_THAT(segments_of(run.process().pid()), IsEmpty());
+}
+
 TEST(HarnessLeakLines, AreInTheTruthAsSoonAsTheLeakBegins) {
   HarnessRun run({"leak", "--cause", "collator", "--from-step", "5", "--mb-per-step", "0.2",
                   "--steps", "100000", "--step-time", "10ms", "--log-every", "1"});

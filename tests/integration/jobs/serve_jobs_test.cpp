@@ -174,6 +174,19 @@ TEST_F(ServeJobsBaseline, FreedMemoryOfAJobMayStayInTheServerToo) {
   EXPECT_GT(mib(job, "after_bytes"), mib(job, "before_bytes") + 0.8 * kJobMib);
 }
 
+TEST_F(ServeJobsBaseline, JobsInTheServerDoNotMeetTheSegmentsOfEarlierOnes) {
+  const Served served = serve({"--isolation", "inprocess", "--jobs", "2", "--", "leak", "--cause",
+                               "shm", "--keep-shm", "--from-step", "0", "--mb-per-step", "0.1",
+                               "--steps", "5", "--step-time", "1ms"});
+
+  EXPECT_THAT(states(served.status), ElementsAre("done", "done")) << served.errors;
+  const auto segments = tests::segments_of(served.status["server_pid"]);
+  EXPECT_EQ(segments.size(), 10U);
+  for (const std::string& segment : segments) {
+    ::unlink(segment.c_str());
+  }
+}
+
 TEST_F(ServeJobsBaseline, FollowsTheEnvironment) {
   ::setenv("TRAINING_USE_SUBPROCESS", "false", 1);
   const Served served = serve(Words{"--jobs", "1"} + small_job(3));
