@@ -32,26 +32,29 @@ void on_stop(int /*number*/) { g_stop = 1; }
 class CommandObserver final : public TrainerObserver {
  public:
   explicit CommandObserver(std::optional<int> progress_fd) : progress_fd_(progress_fd) {
-    tell("event", "start");
+    JsonWriter json;
+    json.begin_object().field("event", "start").end_object();
+    tell(json.take());
   }
-  ~CommandObserver() override { tell("event", "end"); }
-  CommandObserver(const CommandObserver&) = delete;
-  CommandObserver& operator=(const CommandObserver&) = delete;
+  // `stopped`: by a signal, before its last step.
+  void end(bool stopped) {
+    JsonWriter json;
+    json.begin_object().field("event", "end").field("stopped", stopped).end_object();
+    tell(json.take());
+  }
 
   void on_step(std::uint64_t /*step*/, double /*loss*/) override {}
   void on_phase(std::string_view name, bool begins) override {
-    tell("phase", begins ? name : std::string_view());
+    JsonWriter json;
+    json.begin_object().field("phase", begins ? name : std::string_view()).end_object();
+    tell(json.take());
   }
   bool stop_requested() override { return g_stop != 0; }
 
  private:
-  void tell(std::string_view what, std::string_view value) {
-    if (progress_fd_) {
-      JsonWriter json;
-      json.begin_object().field(what, value).end_object();
-      if (!write_all(*progress_fd_, json.take() + "\n")) {
-        progress_fd_.reset();
-      }
+  void tell(const std::string& object) {
+    if (progress_fd_ && !write_all(*progress_fd_, object + "\n")) {
+      progress_fd_.reset();
     }
   }
 
@@ -109,6 +112,7 @@ int train_command(std::span<const std::string> words) {
   stop_on_signals();
   CommandObserver observer(options->progress_fd);
   const auto outcome = run_trainer(*options, observer);
+  observer.end(outcome && outcome->stopped);
   return outcome ? 0 : fail(outcome.error(), kFailed);
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands for `tidemark-harness train` in tests of the job server: steps without training.
 //   fake_trainer BEHAVIOUR --progress-fd N
-// steps: five steps, then the end; forever: a step every 5 ms, SIGTERM ends it in order;
-// stubborn: the same, deaf to SIGTERM; error: two steps, a message, exit 3; orphan: leaves a child
-// behind that would live for ever, having told its pid; memory: 64 MiB for some time.
+// steps: five steps, then the end; unstopped: the same, SIGTERM comes too late and it says so;
+// forever: a step every 5 ms, SIGTERM ends it in order; stubborn: the same, deaf to SIGTERM; error:
+// two steps, a message, exit 3; orphan: leaves a child behind that would live for ever, having told
+// its pid; memory: 64 MiB for some time.
 #include <signal.h>
 #include <unistd.h>
 
@@ -72,6 +73,13 @@ int main(int argc, char** argv) {
   }
   for (long n = 1; n <= (behaviour == "error" ? 2 : 5); ++n) {
     step(progress, n);
+  }
+  if (behaviour == "unstopped") {
+    while (!g_stop) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::fprintf(progress, "{\"event\":\"end\",\"stopped\":false}\n");
+    std::fflush(progress);
   }
   if (behaviour == "error") {
     std::fprintf(stderr, "error: no images\nhint: add some\n\n");

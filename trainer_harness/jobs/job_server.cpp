@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
-#include <algorithm>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "common/atomic_file.h"
 
@@ -121,7 +123,19 @@ void JobServer::run_job(JobRecord& job, const std::atomic<bool>& stop) {
   job.memory.after_bytes = tree_footprint_bytes(options_.proc_root, ::getpid());
   job.state = job.outcome.state;
   log_.on_job_end(job);
+  note_what_never_happened(job);
   write_status();
+}
+
+void JobServer::note_what_never_happened(const JobRecord& job) {
+  for (const auto& [incident, what] :
+       {std::pair(options_.cancel, "cancelled"), std::pair(options_.crash, "crashed")}) {
+    if (job.state == JobState::kDone && incident && incident->job_id == job.spec.id) {
+      log_.on_problem(fmt::format(
+          "job {} was to be {} after step {}, but was done before that (last step: {})",
+          job.spec.id, what, incident->after_step, job.step ? std::to_string(*job.step) : "none"));
+    }
+  }
 }
 
 void JobServer::write_status() {

@@ -54,6 +54,7 @@ class JobServer {
   class Turn;
 
   void run_job(JobRecord& job, const std::atomic<bool>& stop);
+  void note_what_never_happened(const JobRecord& job);
   void write_status();
 
   JobServerOptions options_;

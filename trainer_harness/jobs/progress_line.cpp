@@ -79,6 +79,8 @@ bool take_field(Cursor& cursor, ProgressLine& line) {
     line.step = parse_number<std::int64_t>(word);
   } else if (*name == "loss") {
     line.loss = parse_number<double>(word);
+  } else if (*name == "stopped" && (word == "true" || word == "false")) {
+    line.stopped = word == "true";
   }
   return true;
 }

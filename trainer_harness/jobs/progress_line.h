@@ -14,6 +14,7 @@ struct ProgressLine {
   std::optional<std::int64_t> step;
   std::optional<double> loss;
   std::optional<std::string> phase;
+  std::optional<bool> stopped;  // at its end: before the last step, because it was asked to
 };
 
 // A flat JSON object; fields other than the above are skipped. nullopt for anything else.

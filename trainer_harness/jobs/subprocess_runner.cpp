@@ -105,6 +105,9 @@ class RunningJob {
     if (line->step) {
       events_.on_step(*line->step, line->loss);
     }
+    if (line->stopped) {
+      stopped_ = line->stopped;
+    }
   }
 
   void obey_server() {
@@ -134,7 +137,9 @@ class RunningJob {
     } else {
       outcome.exit_code = WEXITSTATUS(status);
       if (*outcome.exit_code == 0) {
-        outcome.state = cancelled_ns_ ? JobState::kCancelled : JobState::kDone;
+        // A job may have been at its end when it was asked to stop. One that does not tell obeyed.
+        const bool obeyed = cancelled_ns_ && stopped_.value_or(true);
+        outcome.state = obeyed ? JobState::kCancelled : JobState::kDone;
       } else {
         outcome.error = fmt::format("the job ended with exit code {}", *outcome.exit_code);
       }
@@ -151,7 +156,8 @@ class RunningJob {
   std::int64_t grace_ns_;
   std::optional<std::int64_t> cancelled_ns_;  // when it was asked to end
   bool killed_ = false;
-  std::string last_error_;  // what it wrote to stderr last, hints apart
+  std::optional<bool> stopped_;  // as the job said at its end
+  std::string last_error_;       // what it wrote to stderr last, hints apart
 };
 
 }  // namespace

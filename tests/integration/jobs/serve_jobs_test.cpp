@@ -295,6 +295,17 @@ TEST_F(ServeJobsCancellation, WorksInTheServerAsWell) {
   EXPECT_THAT(states(served.status), ElementsAre("cancelled", "done"));
 }
 
+TEST_F(ServeJobsCancellation, ThatComesTooLateLeavesAJobDone) {
+  for (const char* isolation : {"inprocess", "subprocess"}) {
+    const Served served = serve({"--isolation", isolation, "--cancel-job", "1", "--after", "5",
+                                 "--job", "steady --mb 1 --steps 5 --step-time 1ms --batch 1"});
+
+    EXPECT_EQ(served.exit_code, 0);
+    EXPECT_THAT(states(served.status), ElementsAre("done")) << isolation;
+    EXPECT_THAT(served.errors, HasSubstr("job 1 was to be cancelled after step 5, but was done"));
+  }
+}
+
 TEST_F(ServeJobsCancellation, OfTheServerEndsItsJobFirst) {
   Subprocess server(Words{kHarness, "serve-jobs", "--quiet", "--status", status_path()} +
                     small_job(100'000));

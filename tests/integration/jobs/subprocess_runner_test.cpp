@@ -110,6 +110,15 @@ TEST(SubprocessRunner, CancelsInOrder) {
   EXPECT_FALSE(exists(events.pid));
 }
 
+TEST(SubprocessRunner, CallsAJobDoneThatDidAllItsSteps) {
+  HeardEvents events;
+  events.cancel = [&] { return events.steps.size() == 5; };
+
+  const JobOutcome outcome = run("unstopped", events);
+
+  EXPECT_EQ(outcome.state, JobState::kDone);
+}
+
 TEST(SubprocessRunner, KillsAJobThatDoesNotHearItsCancellation) {
   HeardEvents events;
   events.cancel = [&] { return !events.steps.empty(); };

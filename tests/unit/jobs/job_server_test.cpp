@@ -176,6 +176,17 @@ TEST_F(JobServerTest, AsksTheRightJobToEndAfterItsStep) {
   EXPECT_THAT(asked, ElementsAre("job 2 step 3"));
 }
 
+TEST_F(JobServerTest, SaysThatAJobEndedBeforeItsCancellation) {
+  options_.cancel = JobIncident{1, 500};
+  run(2, [&](const JobSpec&, JobEvents& events) {
+    events.on_step(5, std::nullopt);
+    return ended(JobState::kDone);
+  });
+
+  EXPECT_THAT(log_.problems, ElementsAre("job 1 was to be cancelled after step 500, but was done "
+                                         "before that (last step: 5)"));
+}
+
 TEST_F(JobServerTest, AsksForACrashOnce) {
   options_.crash = JobIncident{1, 2};
   std::vector<int> asked;

@@ -24,6 +24,12 @@ TEST(ProgressLine, SkipsWhatItDoesNotKnow) {
   EXPECT_EQ(line->phase, std::nullopt);
 }
 
+TEST(ProgressLine, TellsWhetherTheJobWasStopped) {
+  EXPECT_EQ(parse_progress_line(R"({"event":"end","stopped":true})")->stopped, true);
+  EXPECT_EQ(parse_progress_line(R"({"event":"end","stopped":false})")->stopped, false);
+  EXPECT_EQ(parse_progress_line(R"({"event":"end","stopped":null})")->stopped, std::nullopt);
+}
+
 TEST(ProgressLine, KeepsUnknownUnknown) {
   const auto line = parse_progress_line(R"({"step":1,"loss":null})");
 
