@@ -56,6 +56,27 @@ class Checks(unittest.TestCase):
         self.assertEqual(len(list(includes_follow_the_ranks.violations(self.root))), 1)
 
 
+class HarnessBench(unittest.TestCase):
+    def refusal(self, *arguments):
+        done = subprocess.run(
+            [sys.executable, CHECKS.parent / "bench/harness.py", "/nowhere", *arguments],
+            capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        return done.stderr
+
+    def test_the_benches_explain_themselves(self):
+        for bench in ("harness.py", "profile.py"):
+            done = subprocess.run([sys.executable, CHECKS.parent / "bench" / bench, "--help"],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_part_that_is_not_there_is_no_success(self):
+        self.assertIn("there is no part matrx", self.refusal("--only", "matrx,pace"))
+
+    def test_a_preset_that_is_not_there_is_no_success(self):
+        self.assertIn("there is no preset leek", self.refusal("--preset", "leek"))
+
+
 class SkippedTests(unittest.TestCase):
     """On the output and the log of ctest 3.25."""
 
