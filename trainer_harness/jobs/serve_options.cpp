@@ -43,14 +43,12 @@ std::vector<std::string> words_of(std::string_view text) {
 // Walks over the flags and gathers what has to be checked together at the end.
 class Parser {
  public:
-  Parser(std::span<const std::string> words, Isolation isolation) : words_(words) {
-    options_.server.isolation = isolation;
-  }
+  Parser(std::span<const std::string> words, const std::optional<std::string>& use_subprocess)
+      : words_(words), use_subprocess_(use_subprocess) {}
 
   Result<ServeOptions> parse() {
     while (at_ < words_.size() && words_[at_] != "--") {
-      const std::string& flag = words_[at_++];
-      if (const Status taken = take(flag); !taken) {
+      if (const Status taken = take(words_[at_++]); !taken) {
         return taken.error();
       }
     }
@@ -61,30 +59,42 @@ class Parser {
   }
 
  private:
-  Status take(const std::string& flag) {
-    if (flag == "--json") {
-      options_.json = true;
+  // `--flag value` or `--flag=value`.
+  Status take(const std::string& word) {
+    if (bool* const option = switch_of(word)) {
+      *option = true;
       return ok();
     }
-    if (flag == "--quiet") {
-      options_.quiet = true;
-      return ok();
-    }
-    if (flag == "--help" || flag == "-h") {
-      options_.help = true;
-      return ok();
+    const std::size_t equals = word.find('=');
+    const std::string flag = word.substr(0, equals);
+    if (switch_of(flag) != nullptr) {
+      return usage_error(fmt::format("{} takes no value", flag));
     }
     const bool known = flag == "--isolation" || flag == "--jobs" || flag == "--job" ||
                        flag == "--status" || flag == "--cancel-job" || flag == "--crash-job" ||
                        flag == "--after" || flag == "--grace";
     if (!known) {
       return usage_error(fmt::format("unknown word '{}'; what the jobs shall do comes after --",
-                                     escape_text(flag)));
+                                     escape_text(word)));
+    }
+    if (equals != std::string::npos) {
+      return take_value(flag, word.substr(equals + 1));
     }
     if (at_ == words_.size()) {
       return usage_error(fmt::format("{} needs a value", flag));
     }
     return take_value(flag, words_[at_++]);
+  }
+
+  // What a flag without a value turns on; nullptr for any other.
+  bool* switch_of(std::string_view flag) {
+    if (flag == "--json") {
+      return &options_.json;
+    }
+    if (flag == "--quiet") {
+      return &options_.quiet;
+    }
+    return flag == "--help" || flag == "-h" ? &options_.help : nullptr;
   }
 
   Status take_value(const std::string& flag, const std::string& value) {
@@ -94,7 +104,7 @@ class Parser {
         return usage_error(
             fmt::format("--isolation '{}', it can be inprocess or subprocess", escape_text(value)));
       }
-      options_.server.isolation = *isolation;
+      isolation_ = *isolation;
       return ok();
     }
     if (flag == "--job") {
@@ -135,6 +145,15 @@ class Parser {
   }
 
   Result<ServeOptions> finish() {
+    if (options_.help) {
+      return std::move(options_);
+    }
+    const auto isolation =
+        isolation_ ? Result<Isolation>(*isolation_) : default_isolation(use_subprocess_);
+    if (!isolation) {
+      return isolation.error();
+    }
+    options_.server.isolation = *isolation;
     std::vector<std::vector<std::string>> jobs = single_jobs_;
     if (!jobs.empty() && jobs_ && trailing_.empty()) {
       return usage_error("--jobs beside --job needs to know what the others shall do, after --");
@@ -166,10 +185,12 @@ class Parser {
   }
 
   std::span<const std::string> words_;
+  const std::optional<std::string>& use_subprocess_;
   std::size_t at_ = 0;
   ServeOptions options_;
   std::vector<std::vector<std::string>> single_jobs_;
   std::vector<std::string> trailing_;
+  std::optional<Isolation> isolation_;
   std::optional<int> jobs_;
   std::optional<int> cancel_job_;
   std::optional<int> crash_job_;
@@ -180,11 +201,7 @@ class Parser {
 
 Result<ServeOptions> parse_serve_options(std::span<const std::string> words,
                                          const std::optional<std::string>& use_subprocess) {
-  const auto isolation = default_isolation(use_subprocess);
-  if (!isolation) {
-    return isolation.error();
-  }
-  return Parser(words, *isolation).parse();
+  return Parser(words, use_subprocess).parse();
 }
 
 std::string serve_usage() {

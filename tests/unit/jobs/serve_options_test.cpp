@@ -68,6 +68,23 @@ TEST(ServeOptions, RefuseAnEnvironmentThatIsNeitherTrueNorFalse) {
   EXPECT_THAT(options.error().what, HasSubstr("TRAINING_USE_SUBPROCESS"));
 }
 
+TEST(ServeOptions, AskTheEnvironmentOnlyWhereTheCommandLineIsSilent) {
+  const auto options = parse({"--isolation", "inprocess"}, "maybe");
+
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->server.isolation, Isolation::kInprocess);
+  EXPECT_TRUE(parse({"--help"}, "maybe"));
+}
+
+TEST(ServeOptions, TakeValuesAfterAnEqualsSign) {
+  const auto options = parse({"--jobs=2", "--isolation=inprocess", "--status=a=b", "--", "leak"});
+
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->server.jobs.size(), 2U);
+  EXPECT_EQ(options->server.isolation, Isolation::kInprocess);
+  EXPECT_EQ(options->server.status_path, "a=b");
+}
+
 TEST(ServeOptions, SayWhichJobIsCancelledAndAfterWhichStep) {
   const auto options = parse({"--cancel-job", "2", "--after", "5", "--grace", "500ms"});
 
@@ -83,6 +100,8 @@ TEST(ServeOptions, RefuseNonsense) {
   const std::vector<std::vector<std::string>> lines = {
       {"--jobs"},
       {"--jobs", "0"},
+      {"--jobs="},
+      {"--json=yes"},
       {"--jobs", "-1"},
       {"--jobs", "many"},
       {"--jobs", "100000"},
