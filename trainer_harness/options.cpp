@@ -19,6 +19,18 @@ using namespace std::string_view_literals;
 constexpr std::array kScenarios = {
     "steady"sv,   "warmup"sv,        "spikes"sv,          "leak"sv,           "staircase"sv,
     "sawtooth"sv, "fragmentation"sv, "compile-workers"sv, "dataloader-cow"sv, "replay"sv};
+constexpr std::array kScenarioHelp = {
+    "a training set, loaded before the first step; nothing grows"sv,
+    "a cache of decoded images, filled during the first epoch"sv,
+    "each evaluation loads its whole set, and frees it"sv,
+    "every step keeps something, after a calm start; see --cause"sv,
+    "each checkpoint keeps a copy"sv,
+    "cycles that are collected now and then; the floor is flat"sv,
+    "small blocks, freed after a fifth of the run; the allocator keeps their pages"sv,
+    "processes as torch.compile starts them; also `compile-workers N`"sv,
+    "forked workers that copy a shared dataset by writing to it"sv,
+    "follows a recorded job; see --replay"sv};
+static_assert(kScenarioHelp.size() == kScenarios.size());
 constexpr std::array kCauses = {"collator"sv, "autograd"sv, "optimizer"sv,
                                 "native"sv,   "shm"sv,      "pinned"sv};
 constexpr std::array kReplays = {"job1"sv, "job2"sv, "valspike"sv, "slowleak"sv, "catastrophic"sv};
@@ -36,12 +48,33 @@ std::string choices(const std::array<std::string_view, N>& names) {
 // Sets one option from its text; what is wrong with the text, or "".
 using Setter = std::function<std::string(TrainerOptions&, std::string_view)>;
 
+// What a flag needs to have an effect.
+struct Need {
+  std::string_view words;
+  bool (*is_met)(const TrainerOptions& options);
+};
+
+bool has_workers(const TrainerOptions& options) {
+  return options.scenarios.contains(Scenario::kCompileWorkers) ||
+         options.scenarios.contains(Scenario::kDataloaderCow);
+}
+
+constexpr Need kNeedsWorkers{"compile-workers or dataloader-cow", &has_workers};
+constexpr Need kNeedsReplay{"--replay", [](const TrainerOptions& options) {
+                              return options.scenarios.contains(Scenario::kReplay);
+                            }};
+constexpr Need kNeedsSegments{"leak --cause shm", [](const TrainerOptions& options) {
+                                return options.scenarios.contains(Scenario::kLeak) &&
+                                       options.cause == Cause::kShm;
+                              }};
+
 struct Flag {
   std::string_view name;
   std::string_view value;  // what the usage calls it; empty: takes none
   std::string_view help;
   Setter set;
   std::optional<Scenario> implies;
+  const Need* needs = nullptr;
 };
 
 // Targets are members of TrainerOptions, plain or optional.
@@ -135,23 +168,34 @@ const std::vector<Flag>& flags() {
        {}},
       {"--cause", "C", "of the leak: collator, autograd, optimizer, native, shm, pinned",
        choice(&O::cause, kCauses), Scenario::kLeak},
-      {"--mb-per-step", "X", "size of the leak (default: --mb over the whole run)",
+      {"--mb-per-step", "X", "size of the leak (default: --mb over the steps that leak)",
        amount(&O::mb_per_step), Scenario::kLeak},
       {"--from-step", "K", "the last step before the leak (default: 10 to 25 % of the steps)",
        count(&O::from_step, 0), Scenario::kLeak},
-      {"--keep-shm", "", "leave the segments of a shm leak behind", on(&O::keep_shm), {}},
+      {"--keep-shm",
+       "",
+       "leave the segments of a shm leak behind",
+       on(&O::keep_shm),
+       {},
+       &kNeedsSegments},
       {"--workers",
        "N",
        "of compile-workers or dataloader-cow (default 4)",
        count(&O::workers, 1),
-       {}},
+       {},
+       &kNeedsWorkers},
       {"--worker-mb", "M", "RSS of a compile worker, half of it shared (default 40)",
        amount(&O::worker_mb), Scenario::kCompileWorkers},
       {"--quiesce", "", "the compile workers quit halfway", on(&O::quiesce),
        Scenario::kCompileWorkers},
       {"--replay", "JOB", "job1, job2, valspike, slowleak or catastrophic",
        choice(&O::replay, kReplays), Scenario::kReplay},
-      {"--scale", "S", "of the replayed job's memory (default 0.05)", amount(&O::scale), {}},
+      {"--scale",
+       "S",
+       "of the replayed job's memory (default 0.05)",
+       amount(&O::scale),
+       {},
+       &kNeedsReplay},
       {"--wrapper",
        "",
        "run below a small parent that does nothing, as `uv run` does",
@@ -185,6 +229,12 @@ std::string parse_scenarios(TrainerOptions& options, std::string_view word) {
   return "";
 }
 
+std::string usage_line(std::string left, std::string_view right) {
+  left.insert(0, "  ");
+  left.resize(std::max<std::size_t>(left.size() + 1, 24), ' ');
+  return left + std::string(right) + "\n";
+}
+
 const Flag* find_flag(std::string_view name) {
   for (const Flag& flag : flags()) {
     if (flag.name == name) {
@@ -192,6 +242,17 @@ const Flag* find_flag(std::string_view name) {
     }
   }
   return nullptr;
+}
+
+// The flag that would do nothing, if there is one.
+std::string problem_with_needs(const std::vector<const Flag*>& given,
+                               const TrainerOptions& options) {
+  for (const Flag* flag : given) {
+    if (flag->needs != nullptr && !flag->needs->is_met(options)) {
+      return std::string(flag->name) + " does nothing without " + std::string(flag->needs->words);
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -210,13 +271,14 @@ Result<TrainerOptions> parse_trainer_options(std::span<const std::string> words)
       return usage_error(std::move(problem));
     }
     // `compile-workers 8`
-    if (at < words.size() && parse_number<std::uint64_t>(words[at])) {
+    if (has_workers(options) && at < words.size() && parse_number<std::uint64_t>(words[at])) {
       if (const auto problem = count(&TrainerOptions::workers, 1)(options, words[at++]);
           !problem.empty()) {
         return usage_error("the number of workers " + problem);
       }
     }
   }
+  std::vector<const Flag*> given;
   for (; at < words.size(); ++at) {
     const std::string_view word = words[at];
     const std::size_t equals = word.find('=');
@@ -239,6 +301,10 @@ Result<TrainerOptions> parse_trainer_options(std::span<const std::string> words)
     if (flag->implies) {
       options.scenarios.insert(*flag->implies);
     }
+    given.push_back(flag);
+  }
+  if (std::string problem = problem_with_needs(given, options); !problem.empty()) {
+    return usage_error(std::move(problem));
   }
   if (options.scenarios.size() > 1) {
     options.scenarios.erase(Scenario::kSteady);
@@ -249,17 +315,24 @@ Result<TrainerOptions> parse_trainer_options(std::span<const std::string> words)
 std::string trainer_usage() {
   std::string text =
       "usage: tidemark-harness train [SCENARIO[+SCENARIO...]] [FLAGS]\n\n"
-      "scenarios: " +
-      choices(kScenarios) + "\n\nflags (those of another scenario add it):\n";
+      "A training job whose memory does what is asked of it, and which writes down the truth.\n\n"
+      "scenarios (default: steady):\n";
+  for (std::size_t i = 0; i < kScenarios.size(); ++i) {
+    text += usage_line(std::string(kScenarios[i]), kScenarioHelp[i]);
+  }
+  text += "\nflags (those of another scenario add it):\n";
   for (const Flag& flag : flags()) {
-    std::string left = "  " + std::string(flag.name);
+    std::string left(flag.name);
     if (!flag.value.empty()) {
       left += " " + std::string(flag.value);
     }
-    left.resize(std::max<std::size_t>(left.size() + 1, 24), ' ');
-    text += left + std::string(flag.help) + "\n";
+    text += usage_line(std::move(left), flag.help);
   }
-  return text;
+  return text +
+         "\nExit codes: 0 done, or stopped by SIGTERM or Ctrl-C; 2 usage; 3 anything else that "
+         "failed.\n\n"
+         "example: tidemark-harness train warmup+leak --cause collator --mb 100 --truth "
+         "truth.json\n";
 }
 
 }  // namespace tidemark::harness

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -96,7 +97,7 @@ int fail(const Error& error, int code) {
 }  // namespace
 
 int train_command(std::span<const std::string> words) {
-  if (!words.empty() && (words[0] == "--help" || words[0] == "-h")) {
+  if (std::ranges::any_of(words, [](const auto& w) { return w == "--help" || w == "-h"; })) {
     std::fputs(trainer_usage().c_str(), stdout);
     return 0;
   }

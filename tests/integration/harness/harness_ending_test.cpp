@@ -263,6 +263,13 @@ TEST(HarnessStart, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(run.process().errors(), HasSubstr("no scenario is called \"leek\""));
 }
 
+TEST(HarnessStart, ExplainsItselfWhereverItIsAsked) {
+  Subprocess run({harness_path(), "train", "leak", "--cause", "shm", "--help"});
+
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_THAT(run.output(), HasSubstr("usage: tidemark-harness train"));
+}
+
 TEST(HarnessStart, SaysWhyTheTruthCannotBeWritten) {
   Subprocess run({harness_path(), "train", "steady", "--steps", "1", "--truth", "/nowhere/t.json"});
 

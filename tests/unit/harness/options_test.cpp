@@ -72,6 +72,21 @@ TEST(TrainerOptions, TakeTheNumberOfWorkersAfterTheScenario) {
   EXPECT_THAT(options->scenarios, ElementsAre(Scenario::kCompileWorkers));
 }
 
+TEST(TrainerOptions, TakeNoNumberAfterAScenarioWithoutWorkers) {
+  EXPECT_THAT(problem_with({"warmup", "7"}), HasSubstr("unknown argument \"7\""));
+}
+
+TEST(TrainerOptions, RefuseAFlagThatWouldDoNothing) {
+  EXPECT_EQ(problem_with({"--scale", "0.2"}), "--scale does nothing without --replay");
+  EXPECT_EQ(problem_with({"leak", "--workers", "2"}),
+            "--workers does nothing without compile-workers or dataloader-cow");
+  EXPECT_EQ(problem_with({"leak", "--keep-shm"}),
+            "--keep-shm does nothing without leak --cause shm");
+  EXPECT_EQ(problem_with({"replay", "--scale", "0.2"}), "");
+  EXPECT_EQ(problem_with({"--workers", "2", "--worker-mb", "9"}), "");
+  EXPECT_EQ(problem_with({"--keep-shm", "--cause", "shm"}), "");
+}
+
 TEST(TrainerOptions, SayWhatIsWrong) {
   EXPECT_THAT(problem_with({"leek"}), HasSubstr("no scenario is called \"leek\""));
   EXPECT_THAT(problem_with({"leak", "--case", "shm"}), HasSubstr("unknown argument \"--case\""));
@@ -84,8 +99,11 @@ TEST(TrainerOptions, SayWhatIsWrong) {
   EXPECT_THAT(problem_with({"leak", "--step-time", "soon"}), HasSubstr("needs a duration"));
 }
 
-TEST(TrainerOptions, ListEveryFlagInTheUsage) {
+TEST(TrainerOptions, ListEveryFlagAndWhatEachScenarioDoesInTheUsage) {
   const std::string usage = trainer_usage();
+
+  EXPECT_THAT(usage, HasSubstr("  staircase             each checkpoint keeps a copy\n"));
+  EXPECT_THAT(usage, HasSubstr("\nexample: tidemark-harness train "));
 
   for (const char* flag :
        {"--steps", "--mb-per-step", "--worker-mb", "--progress-fd", "--replay"}) {
