@@ -43,7 +43,20 @@ macro(tidemark_look_for_torch prefix)
   endforeach()
 endmacro()
 
-set(torch_problem "install libtorch-dev, or a torch wheel, or set TIDEMARK_TORCH_DIR")
+# What was found in another folder, or in none, is no answer for this one.
+if(NOT "${TIDEMARK_TORCH_DIR}" STREQUAL "${TIDEMARK_TORCH_LAST_DIR}")
+  foreach(found IN ITEMS TORCH_INCLUDE TORCH_API_INCLUDE LIB_torch LIB_torch_cpu LIB_c10
+                         LIB_torch_cuda LIB_c10_cuda)
+    unset(TIDEMARK_${found} CACHE)
+  endforeach()
+endif()
+set(TIDEMARK_TORCH_LAST_DIR "${TIDEMARK_TORCH_DIR}" CACHE INTERNAL "")
+
+if("${TIDEMARK_TORCH_DIR}" STREQUAL "")
+  set(torch_problem "install libtorch-dev, or a torch wheel, or set TIDEMARK_TORCH_DIR")
+else()
+  set(torch_problem "TIDEMARK_TORCH_DIR is ${TIDEMARK_TORCH_DIR}, without its include/ and lib/")
+endif()
 tidemark_look_for_torch("${TIDEMARK_TORCH_DIR}")
 if(NOT TIDEMARK_LIB_torch_cpu AND "${TIDEMARK_TORCH_DIR}" STREQUAL "")
   set(torch_prefix "")
