@@ -9,8 +9,6 @@
 namespace tidemark::harness {
 namespace {
 
-constexpr double kLoggedMb = 1024.0 * 1024.0;  // the replayed logs mean 2^20 bytes by MB
-
 // The first step from `first` on that is a multiple of `every`.
 std::uint64_t next_multiple(std::uint64_t first, std::uint64_t every) {
   return (first + every - 1) / every * every;

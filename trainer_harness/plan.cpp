@@ -4,16 +4,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/units.h"
 #include "trainer_harness/replay_curves.h"
 
 namespace tidemark::harness {
 namespace {
 
-constexpr double kMiB = 1024.0 * 1024.0;
-constexpr double kLoggedMb = 1024.0 * 1024.0;  // the replayed logs mean 2^20 bytes by MB
 constexpr std::uint64_t kDefaultSteps = 400;
 
-std::uint64_t bytes_of(double mb) { return static_cast<std::uint64_t>(std::llround(mb * kMiB)); }
+std::uint64_t bytes_of(double mb) {
+  return static_cast<std::uint64_t>(std::llround(mb * static_cast<double>(kMiB)));
+}
 
 // At least one: every share of a short run is still a step.
 std::uint64_t share_of(std::uint64_t steps, double share) {

@@ -104,14 +104,11 @@ ReplayFacts facts_of(Replay replay) {
   ReplayFacts facts;
   switch (replay) {
     case Replay::kJob1:
-    case Replay::kJob2: {
-      const Log& log = replay == Replay::kJob1 ? kJob1 : kJob2;
+    case Replay::kJob2:
       facts.steps = replay == Replay::kJob1 ? 240 : 180;
       facts.warmup_from_step = kLogStride;
       facts.plateau_step = 90;  // what follows is less than 0.3 %
-      facts.warmup_mb = log.back() - log.front();
       return facts;
-    }
     case Replay::kValspike:
       facts.steps = 240;
       facts.spike_period_steps = kValidationPeriod;

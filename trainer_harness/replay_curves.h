@@ -16,13 +16,14 @@ namespace tidemark::harness {
 //   catastrophic  about 200 MB every few steps, irregular, for ever
 double replayed_mb(Replay replay, std::uint64_t step, std::uint64_t seed);
 
+inline constexpr double kLoggedMb = 1 << 20;  // in bytes: what the logs mean by MB
+
 // The same in numbers.
 struct ReplayFacts {
   std::uint64_t steps = 0;  // as many as were logged
-  // Warm-up: from where to where, and by how much.
+  // Warm-up: from where to where.
   std::uint64_t warmup_from_step = 0;
   std::optional<std::uint64_t> plateau_step;
-  double warmup_mb = 0;
   // Spikes: from one to the next, and above the floor.
   std::optional<std::uint64_t> spike_period_steps;
   std::uint64_t spike_steps = 0;  // the last ones of each period

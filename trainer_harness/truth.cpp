@@ -57,8 +57,6 @@ std::string scenario_text(const TrainerOptions& options) {
 
 }  // namespace
 
-std::string_view class_of(const Plan& plan) { return class_of(patterns_of(plan, {1, plan.steps})); }
-
 double planned_seconds_per_step(const Plan& plan) {
   const double eval_share = plan.eval_every == 0 ? 0.0
                                                  : static_cast<double>(plan.eval_batches) /

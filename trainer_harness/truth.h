@@ -39,9 +39,6 @@ struct RunFacts {
   std::optional<pid_t> wrapper_pid;
 };
 
-// The class that a run deserves that takes all steps of this plan: "stable", "warmup", "spikes" or
-// "leak".
-std::string_view class_of(const Plan& plan);
 // How long a step takes on average when everything goes as planned.
 double planned_seconds_per_step(const Plan& plan);
 
