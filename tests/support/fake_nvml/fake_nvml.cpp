@@ -36,7 +36,7 @@
 
 namespace {
 
-constexpr int kNotSupported = 3;
+[[maybe_unused]] constexpr int kNotSupported = 3;  // of calls that not all versions have
 constexpr int kNotFound = 6;
 constexpr int kInsufficientSize = 7;
 
