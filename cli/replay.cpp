@@ -53,11 +53,9 @@ class Player final : public RecordingSink {
   Status end(double /*t_s*/) override { return ok(); }
 
   // Until the user has seen enough.
-  void stay() {
-    if (!is_stopped_ && view_.stay()) {
-      while (!is_stopped_) {
-        sleep(kNsPerSecond);
-      }
+  void wait_for_the_user() {
+    while (!is_stopped_) {
+      sleep(kNsPerSecond);
     }
   }
 
@@ -149,9 +147,22 @@ int replay(const std::string& path, double speed,
     return kExitTarget;
   }
   std::unique_ptr<WatchView> view = make_view(output->lines());
+  output->set_listener(
+      [&view](const std::string& text) { return view != nullptr && view->tell(text); });
   Player player(speed, *view, *inbox);
   const auto read = (*reader)->read(player);
-  player.stay();
+  const bool was_stopped = player.is_stopped();
+  const bool stays = !was_stopped && view->stay();
+  if (read) {
+    for (const std::string& note : read_notes(*read)) {
+      output->note(note);
+    }
+  } else if (!was_stopped) {
+    output->error(read.error().what);
+  }
+  if (stays) {
+    player.wait_for_the_user();
+  }
   view->end(player.summary());
   view.reset();
   output->flush([](int fd) {
@@ -159,14 +170,8 @@ int replay(const std::string& path, double speed,
     constexpr int kLongestMs = 10'000;
     return ::poll(&ended, 1, kLongestMs) > 0;
   });
-  if (!read && !player.is_stopped()) {
-    print_error(read.error());
-    return kExitTarget;
-  }
-  if (read) {
-    print_read_notes(*read);
-  }
-  return output->is_incomplete() ? kExitTarget : kExitOk;
+  const bool has_failed = (!read && !was_stopped) || output->is_incomplete();
+  return has_failed ? kExitTarget : kExitOk;
 }
 
 }  // namespace tidemark::cli

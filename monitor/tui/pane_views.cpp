@@ -154,9 +154,9 @@ Element status_view(const StatusModel& status, int width, const Theme& theme) {
     parts.push_back(text(" " + status.state + " ") | ftxui::inverted | ftxui::bold);
     parts.push_back(text(" "));
   }
-  std::string words = status.message;
+  std::size_t left = columns_left(width, status.state.empty() ? 0 : status.state.size() + 3);
+  std::string words = shorten(status.message, left);
   if (words.empty()) {
-    std::size_t left = columns_left(width, status.state.empty() ? 0 : status.state.size() + 3);
     for (const std::string& key : status.keys) {
       if (key.size() + 2 > left) {
         break;

@@ -173,6 +173,15 @@ TEST(Screen, HelpLiesOverEverything) {
   EXPECT_THAT(lines, Not(Contains(HasSubstr("mark this moment"))));
 }
 
+TEST(Screen, CutsALongMessageAndNotTheState) {
+  DashboardModel model = sample_dashboard();
+  model.status.state = "REPLAY 20x ENDED";
+  model.status.message = std::string(100, 'x');
+
+  EXPECT_EQ(screen_text(model, 80, 24, kPlain).back(),
+            " REPLAY 20x ENDED  " + std::string(58, 'x') + "...");
+}
+
 TEST(Screen, ShowsTheSelectedRowOfALongTree) {
   ViewState state;
   state.flipped.insert(Role::kCompileWorker);
