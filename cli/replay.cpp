@@ -22,6 +22,8 @@
 namespace tidemark::cli {
 namespace {
 
+constexpr std::int64_t kLookEveryNs = kNsPerSecond / 20;
+
 // Hands ticks to the view when their time has come.
 class Player final : public RecordingSink {
  public:
@@ -63,7 +65,7 @@ class Player final : public RecordingSink {
   const monitor::RunSummary& summary() const { return summary_; }
 
  private:
-  // False when the user has stopped it.
+  // False when the user has stopped it. Also a replay that is late looks for that.
   bool wait_for(double t_s) {
     if (!last_s_) {
       last_s_ = t_s;
@@ -78,10 +80,10 @@ class Player final : public RecordingSink {
         due_ns_ += clock_.monotonic_ns() - now;  // the time stood still
         continue;
       }
-      if (now >= due_ns_) {
+      if (now >= due_ns_ && now < next_look_ns_) {
         break;
       }
-      sleep(due_ns_ - now);
+      sleep(std::max<std::int64_t>(0, due_ns_ - now));
     }
     return !is_stopped_;
   }
@@ -95,6 +97,7 @@ class Player final : public RecordingSink {
       is_stopped_ = is_stopped_ || signal->asks_to_stop();
     }
     is_stopped_ = !view_.attend() || is_stopped_;
+    next_look_ns_ = clock_.monotonic_ns() + kLookEveryNs;
   }
 
   // The trainer, else the lowest rank.
@@ -124,6 +127,7 @@ class Player final : public RecordingSink {
   ProcessKey trainer_;
   std::optional<double> last_s_;
   std::int64_t due_ns_ = 0;
+  std::int64_t next_look_ns_ = 0;  // for what the user has done
   bool is_stopped_ = false;
 };
 

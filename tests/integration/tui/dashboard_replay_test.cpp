@@ -2,6 +2,7 @@
 // How a recording that is played in the dashboard ends.
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/integration/tui/dashboard_session.h"
@@ -9,6 +10,9 @@
 namespace tidemark {
 namespace {
 
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
 using tests::TmuxSession;
 
 class DashboardReplay : public tests::DashboardSession {
@@ -44,6 +48,23 @@ TEST_F(DashboardReplay, TellsOnTheScreenWhatCouldNotBeRead) {
 
   EXPECT_EQ(session.exit_code(), 0);
   EXPECT_TRUE(session.shows("note: 1 of 3 lines could not be used"));
+}
+
+// Nobody sleeps then, and keys and signals wait for somebody who does.
+TEST_F(DashboardReplay, ThatIsLateCanBeLeft) {
+  const std::string replay = tool() + " monitor --replay log.csv --speed 1000000x";
+  const TmuxSession by_key(steps("3000000") + replay, options());
+  ASSERT_TRUE(by_key.shows("REPLAY"));
+  by_key.press({"q"});
+  EXPECT_EQ(by_key.exit_code(), 0);
+  EXPECT_TRUE(by_key.shows("summary: "));
+  EXPECT_THAT(by_key.screen(), Not(Contains(HasSubstr("summary: 3000000 steps"))));
+
+  const TmuxSession by_signal(steps("3000000") + replay, options());
+  ASSERT_TRUE(by_signal.shows("REPLAY"));
+  send(by_signal, SIGTERM);
+  EXPECT_EQ(by_signal.exit_code(), 0);
+  EXPECT_THAT(by_signal.screen(), Not(Contains(HasSubstr("summary: 3000000 steps"))));
 }
 
 }  // namespace
