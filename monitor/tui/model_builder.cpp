@@ -92,10 +92,14 @@ std::vector<GpuModel> gpus_of(const RunHistory& history) {
 
 std::string state_of(const ViewState& state, const Surroundings& around) {
   std::string text = around.replay_speed ? fmt::format("REPLAY {:g}x", *around.replay_speed) : "";
+  const auto add = [&](std::string_view word) {
+    text += (text.empty() ? "" : " ") + std::string(word);
+  };
   if (around.has_ended) {
-    text += text.empty() ? "ENDED" : " ENDED";
-  } else if (state.is_paused) {
-    text += text.empty() ? "PAUSED" : " STOPPED";
+    add("ENDED");
+  }
+  if (state.is_paused && !(around.has_ended && around.replay_speed)) {
+    add(around.replay_speed ? "STOPPED" : "PAUSED");
   }
   return text;
 }

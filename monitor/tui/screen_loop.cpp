@@ -153,7 +153,7 @@ void ScreenLoop::take_key(const Key& key) {
   if (pause_changes) {
     if (state_.is_paused && !options_.replay_speed) {
       const std::lock_guard lock(shared_.mutex);
-      frozen_ = shared_.history;
+      frozen_ = {shared_.history, shared_.jobs};
     } else {
       frozen_.reset();
     }
@@ -200,7 +200,7 @@ void ScreenLoop::notice_changes() {
     size_ = size;
     is_dirty_ = true;
   }
-  if (tail_.refresh()) {
+  if (!frozen_ && tail_.refresh()) {
     is_dirty_ = true;
   }
   if (!own_message_.empty() && now_s() > message_until_s_) {
@@ -224,9 +224,10 @@ void ScreenLoop::notice_changes() {
   }
 }
 
-// At most a hundredth of the time goes into verdicts.
+// At most a hundredth of the time goes into verdicts. What a paused screen would not show waits:
+// there may be no sample after it that asks for a verdict again.
 void ScreenLoop::judge() {
-  if (ticks_seen_ == ticks_judged_ || now_s() < next_judgement_s_) {
+  if (frozen_ || ticks_seen_ == ticks_judged_ || now_s() < next_judgement_s_) {
     return;
   }
   const std::int64_t begin_ns = thread_cpu_ns();
@@ -238,11 +239,8 @@ void ScreenLoop::judge() {
     at_s = shared_.history.now_s();
   }
   ticks_judged_ = ticks_seen_;
-  JudgedRun judged = judge_now(std::move(tracks), at_s, options_.judging);
-  if (!frozen_) {
-    judged_ = std::move(judged);
-    is_dirty_ = true;
-  }
+  judged_ = judge_now(std::move(tracks), at_s, options_.judging);
+  is_dirty_ = true;
   next_judgement_s_ = next_judgement_s(now_s(), to_seconds(thread_cpu_ns() - begin_ns));
 }
 
@@ -251,7 +249,7 @@ void ScreenLoop::judge_sites() {
   std::deque<Tick> ticks;
   {
     const std::lock_guard lock(shared_.mutex);
-    if (shared_.traced_ticks.empty() || now_s() < next_sites_s_) {
+    if (now_s() < next_sites_s_) {
       return;
     }
     ticks.swap(shared_.traced_ticks);
@@ -260,11 +258,13 @@ void ScreenLoop::judge_sites() {
   for (const Tick& tick : ticks) {
     site_judge_.add(tick);
   }
-  std::vector<SiteRow> rows = site_judge_.rows(options_.line_namer, options_.judging, kMostRows);
-  if (!frozen_) {
-    sites_ = std::move(rows);
-    is_dirty_ = true;
+  has_new_sites_ = has_new_sites_ || !ticks.empty();
+  if (frozen_ || !has_new_sites_) {
+    return;
   }
+  sites_ = site_judge_.rows(options_.line_namer, options_.judging, kMostRows);
+  has_new_sites_ = false;
+  is_dirty_ = true;
   next_sites_s_ = next_judgement_s(now_s(), to_seconds(thread_cpu_ns() - begin_ns));
 }
 
@@ -280,18 +280,17 @@ DashboardModel ScreenLoop::make_model() {
   around.sites = sites_;
   const std::lock_guard lock(shared_.mutex);
   around.notes = shared_.notes;
-  around.jobs = shared_.jobs;
+  around.jobs = frozen_ ? frozen_->jobs : shared_.jobs;
   around.has_ended = shared_.has_ended;
-  return build_model(frozen_ ? *frozen_ : shared_.history, judged_, state_, around);
+  return build_model(history(), judged_, state_, around);
 }
 
 void ScreenLoop::refresh_scene(const DashboardModel& model) {
   scene_ = scene_of(model, plan_layout(model, size_.width, size_.height));
   scene_.can_mark = options_.can_mark;
   const std::lock_guard lock(shared_.mutex);
-  const RunHistory& history = frozen_ ? *frozen_ : shared_.history;
-  const Window window = window_of(history, state_);
-  scene_.span_s = history.now_s();
+  const Window window = window_of(history(), state_);
+  scene_.span_s = history().now_s();
   scene_.window_s = window.to_s - window.from_s;
 }
 
@@ -302,10 +301,9 @@ void ScreenLoop::look_up_the_past() {
   bool is_wanted = false;
   {
     const std::lock_guard lock(shared_.mutex);
-    const RunHistory& history = frozen_ ? *frozen_ : shared_.history;
-    window = window_of(history, state_);
+    window = window_of(history(), state_);
     is_wanted = !options_.run_file.empty() && state_.zoom != Zoom::kAll && state_.back_s > 0.0 &&
-                window.from_s < history.recent_from_s();
+                window.from_s < history().recent_from_s();
   }
   if (!is_wanted) {
     recorded_.clear();

@@ -73,6 +73,8 @@ class ScreenLoop {
   void measure_cpu();
   void export_screen();
   void say(std::string message);
+  // What is shown. `shared_.mutex` must be held.
+  const RunHistory& history() const { return frozen_ ? frozen_->history : shared_.history; }
   double now_s() const { return to_seconds(clock_.monotonic_ns()); }
 
   Shared& shared_;
@@ -88,12 +90,17 @@ class ScreenLoop {
   ViewState state_;
   Scene scene_;
   TerminalSize size_;
-  std::optional<RunHistory> frozen_;    // while it is paused
+  struct Frozen {
+    RunHistory history;
+    std::vector<JobRow> jobs;
+  };
+  std::optional<Frozen> frozen_;        // while it is paused
   std::vector<HistoryPoint> recorded_;  // of `recorded_window_`, from the run file
   Window recorded_window_;
   double run_now_s_ = 0.0;
   std::optional<JudgedRun> judged_;
   SiteJudge site_judge_;
+  bool has_new_sites_ = false;  // that were not ranked yet
   std::vector<SiteRow> sites_;
   double next_sites_s_ = 0.0;
   std::uint64_t ticks_seen_ = 0;

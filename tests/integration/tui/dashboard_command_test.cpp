@@ -151,6 +151,23 @@ TEST_F(DashboardCommand, StaysWhenTheTargetHasEnded) {
   EXPECT_TRUE(session.is_restored());
 }
 
+// The last sample comes while it is paused: no other asks for a verdict after it.
+TEST_F(DashboardCommand, PausedAtTheEndIsBroughtUpToDateLater) {
+  const Subprocess growing({tests::victim_path("leak_by_line"), "--count", "300"});
+  const TmuxSession session(
+      tool() + " monitor --warmup 1s --interval 100ms --pid " + std::to_string(growing.pid()),
+      options());
+  ASSERT_TRUE(session.shows("footprint of the tree"));
+  session.press({" "});
+
+  ASSERT_TRUE(session.shows("ENDED PAUSED"));
+  EXPECT_THAT(session.screen(), Not(Contains(HasSubstr("LEAK"))));
+  session.press({" "});
+
+  EXPECT_TRUE(session.shows_no_more("PAUSED"));
+  EXPECT_TRUE(session.shows("LEAK"));
+}
+
 TEST_F(DashboardCommand, KeepsTheOutputOfACommandOffTheScreenAndPassesItsStatusOn) {
   const TmuxSession session(tool() +
                                 " monitor --interval 100ms -o run.tidemark -- sh -c "

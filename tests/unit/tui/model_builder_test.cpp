@@ -286,6 +286,9 @@ TEST(Model, SaysInWhichStateTheScreenIs) {
   EXPECT_EQ(sample_dashboard({}, ended).status.state, "ENDED");
   EXPECT_EQ(sample_dashboard({}, replay).status.state, "REPLAY 20x");
   EXPECT_EQ(sample_dashboard(paused, replay).status.state, "REPLAY 20x STOPPED");
+  EXPECT_EQ(sample_dashboard(paused, ended).status.state, "ENDED PAUSED") << "of an earlier moment";
+  replay.has_ended = true;
+  EXPECT_EQ(sample_dashboard(paused, replay).status.state, "REPLAY 20x ENDED");
 }
 
 class StepsOnly : public testing::Test {
