@@ -8,13 +8,15 @@ namespace {
 
 constexpr int kLeastTree = 5;
 
-// A pane with a title and at most `most` lines, if that much can be spared.
+// A pane with a title and at most `most` lines, as many as can be spared.
 int pane(std::size_t lines, int most, int& left) {
   if (lines == 0) {
     return 0;
   }
-  const int wanted = 1 + std::min(static_cast<int>(std::min<std::size_t>(lines, 100)), most);
-  if (left - wanted < kLeastTree) {
+  constexpr int kLeast = 2;  // the title and a line
+  const int wanted = std::min(
+      1 + std::min(static_cast<int>(std::min<std::size_t>(lines, 100)), most), left - kLeastTree);
+  if (wanted < kLeast) {
     return 0;
   }
   left -= wanted;
@@ -37,8 +39,8 @@ Layout plan_layout(const DashboardModel& model, int width, int height) {
   layout.has_marks_line = layout.timeline >= 7;
   layout.has_phases_line = layout.timeline >= 8 && !model.timeline.phases.empty();
   left -= layout.timeline;
-  layout.gpu = pane(model.gpus.size(), 8, left);
   const bool is_roomy = height >= 30;
+  layout.gpu = pane(model.gpus.size(), is_roomy ? 8 : 4, left);
   layout.sites = pane(model.sites.size(), is_roomy ? 6 : 3, left);
   layout.jobs = pane(model.jobs.size(), is_roomy ? 6 : 3, left);
   if (is_roomy) {

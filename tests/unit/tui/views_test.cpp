@@ -151,6 +151,18 @@ TEST(Screen, CountsTheGpusThatFindNoPlace) {
   EXPECT_THAT(screen_text(model, 120, 48, kPlain), Contains(HasSubstr("and 9 more")));
 }
 
+// A usual machine and a usual terminal: they do not fit, which is no reason to show none.
+TEST(Screen, ShowsAsManyGpusAsFit) {
+  DashboardModel model = sample_dashboard();
+  model.gpus.resize(8, {"gpu", 1, 2, "", {}, false, 0.0});
+
+  EXPECT_THAT(screen_text(model, 80, 24, kPlain),
+              AllOf(Contains(HasSubstr("─ GPU ─")), Contains(HasSubstr("and 5 more"))));
+  model.sites = {{"train.py:42 collate", "leak", 1.0, 1}};
+  EXPECT_THAT(screen_text(model, 80, 24, kPlain),
+              AllOf(Contains(HasSubstr("─ GPU ─")), Contains(HasSubstr("train.py:42"))));
+}
+
 TEST(Screen, ShowsTheLastJobs) {
   DashboardModel model = sample_dashboard();
   for (int i = 1; i <= 20; ++i) {
