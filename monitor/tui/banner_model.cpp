@@ -125,8 +125,8 @@ BannerModel build_banner(const RunHistory& history, const std::optional<JudgedRu
   if (!reading.undetermined) {
     banner.confidence = reading.confidence;
   }
-  banner.finding =
-      fmt::format("{}: {}", place_words(*judged), finding_words(reading, verdict.verdict));
+  banner.whose = place_words(*judged);
+  banner.finding = finding_words(reading, verdict.verdict);
   banner.outlook = outlook_words(reading);
   return banner;
 }

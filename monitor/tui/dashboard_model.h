@@ -25,7 +25,8 @@ struct BannerModel {
   Tone tone = Tone::kUnknown;
   std::string word = "WAITING";  // "LEAK", "STABLE", ...
   std::optional<double> confidence;
-  std::string finding;   // what it does: "grows by 5.0 MiB/step since step 25"
+  std::string whose;     // "the tree, mostly trainer 110"; empty: unknown
+  std::string finding;   // what it does: "+5.0 MiB/step since step 25"
   std::string outlook;   // "limit 23.5 GiB in 14 min to 19 min", "settles near ..."
   std::string watched;   // "trainer, pid 25510 (python3)"
   std::string because;   // why that is not the wrapper

@@ -30,7 +30,7 @@ Element dashboard_view(const DashboardModel& model, const Layout& layout, const 
     return small_view(model, theme);
   }
   const int width = layout.width;
-  Elements parts = {banner_view(model.banner, layout.banner, theme),
+  Elements parts = {banner_view(model.banner, width, layout.banner, theme),
                     timeline_view(model.timeline, layout, theme)};
   if (layout.gpu > 0) {
     parts.push_back(gpu_view(model.gpus, width, layout.gpu, theme));

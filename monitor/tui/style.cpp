@@ -1,13 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/tui/style.h"
 
+#include <memory>
 #include <utility>
+
+#include <ftxui/dom/node.hpp>
+#include <ftxui/screen/string.hpp>
+
+#include "common/text.h"
 
 namespace tidemark::tui {
 
 using ftxui::Color;
 using ftxui::Element;
 using ftxui::Elements;
+
+namespace {
+
+// Only once it is drawn is it known how much room there is.
+class CutText final : public ftxui::Node {
+ public:
+  explicit CutText(std::string text) : text_(std::move(text)) {}
+
+  void ComputeRequirement() override {
+    requirement_.min_x = ftxui::string_width(text_);
+    requirement_.min_y = 1;
+    requirement_.flex_shrink_x = 1;
+  }
+
+  void Render(ftxui::Screen& screen) override {
+    const int columns = box_.x_max - box_.x_min + 1;
+    if (columns <= 0) {
+      return;
+    }
+    const Element shown = ftxui::text(shorten(text_, static_cast<std::size_t>(columns)));
+    shown->ComputeRequirement();
+    shown->SetBox(box_);
+    shown->Render(screen);
+  }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
+
+Element cut_text(std::string text) { return std::make_shared<CutText>(std::move(text)); }
 
 ftxui::Decorator ink(Color::Palette16 color, const Theme& theme) {
   return theme.color ? ftxui::color(Color(color)) : ftxui::nothing;
@@ -33,8 +71,7 @@ Element title_line(const std::string& title, const std::string& right, bool is_f
   Elements parts = {ftxui::text(rule + rule)};
   if (!title.empty()) {
     parts.push_back(ftxui::text(" "));
-    parts.push_back((is_focused ? ftxui::bold(ftxui::text(title)) : ftxui::text(title)) |
-                    ftxui::xflex_shrink);
+    parts.push_back(is_focused ? ftxui::bold(cut_text(title)) : cut_text(title));
     parts.push_back(ftxui::text(" "));
   }
   parts.push_back(ftxui::separatorCharacter(rule) | ftxui::xflex);

@@ -10,7 +10,7 @@
 // monitor/tui; others use screen_text().
 namespace tidemark::tui {
 
-ftxui::Element banner_view(const BannerModel& banner, int lines, const Theme& theme);
+ftxui::Element banner_view(const BannerModel& banner, int width, int lines, const Theme& theme);
 ftxui::Element timeline_view(const TimelineModel& timeline, const Layout& layout,
                              const Theme& theme);
 ftxui::Element tree_view(const TreeModel& tree, int width, int lines, const Theme& theme);

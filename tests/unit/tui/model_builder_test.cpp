@@ -175,7 +175,7 @@ TEST(Timeline, DrawsTheGpuWhereThatIsJudged) {
   EXPECT_EQ(model.timeline.points.back().max_bytes, 2120.0 * kMiB);
   ASSERT_TRUE(model.timeline.limit_bytes);
   EXPECT_EQ(*model.timeline.limit_bytes, 2120.0 * kMiB) << "the rest is in other hands";
-  EXPECT_THAT(model.banner.finding, HasSubstr("GPU memory of "));
+  EXPECT_THAT(model.banner.whose, HasSubstr("GPU memory of "));
 }
 
 TEST(Tree, AddsUpTheCpuOfARoleWhenAllOfItsProcessesWereLookedAt) {
@@ -308,7 +308,8 @@ TEST_F(StepsOnly, HasNoClockAndNoPid) {
   EXPECT_EQ(banner.watched, "trainer");
   EXPECT_EQ(banner.because, "");
   EXPECT_EQ(banner.word, "LEAK");
-  EXPECT_THAT(banner.finding, HasSubstr("trainer: +1.00 MiB/step since step "));
+  EXPECT_EQ(banner.whose, "trainer");
+  EXPECT_THAT(banner.finding, HasSubstr("+1.00 MiB/step since step "));
   EXPECT_THAT(banner.finding, Not(HasSubstr("/min")));
 }
 

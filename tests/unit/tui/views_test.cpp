@@ -185,6 +185,22 @@ TEST(Screen, HelpLiesOverEverything) {
   EXPECT_THAT(lines, Not(Contains(HasSubstr("mark this moment"))));
 }
 
+// "+205 KiB/s" would be another rate than "+205 KiB/step".
+TEST(Screen, ShowsWhereANarrowLineIsCut) {
+  DashboardModel model = sample_dashboard();
+  model.banner.whose = "the tree, mostly trainer 110";
+  model.banner.finding = "+205 KiB/step, +60.0 MiB/min since step 25";
+
+  const auto lines = screen_text(model, 40, 12, kPlain);
+  EXPECT_THAT(lines[0], AllOf(HasSubstr(" limit 32.0 GiB"), testing::EndsWith(" 00:04:00")));
+  EXPECT_EQ(lines[1], "+205 KiB/step, +60.0 MiB/min since st...");
+  EXPECT_THAT(lines, Contains(testing::StartsWith("── 22 processes, foot...")));
+  EXPECT_EQ(screen_text(model, 80, 24, kPlain)[1],
+            "the tree, mostly trainer 110: +205 KiB/step, +60.0 MiB/min since step 25");
+  model.banner.watched = std::string(200, 'x');
+  EXPECT_THAT(screen_text(model, 80, 24, kPlain)[2], testing::EndsWith("xxx..."));
+}
+
 TEST(Screen, CutsALongMessageAndNotTheState) {
   DashboardModel model = sample_dashboard();
   model.status.state = "REPLAY 20x ENDED";
