@@ -88,6 +88,9 @@ void tell_who_is_watched(const RunHistory& history, BannerModel& banner) {
   if (!record.comm.empty()) {
     banner.watched += fmt::format(" ({})", short_name(record));
   }
+  if (history.everybody_has_ended()) {
+    banner.watched += ", until it ended";
+  }
   if (const std::string above = wrappers_above(history, record); !above.empty()) {
     banner.because = "not the " + above + " above it";
   }
@@ -127,7 +130,9 @@ BannerModel build_banner(const RunHistory& history, const std::optional<JudgedRu
   }
   banner.whose = place_words(*judged);
   banner.finding = finding_words(reading, verdict.verdict);
-  banner.outlook = outlook_words(reading);
+  if (!history.everybody_has_ended()) {
+    banner.outlook = outlook_words(reading);
+  }
   return banner;
 }
 

@@ -86,6 +86,7 @@ struct TreeRow {
 
 struct TreeModel {
   std::uint32_t processes = 0;
+  bool has_ended = false;  // all of it: the rows are of the last who was there
   TreeRow total;
   std::vector<TreeRow> rows;
   std::size_t selected = 0;

@@ -53,6 +53,11 @@ class Crowd {
   std::string names_;
 };
 
+bool nobody_is_alive(const Tick& tick) {
+  return std::all_of(tick.processes.begin(), tick.processes.end(),
+                     [](const ProcessSample& sample) { return sample.state == 'Z'; });
+}
+
 std::optional<std::int64_t> step_of(const tracker::Cell& cell) {
   return std::isnan(cell.step) ? std::nullopt : std::optional(std::llround(cell.step));
 }
@@ -104,13 +109,18 @@ void RunHistory::add(const Tick& tick, const ProcessKey& trainer) {
   now_s_ = tick.t_s;
   step_ = tick.step ? tick.step : step_;
   epoch_ = tick.epoch ? tick.epoch : epoch_;
-  trainer_ = trainer;
-  system_ = tick.system ? tick.system : system_;
   gpus_ = tick.gpus;
-  add_tree(tick);
-  add_processes(tick);
+  add_curve(tick);
+  everybody_has_ended_ = !processes_.empty() && nobody_is_alive(tick);
+  if (!everybody_has_ended_) {
+    trainer_ = trainer;
+    add_tree(tick);
+    add_processes(tick);
+  }
   add_events(tick);
-  forget_the_dead(tick);
+  if (!everybody_has_ended_) {
+    forget_the_dead(tick);
+  }
   add_markers(tick);
   for (const LossRecord& loss : tick.losses) {
     const auto it = std::find_if(losses_.begin(), losses_.end(),
@@ -127,25 +137,25 @@ double RunHistory::step_place() const {
   return info_.time_is_steps ? now_s_ : step_ ? static_cast<double>(*step_) : tracker::kUnknown;
 }
 
+void RunHistory::add_curve(const Tick& tick) {
+  const auto bytes = static_cast<double>(bytes_of(tick.tree));
+  whole_.add(now_s_, step_place(), bytes);
+  recent_.push_back({now_s_, bytes, bytes, step_});
+  if (recent_.size() > kRecentPoints) {
+    recent_.pop_front();
+  }
+}
+
 void RunHistory::add_tree(const Tick& tick) {
   tree_ = tick.tree;
   roles_ = tick.roles;
-  const auto bytes = static_cast<double>(bytes_of(tree_));
-  if (!first_tree_bytes_) {
-    first_tree_bytes_ = bytes_of(tree_);
-  }
-  tree_rate_.add(now_s_, bytes);
+  first_tree_bytes_ = first_tree_bytes_.value_or(bytes_of(tree_));
   for (const RoleSample& role : roles_) {
     const auto [it, is_new] = role_courses_.try_emplace(static_cast<int>(role.role));
     if (is_new) {
       it->second.first_bytes = bytes_of(role.sum);
     }
     it->second.rate.add(now_s_, static_cast<double>(bytes_of(role.sum)));
-  }
-  whole_.add(now_s_, step_place(), bytes);
-  recent_.push_back({now_s_, bytes, bytes, step_});
-  if (recent_.size() > kRecentPoints) {
-    recent_.pop_front();
   }
 }
 

@@ -76,16 +76,16 @@ class RunHistory {
   std::string moment_words(double t_s) const;
   std::optional<std::int64_t> step() const { return step_; }
   std::optional<std::int64_t> epoch() const { return epoch_; }
+  // Nobody is left, but zombies: the next four stay as they were with the last who was.
+  bool everybody_has_ended() const { return everybody_has_ended_; }
   const ProcessKey& trainer() const { return trainer_; }
   const GroupSample& tree() const { return tree_; }
   const std::vector<RoleSample>& roles() const { return roles_; }
-  const std::optional<SystemSample>& system() const { return system_; }
+  const std::unordered_map<ProcessKey, ProcessHistory>& processes() const { return processes_; }
   const std::vector<GpuSample>& gpus() const { return gpus_; }
   std::optional<std::uint64_t> first_tree_bytes() const { return first_tree_bytes_; }
   std::optional<std::uint64_t> first_role_bytes(Role role) const;
-  const RecentRate& tree_rate() const { return tree_rate_; }
   const RecentRate* role_rate(Role role) const;
-  const std::unordered_map<ProcessKey, ProcessHistory>& processes() const { return processes_; }
   const std::deque<HistoryMark>& marks() const { return marks_; }
   const std::deque<HistoryPhase>& phases() const { return phases_; }
   const std::vector<LossRecord>& losses() const { return losses_; }
@@ -106,6 +106,7 @@ class RunHistory {
     RecentRate rate;
   };
 
+  void add_curve(const Tick& tick);
   void add_tree(const Tick& tick);
   void add_processes(const Tick& tick);
   void add_events(const Tick& tick);
@@ -120,13 +121,12 @@ class RunHistory {
   double now_s_ = 0.0;
   std::optional<std::int64_t> step_;
   std::optional<std::int64_t> epoch_;
+  bool everybody_has_ended_ = false;
   ProcessKey trainer_;
   GroupSample tree_;
   std::vector<RoleSample> roles_;
-  std::optional<SystemSample> system_;
   std::vector<GpuSample> gpus_;
   std::optional<std::uint64_t> first_tree_bytes_;
-  RecentRate tree_rate_;
   std::unordered_map<int, RoleCourse> role_courses_;
   std::unordered_map<ProcessKey, ProcessHistory> processes_;
   std::unordered_map<ProcessKey, ProcessRecord> introduced_;  // not sampled yet

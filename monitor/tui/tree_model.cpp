@@ -71,6 +71,7 @@ class TreeBuilder {
   TreeModel build() {
     TreeModel tree;
     tree.processes = history_.tree().processes;
+    tree.has_ended = history_.everybody_has_ended();
     tree.filter = state_.filter;
     tree.is_typing_filter = state_.is_typing_filter;
     tree.sort = state_.sort;
@@ -80,7 +81,6 @@ class TreeBuilder {
         history_.first_tree_bytes()
             ? std::optional(difference(bytes_of(history_.tree()), *history_.first_tree_bytes()))
             : std::nullopt;
-    tree.total.rate_bytes_per_s = history_.tree_rate().bytes_per_s();
     tree.shows_swap = history_.tree().swap_bytes > 0;
     tree.shows_gpu = !gpu_bytes_.empty();
     tree.shows_cpu = !cpu_.empty();

@@ -32,6 +32,7 @@ struct Columns {
   bool cpu = false;
   std::size_t command = 0;
   bool rate_is_per_step = false;
+  bool has_ended = false;
 
   std::size_t rate_size() const { return rate_is_per_step ? 14 : 13; }
 };
@@ -55,6 +56,7 @@ Columns choose_columns(const TreeModel& tree, int width) {
     return true;
   };
   columns.rate_is_per_step = tree.rate_is_per_step;
+  columns.has_ended = tree.has_ended;
   columns.rate = take(width >= 60, columns.rate_size());
   columns.gpu = take(tree.shows_gpu, kSize);
   columns.change = take(width >= 60, kSize + 1);
@@ -79,13 +81,17 @@ std::string pss_cell(const TreeRow& row) {
 }
 
 // What stands still has none.
-std::string rate_cell(const TreeRow& row, bool is_per_step) {
+std::string rate_cell(const TreeRow& row, const Columns& columns) {
+  if (columns.has_ended) {
+    return "ended";
+  }
   constexpr double kStill = 1.0;  // byte per second or step
   if (!row.rate_bytes_per_s || std::fabs(*row.rate_bytes_per_s) < kStill) {
     return "";
   }
-  return is_per_step ? format_bytes_delta(std::llround(*row.rate_bytes_per_s)) + "/step"
-                     : rate_words(*row.rate_bytes_per_s);
+  return columns.rate_is_per_step
+             ? format_bytes_delta(std::llround(*row.rate_bytes_per_s)) + "/step"
+             : rate_words(*row.rate_bytes_per_s);
 }
 
 std::string row_text(const TreeRow& row, const Columns& columns, std::string_view name,
@@ -99,7 +105,7 @@ std::string row_text(const TreeRow& row, const Columns& columns, std::string_vie
                         kSize + 1);
   }
   if (columns.rate) {
-    line += fmt::format(" {:>{}}", rate_cell(row, columns.rate_is_per_step), columns.rate_size());
+    line += fmt::format(" {:>{}}", rate_cell(row, columns), columns.rate_size());
   }
   if (columns.rss) {
     line += fmt::format(" {:>{}}", size_cell(row.rss_bytes), kSize);
@@ -178,8 +184,9 @@ std::string sort_words(SortBy sort) {
 
 std::string title_of(const TreeModel& tree) {
   std::string title =
-      fmt::format("{} processes, footprint {}, rss {}", tree.processes,
-                  size_cell(tree.total.footprint_bytes), size_cell(tree.total.rss_bytes));
+      fmt::format("{} processes{}, footprint {}, rss {}", tree.processes,
+                  tree.has_ended ? " until the end" : "", size_cell(tree.total.footprint_bytes),
+                  size_cell(tree.total.rss_bytes));
   if (tree.total.change_bytes) {
     title += ", " + format_bytes_delta(*tree.total.change_bytes);
   }

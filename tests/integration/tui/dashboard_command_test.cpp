@@ -145,6 +145,8 @@ TEST_F(DashboardCommand, StaysWhenTheTargetHasEnded) {
 
   EXPECT_TRUE(session.shows("ENDED"));
   EXPECT_TRUE(session.shows("footprint of the tree"));
+  EXPECT_TRUE(session.shows("until it ended")) << "who it was about";
+  EXPECT_TRUE(session.shows("compile_worker x20"));
   session.press({"q"});
 
   EXPECT_EQ(session.exit_code(), 0);

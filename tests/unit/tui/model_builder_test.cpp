@@ -354,6 +354,62 @@ TEST_F(StepsOnly, JudgesAProcessBySteps) {
   EXPECT_THAT(detail->lines, Contains("command ?"));
 }
 
+// Whoever looks in the morning wants to know how the night went.
+class AfterTheEnd : public testing::Test {
+ protected:
+  DashboardModel model_after(const std::vector<ProcessSample>& left) {
+    tests::SampleRun run = tests::sample_dashboard_run(240);
+    Tick last;
+    last.t_s = 241.0;
+    last.processes = left;
+    run.history.add(last, {});
+    return build_model(run.history, run.judged, {}, {});
+  }
+};
+
+TEST_F(AfterTheEnd, KnowsWhoItWasAbout) {
+  ProcessSample zombie;
+  zombie.key = kTrainer;
+  zombie.state = 'Z';
+  for (const auto& left : {std::vector<ProcessSample>{}, std::vector<ProcessSample>{zombie}}) {
+    const DashboardModel model = model_after(left);
+
+    EXPECT_EQ(model.banner.watched, "trainer, pid 110 (python3), until it ended");
+    EXPECT_EQ(model.tree.processes, 22U);
+    EXPECT_TRUE(model.tree.has_ended);
+    ASSERT_THAT(model.tree.rows, SizeIs(3));
+    EXPECT_EQ(model.tree.rows[0].footprint_bytes, 540 * kMiB);
+    ASSERT_TRUE(model.detail);
+    EXPECT_THAT(model.detail->lines, Contains(HasSubstr("process ended, parent 100")));
+    EXPECT_EQ(model.timeline.points.back().max_bytes, 0.0) << "the curve goes on";
+  }
+}
+
+TEST_F(AfterTheEnd, ForetellsNothing) {
+  EXPECT_NE(sample_dashboard().banner.outlook, "");
+
+  const DashboardModel model = model_after({});
+
+  EXPECT_EQ(model.banner.word, "LEAK");
+  EXPECT_EQ(model.banner.outlook, "");
+}
+
+TEST_F(AfterTheEnd, ForgetsThemWhenSomebodyElseComes) {
+  RunHistory history;
+  history.add(tests::dashboard_tick(0), kTrainer);
+  Tick nobody;
+  nobody.t_s = 1.0;
+  history.add(nobody, {});
+  ASSERT_TRUE(history.everybody_has_ended());
+  Tick other;
+  other.t_s = 2.0;
+  other.processes = {tests::sample_of({900, 9}, 5)};
+  history.add(other, {});
+
+  EXPECT_FALSE(history.everybody_has_ended());
+  EXPECT_THAT(history.processes(), SizeIs(1));
+}
+
 TEST(Tree, SortsByRssWhereNoFootprintIsKnown) {
   RunHistory history;
   Tick tick;

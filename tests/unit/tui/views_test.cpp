@@ -231,6 +231,16 @@ TEST(Screen, ShowsUnknownSizesAsUnknown) {
   EXPECT_THAT(lines, Contains(testing::ContainsRegex("trainer 110 +\\?")));
 }
 
+TEST(Screen, SaysThatTheTreeHasEnded) {
+  DashboardModel model = sample_dashboard();
+  model.tree.has_ended = true;
+
+  const auto lines = screen_text(model, 80, 24, kPlain);
+
+  EXPECT_THAT(lines, Contains(HasSubstr("22 processes until the end, footprint 641 MiB")));
+  EXPECT_THAT(lines, Contains(testing::ContainsRegex("trainer 110 .* ended ")));
+}
+
 TEST(Screen, OfARunWithoutASampleIsNoProblem) {
   const RunHistory history;
 
