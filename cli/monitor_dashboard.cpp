@@ -48,6 +48,9 @@ class DashboardView final : public WatchView {
     moments_ = MomentWords::of(info);
     dashboard_->begin(info);
   }
+  void change_limit(std::optional<std::uint64_t> bytes, const std::string& source) override {
+    dashboard_->set_limit(bytes, source);
+  }
   void tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& /*lookup*/) override {
     dashboard_->add(tick, trainer);
     if (is_live_) {

@@ -23,9 +23,12 @@ class PlainView final : public WatchView {
     moments_ = MomentWords::of(info);
     lines_ = TickLines(moments_);
     losses_ = LossLines(moments_);
-    if (info.limit_bytes) {
-      writer_.submit(fmt::format("limit {} ({})\n", format_bytes(*info.limit_bytes),
-                                 escape_text(info.limit_source)));
+    change_limit(info.limit_bytes, info.limit_source);
+  }
+
+  void change_limit(std::optional<std::uint64_t> bytes, const std::string& source) override {
+    if (bytes) {
+      writer_.submit(fmt::format("limit {} ({})\n", format_bytes(*bytes), escape_text(source)));
     }
   }
 

@@ -201,6 +201,7 @@ void Watch::begin() {
   user_.meet(*output_);
   user_.begin(info);
   view_->begin(info);
+  limit_bytes_ = info.limit_bytes;
   for (const std::string& note : session_->notes()) {
     output_->note("note: " + note);
   }

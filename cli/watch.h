@@ -52,6 +52,7 @@ class Watch {
 
   void watch();
   bool look(std::int64_t due_ns);
+  void pass_on_the_limit();
   std::vector<MarkerRecord> steps_from_log();
   std::vector<LossRecord> take_losses();
   void keep(const Tick& tick, const std::vector<ProcessRecord>& ended);
@@ -100,6 +101,7 @@ class Watch {
   std::vector<MarkerRecord> late_steps_;          // found after the last look
   std::uint64_t late_lost_steps_ = 0;
   std::uint64_t marks_ = 0;
+  std::optional<std::uint64_t> limit_bytes_;  // that the view knows of
   bool told_to_stop_ = false;
   bool command_was_told_to_stop_ = false;
   bool told_who_lingers_ = false;

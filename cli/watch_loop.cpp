@@ -94,6 +94,7 @@ bool Watch::look(std::int64_t due_ns) {
   begin_recording();
   check_lines();
   if (view_ != nullptr) {
+    pass_on_the_limit();
     view_->tick(tick, trainer_key, lookup);
   }
   keep(tick, ended);
@@ -101,6 +102,14 @@ bool Watch::look(std::int64_t due_ns) {
     user_.process_ended(process);
   }
   return !session_->sampler().finished();
+}
+
+void Watch::pass_on_the_limit() {
+  const monitor::EffectiveLimit& limit = session_->limit();
+  if (limit.bytes != limit_bytes_) {
+    limit_bytes_ = limit.bytes;
+    view_->change_limit(limit.bytes, limit.source);
+  }
 }
 
 void Watch::keep(const Tick& tick, const std::vector<ProcessRecord>& ended) {

@@ -26,6 +26,9 @@ class WatchView {
   virtual void begin(const RunInfo& info) = 0;
   virtual void tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& lookup) = 0;
   virtual void end(const monitor::RunSummary& summary) = 0;
+  // Another limit holds from the next tick on: the trainer has one of its own, or it was changed.
+  virtual void change_limit(std::optional<std::uint64_t> /*bytes*/, const std::string& /*source*/) {
+  }
 
   // Of a view that its user can answer. The descriptor is readable when attend() has something to
   // do; -1: never.

@@ -86,6 +86,7 @@ Result<std::unique_ptr<Session>> Session::start(SessionOptions options, ProcessS
 // The limit of the process that will meet it: a wrapper may have set one for its child.
 void Session::refresh_limit() {
   const ProcessRecord* trainer = sampler_->trainer();
+  limit_of_ = trainer != nullptr ? trainer->key : ProcessKey{};
   const auto& roots = options_.sampler.roots.keys;
   system_.refresh_limit(trainer != nullptr ? trainer->key.pid
                                            : (roots.empty() ? ::getpid() : roots.front().pid));
@@ -172,7 +173,8 @@ void Session::add_gap(Tick& tick) {
 }
 
 void Session::add_system(Tick& tick) {
-  if (tick.t_s >= next_limit_s_) {
+  const ProcessRecord* trainer = sampler_->trainer();
+  if (tick.t_s >= next_limit_s_ || (trainer != nullptr && trainer->key != limit_of_)) {
     refresh_limit();
     next_limit_s_ = tick.t_s + kLimitEveryS;
   }

@@ -92,6 +92,7 @@ class Session {
   RunSummary summary_;
   std::optional<double> last_look_s_;
   double next_limit_s_ = 0.0;
+  ProcessKey limit_of_;        // the trainer when the limit was last looked for
   std::optional<Tick> first_;  // taken at the start, given out by the first look()
   std::vector<std::string> notes_;
   std::string no_gpu_;

@@ -57,6 +57,12 @@ void Dashboard::begin(const RunInfo& info) {
   state_->shared.judge.begin(info);
 }
 
+void Dashboard::set_limit(std::optional<std::uint64_t> bytes, const std::string& source) {
+  const std::lock_guard lock(state_->shared.mutex);
+  state_->shared.history.set_limit(bytes, source);
+  state_->shared.judge.set_limit(bytes, source);
+}
+
 void Dashboard::add(const Tick& tick, const ProcessKey& trainer) {
   {
     const std::lock_guard lock(state_->shared.mutex);

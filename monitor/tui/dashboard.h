@@ -36,6 +36,8 @@ class Dashboard {
   Dashboard& operator=(const Dashboard&) = delete;
 
   void begin(const RunInfo& info);
+  // Instead of the one that the run began with.
+  void set_limit(std::optional<std::uint64_t> bytes, const std::string& source);
   void add(const Tick& tick, const ProcessKey& trainer);
   // A message of ours, whole lines: shown until the next, and kept for the help screen.
   void tell(const std::string& text);

@@ -28,6 +28,23 @@ bool LiveJudge::admits(const ProcessSample& sample, double least_bytes) {
   return true;
 }
 
+void LiveJudge::begin(const RunInfo& info) {
+  (void)builder_.begin(info);  // there is no file behind it
+  set_limit(info.limit_bytes, info.limit_source);
+}
+
+void LiveJudge::set_limit(std::optional<std::uint64_t> bytes, std::string source) {
+  limit_bytes_ = bytes ? std::optional(static_cast<double>(*bytes)) : std::nullopt;
+  limit_source_ = std::move(source);
+}
+
+tracker::RunTracks LiveJudge::tracks() const {
+  tracker::RunTracks tracks = builder_.tracks();
+  tracks.limit_bytes = limit_bytes_;
+  tracks.limit_source = limit_source_;
+  return tracks;
+}
+
 void LiveJudge::add(const Tick& tick) {
   constexpr double kLeastShare = 0.005;  // of the tree
   Tick taken = tick;

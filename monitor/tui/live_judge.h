@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -29,15 +31,19 @@ class LiveJudge {
  public:
   static constexpr std::size_t kMostProcesses = 48;
 
-  void begin(const RunInfo& info) { (void)builder_.begin(info); }  // there is no file behind it
+  void begin(const RunInfo& info);
+  // From now on.
+  void set_limit(std::optional<std::uint64_t> bytes, std::string source);
   void add(const Tick& tick);
   // A copy of the curves, for judge_now(): cheap enough to take while others wait.
-  tracker::RunTracks tracks() const { return builder_.tracks(); }
+  tracker::RunTracks tracks() const;
 
  private:
   bool admits(const ProcessSample& sample, double least_bytes);
 
   tracker::TrackBuilder builder_;
+  std::optional<double> limit_bytes_;
+  std::string limit_source_;
   std::unordered_set<ProcessKey> admitted_;
   std::unordered_map<ProcessKey, ProcessRecord> waiting_;  // alive and not admitted
 };

@@ -65,6 +65,11 @@ struct HistoryPhase {
 class RunHistory {
  public:
   void begin(const RunInfo& info) { info_ = info; }
+  // From now on.
+  void set_limit(std::optional<std::uint64_t> bytes, std::string source) {
+    info_.limit_bytes = bytes;
+    info_.limit_source = std::move(source);
+  }
   // `trainer`: the process that the run is about; pid 0 for none.
   void add(const Tick& tick, const ProcessKey& trainer);
 

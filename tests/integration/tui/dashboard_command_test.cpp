@@ -200,6 +200,17 @@ TEST_F(DashboardCommand, ACommandGoesOnWhenTheScreenIsClosed) {
   EXPECT_TRUE(std::filesystem::exists(session.folder().path("done")));
 }
 
+// The trainer comes later, with a limit that its wrapper has set for it.
+TEST_F(DashboardCommand, KnowsTheLimitOfATrainerThatComesLater) {
+  const TmuxSession session(tool() +
+                                " monitor --interval 100ms -- sh -c 'sleep 2; ulimit -v 1500000; " +
+                                tests::victim_path("leak_by_line") + " --count 1000; true'",
+                            options());
+  ASSERT_TRUE(session.shows("output of the command"));
+
+  EXPECT_TRUE(session.shows("limit 1.43 GiB"));
+}
+
 TEST_F(DashboardCommand, ShowsTheJobsOfAJobServerInTheTree) {
   const tests::TempTree folder;
   folder.write(

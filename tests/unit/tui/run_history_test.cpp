@@ -39,6 +39,15 @@ TEST(RunHistory, ForgetsProcessesThatHaveGoneAndNamesThemOnce) {
   EXPECT_THAT(history.marks().back().text, HasSubstr("compile_worker 219"));
 }
 
+TEST(RunHistory, KnowsTheLimitThatHoldsNow) {
+  RunHistory history;
+  history.begin(tests::dashboard_info());
+  history.set_limit(1024 * kMiB, "RLIMIT_AS");
+
+  EXPECT_EQ(history.info().limit_bytes, 1024 * kMiB);
+  EXPECT_EQ(history.info().limit_source, "RLIMIT_AS");
+}
+
 TEST(RunHistory, ManyBirthsAtOnceAreOneMarkThatCountsThemByRole) {
   RunHistory history;
   history.add(dashboard_tick(1, 0), kTrainer);
@@ -161,6 +170,22 @@ TEST(LiveJudge, FindsTheLeakAndItsCarrier) {
   ASSERT_TRUE(run.judged->verdict->carrier);
   const std::size_t track = run.judged->verdict->readings[*run.judged->verdict->carrier].track;
   EXPECT_EQ(run.judged->run.tracks[track].key, kTrainer);
+}
+
+// A wrapper sets it for the trainer, or somebody changes it under the running job.
+TEST(LiveJudge, ForetellsByTheLimitThatHoldsNow) {
+  LiveJudge judge;
+  judge.begin(tests::dashboard_info());
+  for (int second = 0; second <= 240; ++second) {
+    judge.add(dashboard_tick(second));
+  }
+  judge.set_limit(1024 * kMiB, "RLIMIT_AS");
+
+  const JudgedRun judged = judge_now(judge.tracks(), 240);
+
+  ASSERT_TRUE(judged.verdict);
+  EXPECT_EQ(judged.verdict->answer().reading.forecast.limit_bytes, 1024.0 * kMiB);
+  EXPECT_EQ(judged.run.limit_source, "RLIMIT_AS");
 }
 
 TEST(LiveJudge, BelievesTheUserAboutWarmup) {
