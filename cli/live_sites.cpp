@@ -18,7 +18,8 @@ constexpr double kSearchEveryS = 3.0;
 
 void LiveSites::complete(Tick& tick) {
   if (worker_ != nullptr && ::access(directory_.c_str(), F_OK) != 0) {
-    worker_.reset();  // the profile has ended
+    worker_.reset();
+    has_ended_ = true;
   }
   if (worker_ == nullptr) {
     look_for_a_tracer(tick);

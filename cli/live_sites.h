@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "cli/profile_worker.h"
 #include "common/records.h"
@@ -20,6 +21,8 @@ class LiveSites {
 
   // Adds what is known by now.
   void complete(Tick& tick);
+  // Whether a profile that it followed has ended since the last call.
+  bool take_end() { return std::exchange(has_ended_, false); }
 
  private:
   void look_for_a_tracer(const Tick& tick);
@@ -29,6 +32,7 @@ class LiveSites {
   double next_search_s_ = 0.0;
   std::string directory_;
   std::unique_ptr<ProfileWorker> worker_;
+  bool has_ended_ = false;
 };
 
 }  // namespace tidemark::cli

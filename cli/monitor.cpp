@@ -28,8 +28,12 @@ class Monitor final : public WatchUser {
       : json_(json), setup_(std::move(setup)) {
     if (setup_ && !setup_->replay_speed) {
       sites_.emplace(SystemClock().monotonic_ns(), interval_ns);
+      setup_->take_end_of_profile = [this] { return sites_->take_end(); };
     }
   }
+
+  Monitor(const Monitor&) = delete;  // what it has set up knows it
+  Monitor& operator=(const Monitor&) = delete;
 
   std::string_view name() const override { return "monitor"; }
   std::unique_ptr<WatchView> make_view(LineWriter& lines) override {

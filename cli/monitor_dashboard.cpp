@@ -41,8 +41,12 @@ std::string line_text(const tracker::RunSites& run, const tracker::RankedSite& s
 
 class DashboardView final : public WatchView {
  public:
-  DashboardView(LineWriter& writer, std::unique_ptr<tui::Dashboard> dashboard, bool is_live)
-      : writer_(writer), dashboard_(std::move(dashboard)), is_live_(is_live) {}
+  DashboardView(LineWriter& writer, std::unique_ptr<tui::Dashboard> dashboard,
+                const DashboardSetup& setup)
+      : writer_(writer),
+        dashboard_(std::move(dashboard)),
+        is_live_(!setup.replay_speed),
+        take_end_of_profile_(setup.take_end_of_profile) {}
 
   void begin(const RunInfo& info) override {
     moments_ = MomentWords::of(info);
@@ -52,6 +56,9 @@ class DashboardView final : public WatchView {
     dashboard_->set_limit(bytes, source);
   }
   void tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& /*lookup*/) override {
+    if (take_end_of_profile_ && take_end_of_profile_()) {
+      dashboard_->forget_sites();
+    }
     dashboard_->add(tick, trainer);
     if (is_live_) {
       show_jobs(tick);
@@ -100,6 +107,7 @@ class DashboardView final : public WatchView {
   LineWriter& writer_;
   std::unique_ptr<tui::Dashboard> dashboard_;
   const bool is_live_;
+  const std::function<bool()> take_end_of_profile_;
   MomentWords moments_;
   JobWatch jobs_;
   std::string told_;
@@ -116,9 +124,7 @@ std::unique_ptr<WatchView> make_dashboard_view(LineWriter& lines, const Dashboar
                                          setup.run_file,
                                          {setup.warmup, setup.min_leak, setup.metric},
                                          {&lines_of, &line_text}});
-  return dashboard ? std::make_unique<DashboardView>(lines, *std::move(dashboard),
-                                                     !setup.replay_speed.has_value())
-                   : nullptr;
+  return dashboard ? std::make_unique<DashboardView>(lines, *std::move(dashboard), setup) : nullptr;
 }
 
 }  // namespace tidemark::cli

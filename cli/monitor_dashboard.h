@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@ struct DashboardSetup {
   tracker::Warmup warmup;
   std::optional<Rate> min_leak;
   std::optional<tracker::Metric> metric;
+  // Whether a profile that gave call stacks has ended since the last call; none: there is none.
+  std::function<bool()> take_end_of_profile;
 };
 
 // Whether this build has a dashboard and there is a terminal for it.

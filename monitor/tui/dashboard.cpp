@@ -100,6 +100,13 @@ void Dashboard::set_jobs(std::vector<JobRow> jobs) {
   state_->shared.notify(state_->shared.wake);
 }
 
+void Dashboard::forget_sites() {
+  const std::lock_guard lock(state_->shared.mutex);
+  state_->shared.traced_ticks.clear();
+  state_->shared.is_traced = false;
+  ++state_->shared.profiles_ended;
+}
+
 void Dashboard::set_ended() {
   {
     const std::lock_guard lock(state_->shared.mutex);

@@ -43,6 +43,8 @@ class Dashboard {
   void tell(const std::string& text);
   // What a job server does; replaces what was known. Empty: there is none.
   void set_jobs(std::vector<JobRow> jobs);
+  // The profile that gave the call stacks so far has ended; another may come.
+  void forget_sites();
   // The run is over; the screen stays.
   void set_ended();
 

@@ -253,6 +253,11 @@ void ScreenLoop::judge_sites() {
       return;
     }
     ticks.swap(shared_.traced_ticks);
+    if (shared_.profiles_ended != profiles_ended_) {
+      profiles_ended_ = shared_.profiles_ended;
+      site_judge_ = {};
+      has_new_sites_ = true;  // none
+    }
   }
   const std::int64_t begin_ns = thread_cpu_ns();
   for (const Tick& tick : ticks) {

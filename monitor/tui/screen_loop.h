@@ -27,12 +27,13 @@ namespace tidemark::tui {
 
 // What the thread that samples and the thread that draws share.
 struct Shared {
-  std::mutex mutex;  // guards the next eight
+  std::mutex mutex;  // guards the next nine
   RunHistory history;
   LiveJudge judge;
   std::deque<Tick>
       traced_ticks;  // since the first with call stacks; the thread that draws takes them
   bool is_traced = false;
+  std::uint64_t profiles_ended = 0;
   std::vector<JobRow> jobs;
   std::string message;
   std::vector<std::string> notes;
@@ -100,7 +101,8 @@ class ScreenLoop {
   double run_now_s_ = 0.0;
   std::optional<JudgedRun> judged_;
   SiteJudge site_judge_;
-  bool has_new_sites_ = false;  // that were not ranked yet
+  std::uint64_t profiles_ended_ = 0;  // before the one that it follows
+  bool has_new_sites_ = false;        // that were not ranked yet
   std::vector<SiteRow> sites_;
   double next_sites_s_ = 0.0;
   std::uint64_t ticks_seen_ = 0;

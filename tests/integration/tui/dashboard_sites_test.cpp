@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "tests/integration/monitor/command_output.h"
@@ -57,6 +59,18 @@ TEST_F(DashboardSites, ShowsTheGrowingLinesWhileSomebodyElseProfiles) {
 
   EXPECT_TRUE(session.shows("── lines of code that grow"));
   EXPECT_TRUE(session.shows("leak_by_line.cpp:"));
+}
+
+// The job goes on without a tracer: what grew once is no news of it.
+TEST_F(DashboardSites, ForgetsThemWhenTheProfileHasEnded) {
+  const std::string profiling = fmt::format("'{}'", fmt::join(profile("400"), "' '"));
+  const Subprocess job({"/bin/sh", "-c", profiling + " > /dev/null 2>&1; sleep 60; true"});
+  const TmuxSession session(
+      tool() + " monitor --warmup 1s --interval 200ms --pid " + std::to_string(job.pid()),
+      options());
+  ASSERT_TRUE(session.shows("── lines of code that grow"));
+
+  EXPECT_TRUE(session.shows_no_more("── lines of code that grow"));
 }
 
 }  // namespace
