@@ -16,10 +16,25 @@ namespace {
 using ftxui::Element;
 using ftxui::Elements;
 
+// Names of processes and what they write may have any character.
+void replace_all_but_ascii(ftxui::Screen& screen) {
+  for (int y = 0; y < screen.dimy(); ++y) {
+    for (int x = 0; x < screen.dimx(); ++x) {
+      std::string& character = screen.at(x, y);
+      if (character.size() != 1 || static_cast<unsigned char>(character[0]) >= 0x80U) {
+        character.assign(1, '?');  // also the empty second half of a wide one
+      }
+    }
+  }
+}
+
 ftxui::Screen draw(const DashboardModel& model, int width, int height, const Theme& theme) {
   ftxui::Screen screen(std::max(1, width), std::max(1, height));
   const Layout layout = plan_layout(model, width, height);
   ftxui::Render(screen, dashboard_view(model, layout, theme));
+  if (!theme.utf8) {
+    replace_all_but_ascii(screen);
+  }
   return screen;
 }
 

@@ -24,14 +24,13 @@ struct Named {
 };
 
 // xterm, the Linux console, rxvt; application and normal mode.
-constexpr std::array<Named, 14> kNamed{{
+constexpr std::array<Named, 13> kNamed{{
     {"A", Key::Kind::kUp},
     {"B", Key::Kind::kDown},
     {"C", Key::Kind::kRight},
     {"D", Key::Kind::kLeft},
     {"H", Key::Kind::kHome},
     {"F", Key::Kind::kEnd},
-    {"M", Key::Kind::kEnter},
     {"Z", Key::Kind::kTab},
     {"1~", Key::Kind::kHome},
     {"4~", Key::Kind::kEnd},
@@ -43,6 +42,23 @@ constexpr std::array<Named, 14> kNamed{{
 
 Key plain(Key::Kind kind) { return Key{kind, {}, 0, 0}; }
 
+// Column and line from 1; nullopt for what we do not listen to.
+std::optional<Key> mouse_event(int button, int x, int y) {
+  if (x < 1 || y < 1) {
+    return std::nullopt;
+  }
+  switch (button) {
+    case 0:
+      return Key{Key::Kind::kMousePress, {}, x - 1, y - 1};
+    case 64:
+      return Key{Key::Kind::kWheelUp, {}, x - 1, y - 1};
+    case 65:
+      return Key{Key::Kind::kWheelDown, {}, x - 1, y - 1};
+    default:
+      return std::nullopt;
+  }
+}
+
 // "<0;12;5M": button; column; line, both from 1; M pressed, m released.
 std::optional<Key> mouse_key(std::string_view body) {
   const bool pressed = body.back() == 'M';
@@ -53,23 +69,28 @@ std::optional<Key> mouse_key(std::string_view body) {
   const auto button = parse_number<int>(fields[0]);
   const auto x = parse_number<int>(fields[1]);
   const auto y = parse_number<int>(fields[2]);
-  if (!button || !x || !y || *x < 1 || *y < 1) {
+  if (!button || !x || !y) {
     return std::nullopt;
   }
-  switch (*button) {
-    case 0:
-      return Key{Key::Kind::kMousePress, {}, *x - 1, *y - 1};
-    case 64:
-      return Key{Key::Kind::kWheelUp, {}, *x - 1, *y - 1};
-    case 65:
-      return Key{Key::Kind::kWheelDown, {}, *x - 1, *y - 1};
-    default:
-      return std::nullopt;
+  return mouse_event(*button, *x, *y);
+}
+
+// Three bytes after ESC [ M, each 32 more than it means: of terminals that do not know the other
+// kind of report (mode 1006). Whatever they are, they are no keys.
+Decoded decode_old_mouse(std::string_view bytes) {
+  constexpr std::size_t kLength = 6;
+  if (bytes.size() < kLength) {
+    return {};
   }
+  const auto number = [&](std::size_t at) { return static_cast<unsigned char>(bytes[at]) - 32; };
+  return {kLength, mouse_event(number(3), number(4), number(5))};
 }
 
 // ESC [ parameters final, or ESC O final.
 Decoded decode_sequence(std::string_view bytes) {
+  if (bytes[2] == 'M') {
+    return bytes[1] == 'O' ? Decoded{3, plain(Key::Kind::kEnter)} : decode_old_mouse(bytes);
+  }
   std::size_t end = 2;
   if (bytes[1] == '[') {
     while (end < bytes.size() && (bytes[end] < '@' || bytes[end] > '~')) {

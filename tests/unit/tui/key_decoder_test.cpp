@@ -77,6 +77,16 @@ TEST(KeyDecoder, KnowsTheMouse) {
                   Key{Key::Kind::kWheelDown, {}, 299, 99}));
 }
 
+// A click in column 81 has a byte like that of the key that quits.
+TEST(KeyDecoder, KnowsTheOldReportsOfTheMouseToo) {
+  EXPECT_THAT(decode("\x1b[M qA\x1b[M#qA\x1b[M`!!x"),
+              ElementsAre(Key{Key::Kind::kMousePress, {}, 80, 32},
+                          Key{Key::Kind::kWheelUp, {}, 0, 0}, letter("x")));
+  EXPECT_THAT(decode("\x1b[M q"), IsEmpty()) << "more must come";
+  EXPECT_THAT(decode(std::string("\x1b[M \0\0", 6)), IsEmpty()) << "too far right to be told";
+  EXPECT_THAT(decode("\x1bOM"), ElementsAre(named(Key::Kind::kEnter))) << "of the number block";
+}
+
 TEST(KeyDecoder, NamesControlKeysByTheirLetter) {
   EXPECT_THAT(decode("\x0c"), ElementsAre(Key{Key::Kind::kControl, "l", 0, 0}));
 }

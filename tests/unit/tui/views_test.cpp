@@ -108,6 +108,17 @@ TEST(Screen, InAsciiHasNothingElse) {
   }
 }
 
+TEST(Screen, InAsciiReplacesWhatTheTerminalCannotShow) {
+  DashboardModel model = sample_dashboard();
+  model.tree.rows[0].command = "na\xc3\xafve \xe6\x97\xa5\xe6\x9c\xac.py";  // two wide ones
+
+  const auto text = screen_text(model, 120, 40, kAscii);
+  const auto lines = screen_lines(model, 120, 40, kAscii);
+
+  EXPECT_THAT(text, Contains(testing::EndsWith("na?ve ????.py")));
+  EXPECT_THAT(lines, Contains(HasSubstr("na?ve ????.py")));
+}
+
 TEST(Screen, WithoutColourSetsNone) {
   const std::string drawn =
       fmt::format("{}", fmt::join(screen_lines(full_model(), 120, 48, kPlain), "\n"));
