@@ -90,6 +90,7 @@ struct TreeModel {
   TreeRow total;
   std::vector<TreeRow> rows;
   std::size_t selected = 0;
+  std::size_t first_row = 0;  // that was shown last
   std::string filter;
   bool is_typing_filter = false;
   SortBy sort = SortBy::kFootprint;

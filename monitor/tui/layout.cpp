@@ -58,12 +58,14 @@ Layout plan_layout(const DashboardModel& model, int width, int height) {
   return layout;
 }
 
-std::size_t first_visible_row(std::size_t selected, std::size_t rows, std::size_t shown) {
+std::size_t first_visible_row(const TreeModel& tree, std::size_t shown) {
+  const std::size_t rows = tree.rows.size();
   if (rows <= shown || shown == 0) {
     return 0;
   }
-  const std::size_t middle = shown / 2;
-  return std::min(selected > middle ? selected - middle : 0, rows - shown);
+  const std::size_t least = tree.selected >= shown ? tree.selected - shown + 1 : 0;
+  const std::size_t most = std::min(tree.selected, rows - shown);
+  return std::clamp(tree.first_row, std::min(least, most), most);
 }
 
 Scene scene_of(const DashboardModel& model, const Layout& layout) {
@@ -77,7 +79,7 @@ Scene scene_of(const DashboardModel& model, const Layout& layout) {
     return scene;
   }
   const auto shown = static_cast<std::size_t>(std::max(0, layout.tree_rows()));
-  scene.first_row = first_visible_row(model.tree.selected, scene.rows.size(), shown);
+  scene.first_row = first_visible_row(model.tree, shown);
   scene.rows_shown = std::min(shown, scene.rows.size() - scene.first_row);
   scene.timeline_y = layout.banner;
   scene.timeline_height = layout.timeline;

@@ -34,8 +34,9 @@ struct Layout {
 
 Layout plan_layout(const DashboardModel& model, int width, int height);
 
-// The first row that is shown so that the selected one is; as few as possible change their place.
-std::size_t first_visible_row(std::size_t selected, std::size_t rows, std::size_t shown);
+// The first of `shown` rows, so that the selected one is among them: as near as possible to the one
+// that was the first before. A click must not move what is below the mouse.
+std::size_t first_visible_row(const TreeModel& tree, std::size_t shown);
 
 // What keys and the mouse act on.
 Scene scene_of(const DashboardModel& model, const Layout& layout);

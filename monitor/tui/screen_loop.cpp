@@ -293,6 +293,7 @@ DashboardModel ScreenLoop::make_model() {
 void ScreenLoop::refresh_scene(const DashboardModel& model) {
   scene_ = scene_of(model, plan_layout(model, size_.width, size_.height));
   scene_.can_mark = options_.can_mark;
+  state_.first_row = scene_.first_row;
   const std::lock_guard lock(shared_.mutex);
   const Window window = window_of(history(), state_);
   scene_.span_s = history().now_s();

@@ -87,6 +87,7 @@ class TreeBuilder {
     tree.rate_is_per_step = history_.info().time_is_steps;
     put_rows(groups(), tree);
     tree.selected = find_selected(tree.rows);
+    tree.first_row = state_.first_row;
     return tree;
   }
 

@@ -208,7 +208,7 @@ Element tree_view(const TreeModel& tree, int width, int lines, const Theme& them
   rows.push_back(title_line(title_of(tree), right_of(tree), tree.is_focused, theme));
   rows.push_back(text(header_text(columns, tree.sort)) | ftxui::dim);
   const auto shown = static_cast<std::size_t>(std::max(0, lines - 2));
-  const std::size_t first = first_visible_row(tree.selected, tree.rows.size(), shown);
+  const std::size_t first = first_visible_row(tree, shown);
   const std::size_t end = std::min(tree.rows.size(), first + shown);
   Role open_role = Role::kOther;
   bool is_below_head = false;

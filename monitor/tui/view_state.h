@@ -28,7 +28,7 @@ struct RowId {
   bool operator==(const RowId&) const = default;
 };
 
-// What the user has chosen to see. Only keys change it.
+// What the user has chosen to see. Only keys change it, and `first_row` whatever is drawn.
 struct ViewState {
   Zoom zoom = Zoom::kAll;
   double back_s = 0.0;  // how long before the newest sample the timeline ends
@@ -37,6 +37,7 @@ struct ViewState {
   std::string filter;
   bool is_typing_filter = false;
   std::optional<RowId> selected;  // nullopt: the trainer
+  std::size_t first_row = 0;      // of the tree, that was shown last: rows stay where they are
   std::set<Role> flipped;         // roles that are open though they would be closed, and vice versa
   bool is_paused = false;
   bool shows_help = false;

@@ -270,12 +270,29 @@ TEST(Layout, AddsUpToTheHeight) {
   }
 }
 
+std::size_t first_row_of(std::size_t selected, std::size_t before, std::size_t rows,
+                         std::size_t shown) {
+  TreeModel tree;
+  tree.rows.resize(rows);
+  tree.selected = selected;
+  tree.first_row = before;
+  return first_visible_row(tree, shown);
+}
+
 TEST(Layout, KeepsTheSelectedRowInSight) {
-  EXPECT_EQ(first_visible_row(0, 100, 10), 0U);
-  EXPECT_EQ(first_visible_row(50, 100, 10), 45U);
-  EXPECT_EQ(first_visible_row(99, 100, 10), 90U);
-  EXPECT_EQ(first_visible_row(3, 4, 10), 0U);
-  EXPECT_EQ(first_visible_row(3, 4, 0), 0U);
+  EXPECT_EQ(first_row_of(0, 0, 100, 10), 0U);
+  EXPECT_EQ(first_row_of(50, 0, 100, 10), 41U) << "no farther than needed";
+  EXPECT_EQ(first_row_of(50, 90, 100, 10), 50U);
+  EXPECT_EQ(first_row_of(99, 0, 100, 10), 90U);
+  EXPECT_EQ(first_row_of(3, 2, 4, 10), 0U);
+  EXPECT_EQ(first_row_of(3, 0, 4, 0), 0U);
+  EXPECT_EQ(first_row_of(12, 90, 20, 10), 10U) << "rows have gone";
+}
+
+TEST(Layout, LeavesTheRowsWhereTheyAre) {
+  for (std::size_t selected = 40; selected < 50; ++selected) {
+    EXPECT_EQ(first_row_of(selected, 40, 100, 10), 40U);
+  }
 }
 
 TEST(Layout, TellsTheMouseWhereTheRowsAre) {
