@@ -9,13 +9,13 @@ namespace {
 constexpr int kLeastTree = 5;
 
 // A pane with a title and at most `most` lines, as many as can be spared.
-int pane(std::size_t lines, int most, int& left) {
+int pane(std::size_t lines, int most, int& left, int least_tree = kLeastTree) {
   if (lines == 0) {
     return 0;
   }
   constexpr int kLeast = 2;  // the title and a line
   const int wanted = std::min(
-      1 + std::min(static_cast<int>(std::min<std::size_t>(lines, 100)), most), left - kLeastTree);
+      1 + std::min(static_cast<int>(std::min<std::size_t>(lines, 100)), most), left - least_tree);
   if (wanted < kLeast) {
     return 0;
   }
@@ -43,11 +43,11 @@ Layout plan_layout(const DashboardModel& model, int width, int height) {
   layout.gpu = pane(model.gpus.size(), is_roomy ? 8 : 4, left);
   layout.sites = pane(model.sites.size(), is_roomy ? 6 : 3, left);
   layout.jobs = pane(model.jobs.size(), is_roomy ? 6 : 3, left);
-  if (is_roomy) {
-    layout.detail = pane(model.detail ? 4 : 0, 4, left);
-  }
   if (!model.output_path.empty() && height >= 20) {
     layout.output = pane(is_roomy ? 4 : 2, 4, left);
+  }
+  if (height >= 24) {
+    layout.detail = pane(model.detail ? 4 : 0, 4, left, is_roomy ? kLeastTree : kLeastTree + 2);
   }
   // What a short tree does not need makes the curve finer.
   const int needed = std::max(

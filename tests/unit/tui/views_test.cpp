@@ -295,6 +295,19 @@ TEST(Layout, LeavesTheRowsWhereTheyAre) {
   }
 }
 
+TEST(Layout, HasDetailsOnAUsualTerminal) {
+  DashboardModel model = full_model();
+  model.gpus.clear();
+  model.sites.clear();
+  model.jobs.clear();
+  EXPECT_EQ(plan_layout(model, 80, 23).detail, 0);
+  EXPECT_GE(plan_layout(model, 80, 24).detail, 2) << "beside the output of a command";
+  model.output_path.clear();
+  EXPECT_EQ(plan_layout(model, 80, 24).detail, 5);
+  model.tree.rows.resize(100);
+  EXPECT_GE(plan_layout(model, 80, 24).tree_rows(), 5) << "beside a long tree";
+}
+
 TEST(Layout, TellsTheMouseWhereTheRowsAre) {
   const DashboardModel model = full_model();
   const Layout layout = plan_layout(model, 120, 48);
