@@ -136,8 +136,7 @@ struct JobRow {
 
 struct StatusModel {
   std::string message;  // the newest thing to say; empty: the keys
-  bool is_paused = false;
-  std::string state;  // "PAUSED", "ENDED", "REPLAY 20x", or empty
+  std::string state;    // "PAUSED", "ENDED", "REPLAY 20x", or empty
   std::vector<std::string> keys;
 };
 

@@ -96,9 +96,8 @@ DetailModel process_detail(const RunHistory& history, const std::optional<Judged
     facts += fmt::format("{} thread{}, ", *process.sample.threads,
                          *process.sample.threads == 1 ? "" : "s");
   }
-  facts += record.born_s > 0.0  ? "born at " + history.moment_words(record.born_s)
-           : record.key.pid > 0 ? "older than this run"
-                                : "in the first sample";
+  facts += record.born_s > history.first_s() ? "born at " + history.moment_words(record.born_s)
+                                             : "in the first sample";
   if (history.info().limit_bytes) {
     facts += fmt::format("; limit {} ({})", format_bytes(*history.info().limit_bytes),
                          shorten(escape_text(history.info().limit_source), 40));

@@ -123,7 +123,6 @@ DashboardModel build_model(const RunHistory& history, const std::optional<Judged
     model.notes.push_back(fmt::format("not seen: {} x{}", escape_text(loss.what), loss.count));
   }
   model.status.message = around.message;
-  model.status.is_paused = state.is_paused;
   model.status.state = state_of(state, around);
   model.status.keys = keys_of(around);
   model.shows_help = state.shows_help;

@@ -105,7 +105,7 @@ std::optional<double> RecentRate::bytes_per_s() const {
 }
 
 void RunHistory::add(const Tick& tick, const ProcessKey& trainer) {
-  ++ticks_;
+  first_s_ = ticks_++ == 0 ? tick.t_s : first_s_;
   now_s_ = tick.t_s;
   step_ = tick.step ? tick.step : step_;
   epoch_ = tick.epoch ? tick.epoch : epoch_;

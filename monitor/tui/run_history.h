@@ -76,6 +76,7 @@ class RunHistory {
   const RunInfo& info() const { return info_; }
   bool is_empty() const { return ticks_ == 0; }
   std::uint64_t ticks() const { return ticks_; }
+  double first_s() const { return first_s_; }  // of the first sample
   double now_s() const { return now_s_; }
   // "00:03:20", or "step 12" of a run that has no time.
   std::string moment_words(double t_s) const;
@@ -123,6 +124,7 @@ class RunHistory {
 
   RunInfo info_;
   std::uint64_t ticks_ = 0;
+  double first_s_ = 0.0;
   double now_s_ = 0.0;
   std::optional<std::int64_t> step_;
   std::optional<std::int64_t> epoch_;

@@ -210,11 +210,13 @@ void ScreenLoop::notice_changes() {
   const std::lock_guard lock(shared_.mutex);
   if (shared_.history.ticks() != ticks_seen_) {
     ticks_seen_ = shared_.history.ticks();
-    if (state_.back_s > 0.0 && !frozen_) {  // who looks at the past keeps looking at it
+    is_dirty_ = is_dirty_ || !frozen_;
+  }
+  if (!frozen_) {
+    if (state_.back_s > 0.0) {  // who looks at the past keeps looking at it
       state_.back_s += shared_.history.now_s() - run_now_s_;
     }
     run_now_s_ = shared_.history.now_s();
-    is_dirty_ = is_dirty_ || !frozen_;
   }
   if (shared_.message != message_seen_) {
     message_seen_ = shared_.message;

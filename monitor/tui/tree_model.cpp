@@ -143,14 +143,15 @@ class TreeBuilder {
     std::map<Role, Group> by_role;
     for (const auto& [key, process] : history_.processes()) {
       TreeRow row = process_row(process);
-      if (matches(row)) {
-        by_role[row.id.role].members.push_back(std::move(row));
-      }
+      by_role[row.id.role].members.push_back(std::move(row));
     }
     std::vector<Group> groups;
     for (auto& [role, group] : by_role) {
       fill_head(role, group);
-      groups.push_back(std::move(group));
+      std::erase_if(group.members, [this](const TreeRow& row) { return !matches(row); });
+      if (!group.members.empty()) {
+        groups.push_back(std::move(group));
+      }
     }
     return groups;
   }

@@ -44,9 +44,10 @@ void zoom_by(ViewState& state, int by) {
   }
 }
 
-// Opens or closes the role of the selected row; a row that disappears leaves its role selected.
+// Opens or closes the role of the selected row; a row that disappears leaves its role selected. A
+// filter shows whatever it finds.
 void flip_role(ViewState& state, const Scene& scene) {
-  if (scene.rows.empty()) {
+  if (scene.rows.empty() || !state.filter.empty()) {
     return;
   }
   const RowId row = scene.rows[selected_index(state, scene)];
@@ -146,7 +147,7 @@ Command press_letter(ViewState& state, char letter, const Scene& scene) {
       state.shows_help = true;
       break;
     case ' ':
-      state.is_paused = scene.can_pause && !state.is_paused;
+      state.is_paused = !state.is_paused;
       break;
     case '/':
       state.is_typing_filter = true;

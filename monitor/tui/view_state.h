@@ -57,7 +57,6 @@ struct Scene {
   double span_s = 0.0;    // of the run so far
   double window_s = 0.0;  // of the timeline
   bool can_mark = false;
-  bool can_pause = true;
 };
 
 enum class Command { kNone, kQuit, kExport, kMark, kRedraw };

@@ -189,6 +189,22 @@ TEST(Tree, AddsUpTheCpuOfARoleWhenAllOfItsProcessesWereLookedAt) {
   EXPECT_EQ(sample_dashboard({}, around).tree.rows[1].cpu_share, std::nullopt);
 }
 
+TEST(Tree, AFilterChangesNoFigureOfARole) {
+  Surroundings around;
+  for (int i = 0; i < tests::kWorkers; ++i) {
+    around.cpu[{tests::kFirstWorker + i, 3}] = 0.05;
+  }
+  ViewState state;
+  state.filter = "compile_worker 21";  // 210 to 219
+
+  const TreeModel tree = sample_dashboard(state, around).tree;
+
+  ASSERT_THAT(tree.rows, SizeIs(11));
+  EXPECT_EQ(tree.rows[0].name, "compile_worker x20");
+  EXPECT_EQ(tree.rows[0].footprint_bytes, 100 * kMiB);
+  EXPECT_NEAR(tree.rows[0].cpu_share.value(), 1.0, 1e-9);
+}
+
 TEST(Timeline, KnowsTheStepsAtItsEnds) {
   ViewState state;
   state.zoom = Zoom::kMinute;
@@ -239,6 +255,27 @@ TEST(Detail, SplitsTheMemoryOfAProcessAndJudgesIt) {
   EXPECT_THAT(detail->lines, Contains(HasSubstr("12 threads")));
   EXPECT_THAT(detail->lines, Contains(HasSubstr("limit 32.0 GiB (cgroup v2 /user.slice)")));
   EXPECT_THAT(detail->curve, Not(IsEmpty()));
+}
+
+// Live, the first sample is a moment after the start.
+TEST(Detail, KnowsWhoWasThereFromTheBeginning) {
+  RunHistory history;
+  Tick tick = tests::dashboard_tick(0, 0);
+  tick.t_s = 0.25;
+  for (ProcessRecord& record : tick.new_processes) {
+    record.born_s = 0.25;
+  }
+  history.add(tick, kTrainer);
+  Tick later = tests::dashboard_tick(1, 1);
+  later.new_processes = {tests::record_of({200, 3}, 110, Role::kCompileWorker, "python3")};
+  later.new_processes[0].born_s = 1.0;
+  history.add(later, kTrainer);
+  ViewState state;
+  const auto lines = [&] { return build_model(history, std::nullopt, state, {}).detail->lines; };
+
+  EXPECT_THAT(lines(), Contains(HasSubstr("12 threads, in the first sample")));
+  state.selected = RowId{Role::kCompileWorker, {200, 3}};
+  EXPECT_THAT(lines(), Contains(HasSubstr("12 threads, born at 00:00:01")));
 }
 
 TEST(Detail, OfARoleSaysWhatIsShared) {

@@ -139,6 +139,13 @@ TEST(Keys, EnterOpensAndClosesTheRoleOfTheSelectedRow) {
   EXPECT_EQ(back.selected, kWorkersRow) << "its processes disappear";
 }
 
+TEST(Keys, EnterChangesNothingThatAFilterHides) {
+  const ViewState filtered =
+      after({}, {letter("j"), letter("/"), letter("c"), named(Key::Kind::kEnter)});
+
+  EXPECT_EQ(after(filtered, {named(Key::Kind::kEnter)}), filtered);
+}
+
 TEST(Keys, LettersOfAFilterAreLetters) {
   const ViewState typing = after({}, {letter("/"), letter("q"), letter("s"), letter("\xc3\xa4")});
   EXPECT_TRUE(typing.is_typing_filter);
