@@ -183,6 +183,8 @@ CLI::App* add_monitor(CLI::App& app, MonitorOptions& options) {
           "(default: 5 % of the limit per minute; off)")
       ->type_name("RATE");
   monitor->footer(
+      "On a terminal this is a dashboard, with a verdict by --metric, --warmup and --min-leak; ? "
+      "shows its keys.\n"
       "Everything after -- is a command to start and watch; its exit status is passed on.\n\n"
       "Examples:\n"
       "  tidemark monitor --find-training -o run.tidemark\n"

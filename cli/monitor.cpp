@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/monitor.h"
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -52,12 +54,16 @@ class Monitor final : public WatchUser {
   bool tells_of_no_gpu() const override { return !json_ && !setup_; }
   // Transparent around a command.
   int exit_code(const WatchEnding& ending) override {
+    command_has_run_ = ending.command_status.has_value();
     return ending.command_status.value_or(ending.own_code);
   }
+  // Known at the end.
+  bool command_has_run() const { return command_has_run_; }
 
  private:
   bool json_;
   std::optional<DashboardSetup> setup_;
+  bool command_has_run_ = false;
   std::optional<LiveSites> sites_;  // of the dashboard, unless it plays a recording
 };
 
@@ -69,10 +75,19 @@ DashboardSetup setup_of(const MonitorOptions& options) {
   return setup;
 }
 
+bool judges(const MonitorOptions& options) {
+  return options.metric || options.min_leak || !options.warmup.automatic();
+}
+
 }  // namespace
 
 int run_monitor(const MonitorOptions& options) {
   const bool has_dashboard = !options.plain && !options.watch.json && dashboard_is_possible();
+  if (!has_dashboard && judges(options)) {
+    print_note(
+        "note: --metric, --warmup and --min-leak are for the verdict of the dashboard; tidemark "
+        "track gives one without");
+  }
   if (!options.replay.empty()) {
     DashboardSetup setup = setup_of(options);
     setup.replay_speed = options.speed;
@@ -103,7 +118,9 @@ int run_monitor(const MonitorOptions& options) {
   setup.run_file = watch.output;
   Monitor monitor(false, std::move(setup), watch.interval_ns);
   const int code = Watch(watch, monitor).run();
-  if (!watch.command_output.empty()) {
+  if (!watch.command_output.empty() && !monitor.command_has_run()) {
+    (void)::unlink(watch.command_output.c_str());  // nobody has written to it, nor will
+  } else if (!watch.command_output.empty()) {
     print_note("the output of the command is in " + watch.command_output);
   }
   return code;

@@ -188,6 +188,16 @@ TEST_F(DashboardCommand, KeepsTheOutputOfACommandOffTheScreenAndPassesItsStatusO
   EXPECT_EQ(first, "to stdout");
 }
 
+TEST_F(DashboardCommand, LeavesNothingOfACommandThatCannotBeStarted) {
+  const TmuxSession session("TMPDIR=. " + tool() + " monitor -- /nonexistent", options());
+
+  EXPECT_EQ(session.exit_code(), 3);
+  EXPECT_THAT(session.screen(), Not(Contains(HasSubstr("the output of the command is in"))));
+  for (const auto& entry : std::filesystem::directory_iterator(session.folder().path())) {
+    EXPECT_NE(entry.path().extension(), ".log") << entry.path();
+  }
+}
+
 TEST_F(DashboardCommand, ACommandGoesOnWhenTheScreenIsClosed) {
   const TmuxSession session(
       tool() + " monitor --interval 100ms -- sh -c 'sleep 4; touch done; exit 3'", options());
@@ -297,6 +307,17 @@ TEST(Replay, PrintsLinesWhereThereIsNoTerminal) {
   EXPECT_THAT(output.out, HasSubstr("00:00:01"));
   EXPECT_THAT(output.out, HasSubstr("compile_worker x20"));
   EXPECT_THAT(output.out, HasSubstr("summary: "));
+}
+
+TEST(Replay, SaysThatLinesHaveNoVerdict) {
+  const tests::TempTree folder;
+  folder.write("log.csv", "step,rss_mb\n1,100\n");
+  for (const std::string option : {"--metric=rss", "--warmup=1s", "--min-leak=1MiB/h"}) {
+    EXPECT_THAT(tests::run_tool({"monitor", "--replay", folder.path("log.csv"), option}).err,
+                HasSubstr("are for the verdict of the dashboard"))
+        << option;
+  }
+  EXPECT_EQ(tests::run_tool({"monitor", "--replay", folder.path("log.csv")}).err, "");
 }
 
 TEST(Replay, SaysWhatIsWrongWithItsUse) {
