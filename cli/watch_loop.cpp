@@ -63,6 +63,9 @@ std::vector<LossRecord> Watch::take_losses() {
 bool Watch::look(std::int64_t due_ns) {
   std::vector<MarkerRecord> steps = steps_from_log();
   Tick tick = session_->look(due_ns, std::move(steps), take_losses());
+  for (const std::string& news : session_->take_news()) {
+    output_->note("note: " + news);
+  }
   if (view_ != nullptr) {
     for (std::uint64_t new_marks = view_->take_marks(); new_marks > 0; --new_marks) {
       tick.events.push_back({tick.t_s, EventKind::kMark, {}, fmt::format("mark {}", ++marks_)});

@@ -210,10 +210,20 @@ void Session::add_gpus(Tick& tick) {
     add_lost_gpus(tick);
   } else {
     tick.losses.push_back({tick.t_s, "gpu_unreadable", 1});
+    tell_gpu_failure(gpus.error().what);
   }
   const GpuLosses& losses = gpu_->losses();
+  tell_gpu_failure(losses.last_failure);
   add_loss(tick, "gpu_processes_unmapped", losses.unmapped_processes);
   add_loss(tick, "gpu_queries_failed", losses.failed_queries);
+}
+
+// The losses count them; a few are told with their reason, each once.
+void Session::tell_gpu_failure(const std::string& failure) {
+  constexpr std::size_t kMost = 3;
+  if (!failure.empty() && gpu_failures_.size() < kMost && gpu_failures_.insert(failure).second) {
+    news_.push_back("figures of a GPU are missing: " + failure);
+  }
 }
 
 void Session::add_lost_gpus(Tick& tick) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/clock.h"
@@ -57,6 +58,8 @@ class Session {
   const EffectiveLimit& limit() const { return system_.limit(); }
   // What people should know before the first tick: a limit or a GPU that cannot be seen.
   const std::vector<std::string>& notes() const { return notes_; }
+  // What has come up since the last call that people should know: why a GPU does not answer.
+  std::vector<std::string> take_news() { return std::exchange(news_, {}); }
   // Why there are no figures of a GPU, where that is no fault; "" otherwise.
   const std::string& no_gpu() const { return no_gpu_; }
   const std::optional<ShmReport>& shm_report() const { return shm_.report(); }
@@ -74,6 +77,7 @@ class Session {
   void add_system(Tick& tick);
   void add_gpus(Tick& tick);
   void add_lost_gpus(Tick& tick);
+  void tell_gpu_failure(const std::string& failure);
   void add_markers(Tick& tick, std::vector<MarkerRecord> from_log);
   void add_gap(Tick& tick);
   void add_warning(Tick& tick);
@@ -95,6 +99,8 @@ class Session {
   ProcessKey limit_of_;        // the trainer when the limit was last looked for
   std::optional<Tick> first_;  // taken at the start, given out by the first look()
   std::vector<std::string> notes_;
+  std::vector<std::string> news_;
+  std::set<std::string> gpu_failures_;  // that were told of
   std::string no_gpu_;
   std::optional<std::uint64_t> physical_bytes_;
   std::uint64_t unreadable_markers_ = 0;

@@ -103,6 +103,10 @@ TEST_F(GpuCommand, LinesTellUseLoadAndALostDevice) {
   EXPECT_THAT(output.out, HasSubstr("  GPU LOST  gpu0 NVIDIA A100 no longer answers its driver"));
   EXPECT_THAT(output.out, HasSubstr("  gpu0 LOST  gpu1.0 10.0 MiB"));
   EXPECT_THAT(output.out, HasSubstr("not seen: gpu_queries_failed"));
+  const std::string reason = "note: figures of a GPU are missing: handle of gpu0: GPU is lost (15)";
+  const std::size_t told = output.err.find(reason);
+  EXPECT_NE(told, std::string::npos) << output.err;
+  EXPECT_EQ(output.err.find(reason, told + 1), std::string::npos) << "told again: " << output.err;
 }
 
 TEST_F(GpuCommand, ADriverThatHangsStopsNeitherTheSamplesNorTheEnd) {
@@ -185,6 +189,7 @@ TEST_F(GpuCommand, AFailureToCountIsALossAndNotTheEnd) {
 
   EXPECT_EQ(output.exit_code, 0);
   EXPECT_THAT(output.out, HasSubstr("not seen: gpu_unreadable"));
+  EXPECT_THAT(output.err, HasSubstr("figures of a GPU are missing: cannot count the GPUs: "));
 }
 
 TEST_F(GpuCommand, TrackJudgesGpuMemoryLiveAndFromTheRunFile) {
