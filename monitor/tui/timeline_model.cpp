@@ -68,16 +68,25 @@ const tracker::TrackReading* other_curve(const RunHistory& history,
   return nullptr;
 }
 
+// The cells of a long run are longer than a short window: what begins before it reaches into it.
 std::vector<HistoryPoint> points_of(const tracker::Series& series, const Window& window,
                                     bool time_is_steps) {
   std::vector<HistoryPoint> points;
   for (const tracker::Cell& cell : series.cells()) {
     const double at = time_is_steps ? cell.step : cell.t_s;
-    if (at >= window.from_s && at <= window.to_s) {
-      points.push_back(
-          {at, cell.min_bytes, cell.max_bytes,
-           std::isnan(cell.step) ? std::nullopt : std::optional(std::llround(cell.step))});
+    if (!(at <= window.to_s)) {
+      continue;
     }
+    if (at < window.from_s) {
+      points.clear();  // the last of them counts
+    }
+    points.push_back(
+        {std::max(at, window.from_s), cell.min_bytes, cell.max_bytes,
+         std::isnan(cell.step) ? std::nullopt : std::optional(std::llround(cell.step))});
+  }
+  if (!points.empty() && points.back().t_s < window.to_s) {
+    points.push_back(points.back());
+    points.back().t_s = window.to_s;
   }
   return points;
 }

@@ -178,6 +178,33 @@ TEST(Timeline, DrawsTheGpuWhereThatIsJudged) {
   EXPECT_THAT(model.banner.whose, HasSubstr("GPU memory of "));
 }
 
+// A cell of a week's curve is longer than a minute.
+TEST(Timeline, OfAnotherCurveHasNoEmptyWindows) {
+  RunHistory history;
+  LiveJudge judge;
+  for (int i = 0; i <= 100; ++i) {
+    Tick tick = tests::dashboard_tick(0);
+    tick.t_s = 100.0 * i;
+    tick.tree.pss_bytes = static_cast<std::uint64_t>(100 + i) * kMiB;
+    history.add(tick, kTrainer);
+    judge.add(tick);
+  }
+  JudgeOptions judging;
+  judging.metric = tracker::Metric::kPss;
+  ViewState state;
+  state.zoom = Zoom::kMinute;
+  state.back_s = 30.0;
+
+  const TimelineModel timeline =
+      build_model(history, judge_now(judge.tracks(), 10'000, judging), state, {}).timeline;
+
+  EXPECT_THAT(timeline.title, testing::StartsWith("pss of the tree"));
+  ASSERT_THAT(timeline.points, SizeIs(2));
+  EXPECT_EQ(timeline.points[0].t_s, timeline.from_s);
+  EXPECT_EQ(timeline.points[1].t_s, timeline.to_s);
+  EXPECT_EQ(timeline.points[0].max_bytes, 199.0 * kMiB);
+}
+
 TEST(Tree, AddsUpTheCpuOfARoleWhenAllOfItsProcessesWereLookedAt) {
   Surroundings around;
   for (int i = 0; i < tests::kWorkers; ++i) {
