@@ -12,9 +12,9 @@
 #include "cli/check_words.h"
 #include "cli/track_text.h"
 #include "cli/track_words.h"
-#include "cli/wrap_text.h"
 #include "common/text.h"
 #include "common/units.h"
+#include "common/wrap_text.h"
 
 namespace tidemark::cli {
 namespace {

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "cli/track_words.h"
-#include "cli/wrap_text.h"
 #include "common/text.h"
+#include "common/wrap_text.h"
 
 namespace tidemark::cli {
 namespace {

@@ -9,9 +9,9 @@
 #include "cli/profile_rest_text.h"
 #include "cli/profile_site_text.h"
 #include "cli/track_words.h"
-#include "cli/wrap_text.h"
 #include "common/text.h"
 #include "common/units.h"
+#include "common/wrap_text.h"
 
 namespace tidemark::cli {
 namespace {

@@ -10,9 +10,9 @@
 #include "cli/evidence_words.h"
 #include "cli/gpu_words.h"
 #include "cli/track_words.h"
-#include "cli/wrap_text.h"
 #include "common/text.h"
 #include "common/units.h"
+#include "common/wrap_text.h"
 
 namespace tidemark::cli {
 namespace {

@@ -150,10 +150,10 @@ struct DashboardModel {
   std::vector<JobRow> jobs;
   std::vector<std::string> output;  // last lines of the command
   std::string output_path;          // empty: there is no command
-  std::vector<std::string> notes;   // what else is worth knowing
   StatusModel status;
   bool shows_help = false;
-  std::vector<std::string> help;
+  std::vector<std::string> help;  // keys, then what else is worth knowing, the newest first
+  std::size_t help_line = 0;      // the first that is shown, once the lines are wrapped
 };
 
 }  // namespace tidemark::tui

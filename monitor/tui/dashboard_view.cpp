@@ -65,8 +65,9 @@ Element dashboard_view(const DashboardModel& model, const Layout& layout, const 
   }
   parts.push_back(status_view(model.status, width, theme));
   Element screen = ftxui::vbox(std::move(parts));
-  return model.shows_help ? ftxui::dbox({screen, ftxui::center(help_view(model.help, theme))})
-                          : screen;
+  return model.shows_help
+             ? ftxui::dbox({screen, ftxui::center(help_view(help_page(model, layout), theme))})
+             : screen;
 }
 
 std::vector<std::string> screen_lines(const DashboardModel& model, int width, int height,

@@ -2,6 +2,10 @@
 #include "monitor/tui/layout.h"
 
 #include <algorithm>
+#include <string_view>
+
+#include "common/text.h"
+#include "common/wrap_text.h"
 
 namespace tidemark::tui {
 namespace {
@@ -68,6 +72,24 @@ std::size_t first_visible_row(const TreeModel& tree, std::size_t shown) {
   return std::clamp(tree.first_row, std::min(least, most), most);
 }
 
+HelpPage help_page(const DashboardModel& model, const Layout& layout) {
+  constexpr int kMostColumns = 76;
+  constexpr int kTitles = 2;  // a line above and one below
+  const auto columns = static_cast<std::size_t>(std::clamp(layout.width - 4, 1, kMostColumns));
+  HelpPage page;
+  for (const std::string& line : model.help) {
+    const std::string wrapped = wrap_text("", line, columns);
+    std::string_view rest = wrapped;
+    while (const auto part = next_line(rest)) {
+      page.lines.push_back(shorten(*part, columns));  // a word may be longer than that
+    }
+  }
+  page.shown =
+      std::min(page.lines.size(), static_cast<std::size_t>(std::max(0, layout.height - kTitles)));
+  page.first = std::min(model.help_line, page.last_first());
+  return page;
+}
+
 Scene scene_of(const DashboardModel& model, const Layout& layout) {
   Scene scene;
   scene.rows.reserve(model.tree.rows.size());
@@ -78,6 +100,7 @@ Scene scene_of(const DashboardModel& model, const Layout& layout) {
   if (layout.is_too_small) {
     return scene;
   }
+  scene.last_help_line = help_page(model, layout).last_first();
   const auto shown = static_cast<std::size_t>(std::max(0, layout.tree_rows()));
   scene.first_row = first_visible_row(model.tree, shown);
   scene.rows_shown = std::min(shown, scene.rows.size() - scene.first_row);

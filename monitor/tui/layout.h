@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <string>
+#include <vector>
+
 #include "monitor/tui/dashboard_model.h"
 
 namespace tidemark::tui {
@@ -37,6 +41,15 @@ Layout plan_layout(const DashboardModel& model, int width, int height);
 // The first of `shown` rows, so that the selected one is among them: as near as possible to the one
 // that was the first before. A click must not move what is below the mouse.
 std::size_t first_visible_row(const TreeModel& tree, std::size_t shown);
+
+// The help as it is shown: wrapped, and as much of it as there is room for.
+struct HelpPage {
+  std::vector<std::string> lines;  // all of them
+  std::size_t first = 0;
+  std::size_t shown = 0;
+  std::size_t last_first() const { return lines.size() - shown; }
+};
+HelpPage help_page(const DashboardModel& model, const Layout& layout);
 
 // What keys and the mouse act on.
 Scene scene_of(const DashboardModel& model, const Layout& layout);

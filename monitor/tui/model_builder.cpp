@@ -118,17 +118,21 @@ DashboardModel build_model(const RunHistory& history, const std::optional<Judged
   model.jobs = around.jobs;
   model.output = around.output;
   model.output_path = around.output_path;
-  model.notes = around.notes;
-  for (const LossRecord& loss : history.losses()) {
-    model.notes.push_back(fmt::format("not seen: {} x{}", escape_text(loss.what), loss.count));
-  }
   model.status.message = around.message;
   model.status.state = state_of(state, around);
   model.status.keys = keys_of(around);
   model.shows_help = state.shows_help;
   if (state.shows_help) {
     model.help = help_of(around, history.info().time_is_steps);
-    model.help.insert(model.help.end(), model.notes.begin(), model.notes.end());
+    model.help_line = state.help_line;
+    model.help.emplace_back();
+    model.help.insert(model.help.end(), around.notes.rbegin(), around.notes.rend());
+    for (const LossRecord& loss : history.losses()) {
+      model.help.push_back(fmt::format("not seen: {} x{}", escape_text(loss.what), loss.count));
+    }
+    if (model.help.back().empty()) {
+      model.help.pop_back();  // nothing follows the keys
+    }
   }
   return model;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <ftxui/screen/string.hpp>
 
 #include "common/text.h"
 #include "common/units.h"
@@ -169,17 +170,21 @@ Element status_view(const StatusModel& status, int width, const Theme& theme) {
   return ftxui::hbox(std::move(parts));
 }
 
-Element help_view(const std::vector<std::string>& help, const Theme& theme) {
-  std::size_t widest = 0;
-  for (const std::string& line : help) {
-    widest = std::max(widest, std::min<std::size_t>(line.size(), 70));
+Element help_view(const HelpPage& page, const Theme& theme) {
+  const bool scrolls = page.last_first() > 0;
+  const std::string keys = scrolls ? "up/down scroll, others close" : "any key closes";
+  std::size_t widest = keys.size() + 12;
+  for (const std::string& line : page.lines) {
+    widest = std::max(widest, static_cast<std::size_t>(ftxui::string_width(line)));
   }
   Elements rows;
-  rows.push_back(title_line("keys", "any key closes", true, theme));
-  for (const std::string& line : help) {
-    rows.push_back(text(" " + shorten(line, 70)));
+  rows.push_back(title_line("keys", keys, true, theme));
+  const std::size_t end = page.first + page.shown;
+  for (std::size_t i = page.first; i < end; ++i) {
+    rows.push_back(text(" " + page.lines[i]));
   }
-  rows.push_back(title_line("", "", true, theme));
+  rows.push_back(
+      title_line("", scrolls ? fmt::format("{} of {}", end, page.lines.size()) : "", true, theme));
   return ftxui::vbox(std::move(rows)) |
          ftxui::size(ftxui::WIDTH, ftxui::EQUAL, static_cast<int>(widest) + 2) | ftxui::clear_under;
 }

@@ -146,7 +146,8 @@ void ScreenLoop::take_key(const Key& key) {
   Outcome outcome = apply_key(state_, key, scene_);
   const bool rows_change = outcome.state.flipped != state_.flipped ||
                            outcome.state.filter != state_.filter ||
-                           outcome.state.sort != state_.sort || outcome.state.zoom != state_.zoom;
+                           outcome.state.sort != state_.sort || outcome.state.zoom != state_.zoom ||
+                           outcome.state.shows_help != state_.shows_help;
   is_dirty_ = is_dirty_ || outcome.state != state_ || outcome.command != Command::kNone;
   const bool pause_changes = outcome.state.is_paused != state_.is_paused;
   state_ = std::move(outcome.state);

@@ -139,6 +139,47 @@ void type_filter(ViewState& state, const Key& key) {
   }
 }
 
+// How many lines a key moves a long help by; 0: it closes it.
+std::ptrdiff_t lines_in_help(const Key& key) {
+  constexpr std::ptrdiff_t kPage = 10;
+  constexpr std::ptrdiff_t kAll = 1'000'000'000;
+  switch (key.kind) {
+    case Key::Kind::kUp:
+      return -1;
+    case Key::Kind::kDown:
+      return 1;
+    case Key::Kind::kText:
+      return key.text == "k" ? -1 : key.text == "j" ? 1 : 0;
+    case Key::Kind::kWheelUp:
+      return -3;
+    case Key::Kind::kWheelDown:
+      return 3;
+    case Key::Kind::kPageUp:
+      return -kPage;
+    case Key::Kind::kPageDown:
+      return kPage;
+    case Key::Kind::kHome:
+      return -kAll;
+    case Key::Kind::kEnd:
+      return kAll;
+    default:
+      return 0;
+  }
+}
+
+Command press_in_help(ViewState& state, const Key& key, const Scene& scene) {
+  const std::ptrdiff_t by = lines_in_help(key);
+  if (by != 0 && scene.last_help_line > 0) {
+    state.help_line = static_cast<std::size_t>(
+        std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(state.help_line) + by, 0,
+                                   static_cast<std::ptrdiff_t>(scene.last_help_line)));
+    return Command::kNone;
+  }
+  state.shows_help = false;
+  state.help_line = 0;
+  return key.text == "q" ? Command::kQuit : Command::kNone;
+}
+
 Command press_letter(ViewState& state, char letter, const Scene& scene) {
   switch (letter) {
     case 'q':
@@ -202,8 +243,7 @@ Outcome apply_key(ViewState state, const Key& key, const Scene& scene) {
   if (key.kind == Key::Kind::kControl) {
     command = key.text == "l" ? Command::kRedraw : Command::kNone;
   } else if (state.shows_help) {
-    state.shows_help = false;  // any key closes it
-    command = key.text == "q" ? Command::kQuit : Command::kNone;
+    command = press_in_help(state, key, scene);
   } else if (state.is_typing_filter) {
     type_filter(state, key);
   } else {

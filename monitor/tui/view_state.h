@@ -41,6 +41,7 @@ struct ViewState {
   std::set<Role> flipped;         // roles that are open though they would be closed, and vice versa
   bool is_paused = false;
   bool shows_help = false;
+  std::size_t help_line = 0;  // of it, the first that is shown
 
   bool operator==(const ViewState&) const = default;
 };
@@ -57,6 +58,7 @@ struct Scene {
   double span_s = 0.0;    // of the run so far
   double window_s = 0.0;  // of the timeline
   bool can_mark = false;
+  std::size_t last_help_line = 0;  // that can be the first; 0: all of the help is on the screen
 };
 
 enum class Command { kNone, kQuit, kExport, kMark, kRedraw };

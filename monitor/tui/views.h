@@ -22,7 +22,7 @@ ftxui::Element sites_view(const std::vector<SiteRow>& sites, int width, int line
 ftxui::Element jobs_view(const std::vector<JobRow>& jobs, int width, int lines, const Theme& theme);
 ftxui::Element output_view(const DashboardModel& model, int width, int lines, const Theme& theme);
 ftxui::Element status_view(const StatusModel& status, int width, const Theme& theme);
-ftxui::Element help_view(const std::vector<std::string>& help, const Theme& theme);
+ftxui::Element help_view(const HelpPage& page, const Theme& theme);
 ftxui::Element small_view(const DashboardModel& model, const Theme& theme);
 // All of them.
 ftxui::Element dashboard_view(const DashboardModel& model, const Layout& layout,

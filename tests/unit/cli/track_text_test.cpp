@@ -7,8 +7,8 @@
 #include "cli/evidence_words.h"
 #include "cli/exit_code.h"
 #include "cli/track_words.h"
-#include "cli/wrap_text.h"
 #include "common/text.h"
+#include "common/wrap_text.h"
 #include "tests/support/golden.h"
 #include "tests/unit/cli/sample_verdict.h"
 

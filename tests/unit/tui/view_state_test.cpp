@@ -58,6 +58,25 @@ TEST(Keys, HelpOpensAndAnyKeyClosesItWithoutDoingAnythingElse) {
   EXPECT_EQ(closed, ViewState{});
 }
 
+TEST(Keys, ALongHelpIsScrolledAndClosedByTheOthers) {
+  Scene with_long_help = scene();
+  with_long_help.last_help_line = 5;
+  const auto press = [&](const ViewState& state, const Key& key) {
+    return apply_key(state, key, with_long_help).state;
+  };
+  const ViewState open = after({}, {letter("?")});
+
+  const ViewState down = press(press(open, named(Key::Kind::kDown)), letter("j"));
+  EXPECT_TRUE(down.shows_help);
+  EXPECT_EQ(down.help_line, 2U);
+  EXPECT_EQ(press(down, named(Key::Kind::kUp)).help_line, 1U);
+  EXPECT_EQ(press(down, named(Key::Kind::kEnd)).help_line, 5U);
+  EXPECT_EQ(press(down, named(Key::Kind::kPageUp)).help_line, 0U);
+  EXPECT_EQ(press(down, named(Key::Kind::kWheelDown)).help_line, 5U);
+  EXPECT_EQ(press(down, letter("x")), ViewState{});
+  EXPECT_EQ(after(open, {named(Key::Kind::kDown)}), ViewState{}) << "nothing to scroll";
+}
+
 TEST(Keys, QuitWorksInHelpToo) {
   EXPECT_EQ(apply_key(after({}, {letter("?")}), letter("q"), scene()).command, Command::kQuit);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The screen as text, at several sizes.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -184,6 +185,32 @@ TEST(Screen, ShowsTheLastJobs) {
 
   EXPECT_THAT(lines, Contains(HasSubstr("job20")));
   EXPECT_THAT(lines, Not(Contains(HasSubstr("job14"))));
+}
+
+TEST(Screen, HelpHasEveryNoteTheNewestFirst) {
+  ViewState state;
+  state.shows_help = true;
+  Surroundings around;
+  around.notes = {"an older note", "the newest note: " + std::string(56, 'x') + " and its end"};
+  const auto screen_at = [&](std::size_t line) {
+    state.help_line = line;
+    return screen_text(sample_dashboard(state, around), 80, 20, kPlain);
+  };
+
+  const DashboardModel model = sample_dashboard(state, around);
+  const Scene scene = scene_of(model, plan_layout(model, 80, 20));
+  ASSERT_GE(scene.last_help_line, 1U);
+  EXPECT_THAT(screen_at(0), Contains(HasSubstr("up/down scroll, others close")));
+  EXPECT_THAT(screen_at(0), Not(Contains(HasSubstr("an older note"))));
+  for (const std::size_t end : {scene.last_help_line, std::size_t{1000}}) {
+    const auto lines = screen_at(end);
+    EXPECT_THAT(lines, Contains(HasSubstr(" and its end"))) << "wrapped, not cut";
+    EXPECT_THAT(lines, Contains(HasSubstr("an older note")));
+    EXPECT_THAT(lines, Not(Contains(HasSubstr("q            quit"))));
+  }
+  const auto& help = model.help;
+  EXPECT_LT(std::find(help.begin(), help.end(), around.notes[1]),
+            std::find(help.begin(), help.end(), around.notes[0]));
 }
 
 TEST(Screen, HelpLiesOverEverything) {

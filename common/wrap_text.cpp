@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/wrap_text.h"
+#include "common/wrap_text.h"
 
 #include <vector>
 
 #include "common/text.h"
 
-namespace tidemark::cli {
+namespace tidemark {
 namespace {
 
 std::size_t columns_of(std::string_view text) {
@@ -59,4 +59,4 @@ std::string wrap_text(std::string_view first, std::string_view text, std::size_t
   return out + '\n';
 }
 
-}  // namespace tidemark::cli
+}  // namespace tidemark

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tidemark::cli {
+namespace tidemark {
 
 // Lines of people's text are no longer than this.
 inline constexpr std::size_t kLineColumns = 80;
@@ -15,4 +15,4 @@ inline constexpr std::size_t kLineColumns = 80;
 std::string wrap_text(std::string_view first, std::string_view text,
                       std::size_t columns = kLineColumns);
 
-}  // namespace tidemark::cli
+}  // namespace tidemark
