@@ -2,6 +2,7 @@
 #include "monitor/watched_process.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,6 +18,19 @@ std::optional<int> rank_of(const ProcessHandle& handle) {
   static const std::vector<std::string> kNames(rank_variables().begin(), rank_variables().end());
   const auto entries = handle.environment(kNames);
   return entries ? rank_from_environment(*entries) : std::nullopt;
+}
+
+// A program that is rebuilt, upgraded or removed while it runs is still the same program.
+std::optional<std::string> program_of(const ProcessHandle& handle) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  auto exe = handle.exe();
+  if (!exe) {
+    return std::nullopt;
+  }
+  if (exe->ends_with(kDeleted)) {
+    exe->resize(exe->size() - kDeleted.size());
+  }
+  return *std::move(exe);
 }
 
 }  // namespace
@@ -35,7 +49,7 @@ void WatchedProcess::read_identity(bool redact) {
   if (auto read = handle.argv(); read) {
     argv = *std::move(read);
   }
-  if (auto read = handle.exe(); read) {
+  if (auto read = program_of(handle)) {
     exe = *std::move(read);
   }
   stack_start = handle.stack_start();
@@ -44,18 +58,20 @@ void WatchedProcess::read_identity(bool redact) {
 }
 
 ImageChange WatchedProcess::image_change() const {
-  const auto exe_now = handle.exe();
+  const auto exe_now = program_of(handle);
   const auto now = handle.argv();
-  if (exe_now && *exe_now != exe) {
-    return now && now->empty() ? ImageChange::kUnderWay : ImageChange::kExec;
-  }
-  const bool same_argv = !now || now->empty() || *now == argv;
   const auto stack_now = handle.stack_start();
-  if (stack_now && stack_start) {
-    return *stack_now != *stack_start ? ImageChange::kExec
-                                      : (same_argv ? ImageChange::kNone : ImageChange::kTitle);
+  const bool same_exe = !exe_now || *exe_now == exe;
+  const bool same_argv = !now || now->empty() || *now == argv;
+  if (stack_now && stack_start && *stack_now == *stack_start) {
+    // Its file may have been moved. Without random addresses a new program may get an equal stack.
+    return same_argv ? ImageChange::kNone : (same_exe ? ImageChange::kTitle : ImageChange::kExec);
   }
-  return same_argv ? ImageChange::kNone : ImageChange::kExec;
+  const bool new_stack = stack_now && stack_start;
+  if (!new_stack && same_exe && same_argv) {
+    return ImageChange::kNone;
+  }
+  return now && now->empty() ? ImageChange::kUnderWay : ImageChange::kExec;
 }
 
 bool WatchedProcess::shares_image_with(const WatchedProcess& parent) const {

@@ -40,7 +40,7 @@ struct WatchedProcess {
   ProcessHandle handle;
   ProcessRecord record;
   std::vector<std::string> argv;
-  std::string exe;
+  std::string exe;  // without the kernel's word for a file that was removed
   std::optional<std::uint64_t> stack_start;  // differs after every exec; nullopt: may not be read
   StatusFields status;
   std::optional<StatmFields> statm;  // read just before `status`; nullopt: not known

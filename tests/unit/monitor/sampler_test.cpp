@@ -234,6 +234,47 @@ TEST_F(SamplerTest, ExecOfTheSameProgramIsSeenByItsStack) {
   EXPECT_EQ(count(sample(), EventKind::kExec), 1);
 }
 
+TEST_F(SamplerTest, AProgramFileThatIsReplacedIsNoExec) {
+  for (const std::uint64_t stack_start : {1000U, 0U}) {  // 0: may not be read
+    FakeProcess process = trainer();
+    process.stack_start = stack_start;
+    proc.put(process);
+    start();
+    sample();
+
+    process.exe += " (deleted)";
+    proc.put(process);
+    const Tick tick = sample();
+
+    EXPECT_EQ(count(tick, EventKind::kExec), 0) << stack_start;
+    EXPECT_TRUE(tick.new_processes.empty()) << stack_start;
+  }
+}
+
+TEST_F(SamplerTest, AProgramFileThatIsMovedIsNoExec) {
+  FakeProcess process = trainer();
+  proc.put(process);
+  start();
+  sample();
+
+  process.exe = "/opt/old/python3";
+  proc.put(process);
+
+  EXPECT_EQ(count(sample(), EventKind::kExec), 0);
+}
+
+TEST_F(SamplerTest, WorkersOfAReplacedProgramAreStillForked) {
+  proc.put(trainer());
+  start(PssMode::kOff);
+  sample();
+
+  FakeProcess forked = worker(21);
+  forked.exe += " (deleted)";
+  proc.put(forked);
+
+  EXPECT_EQ(sample().tree.footprint_bytes, 400 * kMiB);
+}
+
 TEST_F(SamplerTest, AnExecThatIsNotFinishedIsToldWhenItIs) {
   proc.put(trainer());
   proc.put(worker(21));
