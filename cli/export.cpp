@@ -12,11 +12,11 @@
 #include "cli/messages.h"
 #include "cli/process_table.h"
 #include "cli/read_notes.h"
+#include "cli/redacting_sink.h"
 #include "cli/tick_csv.h"
 #include "cli/tick_json.h"
 #include "common/recording_sink.h"
 #include "common/text.h"
-#include "monitor/redact.h"
 #include "monitor/run_summary.h"
 #include "recording/open.h"
 #include "recording/run_writer.h"
@@ -120,40 +120,6 @@ Result<std::unique_ptr<TextSink>> open_text_sink(const ExportOptions& options) {
   return std::unique_ptr<TextSink>(std::make_unique<JsonLinesSink>(std::move(*output)));
 }
 
-// Masks the secrets of command lines that other tools logged as they were.
-class RedactingSink final : public RecordingSink {
- public:
-  explicit RedactingSink(RecordingSink& next) : next_(next) {}
-
-  Status begin(const RunInfo& info) override {
-    RunInfo redacted_info = info;
-    redacted_info.command = monitor::redact_text(info.command);
-    return next_.begin(redacted_info);
-  }
-  Status add(const Tick& tick) override {
-    if (tick.new_processes.empty()) {
-      return next_.add(tick);
-    }
-    Tick redacted_tick = tick;
-    for (ProcessRecord& process : redacted_tick.new_processes) {
-      process = redacted(process);
-    }
-    return next_.add(redacted_tick);
-  }
-  Status process_ended(const ProcessRecord& process) override {
-    return next_.process_ended(redacted(process));
-  }
-  Status end(double t_s) override { return next_.end(t_s); }
-
- private:
-  static ProcessRecord redacted(ProcessRecord process) {
-    process.argv = monitor::redact_text(process.argv);
-    return process;
-  }
-
-  RecordingSink& next_;
-};
-
 Status check_usage(const ExportOptions& options) {
   const bool is_of_sites = is_site_format(options.format);
   if (!is_of_sites && options.format != "csv" && options.format != "jsonl" &&
@@ -186,7 +152,8 @@ int export_text(recording::RecordingReader& reader, const ExportOptions& options
   if (!sink) {
     return fail(sink.error());
   }
-  const auto summary = reader.read(**sink);
+  RedactingSink redacting(**sink);
+  const auto summary = reader.read(redacting);
   if (!summary && (*sink)->keep_what_came()) {
     print_note("note: the export holds what came before the error");
   }

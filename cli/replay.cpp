@@ -12,6 +12,7 @@
 #include "cli/messages.h"
 #include "cli/process_table.h"
 #include "cli/read_notes.h"
+#include "cli/redacting_sink.h"
 #include "cli/watch_output.h"
 #include "common/clock.h"
 #include "common/recording_sink.h"
@@ -154,7 +155,8 @@ int replay(const std::string& path, double speed,
   output->set_listener(
       [&view](const std::string& text) { return view != nullptr && view->tell(text); });
   Player player(speed, *view, *inbox);
-  const auto read = (*reader)->read(player);
+  RedactingSink redacting(player);
+  const auto read = (*reader)->read(redacting);
   const bool was_stopped = player.is_stopped();
   const bool stays = !was_stopped && view->stay();
   if (read) {

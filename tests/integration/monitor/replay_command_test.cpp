@@ -105,6 +105,17 @@ TEST_F(ReplayCommand, OfMprofShowsChildrenBesideTheMainProcess) {
   EXPECT_THAT(lines[4], HasSubstr("other x2 rss 30.0 MiB"));
 }
 
+TEST_F(ReplayCommand, MasksTheSecretsOfACommandThatAnotherToolLogged) {
+  for (const char* format : {"--plain", "--json"}) {
+    const Output output =
+        replay("CMDLINE python train.py --token abc123\nMEM 100.0 1700000000.0\n", format);
+
+    EXPECT_EQ(output.exit_code, 0) << output.err;
+    EXPECT_THAT(output.out, HasSubstr("python train.py --token ***")) << format;
+    EXPECT_THAT(output.out, testing::Not(HasSubstr("abc123"))) << format;
+  }
+}
+
 TEST_F(ReplayCommand, OfPsrecordShowsRss) {
   const auto lines = plain_lines(
       "# Elapsed time   CPU (%)     Real (MB)   Virtual (MB)\n"

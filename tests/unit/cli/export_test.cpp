@@ -187,6 +187,17 @@ TEST(Export, MasksTheSecretsOfACommandThatAnotherToolLogged) {
   EXPECT_THAT(*read_file(dir.path("run")), testing::Not(HasSubstr("abc123")));
 }
 
+TEST(Export, MasksTheSecretsOfACommandInJsonLinesToo) {
+  const TempTree dir;
+  dir.write("log.dat", "CMDLINE python train.py --token abc123\nMEM 1.0 1700000000.0\n");
+
+  run({dir.path("log.dat"), "jsonl", dir.path("out.jsonl"), false}, kExitOk);
+  const std::string text = *read_file(dir.path("out.jsonl"));
+
+  EXPECT_THAT(text, HasSubstr("python train.py --token ***"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("abc123")));
+}
+
 // Feeds a log to the standard input and, before it ends, opens the run file that is made of it.
 class OtherProgram {
  public:
