@@ -28,8 +28,8 @@ constexpr std::size_t kDescriptorLimit = 4096;
 
 const std::vector<std::string>& wanted_variables() {
   static const std::vector<std::string> kNames = [] {
-    std::vector<std::string> all = rank_variables();
-    all.insert(all.end(), {"WORLD_SIZE", "TORCHELASTIC_RUN_ID", "MASTER_ADDR"});
+    std::vector<std::string> all = launcher_variables();
+    all.insert(all.end(), {"WORLD_SIZE", "MASTER_ADDR"});
     return all;
   }();
   return kNames;
@@ -99,6 +99,7 @@ void read_environment(const ProcessHandle& handle, ProcessEvidence& evidence) {
     return;
   }
   evidence.facts.rank = rank_from_environment(*entries);
+  evidence.facts.job = job_from_environment(*entries);
   for (const std::string& entry : *entries) {
     evidence.job_variables.push_back(entry.substr(0, entry.find('=')));
   }
@@ -121,7 +122,8 @@ Looked look_at(const ProcessEntry& entry, const std::string& proc_root, ProcessE
                     .threads = entry.threads,
                     .footprint_bytes = footprint_of(*status),
                     .cpu_ticks = entry.cpu_ticks,
-                    .rank = std::nullopt};
+                    .rank = std::nullopt,
+                    .job = {}};
   read_environment(*handle, evidence);
   if (!may_train(evidence.facts)) {
     return Looked::kYes;

@@ -46,22 +46,23 @@ std::size_t heaviest(const RoleTree& tree, const std::vector<std::size_t>& indic
 // Processes that share one rank and hang together: the rank itself and shells in front of it.
 struct RankGroup {
   int rank = 0;
-  std::size_t job = kNoNode;         // the launcher that started it, or the root of its tree
+  std::size_t job = kNoNode;         // the launcher that started it, or the root of its first tree
   std::size_t above = kNoNode;       // parent of its topmost member
   std::vector<std::size_t> members;  // those that may be the rank
 };
 
-std::size_t job_of(const RoleTree& tree, std::size_t at) {
+std::size_t job_of(const RoleTree& tree, std::size_t at, RankTrees& joined) {
   for (std::size_t up = at; up != kNoNode; up = tree.nodes[up].parent) {
     if (tree.nodes[up].role == Role::kLauncher) {
       return up;
     }
   }
-  return tree.nodes[at].root;
+  return joined.tree_of(*tree.nodes[at].facts, tree.nodes[at].root);
 }
 
 std::vector<RankGroup> find_rank_groups(RoleTree& tree) {
   std::vector<RankGroup> groups;
+  RankTrees joined;
   std::vector<std::size_t> group_of(tree.nodes.size(), kNoNode);
   for (const std::size_t i : tree.order) {
     RoleNode& node = tree.nodes[i];
@@ -77,7 +78,7 @@ std::vector<RankGroup> find_rank_groups(RoleTree& tree) {
       group_of[i] = above;
     } else {
       group_of[i] = groups.size();
-      groups.push_back({*node.rank, job_of(tree, i), node.parent, {}});
+      groups.push_back({*node.rank, job_of(tree, i, joined), node.parent, {}});
     }
     if (node.unplaced()) {
       groups[group_of[i]].members.push_back(i);

@@ -43,6 +43,14 @@ void put_in_order(RoleTree& tree) {
 
 }  // namespace
 
+std::size_t RankTrees::tree_of(const ProcessFacts& facts, std::size_t own) {
+  if (facts.job.empty() || !facts.rank) {
+    return own;
+  }
+  Job& job = jobs_.try_emplace(facts.job, Job{own, {}}).first->second;
+  return job.ranks.insert(*facts.rank).second ? job.first : own;
+}
+
 RoleTree build_role_tree(std::span<const ProcessFacts> facts) {
   RoleTree tree;
   tree.nodes.resize(facts.size());

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -49,6 +52,21 @@ struct RoleNode {
 struct RoleTree {
   std::vector<RoleNode> nodes;     // in the order of the facts
   std::vector<std::size_t> order;  // every node once, parents before children
+};
+
+// Joins the trees of one job: a batch system starts every rank on its own.
+class RankTrees {
+ public:
+  // Which tree `facts` belongs to that would begin the tree `own`: the first of its job. Whoever
+  // has the rank of another is none of the job; a shell in a step hands its variables to all.
+  std::size_t tree_of(const ProcessFacts& facts, std::size_t own);
+
+ private:
+  struct Job {
+    std::size_t first = kNoNode;
+    std::set<int> ranks;
+  };
+  std::map<std::string, Job> jobs_;
 };
 
 // Links parents and children and applies the rules that hold anywhere.

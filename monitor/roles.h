@@ -25,6 +25,7 @@ struct ProcessFacts {
   std::uint64_t footprint_bytes = 0;
   std::uint64_t cpu_ticks = 0;
   std::optional<int> rank;  // rank_from_environment(), where the environment is readable
+  std::string job;          // job_from_environment(), likewise
 };
 
 struct RoleAssignment {
@@ -46,11 +47,15 @@ std::vector<RoleAssignment> assign_roles(std::span<const ProcessFacts> tree);
 // each tree in the order of the table.
 std::vector<std::vector<std::size_t>> job_trees(std::span<const ProcessFacts> table);
 
-// What rank_from_environment() and the finder want to read of a process's environment.
-const std::vector<std::string>& rank_variables();
+// What the two below look at in a process's environment.
+const std::vector<std::string>& launcher_variables();
 
 // The global rank (RANK, or the launcher's own variable for it), else the local one. `environment`
 // holds "NAME=value" entries.
 std::optional<int> rank_from_environment(std::span<const std::string> environment);
+
+// What the ranks of one job share, also where no process of the job has started them all: Slurm's
+// step, or the run of torchrun. "" for others.
+std::string job_from_environment(std::span<const std::string> environment);
 
 }  // namespace tidemark::monitor

@@ -14,12 +14,6 @@
 namespace tidemark::monitor {
 namespace {
 
-std::optional<int> rank_of(const ProcessHandle& handle) {
-  static const std::vector<std::string> kNames(rank_variables().begin(), rank_variables().end());
-  const auto entries = handle.environment(kNames);
-  return entries ? rank_from_environment(*entries) : std::nullopt;
-}
-
 // A program that is rebuilt, upgraded or removed while it runs is still the same program.
 std::optional<std::string> program_of(const ProcessHandle& handle) {
   constexpr std::string_view kDeleted = " (deleted)";
@@ -53,7 +47,9 @@ void WatchedProcess::read_identity(bool redact) {
     exe = *std::move(read);
   }
   stack_start = handle.stack_start();
-  rank = rank_of(handle);
+  const auto variables = handle.environment(launcher_variables());
+  rank = variables ? rank_from_environment(*variables) : std::nullopt;
+  job = variables ? job_from_environment(*variables) : "";
   record.argv = redact ? redact_argv(argv) : fmt::format("{}", fmt::join(argv, " "));
 }
 

@@ -26,7 +26,7 @@ enum class ImageChange {
 struct WatchedProcess {
   WatchedProcess(ProcessHandle opened, const ProcessEntry& entry, double born_s);
 
-  // argv, exe, rank: what only changes by exec or setproctitle.
+  // argv, exe, rank, job: what only changes by exec or setproctitle.
   void read_identity(bool redact);
   ImageChange image_change() const;
   // Forked from `parent`, and no exec since: the same program with the same arguments.
@@ -49,6 +49,7 @@ struct WatchedProcess {
   std::uint64_t tracer_bytes = 0;
   std::uint64_t cpu_ticks = 0;
   std::optional<int> rank;
+  std::string job;  // of which it is a rank: job_from_environment()
   std::optional<PssFields> pss;
   std::int64_t pss_taken_ns = 0;
   std::int64_t looked_ns = 0;  // when what it holds was read

@@ -97,6 +97,53 @@ TEST(Finder, JoinsTheRanksOfOneJob) {
   EXPECT_THAT(job.watch, ElementsAre(200)) << "the launcher's tree holds all ranks";
 }
 
+// Slurm's step daemon starts each task on its own.
+void add_slurm_task(Machine& machine, pid_t pid, int rank, const char* job = "slurm 77.0") {
+  machine.add_training(pid, 60);
+  ProcessFacts& facts = machine.evidence.processes[machine.evidence.processes.size() - 2].facts;
+  facts.rank = rank;
+  facts.job = job;
+}
+
+TEST(Finder, JoinsTheRanksOfOneStepOfSlurm) {
+  Machine machine;
+  machine.add(60, 1, {"slurmstepd: [77.0]"});
+  add_slurm_task(machine, 200, 1);
+  add_slurm_task(machine, 300, 0);
+
+  const FindResult result = machine.find();
+
+  ASSERT_EQ(picked_pid(result), 300);
+  ASSERT_EQ(result.candidates.size(), 1U);
+  const Candidate& job = result.candidates[0];
+  EXPECT_EQ(job.role, Role::kRank);
+  ASSERT_EQ(job.ranks.size(), 2U);
+  EXPECT_EQ(job.ranks[1].pid, 200);
+  EXPECT_THAT(job.watch, ElementsAre(300, 200));
+  EXPECT_EQ(job.dataloader_workers, 2U);
+}
+
+TEST(Finder, KeepsTheRanksOfTwoStepsApart) {
+  Machine machine;
+  machine.add(60, 1, {"slurmstepd: [77.0]"});
+  add_slurm_task(machine, 200, 0);
+  add_slurm_task(machine, 300, 1, "slurm 77.1");
+
+  EXPECT_FALSE(machine.find().picked);
+}
+
+TEST(Finder, DoesNotJoinTwoJobsOfOneShellInAStep) {
+  Machine machine;
+  machine.add(60, 1, {"slurmstepd: [77.0]"});
+  add_slurm_task(machine, 200, 0);
+  add_slurm_task(machine, 300, 0);
+
+  const FindResult result = machine.find();
+
+  EXPECT_FALSE(result.picked);
+  EXPECT_EQ(result.candidates.size(), 2U);
+}
+
 TEST(Finder, WatchesTheMainProcessThatStartedTheOtherRanks) {
   Machine machine;
   machine.add_training(200, 100);

@@ -36,7 +36,9 @@ class CollectEvidence : public testing::Test {
                 "Name:\tpython3\nState:\tS (sleeping)\nPPid:\t1\nUid:\t7\t7\t7\t7\nRssAnon:\t"
                 "1024 kB\nRssShmem:\t512 kB\nVmSwap:\t256 kB\nThreads:\t1\n");
     proc_.write(directory + "/cmdline", cmdline);
-    proc_.write(directory + "/environ", std::string_view("HOME=/root\0RANK=3\0WORLD_SIZE=8\0", 31));
+    proc_.write(directory + "/environ",
+                std::string_view(
+                    "HOME=/root\0RANK=3\0WORLD_SIZE=8\0SLURM_JOB_ID=7\0SLURM_STEP_ID=0\0", 62));
     proc_.write(directory + "/maps", maps);
     proc_.make_directory(directory + "/fd");
     ProcessEntry entry = tests::row(pid, 1, 99);
@@ -69,10 +71,12 @@ TEST_F(CollectEvidence, ReadsLibrariesDevicesEnvironmentAndFootprint) {
   EXPECT_THAT(process.facts.argv, ElementsAre("python3", "train.py"));
   EXPECT_EQ(process.facts.footprint_bytes, 1792U * 1024U);
   EXPECT_EQ(process.facts.rank, 3);
+  EXPECT_EQ(process.facts.job, "slurm 7.0");
   EXPECT_EQ(process.libraries.framework, "libtorch_cpu.so");
   EXPECT_EQ(process.libraries.gpu, "libcuda.so.535.1");
   EXPECT_EQ(process.gpu_device, "/dev/nvidia0");
-  EXPECT_THAT(process.job_variables, ElementsAre("RANK", "WORLD_SIZE"));
+  EXPECT_THAT(process.job_variables,
+              ElementsAre("RANK", "WORLD_SIZE", "SLURM_JOB_ID", "SLURM_STEP_ID"));
 }
 
 TEST_F(CollectEvidence, CountsProcessesOfOtherUsers) {

@@ -445,6 +445,13 @@ TEST(Roles, ReadTheRankFromTheBestVariable) {
   EXPECT_EQ(rank_from_environment(Argv{"RANK=-1"}), std::nullopt);
 }
 
+TEST(Roles, ReadTheJobThatRanksShare) {
+  EXPECT_EQ(job_from_environment(Argv{"SLURM_JOB_ID=77", "SLURM_STEP_ID=0"}), "slurm 77.0");
+  EXPECT_EQ(job_from_environment(Argv{"SLURM_JOB_ID=77"}), "") << "all of an allocation";
+  EXPECT_EQ(job_from_environment(Argv{"TORCHELASTIC_RUN_ID=night"}), "torchrun night");
+  EXPECT_EQ(job_from_environment(Argv{"TORCHELASTIC_RUN_ID=none"}), "") << "torchrun's default";
+}
+
 TEST(JobTrees, SeparateWhatRunsInDifferentSessions) {
   Tree tree;
   tree.add(1, 0, {"/sbin/init"}, 10);
