@@ -24,6 +24,11 @@ namespace {
 constexpr std::size_t kMaxProcesses = 1'000'000;
 constexpr std::size_t kMaxUnknownRoles = 10;
 constexpr int kMaxCommentLines = 100;
+// Rows of one look that bear times of their own: the next look begins with a pid that comes again,
+// or after a pause of this part of the time after which pids come again, while that is unknown of
+// so many seconds.
+constexpr double kPausePart = 0.75;
+constexpr double kFirstPauseS = 0.1;
 
 struct TransparentHash {
   using is_transparent = void;
@@ -76,6 +81,9 @@ class CsvImporter final : public RecordingReader {
     info_.format = "csv";
     info_.time_is_steps = !rows_.header()[CsvField::kTime];
     info_.ended_cleanly = true;
+    const CsvHeader& columns = rows_.header();
+    may_have_own_times_ =
+        columns[CsvField::kTime] && columns[CsvField::kPid] && !columns[CsvField::kScope];
   }
 
   const RunInfo& info() const override { return info_; }
@@ -86,6 +94,11 @@ class CsvImporter final : public RecordingReader {
     });
     if (summary) {
       summary->notes = rows_.notes();
+      if (has_own_times_) {
+        summary->notes.emplace_back(
+            "rows have times of their own: a sample of the tree ends where a pid comes again, or "
+            "after a pause");
+      }
       for (const std::string& role : unknown_roles_) {
         summary->notes.push_back(fmt::format("role '{}' is unknown: taken as other", role));
       }
@@ -97,6 +110,7 @@ class CsvImporter final : public RecordingReader {
   struct Known {
     std::uint64_t identity = 0;  // hash of name, role and rank: another one means exec
     std::uint64_t tick = 0;      // last seen in
+    double t_s = 0.0;            // last seen at
     Role role = Role::kOther;
   };
 
@@ -104,7 +118,7 @@ class CsvImporter final : public RecordingReader {
     if (const char* problem = rows_.parse(line, row_)) {
       return problem;
     }
-    if (feed.has_tick() && row_.t_s < feed.t_s()) {
+    if (feed.has_tick() && row_.t_s < last_row_s_) {
       return "its time lies before that of the row above (sort the file by time)";
     }
     const Status status =
@@ -135,10 +149,14 @@ class CsvImporter final : public RecordingReader {
     Known& known = entry->second;
     // A process cannot be seen twice at once: its second row begins another tick of the same time.
     const bool is_repeated = !is_new && known.tick == tick_;
+    if (!is_new && row.t_s > known.t_s) {
+      period_s_ = std::min(period_s_.value_or(row.t_s - known.t_s), row.t_s - known.t_s);
+    }
     if (Status status = start_tick_for(row, feed, is_repeated); !status) {
       return status;
     }
     known.tick = tick_;
+    known.t_s = row.t_s;
     const std::uint64_t identity = identity_of(row);
     if (is_new || known.identity != identity) {
       known.identity = identity;
@@ -150,7 +168,7 @@ class CsvImporter final : public RecordingReader {
   }
 
   Status start_tick_for(const CsvRow& row, ImportFeed& feed, bool is_repeated) {
-    if (!feed.has_tick() || row.t_s > feed.t_s() || is_repeated) {
+    if (!feed.has_tick() || is_repeated || is_of_a_later_look(row)) {
       ++tick_;
       if (!feed.has_tick()) {
         info_.start_wall_ns = rows_.start_wall_ns();
@@ -159,6 +177,8 @@ class CsvImporter final : public RecordingReader {
         return status;
       }
     }
+    has_own_times_ = has_own_times_ || row.t_s > feed.t_s();
+    last_row_s_ = row.t_s;
     if (row.step) {
       feed.set_step(*row.step);
     }
@@ -166,6 +186,11 @@ class CsvImporter final : public RecordingReader {
       feed.set_epoch(*row.epoch);
     }
     return ok();
+  }
+
+  bool is_of_a_later_look(const CsvRow& row) const {
+    const double pause_s = period_s_ ? kPausePart * *period_s_ : kFirstPauseS;
+    return row.t_s - last_row_s_ > (may_have_own_times_ ? pause_s : 0.0);
   }
 
   // Without pids, names tell series apart; without names, there is one.
@@ -222,6 +247,10 @@ class CsvImporter final : public RecordingReader {
   RunInfo info_;
   CsvRow row_;
   std::uint64_t tick_ = 0;
+  bool may_have_own_times_ = false;
+  bool has_own_times_ = false;
+  double last_row_s_ = 0.0;
+  std::optional<double> period_s_;  // the shortest after which a process came again
   std::unordered_map<ProcessKey, Known> known_;
   std::unordered_map<std::string, std::uint64_t, TransparentHash, std::equal_to<>>
       numbers_of_names_;

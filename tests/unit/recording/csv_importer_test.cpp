@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 std::string rows(std::string_view header, int count) {
   std::string text = std::string(header) + "\n";
@@ -21,6 +23,14 @@ std::string rows(std::string_view header, int count) {
     text += fmt::format("{},100\n", i);
   }
   return text;
+}
+
+std::vector<std::uint64_t> tree_mib(const tests::MemorySink& run) {
+  std::vector<std::uint64_t> all;
+  for (const Tick& tick : run.ticks) {
+    all.push_back(tick.tree.rss_bytes / kMiB);
+  }
+  return all;
 }
 
 TEST(CsvImporter, ReadsOneSeriesAsTheTrainer) {
@@ -68,6 +78,30 @@ TEST(CsvImporter, BeginsANewTickWhenAProcessComesTwiceAtOnce) {
   EXPECT_THAT(times(imported.run), ElementsAre(1, 1));
   EXPECT_THAT(rss_mib(imported.run), ElementsAre(1, 2));
   EXPECT_EQ(imported.summary.bad_lines, 0U);
+}
+
+TEST(CsvImporter, TakesRowsWithTimesOfTheirOwnForOneLook) {
+  std::string text = "t_s,pid,rss_mb\n";
+  for (int i = 0; i < 4; ++i) {
+    text += fmt::format("{0}.001,1,100\n{0}.003,2,50\n{0}.020,3,10\n", i);
+  }
+
+  const Imported imported = import_text(text);
+
+  EXPECT_THAT(times(imported.run), ElementsAre(0.001, 1.001, 2.001, 3.001));
+  EXPECT_THAT(tree_mib(imported.run), ElementsAre(160, 160, 160, 160));
+  EXPECT_THAT(imported.summary.notes, ElementsAre(HasSubstr("times of their own")));
+}
+
+TEST(CsvImporter, TakesRowsAfterAPauseForAnotherLook) {
+  const Imported imported = import_text(
+      "t_s,pid,rss_mb\n"
+      "0,1,100\n1,2,50\n"           // one has ended before the other began
+      "2,2,50\n3,3,10\n3,2,50\n");  // the newborn is first
+
+  EXPECT_THAT(times(imported.run), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(tree_mib(imported.run), ElementsAre(100, 50, 50, 60));
+  EXPECT_THAT(imported.summary.notes, IsEmpty());
 }
 
 TEST(CsvImporter, TellsSeriesApartByNameWhenThereAreNoPids) {
