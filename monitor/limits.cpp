@@ -92,6 +92,12 @@ void apply_cgroup(EffectiveLimit& limit, const MemoryCgroup& cgroup) {
   }
 }
 
+void apply_physical_memory(EffectiveLimit& limit, const std::string& root) {
+  if (const auto meminfo = read_file(root + "/proc/meminfo")) {
+    lower(limit, parse_meminfo(*meminfo).total_bytes, "physical memory");
+  }
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> parse_cgroup_limit(std::string_view text) {
@@ -119,9 +125,13 @@ EffectiveLimit effective_limit(const std::string& root, pid_t pid) {
     lower(limit, parse_soft_limit(*limits, "Max address space"), "RLIMIT_AS");
     lower(limit, parse_soft_limit(*limits, "Max data size"), "RLIMIT_DATA");
   }
-  if (const auto meminfo = read_file(root + "/proc/meminfo")) {
-    lower(limit, parse_meminfo(*meminfo).total_bytes, "physical memory");
-  }
+  apply_physical_memory(limit, root);
+  return limit;
+}
+
+EffectiveLimit machine_limit(const std::string& root) {
+  EffectiveLimit limit;
+  apply_physical_memory(limit, root);
   return limit;
 }
 

@@ -28,6 +28,9 @@ struct EffectiveLimit {
 // `root` is "" but for tests, which give a folder that holds proc/ and sys/fs/cgroup/.
 EffectiveLimit effective_limit(const std::string& root, pid_t pid);
 
+// Of all processes together: physical memory. Control groups and rlimits are some processes' own.
+EffectiveLimit machine_limit(const std::string& root);
+
 // A number as memory.max, memory.high and memory.limit_in_bytes hold it; nullopt for "max", for
 // v1's huge number that means the same, and for anything else.
 std::optional<std::uint64_t> parse_cgroup_limit(std::string_view text);

@@ -26,8 +26,16 @@ void add_loss(Tick& tick, const char* what, std::uint64_t count) {
   }
 }
 
-pid_t limits_of(const TreeRoots& roots) {
+pid_t first_of(const TreeRoots& roots) {
   return roots.keys.empty() ? ::getpid() : roots.keys.front().pid;
+}
+
+// Whose limits count: those of a process, or, without one, the machine's.
+std::optional<pid_t> limits_of(const TreeRoots& roots, const ProcessRecord* trainer) {
+  if (roots.everything) {
+    return std::nullopt;
+  }
+  return trainer != nullptr ? trainer->key.pid : first_of(roots);
 }
 
 // A look at the GPUs may take a quarter of the time between two ticks.
@@ -51,14 +59,14 @@ ShmWatch::Options shm_options(pid_t pid) {
 }  // namespace
 
 Session::Session(SessionOptions options, const Clock& clock, std::unique_ptr<Sampler> sampler,
-                 std::unique_ptr<GpuWatch> gpu, pid_t limits_of)
+                 std::unique_ptr<GpuWatch> gpu)
     : options_(std::move(options)),
       clock_(clock),
       start_wall_ns_(clock.wall_ns() - (clock.monotonic_ns() - options_.start_ns)),
       sampler_(std::move(sampler)),
-      system_("", limits_of),
-      shm_(shm_options(limits_of), clock),
-      shm_names_tell_(shares_pid_namespace("/proc", limits_of)),
+      system_(options_.machine_root, limits_of(options_.sampler.roots, nullptr)),
+      shm_(shm_options(first_of(options_.sampler.roots)), clock),
+      shm_names_tell_(shares_pid_namespace("/proc", first_of(options_.sampler.roots))),
       gpu_(std::move(gpu)),
       markers_({.run_start_ns = options_.start_ns}) {
   if (options_.warn_growth) {
@@ -70,14 +78,13 @@ Session::Session(SessionOptions options, const Clock& clock, std::unique_ptr<Sam
 
 Result<std::unique_ptr<Session>> Session::start(SessionOptions options, ProcessSource& source,
                                                 const Clock& clock) {
-  const pid_t pid = limits_of(options.sampler.roots);
   auto gpu = std::make_unique<GpuWatch>(gpu_options(options));  // it starts while we look around
   auto sampler = Sampler::start(options.sampler, source, clock);
   if (!sampler) {
     return sampler.error();
   }
   std::unique_ptr<Session> session(
-      new Session(std::move(options), clock, *std::move(sampler), std::move(gpu), pid));
+      new Session(std::move(options), clock, *std::move(sampler), std::move(gpu)));
   session->look_for_the_first_time();
   session->wait_for_the_gpu();
   return session;
@@ -87,9 +94,7 @@ Result<std::unique_ptr<Session>> Session::start(SessionOptions options, ProcessS
 void Session::refresh_limit() {
   const ProcessRecord* trainer = sampler_->trainer();
   limit_of_ = trainer != nullptr ? trainer->key : ProcessKey{};
-  const auto& roots = options_.sampler.roots.keys;
-  system_.refresh_limit(trainer != nullptr ? trainer->key.pid
-                                           : (roots.empty() ? ::getpid() : roots.front().pid));
+  system_.refresh_limit(limits_of(options_.sampler.roots, trainer));
   if (options_.warn && !options_.warn_growth && limit().bytes) {
     const Rate rate = default_growth_rate(*limit().bytes);
     if (!warning_ || warning_->rate().bytes != rate.bytes) {

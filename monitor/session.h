@@ -30,6 +30,7 @@ struct SessionOptions {
   std::int64_t interval_ns = kNsPerSecond;
   bool warn = true;
   std::optional<Rate> warn_growth;  // nullopt: 5 % of the limit per minute
+  std::string machine_root;  // "" but for tests, which give a folder with proc/ and sys/fs/cgroup/
 };
 
 // One run of the monitor: the tree's samples together with the machine's side, GPUs, markers and
@@ -68,7 +69,7 @@ class Session {
 
  private:
   Session(SessionOptions options, const Clock& clock, std::unique_ptr<Sampler> sampler,
-          std::unique_ptr<GpuWatch> gpu, pid_t limits_of);
+          std::unique_ptr<GpuWatch> gpu);
 
   void look_for_the_first_time();
   void wait_for_the_gpu();

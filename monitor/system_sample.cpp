@@ -15,6 +15,10 @@ KeptFile file_in(const std::string& directory, const char* name) {
   return directory.empty() ? KeptFile() : KeptFile(directory + '/' + name);
 }
 
+EffectiveLimit limit_of(const std::string& root, std::optional<pid_t> pid) {
+  return pid ? effective_limit(root, *pid) : machine_limit(root);
+}
+
 // How far a counter has come; 0 when it was unknown, or began again (another group).
 std::uint64_t advance(std::optional<std::uint64_t>& seen, std::uint64_t now) {
   const std::uint64_t before = seen.value_or(now);
@@ -24,10 +28,9 @@ std::uint64_t advance(std::optional<std::uint64_t>& seen, std::uint64_t now) {
 
 }  // namespace
 
-SystemReader::SystemReader(std::string root, pid_t pid)
+SystemReader::SystemReader(std::string root, std::optional<pid_t> pid)
     : root_(std::move(root)),
-      pid_(pid),
-      limit_(effective_limit(root_, pid)),
+      limit_(limit_of(root_, pid)),
       meminfo_(root_ + "/proc/meminfo"),
       pressure_(root_ + "/proc/pressure/memory"),
       vmstat_(root_ + "/proc/vmstat") {
@@ -45,9 +48,8 @@ void SystemReader::open_cgroup_files() {
                            limit_.cgroup_v2 ? "memory.events" : "memory.oom_control");
 }
 
-void SystemReader::refresh_limit(pid_t pid) {
-  pid_ = pid;
-  EffectiveLimit now = effective_limit(root_, pid_);
+void SystemReader::refresh_limit(std::optional<pid_t> pid) {
+  EffectiveLimit now = limit_of(root_, pid);
   if (now.process_cgroup_directory.empty() && !limit_.process_cgroup_directory.empty()) {
     return;
   }

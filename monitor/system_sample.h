@@ -25,8 +25,8 @@ struct OomKills {
 class SystemReader {
  public:
   // `root` is "" but for tests, which give a folder that holds proc/ and sys/fs/cgroup/. The
-  // control group and the limits are those of `pid`.
-  SystemReader(std::string root, pid_t pid);
+  // control group and the limits are those of `pid`; without one, the limit is the machine's.
+  SystemReader(std::string root, std::optional<pid_t> pid);
 
   // Everything but the dev_shm fields.
   SystemSample sample();
@@ -34,7 +34,7 @@ class SystemReader {
   const EffectiveLimit& limit() const { return limit_; }
   // Looks the limit of `pid`, a living process, up again: administrators and batch systems change
   // it, or move the process. What has been learned stays when the process is gone.
-  void refresh_limit(pid_t pid);
+  void refresh_limit(std::optional<pid_t> pid);
 
   // Since the last call; the first call counts from construction.
   OomKills new_oom_kills();
@@ -45,7 +45,6 @@ class SystemReader {
   std::optional<std::uint64_t> total_oom_kills(bool whole_machine);
 
   std::string root_;
-  pid_t pid_;
   EffectiveLimit limit_;
   KeptFile meminfo_;
   KeptFile pressure_;

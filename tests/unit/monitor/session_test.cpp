@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/units.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_proc.h"
+#include "tests/support/temp_tree.h"
+
+namespace tidemark::monitor {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using tests::FakeProcess;
+
+constexpr std::uint64_t kKibPerMib = 1024;
+
+class SessionTest : public testing::Test {
+ protected:
+  SessionTest() {
+    set_physical_mib(1024);
+    machine.write("proc/vmstat", "oom_kill 3\n");
+    put_trainer(100);
+    options.sampler.roots.keys = {{10, 100}};
+    options.sampler.proc_root = proc.root();
+    options.sampler.shm_root = shm.path();
+    options.sampler.pss = PssMode::kOff;
+    options.start_ns = clock.now_ns;
+    options.machine_root = machine.path();
+  }
+
+  void start() {
+    auto started = Session::start(options, proc.source(), clock);
+    ASSERT_TRUE(started);
+    session = *std::move(started);
+  }
+  Tick look(double after_s = 1.0) {
+    clock.advance_s(after_s);
+    return session->look(clock.now_ns, {});
+  }
+  void put_trainer(std::uint64_t mib) {
+    FakeProcess trainer;
+    trainer.pid = 10;
+    trainer.anon_kib = mib * kKibPerMib;
+    proc.put(trainer);
+  }
+  void set_physical_mib(std::uint64_t mib) {
+    machine.write("proc/meminfo", fmt::format("MemTotal: {} kB\n", mib * kKibPerMib));
+  }
+  // A control group of the trainer.
+  void set_group_limit_mib(std::uint64_t mib) {
+    machine.write("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    machine.write("proc/10/cgroup", "0::/job\n");
+    machine.write("sys/fs/cgroup/job/memory.max", fmt::format("{}\n", mib * kMiB));
+  }
+  static std::vector<std::string> events(const Tick& tick, EventKind kind) {
+    std::vector<std::string> details;
+    for (const EventRecord& event : tick.events) {
+      if (event.kind == kind) {
+        details.push_back(event.detail);
+      }
+    }
+    return details;
+  }
+
+  tests::FakeClock clock;
+  tests::FakeProc proc;
+  tests::TempTree shm;      // in the place of /dev/shm
+  tests::TempTree machine;  // in the place of / for limits and the machine's memory
+  SessionOptions options;
+  std::unique_ptr<Session> session;
+};
+
+TEST_F(SessionTest, TellsOfATimeWithoutSamples) {
+  start();
+  look();  // gives the sample of the start, a second ago
+
+  EXPECT_THAT(events(look(1.9), EventKind::kGap), IsEmpty());
+  EXPECT_THAT(events(look(5.0), EventKind::kGap), ElementsAre("no sample for 5.0 s"));
+  EXPECT_THAT(events(look(), EventKind::kGap), IsEmpty());
+}
+
+TEST_F(SessionTest, TellsOfProcessesThatTheKernelKilled) {
+  start();
+  EXPECT_THAT(events(look(), EventKind::kOomKill), IsEmpty()) << "those before are not of this run";
+
+  machine.write("proc/vmstat", "oom_kill 5\n");
+  const Tick tick = look();
+
+  EXPECT_THAT(events(tick, EventKind::kOomKill),
+              ElementsAre("the kernel's OOM killer ended 2 processes somewhere on this machine"));
+  EXPECT_THAT(events(look(), EventKind::kOomKill), IsEmpty());
+}
+
+TEST_F(SessionTest, WarnsOfFivePercentOfTheLimitInAMinute) {
+  start();
+
+  look();
+  put_trainer(150);
+  EXPECT_THAT(events(look(), EventKind::kWarnGrowth), IsEmpty());
+  put_trainer(152);
+  EXPECT_THAT(events(look(), EventKind::kWarnGrowth),
+              ElementsAre("the tree grew by 52.0 MiB within 3.0 s"));
+}
+
+TEST_F(SessionTest, DoesNotWarnUnlessAsked) {
+  options.warn = false;
+  start();
+
+  look();
+  put_trainer(1000);
+
+  EXPECT_THAT(events(look(), EventKind::kWarnGrowth), IsEmpty());
+}
+
+TEST_F(SessionTest, LooksTheLimitUpAgainAndWarnsByTheNewOne) {
+  start();
+  look();
+  EXPECT_EQ(session->limit().bytes, kGiB);
+
+  set_group_limit_mib(200);
+  look();
+  EXPECT_EQ(session->limit().bytes, kGiB) << "not at every look";
+  look(30.0);
+  put_trainer(111);
+  const Tick tick = look();
+
+  EXPECT_EQ(session->limit().bytes, 200 * kMiB);
+  EXPECT_EQ(session->limit().source, "cgroup v2 memory.max of /job");
+  EXPECT_EQ(events(tick, EventKind::kWarnGrowth).size(), 1U) << "11 MiB, of which 10 are allowed";
+}
+
+TEST_F(SessionTest, TheLimitOfAWholeMachineIsItsMemory) {
+  set_group_limit_mib(200);
+  options.sampler.roots.keys.clear();
+  options.sampler.roots.everything = true;
+  start();
+  ASSERT_NE(session->sampler().trainer(), nullptr);
+
+  look();
+  look(31.0);
+
+  EXPECT_EQ(session->limit().bytes, kGiB);
+  EXPECT_EQ(session->limit().source, "physical memory");
+  EXPECT_EQ(session->describe().limit_bytes, kGiB);
+}
+
+}  // namespace
+}  // namespace tidemark::monitor
