@@ -188,10 +188,15 @@ bool Watch::is_worth_watching() const {
 
 bool Watch::wait_until(std::int64_t due_ns) {
   while (true) {
-    switch (sleep_until(due_ns, output_->lines_ended_fd(),
+    const std::int64_t wake_ns =
+        std::min(due_ns, clock_.monotonic_ns() + monitor::Session::kGlanceNs);
+    switch (sleep_until(wake_ns, output_->lines_ended_fd(),
                         output_lingers() ? relay_->ended_fd() : -1)) {
       case Wake::kDue:
-        return true;
+        if (wake_ns == due_ns) {
+          return true;
+        }
+        break;
       case Wake::kSignal:
         handle_signals();
         break;
@@ -203,6 +208,7 @@ bool Watch::wait_until(std::int64_t due_ns) {
     if (!is_worth_watching()) {
       return false;
     }
+    session_->glance();
   }
 }
 

@@ -151,12 +151,16 @@ void MarkerReader::poll(std::span<const ProcessKey> processes, std::int64_t now_
   for (const ProcessKey& key : processes) {
     processes_[key].round = round_;
   }
+  look_for_rings(now_ns);
+  read_all(now_ns, out);
+  drop_unused_directories();
+}
+
+void MarkerReader::look_for_rings(std::int64_t now_ns) {
   if (now_ns >= next_scan_ns_) {
     next_scan_ns_ = now_ns + options_.scan_every_ns;
     scan(now_ns);
   }
-  read_all(now_ns, out);
-  drop_unused_directories();
 }
 
 void MarkerReader::finish(std::int64_t now_ns, std::vector<MarkerRecord>& out) {

@@ -46,6 +46,10 @@ class MarkerReader {
   void poll(std::span<const ProcessKey> processes, std::int64_t now_ns,
             std::vector<MarkerRecord>& out);
 
+  // Between two polls: opens the rings that have come since. That of a process that ends before the
+  // next poll would be gone by then. Costs nothing within `scan_every_ns` of the last time.
+  void look_for_rings(std::int64_t now_ns);
+
   // The end of the run: reads everything for the last time and removes files of the dead.
   void finish(std::int64_t now_ns, std::vector<MarkerRecord>& out);
 

@@ -50,6 +50,9 @@ class Session {
   // with t_s in the time of this run. `losses`: what the caller has lost; they get the tick's time.
   Tick look(std::int64_t due_ns, std::vector<MarkerRecord> from_log,
             std::vector<LossRecord> losses = {});
+  // Between two looks, about every kGlanceNs: finds markers that would be gone by the next one.
+  void glance() { markers_.look_for_rings(clock_.monotonic_ns()); }
+  static constexpr std::int64_t kGlanceNs = kNsPerSecond / 4;
   // What the caller has lost since the last look; only the summary can still tell.
   void add_losses(const std::vector<LossRecord>& losses);
 

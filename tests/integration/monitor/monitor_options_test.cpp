@@ -156,5 +156,20 @@ TEST(MonitorOptions, WarnGrowthCountsInSteps) {
   EXPECT_THAT(warnings.back(), EndsWith(" steps"));
 }
 
+TEST(MonitorOptions, MarkersOfAShortJobArriveHoweverLongTheIntervalIs) {
+  const Output output = run_tool({"monitor", "--json", "--interval", "30s", "--", "bash", "-c",
+                                  "exec 3< <(sleep 2); sleep 0.5; exec " +
+                                      victim_path("marking_program") + " 7 8 <&3 >/dev/null"});
+
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  const auto ticks = of_kind(json_lines(output.out), "tick");
+  ASSERT_FALSE(ticks.empty());
+  std::vector<std::int64_t> steps;
+  for (const json& marker : ticks.back().at("markers")) {
+    steps.push_back(marker.at("value").get<std::int64_t>());
+  }
+  EXPECT_THAT(steps, testing::ElementsAre(7, 8));
+}
+
 }  // namespace
 }  // namespace tidemark

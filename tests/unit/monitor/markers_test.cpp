@@ -116,6 +116,18 @@ TEST_F(MarkerReaderTest, FindsARingThatAppearsLater) {
   EXPECT_EQ(locate_calls_, 1);
 }
 
+TEST_F(MarkerReaderTest, KeepsARingThatComesAndGoesBetweenTwoPolls) {
+  MarkerReader reader = make_reader();
+  EXPECT_THAT(poll(reader, {first_}, 0), IsEmpty());
+
+  RingFile ring = make_ring(first_);
+  reader.look_for_rings(static_cast<std::int64_t>(at(1.0)));
+  ring.step(1, at(1.25));
+  std::filesystem::remove(shm_.path(file_name(first_, "c")));
+
+  EXPECT_THAT(poll(reader, {}, 30), ElementsAre("1.25 11 step 1"));
+}
+
 TEST_F(MarkerReaderTest, FindsTheRingOfAProcessThatChangedItsUserOrMounts) {
   MarkerReader reader = make_reader();
   located_directory_ = "tidemark-before";
