@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/find.h"
+#include "monitor/process_entry.h"
 #include "monitor/process_handle.h"
 
 namespace tidemark::cli {
@@ -14,6 +15,11 @@ Status add_root(monitor::TreeRoots& roots, pid_t pid) {
   if (!key) {
     return Error{key.error().code, fmt::format("there is no process {}", pid),
                  key.error().sys_errno};
+  }
+  // /proc has threads too, though it does not list them.
+  if (const auto process = monitor::process_of_thread("/proc", pid); process && *process != pid) {
+    return Error{Errc::kNotFound, fmt::format("{} is a thread of process {}: use --pid {}", pid,
+                                              *process, *process)};
   }
   roots.keys.push_back(*key);
   return ok();

@@ -8,6 +8,7 @@
 
 #include "common/io.h"
 #include "common/text.h"
+#include "monitor/kernel_text.h"
 #include "monitor/proc_stat.h"
 #include "monitor/proc_status.h"
 
@@ -40,6 +41,25 @@ Result<ProcessEntry> read_process_entry(const std::string& proc_root, pid_t pid)
   }
   entry.uid = status->uid;
   return entry;
+}
+
+Result<pid_t> process_of_thread(const std::string& proc_root, pid_t thread) {
+  const std::string path = fmt::format("{}/{}/status", proc_root, thread);
+  const auto text = read_file(path);
+  if (!text) {
+    return text.error();
+  }
+  constexpr std::string_view kKey = "Tgid:";
+  std::string_view rest = *text;
+  std::string_view line;
+  while (take_line(rest, line)) {
+    if (line.starts_with(kKey)) {
+      if (const auto pid = parse_number<pid_t>(trim(line.substr(kKey.size())))) {
+        return *pid;
+      }
+    }
+  }
+  return Error{Errc::kMalformed, fmt::format("{} names no process", path)};
 }
 
 std::optional<std::uint64_t> last_pid(const std::string& proc_root) {

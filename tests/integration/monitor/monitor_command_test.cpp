@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tidemark monitor` as a user runs it, on a tree that looks like a training job.
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <map>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -370,6 +373,20 @@ TEST(MonitorCommand, ProblemsWithTheTargetAreExitThree) {
   const Output nobody = run_tool({"monitor", "--pid", "4194305"});
   EXPECT_EQ(nobody.exit_code, 3);
   EXPECT_THAT(nobody.err, HasSubstr("there is no process 4194305"));
+
+  std::promise<pid_t> id;
+  std::promise<void> end;
+  std::thread thread([&] {
+    id.set_value(static_cast<pid_t>(::syscall(SYS_gettid)));
+    end.get_future().wait();
+  });
+  const pid_t tid = id.get_future().get();
+  const Output of_thread = run_tool({"monitor", "--pid", std::to_string(tid)});
+  end.set_value();
+  thread.join();
+  EXPECT_EQ(of_thread.exit_code, 3);
+  EXPECT_THAT(of_thread.err, HasSubstr(fmt::format("{} is a thread of process {}: use --pid {}",
+                                                   tid, ::getpid(), ::getpid())));
 
   const Output no_command = run_tool({"monitor", "--", "/no/such/program"});
   EXPECT_EQ(no_command.exit_code, 3);
