@@ -24,6 +24,8 @@ class DiscoveryPlan {
   // `last_pid` is nullopt when it cannot be read: then there may always be something new.
   Look next(std::int64_t now_ns, std::optional<std::uint64_t> last_pid);
   void table_read(std::int64_t now_ns, std::int64_t cost_ns);
+  // It is still due, but not at once.
+  void table_unreadable(std::int64_t now_ns) { next_table_ns_ = now_ns + kTableEveryNs; }
   void children_read(std::int64_t now_ns, std::int64_t cost_ns);
   // The kernel lists no children (CONFIG_PROC_CHILDREN is off): tables only.
   void children_unsupported() { children_supported_ = false; }

@@ -117,17 +117,20 @@ void Sampler::discover(Tick& tick) {
       plan_.children_read(now, thread_cpu_ns() - cpu_before);
       break;
     case Look::kTable:
-      read_table(tick);
-      plan_.table_read(now, thread_cpu_ns() - cpu_before);
+      if (read_table(tick)) {
+        plan_.table_read(now, thread_cpu_ns() - cpu_before);
+      } else {
+        plan_.table_unreadable(now);
+      }
       break;
   }
 }
 
-void Sampler::read_table(Tick& tick) {
+bool Sampler::read_table(Tick& tick) {
   const auto table = source_.snapshot();
   if (!table) {
     add_loss(tick, "process_table_unreadable");
-    return;
+    return false;
   }
   const ProcessTree::Change change = tree_.update(*table);
   for (const ProcessKey& key : change.gone) {
@@ -141,6 +144,7 @@ void Sampler::read_table(Tick& tick) {
   for (const ProcessEntry& entry : change.born) {
     adopt(entry, tick);
   }
+  return true;
 }
 
 void Sampler::ask_for_children(Tick& tick) {

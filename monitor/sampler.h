@@ -60,7 +60,7 @@ class Sampler {
   static void add_loss(Tick& tick, std::string_view what);
 
   void discover(Tick& tick);
-  void read_table(Tick& tick);
+  bool read_table(Tick& tick);
   void ask_for_children(Tick& tick);
   void adopt(const ProcessEntry& entry, Tick& tick);
   void forget(const ProcessKey& key, Tick& tick);

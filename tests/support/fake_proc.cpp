@@ -16,15 +16,20 @@ std::string stat_text(const FakeProcess& p) {
 }
 
 std::string status_text(const FakeProcess& p) {
+  if (p.status_malformed) {
+    return "?\n";
+  }
   std::string text =
       fmt::format("Name:\t{}\nState:\t{} (x)\nPid:\t{}\nPPid:\t{}\nUid:\t0\t0\t0\t0\n", p.comm,
                   p.state, p.pid, p.ppid);
   if (p.state != 'Z') {
     const std::uint64_t rss = p.anon_kib + p.file_kib + p.shmem_kib;
-    text += fmt::format(
-        "VmHWM:\t{} kB\nVmRSS:\t{} kB\nRssAnon:\t{} kB\nRssFile:\t{} kB\nRssShmem:\t{} kB\n"
-        "VmSwap:\t{} kB\n",
-        rss, rss, p.anon_kib, p.file_kib, p.shmem_kib, p.swap_kib);
+    text += fmt::format("VmHWM:\t{} kB\nVmRSS:\t{} kB\n", rss, rss);
+    if (!p.split_unknown) {
+      text += fmt::format("RssAnon:\t{} kB\nRssFile:\t{} kB\nRssShmem:\t{} kB\n", p.anon_kib,
+                          p.file_kib, p.shmem_kib);
+    }
+    text += fmt::format("VmSwap:\t{} kB\n", p.swap_kib);
   }
   return text + "Threads:\t1\n";
 }

@@ -29,6 +29,8 @@ struct FakeProcess {
   std::uint64_t private_dirty_kib = 0;
   char state = 'S';
   bool rollup_denied = false;
+  bool split_unknown = false;  // before Linux 4.5
+  bool status_malformed = false;
   bool statm_malformed = false;
   bool main_thread_ended = false;  // statm is empty, the other threads' status is not
 };

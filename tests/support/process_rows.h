@@ -28,10 +28,14 @@ class FakeProcessSource final : public monitor::ProcessSource {
   std::vector<monitor::ProcessEntry> table;
   int snapshots = 0;
   std::function<void()> on_snapshot = [] {};
+  bool is_unreadable = false;
 
   Result<std::vector<monitor::ProcessEntry>> snapshot() override {
     ++snapshots;
     on_snapshot();
+    if (is_unreadable) {
+      return Error{Errc::kIo, "the process table cannot be read"};
+    }
     return table;
   }
 };
