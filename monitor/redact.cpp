@@ -275,6 +275,11 @@ class Scanner {
 
   void copy_url_authority() {
     copy_up_to(at_ + 3);
+    if (const std::size_t secret = secret_in_url(text_.substr(at_)); secret != text_.npos) {
+      copy_up_to(at_ + secret);
+      mask_up_to(std::min(text_.find_first_of(kValueEnds, at_), text_.size()));
+      return;
+    }
     const std::size_t end = std::min(text_.find_first_of(kAuthorityEnds, at_), text_.size());
     std::string_view authority = text_.substr(at_, end - at_);
     std::size_t sign = authority.rfind('@');

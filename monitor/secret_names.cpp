@@ -119,6 +119,13 @@ constexpr KeyShape kKeyShapes[] = {
     {"npm_", 30}, {"pypi-", 40}, {"dckr_pat_", 16}, {"nvapi-", 16},      {"wandb_v1_", 16},
 };
 
+// URLs whose rest is all that is needed to write in somebody's name.
+constexpr std::string_view kSecretUrls[] = {
+    "hooks.slack.com/services/", "hooks.slack.com/workflows/",   "hooks.slack.com/triggers/",
+    "discord.com/api/webhooks/", "discordapp.com/api/webhooks/", "api.telegram.org/bot",
+    "api.telegram.org/file/bot",
+};
+
 std::size_t longest_run(std::string_view text) {
   std::size_t longest = 0;
   std::size_t run = 0;
@@ -184,6 +191,15 @@ bool is_service_key(std::string_view word) {
     }
   }
   return is_json_web_token(word);
+}
+
+std::size_t secret_in_url(std::string_view url) {
+  for (const std::string_view shape : kSecretUrls) {
+    if (url.starts_with(shape)) {
+      return shape.size();
+    }
+  }
+  return std::string_view::npos;
 }
 
 bool is_hex_key(std::string_view word) {

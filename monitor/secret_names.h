@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace tidemark::monitor {
@@ -22,6 +23,10 @@ Secrecy secrecy_of(std::string_view name);
 
 // A key of a known service by its shape: hf_..., sk-..., ghp_..., AKIA..., a JWT.
 bool is_service_key(std::string_view word);
+
+// Where in a URL without its scheme the secret begins that webhooks (Slack, Discord) and bots
+// (Telegram) have in their paths; npos in others.
+std::size_t secret_in_url(std::string_view url);
 
 // What a person types after `wandb login`: hex digits only, so nothing but its place tells that it
 // is no hash.

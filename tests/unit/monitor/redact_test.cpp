@@ -150,6 +150,17 @@ TEST(Redact, MasksHeadersJsonAndUserPasswords) {
   });
 }
 
+TEST(Redact, MasksThePathOfAWebhook) {
+  expect_all({
+      {{"t.py", "https://hooks.slack.com/services/T0/B0/abc"},
+       "t.py https://hooks.slack.com/services/***"},
+      {{"t.py", "--url=https://discord.com/api/webhooks/12/a-b_c?wait=true", "x"},
+       "t.py --url=https://discord.com/api/webhooks/*** x"},
+      {{"sh", "-c", "curl https://api.telegram.org/bot12:AAbc/sendMessage; python t.py"},
+       "sh -c curl https://api.telegram.org/bot***; python t.py"},
+  });
+}
+
 TEST(Redact, MasksThePasswordOfAUrl) {
   expect_all({
       {{"git", "clone", "https://me:abc@host/x.git"}, "git clone https://me:***@host/x.git"},
@@ -234,6 +245,7 @@ TEST(Redact, KeepsWhatOnlySoundsLikeASecret) {
       {"git", "clone", "ssh://git@host/x.git"},
       {"git", "clone", "https://me@host/x.git"},
       {"t.py", "--url", "http://localhost:8080/a:b@c"},
+      {"t.py", "https://discord.com/channels/1/2", "https://api.telegram.org/"},
       {"t.py", "https://host/path@v1", "https://host:8080/x@v1", "http://[::1]:80/x@v1"},
       {"t.py", "kafka://h1:9092,h2:9092/a@b", "k8s://https://host:443/a@b", "s3://b/a:b@c"},
       {"t.py", "--commit", kHex},
