@@ -14,8 +14,8 @@ namespace tidemark::recording {
 // Builds the ticks of an imported series and delivers them. What the file does not say is made
 // here: the sums of the tree and of each role.
 //
-// Imported figures are what they are: where the parts of the footprint are unknown, a group's
-// footprint is the sum of the best figure of each process (PSS, else RSS, else USS).
+// Imported figures are what they are: where the parts of the footprint of a process are unknown, so
+// is the footprint of its group. RSS, or PSS, is never called a footprint.
 class ImportFeed {
  public:
   ImportFeed(RecordingSink& sink, LineAccount& account, ReadSummary& summary)
