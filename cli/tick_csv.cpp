@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "common/known_rss.h"
 #include "common/text.h"
 #include "recording/csv_line.h"
 
@@ -79,7 +80,7 @@ void add_group(std::string& out, const Tick& tick, std::string_view scope, std::
   row.add(tick.step).add(tick.epoch).add(scope);
   row.unknown(3).add(role).unknown(2);
   row.add(sum.processes).unknown(2);
-  row.add(sum.rss_bytes).unknown(3).add(sum.swap_bytes).unknown(1);
+  row.add(known_rss_bytes(sum)).unknown(3).add(known_swap_bytes(tick, sum)).unknown(1);
   row.add(sum.pss_bytes).unknown(3);
   row.add(sum.footprint_bytes);
 }

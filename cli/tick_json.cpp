@@ -20,14 +20,15 @@ void begin_line(JsonWriter& json, std::string_view kind, std::optional<double> t
   json.begin_object().field("schema", kSchema).field("kind", kind).field("t_s", t_s);
 }
 
-void add_group(JsonWriter& json, std::string_view count_name, const GroupSample& group) {
+void add_group(JsonWriter& json, std::string_view count_name, const Tick& tick,
+               const GroupSample& group) {
   json.begin_object()
       .field(count_name, group.processes)
       .field("rss_bytes", known_rss_bytes(group))
       .field("footprint_bytes", group.footprint_bytes)
       .field("footprint_held", group.footprint_held)
       .field("pss_bytes", group.pss_bytes)
-      .field("swap_bytes", group.swap_bytes)
+      .field("swap_bytes", known_swap_bytes(tick, group))
       .field("unreadable", group.unreadable)
       .end_object();
 }
@@ -176,11 +177,11 @@ std::string tick_json(const Tick& tick, const ProcessLookup& lookup, bool time_i
   begin_line(json, "tick", seconds(tick.t_s, time_is_steps));
   json.field("late_s", tick.late_s).field("step", tick.step).field("epoch", tick.epoch);
   json.key("tree");
-  add_group(json, "processes", tick.tree);
+  add_group(json, "processes", tick, tick.tree);
   json.key("roles").begin_object();
   for (const RoleSample& role : tick.roles) {
     json.key(role_name(role.role));
-    add_group(json, "count", role.sum);
+    add_group(json, "count", tick, role.sum);
   }
   json.end_object().key("processes").begin_array();
   for (const ProcessSample& sample : tick.processes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -14,6 +15,15 @@ inline std::optional<std::uint64_t> known_rss_bytes(const GroupSample& sum) {
   const bool is_missing =
       sum.rss_bytes == 0 && sum.processes > 0 && sum.footprint_bytes.value_or(1) > 0;
   return is_missing ? std::nullopt : std::optional(sum.rss_bytes);
+}
+
+// Swap of `sum`, a group of `tick`: likewise unknown where no process says how much it has.
+inline std::optional<std::uint64_t> known_swap_bytes(const Tick& tick, const GroupSample& sum) {
+  const bool is_told = std::any_of(tick.processes.begin(), tick.processes.end(),
+                                   [](const ProcessSample& s) { return s.swap_bytes.has_value(); });
+  const bool is_missing = sum.swap_bytes == 0 && !is_told && !tick.processes.empty() &&
+                          sum.footprint_bytes.value_or(1) > 0;
+  return is_missing ? std::nullopt : std::optional(sum.swap_bytes);
 }
 
 }  // namespace tidemark

@@ -109,6 +109,20 @@ TEST(Export, WritesUnknownAsAnEmptyField) {
             "1.5,7,1,process,102,5001,101,rank,3,\"pt\\xff\\x01 \"\"x\"\"\",,?,,,,,,,,,,,,");
 }
 
+TEST(Export, WritesASumOfNothingKnownAsUnknown) {
+  const TempTree dir;
+  dir.write("pss.csv", "t_s,pss_mb\n0,5\n");
+
+  run({dir.path("pss.csv"), "csv", dir.path("out.csv"), false}, kExitOk);
+  run({dir.path("pss.csv"), "jsonl", dir.path("out.jsonl"), false}, kExitOk);
+  const auto rows = lines_of(dir.path("out.csv"));
+
+  ASSERT_EQ(rows.size(), 4U);
+  EXPECT_EQ(rows[2], "0,,,role,,,,trainer,,,1,,,,,,,,,5242880,,,,");
+  EXPECT_EQ(rows[3], "0,,,tree,,,,,,,1,,,,,,,,,5242880,,,,");
+  EXPECT_THAT(*read_file(dir.path("out.jsonl")), testing::Not(HasSubstr(R"("swap_bytes":0)")));
+}
+
 TEST(Export, WritesOneJsonLineForEachTickEventAndTheSummary) {
   const TempTree dir;
   record(dir.path("run"));
