@@ -25,7 +25,8 @@ std::uint32_t decode(std::string_view sequence) {
   return code;
 }
 
-// Characters that a terminal acts upon or that reorder what a reader sees.
+// Characters that a terminal acts upon or that reorder what a reader sees. All have four hex digits
+// at most.
 bool is_dangerous(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x200E || code == 0x200F ||
          (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
@@ -106,7 +107,7 @@ void append_json_escaped(std::string& out, std::string_view bytes) {
     }
     const std::string_view sequence = bytes.substr(0, length);
     bytes.remove_prefix(length);
-    const unsigned first = byte_at(sequence, 0);
+    const std::uint32_t code = decode(sequence);
     if (sequence == "\"" || sequence == "\\") {
       out += '\\';
       out += sequence;
@@ -116,8 +117,8 @@ void append_json_escaped(std::string& out, std::string_view bytes) {
       out += "\\t";
     } else if (sequence == "\r") {
       out += "\\r";
-    } else if (first < 0x20 || first == 0x7F) {
-      out += fmt::format("\\u{:04x}", first);
+    } else if (is_dangerous(code)) {
+      out += fmt::format("\\u{:04x}", code);
     } else {
       out += sequence;
     }

@@ -42,6 +42,12 @@ TEST(JsonEscape, EscapesWhatJsonDemands) {
   EXPECT_EQ(out, "q\\\" b\\\\ n\\n c\\u0001 d\\u007f");
 }
 
+TEST(JsonEscape, EscapesWhatATerminalActsUponOrReordersText) {
+  std::string out;
+  append_json_escaped(out, "\u009b31m \u2028 \u202e \u2066 \ufeff \u00e4\U0001f600");
+  EXPECT_EQ(out, "\\u009b31m \\u2028 \\u202e \\u2066 \\ufeff \u00e4\U0001f600");
+}
+
 TEST(JsonEscape, ReplacesInvalidUtf8) {
   std::string out;
   append_json_escaped(out, "a\xff");
