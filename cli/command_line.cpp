@@ -3,6 +3,7 @@
 #include "cli/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
@@ -405,7 +406,7 @@ CLI::App* add_demo(CLI::App& app, DemoOptions& options) {
 }
 
 Command usage_error(std::string_view what, std::string_view command) {
-  print_error(what, std::string("see tidemark ") + std::string(command) + " --help");
+  print_error(what, fmt::format("see tidemark {}{}--help", command, command.empty() ? "" : " "));
   return kExitUsage;
 }
 
@@ -478,7 +479,8 @@ Command parse_command_line(int argc, char** argv) {
     return checked(check_options, problem_with(check_options, has_dashes), "check");
   }
   if (has_dashes) {
-    return usage_error("this command takes nothing after --", "");
+    return usage_error("this command takes nothing after --",
+                       app.get_subcommands().front()->get_name());
   }
   if (app.got_subcommand(diff)) {
     return diff_options;

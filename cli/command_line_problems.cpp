@@ -97,11 +97,14 @@ std::string problem_with(const MonitorOptions& options, bool has_dashes) {
     const std::string problem = problem_with(options.watch.target, has_dashes);
     return problem.empty() ? problem_with(options.watch) : problem;
   }
-  const bool is_watching = targets_given(options.watch.target, has_dashes) > 0 ||
-                           options.watch.duration_ns || !options.watch.output.empty() ||
-                           !options.watch.step_regex.empty();
+  const WatchOptions& watch = options.watch;
+  const WatchOptions usual;
+  const bool is_watching = targets_given(watch.target, has_dashes) > 0 || watch.duration_ns ||
+                           !watch.output.empty() || !watch.step_regex.empty() ||
+                           !watch.log_file.empty() || watch.warn_growth || !watch.warn ||
+                           watch.interval_ns != usual.interval_ns || watch.pss != usual.pss;
   return is_watching ? "--replay plays a recording: it takes nothing to watch, no --duration, "
-                       "--output or --step-regex"
+                       "--output, --step-regex, --log-file, --interval, --pss or --warn-growth"
                      : "";
 }
 

@@ -242,9 +242,10 @@ std::string summary_text(const monitor::RunSummary& summary, const MomentWords& 
   if (!summary.has_seen_any()) {
     return "summary: nothing was seen\n";
   }
-  std::string out = fmt::format("summary: {} in {} samples, {} born, {} ended\n",
-                                moments.length(summary.last_s()), summary.ticks(), summary.births(),
-                                summary.deaths());
+  std::string out =
+      fmt::format("summary: {} in {} {}, {} born, {} ended\n", moments.length(summary.last_s()),
+                  summary.ticks(), summary.ticks() == 1 ? "sample" : "samples", summary.births(),
+                  summary.deaths());
   const bool has_footprint = summary.footprint().seen;
   const auto add = [&](std::string_view what, const monitor::Course& course, bool with_rate) {
     out += fmt::format("  {:<22} {}\n", what,

@@ -393,6 +393,11 @@ TEST(MonitorCommand, ProblemsWithTheTargetAreExitThree) {
   EXPECT_THAT(no_command.err, HasSubstr("/no/such/program"));
 }
 
+TEST(MonitorCommand, AUsageErrorSaysWhereTheHelpIs) {
+  EXPECT_THAT(run_tool({}).err, HasSubstr("see tidemark --help"));
+  EXPECT_THAT(run_tool({"find", "--", "x"}).err, HasSubstr("see tidemark find --help"));
+}
+
 TEST(MonitorCommand, WrongUsageIsExitTwo) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"monitor"},

@@ -191,5 +191,28 @@ TEST_F(ReplayCommand, AsJsonHasNoRssWhereTheFileHasNone) {
   EXPECT_TRUE(lines.back().at("summary").at("rss").is_null());
 }
 
+TEST_F(ReplayCommand, RefusesWhatIsForWatchingOnly) {
+  dir_.write("recording", "t_s,rss_mb\n0,100\n");
+  for (const std::vector<std::string>& only_watching :
+       {std::vector<std::string>{"--interval", "2s"},
+        {"--pss", "off"},
+        {"--warn-growth", "off"},
+        {"--warn-growth", "1MiB/min"},
+        {"--log-file", "x"}}) {
+    std::vector<std::string> arguments{"monitor", "--replay", dir_.path("recording")};
+    arguments.insert(arguments.end(), only_watching.begin(), only_watching.end());
+
+    const Output output = run_tool(arguments);
+
+    EXPECT_EQ(output.exit_code, 2) << only_watching[0];
+    EXPECT_THAT(output.err, HasSubstr("--replay plays a recording")) << only_watching[0];
+    EXPECT_THAT(output.err, HasSubstr(only_watching[0]));
+  }
+}
+
+TEST_F(ReplayCommand, OfOneSampleSaysSo) {
+  EXPECT_THAT(replay("t_s,rss_mb\n0,100\n").out, HasSubstr(" in 1 sample, "));
+}
+
 }  // namespace
 }  // namespace tidemark
