@@ -261,8 +261,8 @@ void TrackBuilder::take_event(const EventRecord& event) {
   }
 }
 
-// A tick bears the time at which it began to look. `late`: what was marked while it looked, which
-// is after its samples.
+// A tick bears the time at which its memory was read. `late`: what was marked after that, while it
+// looked on.
 void TrackBuilder::take_markers(const Tick& tick, bool late) {
   for (const MarkerRecord& marker : tick.markers) {
     if ((marker.t_s > tick.t_s) == late) {

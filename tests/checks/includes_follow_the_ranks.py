@@ -56,6 +56,8 @@ def violations(source_dir):
             name = file.relative_to(root).as_posix()
             module = module_of(name)
             for _, target in INCLUDE.findall(file.read_text()):
+                if ".." in target.split("/"):
+                    yield f"{name} includes {target}: say where it is from the root of the project"
                 other = module_of(target)
                 if other and other != module and other not in MAY_INCLUDE[module]:
                     yield f"{name} includes {target}: {module} may not see {other}"

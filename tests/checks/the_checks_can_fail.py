@@ -49,6 +49,11 @@ class Checks(unittest.TestCase):
         self.assertEqual(found, ["monitor/a.h includes recording/run_writer.h: "
                                  "monitor may not see recording"])
 
+    def test_an_include_that_goes_up_is_found(self):
+        self.write("monitor/a.h", '#include "../recording/run_writer.h"\n')
+
+        self.assertEqual(len(list(includes_follow_the_ranks.violations(self.root))), 1)
+
     def test_a_third_party_header_outside_its_adapter_is_found(self):
         self.write("recording/reader.h", "#include <sqlite3.h>\n")
         self.write("recording/sqlite.cpp", "#include <sqlite3.h>\n")
