@@ -9,6 +9,7 @@
 #include "profiler/tracer/close_hooks.h"
 #include "profiler/tracer/exec_hooks.h"
 #include "profiler/tracer/filter_hooks.h"
+#include "profiler/tracer/fork_hooks.h"
 #include "profiler/tracer/life.h"
 #include "profiler/tracer/next_allocator.h"
 #include "profiler/tracer/recorder.h"
@@ -52,6 +53,7 @@ void prepare_libc(int count, char** arguments, char** environment) noexcept {
   find_next_close();
   find_next_exec(environment);
   find_next_filter();
+  find_next_fork();
   // A program with more rights than its user has is left alone.
   begin(getauxval(AT_SECURE) != 0 ? nullptr : value_in(environment, wire::kRequestVariable));
 }

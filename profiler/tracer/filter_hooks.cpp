@@ -114,15 +114,42 @@ extern "C" {
 // In assembly: how many arguments there are depends on the call, so that a compiled function would
 // take what lies on the caller's stack for one of them, and might write it.
 static_assert(SYS_seccomp == 317 && SYS_prctl == 157 && PR_SET_SECCOMP == 22);
+static_assert(SYS_fork == 57 && SYS_clone == 56 && SYS_clone3 == 435);
 [[gnu::naked]] long hooked_syscall() {
   asm("cmp $317, %rdi\n"
       "je filtering_syscall\n"
       "cmp $157, %rdi\n"
       "je 2f\n"
+      "cmp $57, %rdi\n"
+      "je 3f\n"
+      "cmp $56, %rdi\n"
+      "je 3f\n"
+      "cmp $435, %rdi\n"
+      "je 3f\n"
       "1: jmp *g_next_syscall(%rip)\n"
       "2: cmp $22, %rsi\n"
       "jne 1b\n"
-      "jmp filtering_syscall\n");
+      "jmp filtering_syscall\n"
+      "3: push %rdi\n"
+      "push %rsi\n"
+      "push %rdx\n"
+      "push %rcx\n"
+      "push %r8\n"
+      "push %r9\n"
+      "sub $8, %rsp\n"
+      ".cfi_adjust_cfa_offset 56\n"
+      "call is_forking_syscall\n"
+      "add $8, %rsp\n"
+      "pop %r9\n"
+      "pop %r8\n"
+      "pop %rcx\n"
+      "pop %rdx\n"
+      "pop %rsi\n"
+      "pop %rdi\n"
+      ".cfi_adjust_cfa_offset -56\n"
+      "test %al, %al\n"
+      "je 1b\n"
+      "jmp forking_syscall\n");
 }
 
 int hooked_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {

@@ -64,13 +64,24 @@ bool is_our_file() noexcept {
          g_recorder.store().header()->pid == static_cast<std::uint32_t>(sys::getpid());
 }
 
-void before_fork() noexcept {
+bool open_file(bool forked) noexcept {
+  const bool opened = g_recorder.open(forked ? g_child_request : g_request, forked);
+  if (opened) {
+    g_fork_page.on.store(1, std::memory_order_release);
+  }
+  g_life.store(opened ? Life::kOn : Life::kOff, std::memory_order_release);
+  return opened;
+}
+
+}  // namespace
+
+void fork_begins() noexcept {
   if (g_fork_page.on.load(std::memory_order_acquire) != 0) {
     g_recorder.tell_mode(g_child_request);
   }
 }
 
-void forked_child() noexcept {
+void forked() noexcept {
   Life life = g_life.load(std::memory_order_acquire);
   g_fork_page.on.store(0, std::memory_order_release);
   if (life == Life::kStarting) {  // the thread that was making the file is not here to finish
@@ -82,17 +93,6 @@ void forked_child() noexcept {
     }
   }
 }
-
-bool open_file(bool forked) noexcept {
-  const bool opened = g_recorder.open(forked ? g_child_request : g_request, forked);
-  if (opened) {
-    g_fork_page.on.store(1, std::memory_order_release);
-  }
-  g_life.store(opened ? Life::kOn : Life::kOff, std::memory_order_release);
-  return opened;
-}
-
-}  // namespace
 
 void begin(const char* request) noexcept {
   Life cold = Life::kCold;
@@ -118,7 +118,7 @@ void begin(const char* request) noexcept {
   g_recorder.modules().set_up();
   g_wiped_by_kernel = sys::advise(&g_fork_page, sizeof(g_fork_page), MADV_WIPEONFORK) == 0;
   g_recorder.store().hide_from_children(g_wiped_by_kernel);
-  pthread_atfork(before_fork, nullptr, forked_child);
+  pthread_atfork(fork_begins, nullptr, forked);
   // A folder that is gone: whoever asked for the trace has seen enough.
   if (!open_file(false) && g_recorder.store().error() != ENOENT) {
     say_why_not("its file cannot be made", g_recorder.store().error());

@@ -44,6 +44,10 @@ bool is_on_since_its_start() noexcept;
 
 // From the constructor: reads the request and begins.
 void begin(const char* request) noexcept;
+// The process is about to be forked; it was, and this is the child, by whatever call: its hooks
+// begin anew, unless it returns into one that the parent was interrupted in.
+void fork_begins() noexcept;
+void forked() noexcept;
 // The process is about to become another program, or could not.
 void exec_begins() noexcept;
 void exec_failed() noexcept;

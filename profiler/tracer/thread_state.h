@@ -34,17 +34,23 @@ struct ThreadState {
 
 inline constinit thread_local ThreadState t_thread;
 
+// Whether the hook at `frame` was left by longjmp, now that another one is entered further out, at
+// `here`. It cannot be inside of it if both are on one stack. False where that is not sure: the
+// handler of a signal may have a stack that lies above the one which it interrupted.
+[[gnu::cold]] bool was_left(std::uint64_t frame, std::uint64_t here) noexcept;
+
 // Marks the thread as inside a hook and keeps errno as the application sees it. False: it was
-// inside one already (a signal handler that allocates, say); the call is then not recorded.
+// inside one already (a signal handler that allocates, say); the call is then not recorded, and
+// what the outer hook left in the thread's state stays.
 //
-// A hook that was left by longjmp never ended. It is known by the stack: a hook that is entered
-// further out than the one that is said to run cannot be inside of it. One that is entered further
-// in has to look at its callers: take_over().
+// A hook that was left by longjmp never ended: see was_left(). Where that cannot tell, one has to
+// look at the callers: take_over().
 class HookScope {
  public:
   HookScope() noexcept
       : saved_errno_(errno), here_(reinterpret_cast<std::uint64_t>(__builtin_frame_address(0))) {
-    first_ = t_thread.hook_frame == 0 || t_thread.hook_frame < here_;
+    first_ = t_thread.hook_frame == 0 ||
+             (t_thread.hook_frame < here_ && was_left(t_thread.hook_frame, here_));
     if (first_) {
       t_thread.hook_frame = here_;
     }

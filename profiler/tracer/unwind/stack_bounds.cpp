@@ -141,6 +141,11 @@ StackBounds bounds_of_interrupted(std::uint64_t sp) noexcept {
   return can_probe() ? learn_bounds(sp) : StackBounds{};
 }
 
+bool is_own_stack(std::uint64_t low, std::uint64_t high) noexcept {
+  bounds_of_interrupted(low);  // learns of it
+  return low >= g_stacks.low && high < g_stacks.high;
+}
+
 bool is_readable(std::uint64_t address) noexcept {
   return can_probe() && probe(address) == -EINVAL;
 }

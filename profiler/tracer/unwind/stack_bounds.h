@@ -26,6 +26,9 @@ StackBounds stack_bounds(std::uint64_t sp) noexcept;
 // The same where nobody knows that the thread still can run on that stack: it may have overflowed.
 StackBounds bounds_of_interrupted(std::uint64_t sp) noexcept;
 
+// Whether [low, high] is known to be a part of the stack that the calling thread was made with.
+bool is_own_stack(std::uint64_t low, std::uint64_t high) noexcept;
+
 // Whether a load from `address` would succeed. A system call; errno untouched.
 bool is_readable(std::uint64_t address) noexcept;
 

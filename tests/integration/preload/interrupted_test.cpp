@@ -14,23 +14,40 @@ using wire::Mode;
 
 class Interrupted : public testing::TestWithParam<Mode> {
  protected:
-  static TracedRun run(const std::string& victim, const std::string& what = "") {
+  static TracedRun run(const std::string& victim, const std::vector<std::string>& what = {}) {
     TraceAsk ask;
     ask.mode = GetParam();
     ask.names = what.empty();
     std::vector<std::string> argv = {victim_path("traced_" + victim)};
-    if (!what.empty()) {
-      argv.push_back(what);
-    }
+    argv.insert(argv.end(), what.begin(), what.end());
     return run_traced(argv, ask);
   }
 };
 
 TEST_P(Interrupted, AChildForkedInsideAHookGoesOn) {
   for (const char* const what : {"malloc", "realloc", "mremap"}) {
-    const TracedRun run = Interrupted::run("handler_forks", what);
+    const TracedRun run = Interrupted::run("handler_forks", {what});
 
     EXPECT_EQ(run.status, 0) << what << ": " << run.output;
+    EXPECT_EQ(run.errors, "");
+  }
+}
+
+// No handler of pthread_atfork runs for any of these.
+TEST_P(Interrupted, AChildForkedInsideAHookByTheKernelAloneGoesOn) {
+  for (const char* const how : {"_Fork", "syscall", "clone", "clone3"}) {
+    const TracedRun run = Interrupted::run("handler_forks", {"mmap", how});
+
+    EXPECT_EQ(run.status, 0) << how << ": " << run.output;
+    EXPECT_EQ(run.errors, "");
+  }
+}
+
+TEST_P(Interrupted, AChildForkedOnAStackFurtherOutGoesOn) {
+  for (const char* const how : {"stack_further_out", "stack_above"}) {
+    const TracedRun run = Interrupted::run("handler_forks", {"mmap", how});
+
+    EXPECT_EQ(run.status, 0) << how << ": " << run.output;
     EXPECT_EQ(run.errors, "");
   }
 }

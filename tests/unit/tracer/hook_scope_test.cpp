@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
 
 #include <cerrno>
 #include <csetjmp>
@@ -7,6 +10,7 @@
 
 #include "profiler/tracer/scratch_pool.h"
 #include "profiler/tracer/thread_state.h"
+#include "profiler/tracer/unwind/stack_bounds.h"
 
 namespace tidemark::tracer {
 namespace {
@@ -70,6 +74,7 @@ std::jmp_buf g_back;
 }
 
 TEST(HookScope, OneThatWasLeftByLongjmpIsForgotten) {
+  resolve_stack_end();
   if (setjmp(g_back) == 0) {
     leave_a_hook(5);
   }
@@ -77,6 +82,71 @@ TEST(HookScope, OneThatWasLeftByLongjmpIsForgotten) {
   EXPECT_TRUE(enters_below());
   EXPECT_TRUE(enters_below());
   t_thread.hook_frame = 0;
+}
+
+// Enters a hook on a stack of its own, which lies further out than the hook under way: in a buffer
+// of a caller, or above the stack of the thread.
+bool g_first_on_other_stack = true;
+void enter_on_other_stack(int /*signal*/) { g_first_on_other_stack = enters_below(); }
+
+[[gnu::noinline]] void interrupt_a_hook_with(void* stack, std::size_t bytes) {
+  resolve_stack_end();
+  stack_t other = {};
+  other.ss_sp = stack;
+  other.ss_size = bytes;
+  ASSERT_EQ(sigaltstack(&other, nullptr), 0);
+  struct sigaction action = {};
+  action.sa_handler = enter_on_other_stack;
+  action.sa_flags = SA_ONSTACK;
+  ASSERT_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
+  g_first_on_other_stack = true;
+
+  {
+    const HookScope scope;
+    const std::uint64_t frame = t_thread.hook_frame;
+    ASSERT_LT(frame, reinterpret_cast<std::uint64_t>(stack));
+    t_thread.orphaned = true;
+    ASSERT_EQ(pthread_kill(pthread_self(), SIGUSR1), 0);
+
+    EXPECT_FALSE(g_first_on_other_stack);
+    EXPECT_EQ(t_thread.hook_frame, frame);
+    EXPECT_TRUE(t_thread.orphaned);
+  }
+
+  EXPECT_FALSE(t_thread.orphaned);
+  other.ss_flags = SS_DISABLE;
+  sigaltstack(&other, nullptr);
+  signal(SIGUSR1, SIG_DFL);
+}
+
+TEST(HookScope, OneOnAnAlternateStackFurtherOutIsInside) {
+  alignas(16) char stack[64U << 10U];
+
+  interrupt_a_hook_with(stack, sizeof(stack));
+}
+
+TEST(HookScope, OneOnAnAlternateStackAboveThatOfItsThreadIsInside) {
+  constexpr std::size_t kBytes = 1U << 20U;
+  void* const low =
+      mmap(nullptr, 2 * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const high = static_cast<char*>(low) + kBytes;
+  pthread_attr_t where;
+  pthread_attr_init(&where);
+  ASSERT_EQ(pthread_attr_setstack(&where, low, kBytes), 0);
+  pthread_t thread = 0;
+
+  ASSERT_EQ(pthread_create(
+                &thread, &where,
+                [](void* stack) -> void* {
+                  interrupt_a_hook_with(stack, kBytes);
+                  return nullptr;
+                },
+                high),
+            0);
+
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&where);
+  munmap(low, 2 * kBytes);
 }
 
 TEST(ScratchPool, GivesASlotToEachWhoHasOne) {
