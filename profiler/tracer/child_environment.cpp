@@ -3,6 +3,9 @@
 
 #include <dlfcn.h>
 
+#include <cerrno>
+#include <cstdint>
+
 #include "profiler/tracer/life.h"
 #include "profiler/tracer/raw_text.h"
 #include "profiler/tracer/sys.h"
@@ -21,7 +24,10 @@ constexpr std::size_t kMostPreload = 8192;  // bytes: it is copied on the stack
 
 constinit char g_tracer_path[4096] = {};
 constinit char g_operators_path[4096] = {};  // empty: they are not there
-constinit bool g_operators_always = false;   // not only beside an allocator that is preloaded
+constinit bool g_has_operators = false;      // this process: its program may need them
+// The file that this process runs.
+constinit std::uint64_t g_own_device = 0;
+constinit std::uint64_t g_own_inode = 0;
 
 // What stands behind `name` and '=', or nullptr.
 const char* value_of(const char* entry, const char* name) noexcept {
@@ -117,6 +123,24 @@ Preloaded look_at(const char* preload) noexcept {
   return seen;
 }
 
+// Whether this names the program that runs here. Where exec would search for it, by the name that
+// this process was called by.
+bool is_own_program(const char* file) noexcept {
+  if (file == nullptr) {
+    return false;  // the kernel will say so
+  }
+  const char* at = file;
+  while (*at != '\0' && *at != '/') {
+    ++at;
+  }
+  if (*at == '\0') {
+    return is_equal(file, program_invocation_short_name);
+  }
+  struct stat status = {};
+  return sys::stat(file, &status) == 0 && status.st_ino == g_own_inode &&
+         status.st_dev == g_own_device;
+}
+
 // They lie beside the tracer.
 void find_operators() noexcept {
   std::size_t folder = length_of(g_tracer_path);
@@ -144,6 +168,11 @@ void ChildEnvironment::set_up(char** environment) noexcept {
     RawText(g_tracer_path).add(info.dli_fname);
   }
   find_operators();
+  struct stat own = {};
+  if (sys::stat("/proc/self/exe", &own) == 0) {
+    g_own_device = own.st_dev;
+    g_own_inode = own.st_ino;
+  }
   for (char** entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
     const char* at = preload_of(*entry);
     while (at != nullptr && *at != '\0') {
@@ -153,14 +182,15 @@ void ChildEnvironment::set_up(char** environment) noexcept {
         for (std::size_t i = 0; i < bytes; ++i) {
           path.add(at[i]);
         }
-        g_operators_always = true;
+        g_has_operators = true;
       }
       at += bytes + (at[bytes] != '\0' ? 1 : 0);
     }
   }
 }
 
-ChildEnvironment::ChildEnvironment(char* const* environment) noexcept : given_(environment) {
+ChildEnvironment::ChildEnvironment(const char* file, char* const* environment) noexcept
+    : given_(environment) {
   if (g_tracer_path[0] == '\0' || request_entry()[0] == '\0') {
     return;
   }
@@ -185,7 +215,7 @@ ChildEnvironment::ChildEnvironment(char* const* environment) noexcept : given_(e
   const Preloaded seen = look_at(preload_);
   const bool follows = follows_children();
   with_operators_ = follows && g_operators_path[0] != '\0' &&
-                    (g_operators_always || seen.operators || seen.other_allocator);
+                    (seen.other_allocator || (g_has_operators && is_own_program(file)));
   const bool there = seen.tracer && seen.in_order && seen.operators == with_operators_;
   outdated_ = follows && as_we_were && request_is_outdated();
   if (follows ? asked && there && !outdated_ : !asked && !seen.tracer) {

@@ -11,8 +11,9 @@ namespace tidemark::tracer {
 // memory of its parent, and a handler of signals may have but a few kilobytes.
 class ChildEnvironment {
  public:
-  // Looks at the environment that the caller passes; it may be nullptr.
-  explicit ChildEnvironment(char* const* environment) noexcept;
+  // Looks at the environment that the caller passes; it may be nullptr. `file` is the program, ""
+  // where that is not known by name.
+  ChildEnvironment(const char* file, char* const* environment) noexcept;
 
   // The room that fill() needs: entries, and bytes of text. 0 entries: nothing is to be changed.
   std::size_t entries() const noexcept { return entries_; }
@@ -30,8 +31,11 @@ class ChildEnvironment {
   const char* preload_ = "";  // the caller's libraries
   std::size_t entries_ = 0;
   std::size_t text_bytes_ = 0;
-  bool with_operators_ = false;  // the preloaded allocator has an operator new of its own
-  bool outdated_ = false;        // the mode is another one by now
+  // An allocator is preloaded that has an operator new of its own, or the program is again one for
+  // which they were preloaded here: it may be linked to such an allocator. In any other program
+  // operator new stays what it is.
+  bool with_operators_ = false;
+  bool outdated_ = false;  // the mode is another one by now
 };
 
 }  // namespace tidemark::tracer

@@ -2,6 +2,7 @@
 // The ways to start another program: they are followed even when the caller passes an environment
 // without our variables. All of it may run in a child of vfork: nothing but the stack is written.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <unistd.h>
 
@@ -42,8 +43,8 @@ Function next(Function& kept, const char* name) noexcept {
 
 // Runs `start(environment)` with the tracer's variables in order.
 template <typename Start>
-int with_environment(char* const* environment, Start start) {
-  const ChildEnvironment child(environment);
+int with_environment(const char* file, char* const* environment, Start start) {
+  const ChildEnvironment child(file, environment);
   auto** const entries = static_cast<char**>(__builtin_alloca(child.entries() * sizeof(char*)));
   auto* const text = static_cast<char*>(__builtin_alloca(child.text_bytes()));
   return start(child.fill(entries, text));
@@ -51,9 +52,9 @@ int with_environment(char* const* environment, Start start) {
 
 // As above, for a call that returns only when it failed.
 template <typename Start>
-int replace_image(char* const* environment, Start start) {
+int replace_image(const char* file, char* const* environment, Start start) {
   exec_begins();
-  const int result = with_environment(environment, start);
+  const int result = with_environment(file, environment, start);
   const int why = errno;
   exec_failed();
   errno = why;
@@ -62,12 +63,14 @@ int replace_image(char* const* environment, Start start) {
 
 int run_execve(const char* path, char* const* arguments, char* const* environment) {
   const auto real = next(g_exec.execve, "execve");
-  return replace_image(environment, [&](char* const* with) { return real(path, arguments, with); });
+  return replace_image(path, environment,
+                       [&](char* const* with) { return real(path, arguments, with); });
 }
 
 int run_execvpe(const char* file, char* const* arguments, char* const* environment) {
   const auto real = next(g_exec.execvpe, "execvpe");
-  return replace_image(environment, [&](char* const* with) { return real(file, arguments, with); });
+  return replace_image(file, environment,
+                       [&](char* const* with) { return real(file, arguments, with); });
 }
 
 std::size_t count_arguments(va_list arguments) {
@@ -113,13 +116,16 @@ TIDEMARK_EXPORT int execvp(const char* file, char* const* arguments) {
 TIDEMARK_EXPORT int execveat(int folder, const char* path, char* const* arguments,
                              char* const* environment, int flags) {
   const auto real = next(g_exec.execveat, "execveat");
-  return replace_image(
-      environment, [&](char* const* with) { return real(folder, path, arguments, with, flags); });
+  const bool by_name = folder == AT_FDCWD || (path != nullptr && path[0] == '/');
+  return replace_image(by_name ? path : "", environment, [&](char* const* with) {
+    return real(folder, path, arguments, with, flags);
+  });
 }
 
 TIDEMARK_EXPORT int fexecve(int fd, char* const* arguments, char* const* environment) {
   const auto real = next(g_exec.fexecve, "fexecve");
-  return replace_image(environment, [&](char* const* with) { return real(fd, arguments, with); });
+  return replace_image("", environment,
+                       [&](char* const* with) { return real(fd, arguments, with); });
 }
 
 // The three with a list: its arguments become an array on the stack.
@@ -160,7 +166,7 @@ TIDEMARK_EXPORT int posix_spawn(pid_t* pid, const char* path,
                                 const posix_spawnattr_t* attributes, char* const* arguments,
                                 char* const* environment) {
   const auto real = next(g_exec.posix_spawn, "posix_spawn");
-  return with_environment(environment, [&](char* const* with) {
+  return with_environment(path, environment, [&](char* const* with) {
     return real(pid, path, actions, attributes, arguments, with);
   });
 }
@@ -170,7 +176,7 @@ TIDEMARK_EXPORT int posix_spawnp(pid_t* pid, const char* file,
                                  const posix_spawnattr_t* attributes, char* const* arguments,
                                  char* const* environment) {
   const auto real = next(g_exec.posix_spawnp, "posix_spawnp");
-  return with_environment(environment, [&](char* const* with) {
+  return with_environment(file, environment, [&](char* const* with) {
     return real(pid, file, actions, attributes, arguments, with);
   });
 }

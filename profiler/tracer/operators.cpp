@@ -14,11 +14,24 @@
 
 namespace {
 
+// The next one, or that of the C++ runtime: python loads it where a search does not come to.
+void* find_real(const char* name) {
+  if (void* const next = dlsym(RTLD_NEXT, name); next != nullptr) {
+    return next;
+  }
+  void* const runtime = dlopen("libstdc++.so.6", RTLD_LAZY);
+  return runtime != nullptr ? dlsym(runtime, name) : nullptr;
+}
+
+// Throws, or gives a block: nobody looks for nullptr.
 template <typename... Arguments>
 void* ask_allocator(const char* name, Arguments... arguments) {
   using Function = void* (*)(Arguments...);
-  const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
-  return real != nullptr ? real(arguments...) : nullptr;
+  const auto real = reinterpret_cast<Function>(find_real(name));
+  if (real == nullptr) {
+    std::abort();
+  }
+  return real(arguments...);
 }
 
 void* aligned(std::size_t bytes, std::align_val_t alignment) noexcept {

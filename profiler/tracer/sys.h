@@ -86,6 +86,9 @@ inline int fallocate(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept
 inline int fstat(int fd, struct stat* result) noexcept {
   return static_cast<int>(own(SYS_fstat, fd, word(result)));
 }
+inline int stat(const char* path, struct stat* result) noexcept {
+  return static_cast<int>(own(SYS_newfstatat, AT_FDCWD, word(path), word(result), 0));
+}
 inline int fstatfs(int fd, struct statfs* result) noexcept {
   return static_cast<int>(own(SYS_fstatfs, fd, word(result)));
 }

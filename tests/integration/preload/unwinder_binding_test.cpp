@@ -52,6 +52,23 @@ TEST_P(UnwinderBinding, AnExtensionOfPythonThrowsByLibgcc) {
   EXPECT_GE(bound, 1);
 }
 
+// Python loads the C++ runtime for its extensions alone: what is preloaded does not find it by a
+// search for the next function.
+TEST(Operators, AnExtensionOfPythonHearsThatMemoryRanOut) {
+  if (::access("/usr/bin/python3", X_OK) != 0) {
+    GTEST_SKIP() << "/usr/bin/python3 is not installed";
+  }
+  TraceAsk ask;
+  ask.also_preload = {operators_path()};
+  const std::string script = "import ctypes; print(ctypes.CDLL('" +
+                             victim_path("libtraced_thrower.so") + "').ask_for_too_much())";
+
+  const TracedRun run = run_traced({"/usr/bin/python3", "-c", script}, ask);
+
+  EXPECT_EQ(run.status, 0) << run.errors;
+  EXPECT_EQ(run.output, "5\n");
+}
+
 // libunwind is loaded before libc has begun, and must not let it begin without its environment.
 TEST_P(UnwinderBinding, AProgramHasItsEnvironmentAndItsName) {
   TraceAsk ask;

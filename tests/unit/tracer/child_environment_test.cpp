@@ -31,6 +31,8 @@ struct Case {
   std::vector<std::string> given;
   bool no_environment = false;
   wire::Mode mode = wire::Mode::kDormant;  // that the process is in by now
+  const char* program = "/bin/true";
+  const char* preload = nullptr;  // of this process
 };
 
 // What a program would be started with, in a process that was asked to trace; one entry a line.
@@ -40,7 +42,10 @@ std::string environment_for(const Case& asked) {
   std::string result = in_child([&] {
     begin(request.c_str());
     g_recorder.store().header()->control.mode.store(static_cast<std::uint32_t>(asked.mode));
-    ChildEnvironment::set_up(environ);
+    const std::string preload =
+        std::string("LD_PRELOAD=") + (asked.preload == nullptr ? "" : asked.preload);
+    char* loaded[] = {const_cast<char*>(preload.c_str()), nullptr};
+    ChildEnvironment::set_up(loaded);
     const std::string own = "TIDEMARK_TRACE=" + request;
     std::vector<char*> given;
     for (const std::string& entry : asked.given) {
@@ -48,7 +53,7 @@ std::string environment_for(const Case& asked) {
     }
     given.push_back(nullptr);
     char* const* const environment = asked.no_environment ? nullptr : given.data();
-    const ChildEnvironment child(environment);
+    const ChildEnvironment child(asked.program, environment);
     std::vector<char*> entries(child.entries());
     std::string room(child.text_bytes(), '?');
     char* const* const made = child.fill(entries.data(), room.data());
@@ -97,6 +102,36 @@ TEST(ChildEnvironment, PutsTheTracerBeforeAnotherAllocator) {
             std::string("LD_PRELOAD=TRACER:/lib/libjemalloc.so.2\n") + kRequest);
   EXPECT_EQ(environment_for({"f", {"LD_PRELOAD=/jemalloc/libz.so:" + own_path(), "OWN"}}),
             std::string("(as given)\nLD_PRELOAD=/jemalloc/libz.so:TRACER\n") + kRequest);
+}
+
+constexpr char kOperators[] = "/there/libtidemark_operators.so";
+
+std::string preload_for(const char* program, const std::vector<std::string>& given) {
+  Case asked = {"f", given};
+  asked.program = program;
+  asked.preload = kOperators;
+  const std::string all = environment_for(asked);
+  return all.substr(0, all.find('\n'));
+}
+
+TEST(ChildEnvironment, HasTheOperatorsBesideAnAllocator) {
+  EXPECT_EQ(preload_for("/bin/true", {"LD_PRELOAD=libjemalloc.so.2"}),
+            "LD_PRELOAD=TRACER:" + std::string(kOperators) + ":libjemalloc.so.2");
+}
+
+// Python would not find another operator new behind them.
+TEST(ChildEnvironment, HasNoOperatorsInAnotherProgram) {
+  EXPECT_EQ(preload_for("/bin/true", {}), "LD_PRELOAD=TRACER");
+  EXPECT_EQ(preload_for("true", {}), "LD_PRELOAD=TRACER");
+  EXPECT_EQ(preload_for("/nowhere", {}), "LD_PRELOAD=TRACER");
+  EXPECT_EQ(preload_for("", {"LD_PRELOAD=" + own_path() + ":" + kOperators}), "LD_PRELOAD=TRACER");
+}
+
+TEST(ChildEnvironment, KeepsTheOperatorsWhereTheProgramStartsItselfAgain) {
+  const std::string with = "LD_PRELOAD=TRACER:" + std::string(kOperators);
+
+  EXPECT_EQ(preload_for("/proc/self/exe", {}), with);
+  EXPECT_EQ(preload_for(program_invocation_short_name, {}), with);
 }
 
 TEST(ChildEnvironment, LeavesAloneWhatIsThere) {
