@@ -11,6 +11,7 @@
 #include "profiler/tracer/filter_hooks.h"
 #include "profiler/tracer/fork_hooks.h"
 #include "profiler/tracer/life.h"
+#include "profiler/tracer/map_hooks.h"
 #include "profiler/tracer/next_allocator.h"
 #include "profiler/tracer/recorder.h"
 #include "profiler/wire/trace_layout.h"
@@ -50,6 +51,7 @@ void prepare_libc(int count, char** arguments, char** environment) noexcept {
   if (g_has_own_allocator) {
     g_recorder.leave_heap_out();
   }
+  find_next_map();
   find_next_close();
   find_next_exec(environment);
   find_next_filter();

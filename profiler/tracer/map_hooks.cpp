@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mappings that the target makes by itself: anonymous and shared ones. Files that are mapped
 // privately are no memory of the process until written to, and are left out.
+//
+// Each call goes to the next function of its name: others look at mappings too, and what they know
+// of them (which memory is registered with a network card, say) must stay true. The tracer's own
+// mappings are system calls: see sys.h.
+#include "profiler/tracer/map_hooks.h"
+
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/types.h>
@@ -21,12 +27,45 @@
 namespace tidemark::tracer {
 namespace {
 
-void* map_result(long result) noexcept {
+// What is called until the real functions are known.
+long plain_result(long result) noexcept {
   if (result < 0 && result > -4096) {
     errno = static_cast<int>(-result);
-    return MAP_FAILED;
+    return -1;  // MAP_FAILED, as a pointer
   }
-  return reinterpret_cast<void*>(result);
+  return result;
+}
+void* plain_mmap(void* address, std::size_t bytes, int protection, int flags, int fd,
+                 off64_t offset) {
+  return reinterpret_cast<void*>(plain_result(sys::call(
+      SYS_mmap, sys::word(address), static_cast<long>(bytes), protection, flags, fd, offset)));
+}
+int plain_munmap(void* address, std::size_t bytes) {
+  return static_cast<int>(
+      plain_result(sys::call(SYS_munmap, sys::word(address), static_cast<long>(bytes))));
+}
+void* plain_mremap(void* from, std::size_t old_bytes, std::size_t bytes, int flags, void* to) {
+  return reinterpret_cast<void*>(
+      plain_result(sys::call(SYS_mremap, sys::word(from), static_cast<long>(old_bytes),
+                             static_cast<long>(bytes), flags, sys::word(to))));
+}
+
+static_assert(sizeof(off_t) == sizeof(off64_t));
+using Map = void* (*)(void*, std::size_t, int, int, int, off64_t);
+struct NextMap {
+  Map mmap = plain_mmap;
+  Map mmap64 = plain_mmap;
+  int (*munmap)(void*, std::size_t) = plain_munmap;
+  // It takes an ellipsis, by which arguments are passed as they are here.
+  void* (*mremap)(void*, std::size_t, std::size_t, int, void*) = plain_mremap;
+};
+constinit NextMap g_next_map;
+
+template <typename Function>
+void find(Function& function, const char* name) noexcept {
+  if (void* const found = dlsym(RTLD_NEXT, name); found != nullptr) {
+    function = reinterpret_cast<Function>(found);
+  }
 }
 
 constexpr std::size_t whole_pages(std::size_t bytes) { return (bytes + 4095) & ~std::size_t{4095}; }
@@ -40,16 +79,16 @@ wire::SiteKind kind_of(int flags, std::uint64_t caller) noexcept {
                                            : wire::SiteKind::kSharedMap;
 }
 
-[[gnu::noinline]] void* map_recorded(void* address, std::size_t bytes, int protection, int flags,
-                                     int fd, off_t offset) {
-  void* const begin = map_result(sys::call(SYS_mmap, sys::word(address), static_cast<long>(bytes),
-                                           protection, flags, fd, offset));
+// In the hook itself: `caller` is told by its frame.
+[[gnu::always_inline]] inline void* map_recorded(Map next, void* address, std::size_t bytes,
+                                                 int protection, int flags, int fd, off64_t offset,
+                                                 const Registers& caller) {
+  void* const begin = next(address, bytes, protection, flags, fd, offset);
   const bool file = (flags & MAP_ANONYMOUS) == 0;
   const bool is_private = (flags & MAP_TYPE) == MAP_PRIVATE;
   if (begin == MAP_FAILED) {
     return begin;
   }
-  const Registers caller = capture_registers();
   if (!(file && is_private)) {
     g_recorder.mapped(begin, whole_pages(bytes), kind_of(flags, caller.ip), caller);
   } else if ((flags & MAP_FIXED) != 0) {
@@ -63,9 +102,7 @@ wire::SiteKind kind_of(int flags, std::uint64_t caller) noexcept {
   Recorder::MovedRanges moved;
   const bool stays = old_bytes == 0 || (flags & MREMAP_DONTUNMAP) != 0;
   g_recorder.begin_remap(from, whole_pages(old_bytes), stays, moved);
-  void* const begin =
-      map_result(sys::call(SYS_mremap, sys::word(from), static_cast<long>(old_bytes),
-                           static_cast<long>(bytes), flags, sys::word(to)));
+  void* const begin = g_next_map.mremap(from, old_bytes, bytes, flags, to);
   if (begin == MAP_FAILED) {
     g_recorder.not_remapped(moved);
   } else {
@@ -75,18 +112,28 @@ wire::SiteKind kind_of(int flags, std::uint64_t caller) noexcept {
 }
 
 }  // namespace
+
+void find_next_map() noexcept {
+  find(g_next_map.mmap, "mmap");
+  find(g_next_map.mmap64, "mmap64");
+  find(g_next_map.munmap, "munmap");
+  find(g_next_map.mremap, "mremap");
+}
+
 }  // namespace tidemark::tracer
 
 using namespace tidemark::tracer;  // NOLINT(google-build-using-namespace): C names follow
 
 TIDEMARK_EXPORT void* mmap(void* address, std::size_t bytes, int protection, int flags, int fd,
                            off_t offset) {
-  return map_recorded(address, bytes, protection, flags, fd, offset);
+  return map_recorded(g_next_map.mmap, address, bytes, protection, flags, fd, offset,
+                      capture_registers());
 }
 
 TIDEMARK_EXPORT void* mmap64(void* address, std::size_t bytes, int protection, int flags, int fd,
                              off64_t offset) {
-  return map_recorded(address, bytes, protection, flags, fd, offset);
+  return map_recorded(g_next_map.mmap64, address, bytes, protection, flags, fd, offset,
+                      capture_registers());
 }
 
 TIDEMARK_EXPORT int munmap(void* address, std::size_t bytes) {
@@ -95,12 +142,7 @@ TIDEMARK_EXPORT int munmap(void* address, std::size_t bytes) {
   if (bytes != 0 && reinterpret_cast<std::uintptr_t>(address) % 4096 == 0) {
     g_recorder.unmapped(address, whole_pages(bytes));
   }
-  const long result = sys::call(SYS_munmap, sys::word(address), static_cast<long>(bytes));
-  if (result < 0) {
-    errno = static_cast<int>(-result);
-    return -1;
-  }
-  return 0;
+  return g_next_map.munmap(address, bytes);
 }
 
 TIDEMARK_EXPORT void* mremap(void* from, std::size_t old_bytes, std::size_t bytes, int flags, ...) {
