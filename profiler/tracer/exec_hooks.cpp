@@ -53,10 +53,13 @@ int with_environment(const char* file, char* const* environment, Start start) {
 // As above, for a call that returns only when it failed.
 template <typename Start>
 int replace_image(const char* file, char* const* environment, Start start) {
-  exec_begins();
-  const int result = with_environment(file, environment, start);
+  bool was_silent = false;
+  const int result = with_environment(file, environment, [&](char* const* with) {
+    was_silent = exec_begins();
+    return start(with);
+  });
   const int why = errno;
-  exec_failed();
+  exec_failed(was_silent);
   errno = why;
   return result;
 }

@@ -40,13 +40,10 @@ long result_of(long result) noexcept {
 // Makes the call, which is about to install a filter: silent before it, and again as before when it
 // was refused. Never by the real function: a filter may kill for what that does besides.
 [[gnu::noinline]] long install(bool harmful, long number, long a, long b, long c, long d, long e) {
-  const bool was_silent = sys::g_silent.load(std::memory_order_relaxed);
-  if (harmful && !was_silent) {
-    g_recorder.fall_silent();
-  }
+  const bool falls_silent = harmful && filter_begins();
   const long result = sys::call(number, a, b, c, d, e);
-  if (harmful && !was_silent && result < 0) {
-    g_recorder.speak_again();
+  if (falls_silent && result < 0) {
+    filter_failed();
   }
   return result_of(result);
 }

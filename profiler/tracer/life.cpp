@@ -153,7 +153,7 @@ bool is_on_since_its_start() noexcept {
 
 bool follows_children() noexcept {
   return g_life.load(std::memory_order_relaxed) != Life::kOff && g_request.follow &&
-         !sys::g_silent.load(std::memory_order_relaxed);
+         !sys::is_silent();
 }
 
 char* request_entry() noexcept { return g_request_entry; }
@@ -190,13 +190,49 @@ void write_request_entry(char* text) noexcept {
   entry.add(now.follow ? "f" : "").add(now.libunwind ? "u" : "").add(':').add(now.directory);
 }
 
-void exec_begins() noexcept {
-  if (is_our_file()) {
-    g_recorder.set_stage(wire::Stage::kReplaced);
+bool filter_begins() noexcept {
+  const std::uint32_t silent = sys::g_silent.load(std::memory_order_relaxed);
+  if (t_thread.is_filtered_child || (silent & sys::kOwnFilter) != 0) {
+    return false;
+  }
+  // Not by sys::getpid(): a child of another thread may be silent, this process is not yet.
+  const auto pid = static_cast<std::uint32_t>(sys::call(SYS_getpid));
+  if (g_fork_page.on.load(std::memory_order_acquire) != 0 &&
+      g_recorder.store().header()->pid != pid) {
+    t_thread.is_filtered_child = true;
+    Recorder::fall_silent_for_child();
+  } else {
+    g_recorder.fall_silent();
+  }
+  return true;
+}
+
+void filter_failed() noexcept {
+  if (t_thread.is_filtered_child) {
+    t_thread.is_filtered_child = false;
+    Recorder::speak_again_for_child();
+  } else {
+    g_recorder.speak_again();
   }
 }
 
-void exec_failed() noexcept {
+bool exec_begins() noexcept {
+  if (is_our_file()) {
+    g_recorder.set_stage(wire::Stage::kReplaced);
+  }
+  const bool was_silent = t_thread.is_filtered_child;
+  if (was_silent) {
+    t_thread.is_filtered_child = false;
+    Recorder::speak_again_for_child();
+  }
+  return was_silent;
+}
+
+void exec_failed(bool was_silent) noexcept {
+  if (was_silent) {
+    t_thread.is_filtered_child = true;
+    Recorder::fall_silent_for_child();
+  }
   if (is_our_file()) {
     g_recorder.set_stage(wire::Stage::kRecording);
   }

@@ -48,9 +48,15 @@ void begin(const char* request) noexcept;
 // begin anew, unless it returns into one that the parent was interrupted in.
 void fork_begins() noexcept;
 void forked() noexcept;
-// The process is about to become another program, or could not.
-void exec_begins() noexcept;
-void exec_failed() noexcept;
+// The process is about to become another program, or could not. Called last before that: what a
+// child of vfork has to keep silent about ends there, and goes on when exec_failed() is told what
+// exec_begins() has said.
+bool exec_begins() noexcept;
+void exec_failed(bool was_silent) noexcept;
+// The process is about to filter its system calls, or could not. It may be a child of vfork, which
+// is silent until it becomes another program. False: it is silent already.
+bool filter_begins() noexcept;
+void filter_failed() noexcept;
 // The process ends in order.
 void end() noexcept;
 // Whether children that call exec are to be traced. Not where system calls are filtered: the child

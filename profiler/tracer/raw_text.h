@@ -13,7 +13,7 @@ namespace tidemark::tracer {
 // CLOCK_MONOTONIC; by the vDSO, so it may be read in a hook. 0 where system calls are filtered: it
 // may come to one, and to read the processor's clock is a fault in strict mode.
 inline std::uint64_t monotonic_ns() noexcept {
-  if (sys::g_silent.load(std::memory_order_relaxed)) {
+  if (sys::is_silent()) {
     return 0;
   }
   timespec now = {};

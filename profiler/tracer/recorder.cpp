@@ -377,7 +377,17 @@ void Recorder::fall_silent() noexcept {
 }
 
 void Recorder::speak_again() noexcept {
-  sys::g_silent.store(false, kRelaxed);
+  sys::g_silent.fetch_sub(sys::kOwnFilter, kRelaxed);
+  allow_probing(true);
+}
+
+void Recorder::fall_silent_for_child() noexcept {
+  sys::g_silent.fetch_add(sys::kChildFilter, kRelaxed);
+  allow_probing(false);
+}
+
+void Recorder::speak_again_for_child() noexcept {
+  sys::g_silent.fetch_sub(sys::kChildFilter, kRelaxed);
   allow_probing(true);
 }
 

@@ -39,6 +39,9 @@ class Recorder {
   // Makes room ahead, then makes no system call any more; until it may again.
   void fall_silent() noexcept;
   void speak_again() noexcept;
+  // As above, for a child of vfork, which soon leaves our memory: nothing is made ahead.
+  static void fall_silent_for_child() noexcept;
+  static void speak_again_for_child() noexcept;
 
   // A block of the heap is there.
   void allocated(const void* block, std::size_t bytes, const Registers& caller) noexcept;

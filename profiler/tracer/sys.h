@@ -19,8 +19,13 @@
 namespace tidemark::tracer::sys {
 
 // Once the program has asked for a filter that may kill it for a system call that it does not make
-// itself, the tracer makes none either: all below but call() then fail with EPERM.
-inline constinit std::atomic<bool> g_silent = false;
+// itself, the tracer makes none either: all below but call() then fail with EPERM while this is not
+// 0. A child of vfork runs in our memory: its filter counts until it runs another program.
+inline constexpr std::uint32_t kOwnFilter = 1;
+inline constexpr std::uint32_t kChildFilter = 2;  // each of them adds it
+inline constinit std::atomic<std::uint32_t> g_silent = 0;
+
+inline bool is_silent() noexcept { return g_silent.load(std::memory_order_relaxed) != 0; }
 
 inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
                  long f = 0) noexcept {
@@ -38,7 +43,7 @@ inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, lo
 // A call that the tracer makes for itself.
 inline long own(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
                 long f = 0) noexcept {
-  return g_silent.load(std::memory_order_relaxed) ? -EPERM : call(number, a, b, c, d, e, f);
+  return is_silent() ? -EPERM : call(number, a, b, c, d, e, f);
 }
 
 inline long word(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }

@@ -19,11 +19,12 @@ struct ThreadState {
   std::uint64_t period = 0;      // for which the gap was drawn
   std::uint64_t last_block = 0;  // recorded last, and what `remaining` was then
   std::uint64_t last_remaining = 0;
-  std::uint64_t hook_frame = 0;  // where on the stack the hook is that runs now; 0: none
-  std::uint32_t scratch = 0;     // the scratch slot that was used last
-  std::uint32_t lane = 0;        // in which it counts, plus one
-  std::uint32_t unknown = 0;     // stacks in a row that were not known
-  bool orphaned = false;         // forked inside a hook: what that works on is not there
+  std::uint64_t hook_frame = 0;    // where on the stack the hook is that runs now; 0: none
+  std::uint32_t scratch = 0;       // the scratch slot that was used last
+  std::uint32_t lane = 0;          // in which it counts, plus one
+  std::uint32_t unknown = 0;       // stacks in a row that were not known
+  bool orphaned = false;           // forked inside a hook: what that works on is not there
+  bool is_filtered_child = false;  // of vfork, which this thread waits for: it is silent
 
   // The next sample comes after so many bytes.
   void ask_after(std::uint64_t bytes) noexcept {

@@ -312,7 +312,7 @@ void TraceStore::fall_silent() noexcept {
     }
   }
   const Turn turn(extending_, Turn::Wait::kYes);  // nobody else is between two calls
-  sys::g_silent.store(true, std::memory_order_relaxed);
+  sys::g_silent.fetch_add(sys::kOwnFilter, std::memory_order_relaxed);
 }
 
 // Gives up as soon as the file cannot grow. Nothing is handed out then: a table that was full for a

@@ -25,10 +25,10 @@ constinit thread_local KnownStacks g_stacks = {};
 
 constinit std::atomic<std::uint64_t> g_main_stack_end{0};
 constinit std::atomic<bool> g_probes_lie{false};
-constinit std::atomic<bool> g_may_probe{true};
+constinit std::atomic<std::int32_t> g_forbidden{0};  // so many times
 
 bool can_probe() noexcept {
-  return g_may_probe.load(std::memory_order_relaxed) &&
+  return g_forbidden.load(std::memory_order_relaxed) == 0 &&
          !g_probes_lie.load(std::memory_order_relaxed);
 }
 
@@ -119,7 +119,9 @@ void resolve_stack_end() noexcept {
   g_probes_lie.store(probe(8) != -EFAULT, std::memory_order_relaxed);
 }
 
-void allow_probing(bool allow) noexcept { g_may_probe.store(allow, std::memory_order_relaxed); }
+void allow_probing(bool allow) noexcept {
+  g_forbidden.fetch_add(allow ? -1 : 1, std::memory_order_relaxed);
+}
 
 StackBounds stack_bounds(std::uint64_t sp) noexcept {
   const KnownStacks& known = g_stacks;

@@ -14,8 +14,8 @@ struct StackBounds {
 // At start-up only, never from a hook.
 void resolve_stack_end() noexcept;
 
-// Whether system calls may be made. Without them, what is not known to be readable counts as not
-// readable.
+// Whether system calls may be made: not until all who have forbidden them allow them again. Without
+// them, what is not known to be readable counts as not readable.
 void allow_probing(bool allow) noexcept;
 
 // The part above `sp` of the stack that holds it, every page of it seen to be readable. Of the main

@@ -300,6 +300,27 @@ INSTANTIATE_TEST_SUITE_P(, Sandbox,
                                          "fails", "strict", "refused"),
                          [](const auto& named) { return std::string(named.param); });
 
+// A child of vfork shares the memory of its parent, not its filters.
+class FilteredChild : public testing::TestWithParam<const char*> {};
+
+TEST_P(FilteredChild, DoesNotSilenceItsParent) {
+  const TracedRun done = run_traced({victim("sandboxed"), GetParam(), "12000"});
+
+  if (done.status == 77) {
+    GTEST_SKIP() << "may not filter system calls here";
+  }
+  ASSERT_EQ(done.status, 0) << done.output << done.errors;
+  EXPECT_EQ(done.files.size(), 1U) << "what inherits a filter is not traced";
+  const TracedFile* const file = file_of_victim(done);
+  ASSERT_NE(file, nullptr);
+  const HeldTruth held = parse_truth(done.output).at(0).held.at(0);
+  EXPECT_EQ(file->sum_of(held.function, held.kind).live_blocks, held.live_blocks);
+  EXPECT_EQ(file->snapshot.losses.live_full + file->snapshot.losses.sites_full, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(, FilteredChild, testing::Values("vfork", "vfork_fails"),
+                         [](const auto& named) { return std::string(named.param); });
+
 // The header is written outside as well, by anybody who may: its values are not believed.
 TEST(Chaos, ADamagedFileDoesNotHurtTheTarget) {
   const TempTree folder;

@@ -316,7 +316,7 @@ TEST_F(RecorderTest, StacksWithoutAPlaceUseNoRoom) {
 TEST_F(RecorderTest, ASilentRecorderHasRoomAheadAndLosesTheRest) {
   begin(Mode::kExact);
   recorder().fall_silent();
-  EXPECT_TRUE(sys::g_silent.load());
+  EXPECT_TRUE(sys::is_silent());
   const auto levels = recorder().store().extents(wire::Table::kLive);
   for (std::uintptr_t i = 0; i < 400'000; ++i) {
     allocate(block_at(i), 16);
@@ -326,7 +326,25 @@ TEST_F(RecorderTest, ASilentRecorderHasRoomAheadAndLosesTheRest) {
   EXPECT_GT(sums().live_blocks, 50'000);
   EXPECT_EQ(sums().live_blocks + static_cast<double>(losses().live_full), 400'000);
   recorder().speak_again();
-  EXPECT_FALSE(sys::g_silent.load());
+  EXPECT_FALSE(sys::is_silent());
+}
+
+TEST_F(RecorderTest, IsSilentUntilItselfAndAllChildrenMaySpeak) {
+  const int local = 0;
+  const auto here = reinterpret_cast<std::uint64_t>(&local);
+  begin(Mode::kExact);
+
+  recorder().fall_silent();
+  Recorder::fall_silent_for_child();
+  Recorder::fall_silent_for_child();
+  Recorder::speak_again_for_child();
+  recorder().speak_again();
+
+  EXPECT_TRUE(sys::is_silent());
+  EXPECT_FALSE(is_readable(here));
+  Recorder::speak_again_for_child();
+  EXPECT_FALSE(sys::is_silent());
+  EXPECT_TRUE(is_readable(here));
 }
 
 TEST_F(RecorderTest, DeviceBlocksAreRecordedInSampledModeToo) {
