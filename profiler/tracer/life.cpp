@@ -2,7 +2,9 @@
 #include "profiler/tracer/life.h"
 
 #include <linux/mman.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 
 #include <cerrno>
 
@@ -46,6 +48,28 @@ bool request_is(const char* text) noexcept {
   return known;
 }
 
+bool is_pending(std::uint64_t signals) noexcept {
+  std::uint64_t pending = 0;
+  return sys::own(SYS_rt_sigpending, sys::word(&pending), sizeof(pending)) == 0 &&
+         (pending & signals) != 0;
+}
+
+// To stderr, unless that would block or nobody reads it. Nor does the program hear of a reader that
+// goes away meanwhile.
+void say(const char* line, std::size_t bytes) noexcept {
+  constexpr std::uint64_t kPipe = std::uint64_t{1} << (SIGPIPE - 1);
+  constexpr timespec kNow = {};
+  const NoSignals quiet;
+  pollfd out = {2, POLLOUT, 0};
+  if (sys::own(SYS_poll, sys::word(&out), 1, 0) != 1 || out.revents != POLLOUT) {
+    return;
+  }
+  const bool was_pending = is_pending(kPipe);
+  if (sys::write(2, line, bytes) == -EPIPE && !was_pending) {
+    sys::own(SYS_rt_sigtimedwait, sys::word(&kPipe), 0, sys::word(&kNow), sizeof(kPipe));
+  }
+}
+
 void say_why_not(const char* what, int error) noexcept {
   char line[512];
   RawText text(line);
@@ -55,7 +79,7 @@ void say_why_not(const char* what, int error) noexcept {
     text.add(" (errno ").add_number(static_cast<std::uint64_t>(error)).add(')');
   }
   text.add('\n');
-  sys::write(2, line, text.size());
+  say(line, text.size());
 }
 
 // A child of vfork runs in our memory: what it does is not done by the process of the file.
