@@ -164,15 +164,15 @@ std::uint32_t Recorder::lane() noexcept {
 
 // The site of the calling stack; kNone is counted as lost here.
 std::uint32_t Recorder::site_here(wire::SiteKind kind, const Registers& caller) noexcept {
+  const StackBounds bounds = stack_bounds(caller.sp);
   if (mode() != Mode::kExact || libunwind_) {
-    return walk_to_site(kind, 0, caller, {});
+    return walk_to_site(kind, 0, caller, {0, bounds, false});
   }
   // Where every block is recorded, nearly all stacks were seen before. Not so while a program
   // starts: where none is known, few are asked for.
   constexpr std::uint32_t kMany = 32;
   constexpr std::uint32_t kOneIn = 32;
   const std::uint32_t lane = this->lane();
-  const StackBounds bounds = stack_bounds(caller.sp);
   const std::uint64_t context = modules_.generation() ^ (std::uint64_t{file_} << 32U) ^
                                 (lane << 8U) ^ static_cast<std::uint64_t>(kind);
   const bool asks = t_thread.unknown < kMany || t_thread.unknown % kOneIn == 0;
@@ -196,7 +196,7 @@ std::uint32_t Recorder::walk_to_site(wire::SiteKind kind, std::uint32_t lane,
   if (libunwind_) {
     unwind_with_libunwind(caller, trace);
   } else {
-    unwind(caller, stack_bounds(caller.sp), trace);
+    unwind(caller, keep.bounds, trace);
   }
   if (trace.depth == 0) {
     lost(losses().empty_stacks);

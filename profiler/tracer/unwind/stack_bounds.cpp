@@ -20,10 +20,12 @@ struct KnownStacks {
   std::uint64_t high;
   std::uint64_t foreign_low;  // [foreign_low, foreign_high) is not connected to its own stack
   std::uint64_t foreign_high;
+  std::uint64_t wanted_pages;  // of other stacks, beyond that of sp
 };
 constinit thread_local KnownStacks g_stacks = {};
 
 constinit std::atomic<std::uint64_t> g_main_stack_end{0};
+constinit std::atomic<std::uint64_t> g_main_block{0};  // the control block of that thread
 constinit std::atomic<bool> g_probes_lie{false};
 constinit std::atomic<std::int32_t> g_forbidden{0};  // so many times
 
@@ -68,39 +70,40 @@ std::uint64_t readable_until(std::uint64_t begin, std::uint64_t end) noexcept {
 }
 
 // glibc puts a thread's control block, where the thread pointer points to, at the top of its stack.
-// That of the main thread is elsewhere, below its stack.
+// That of the main thread is elsewhere, among mappings.
 std::uint64_t own_stack_end(std::uint64_t sp) noexcept {
   const std::uint64_t block = thread_pointer();
-  const std::uint64_t main_end = g_main_stack_end.load(std::memory_order_relaxed);
-  std::uint64_t nearest = 0;
-  for (const std::uint64_t end : {block, main_end}) {
-    if (end > sp && end - sp <= kLargestStackBytes && (nearest == 0 || end < nearest)) {
-      nearest = end;
-    }
-  }
-  return nearest;
+  const bool is_main = block == g_main_block.load(std::memory_order_relaxed);
+  const std::uint64_t end = is_main ? g_main_stack_end.load(std::memory_order_relaxed) : block;
+  return end > sp && end - sp <= kLargestStackBytes ? end : 0;
 }
 
-StackBounds foreign_bounds(std::uint64_t sp) noexcept {
-  const std::uint64_t end = page_of(sp) + kForeignBytes;
-  return {readable_until(sp, end)};
+// `begin`: what is below is readable.
+StackBounds foreign_bounds(std::uint64_t sp, std::uint64_t begin) noexcept {
+  const std::uint64_t limit = page_of(sp) + kForeignBytes;
+  const std::uint64_t wanted = page_of(sp) + (1 + g_stacks.wanted_pages) * kPageBytes;
+  return {begin < wanted ? readable_until(begin, wanted) : begin, limit};
 }
 
-[[gnu::noinline]] StackBounds learn_bounds(std::uint64_t sp) noexcept {
+// The end of the page that a thread which runs there has written its last return address to.
+std::uint64_t end_of_page_below(std::uint64_t sp) noexcept { return page_of(sp - 1) + kPageBytes; }
+
+// `readable`: the end of what is known to be, from sp on.
+[[gnu::noinline]] StackBounds learn_bounds(std::uint64_t sp, std::uint64_t readable) noexcept {
   KnownStacks& known = g_stacks;
   if (sp >= known.foreign_low && sp < known.foreign_high) {
-    return foreign_bounds(sp);
+    return foreign_bounds(sp, readable);
   }
   const bool below = known.high != 0 && sp < known.low && known.low - sp <= kLargestStackBytes;
   const std::uint64_t end = below ? known.low : own_stack_end(sp);
   if (end == 0) {
-    return foreign_bounds(sp);
+    return foreign_bounds(sp, readable);
   }
   const std::uint64_t reached = readable_until(sp, end);
   if (reached < end) {
     known.foreign_low = page_of(sp);
     known.foreign_high = reached;
-    return foreign_bounds(sp);
+    return foreign_bounds(sp, readable);
   }
   known.low = page_of(sp);
   if (!below) {
@@ -115,6 +118,7 @@ void resolve_stack_end() noexcept {
   if (const void* const symbol = dlsym(RTLD_DEFAULT, "__libc_stack_end"); symbol != nullptr) {
     g_main_stack_end.store(*static_cast<const std::uint64_t*>(symbol), std::memory_order_relaxed);
   }
+  g_main_block.store(thread_pointer(), std::memory_order_relaxed);
   // Address 8 is never mapped; who says otherwise says nothing.
   g_probes_lie.store(probe(8) != -EFAULT, std::memory_order_relaxed);
 }
@@ -129,10 +133,10 @@ StackBounds stack_bounds(std::uint64_t sp) noexcept {
     return {known.high};
   }
   if (!can_probe()) [[unlikely]] {
-    const std::uint64_t end = page_of(sp) + kPageBytes;
+    const std::uint64_t end = end_of_page_below(sp);
     return {end == known.low ? known.high : end};
   }
-  return learn_bounds(sp);
+  return learn_bounds(sp, end_of_page_below(sp));
 }
 
 StackBounds bounds_of_interrupted(std::uint64_t sp) noexcept {
@@ -140,7 +144,22 @@ StackBounds bounds_of_interrupted(std::uint64_t sp) noexcept {
   if (sp >= known.low && sp < known.high) {
     return {known.high};
   }
-  return can_probe() ? learn_bounds(sp) : StackBounds{};
+  return can_probe() ? learn_bounds(sp, sp) : StackBounds{};
+}
+
+bool extend_bounds(StackBounds& bounds, std::uint64_t address) noexcept {
+  if (address < bounds.high || address >= bounds.limit) {
+    return address < bounds.high;
+  }
+  const std::uint64_t wanted = page_of(address) + kPageBytes;
+  bounds.high = readable_until(bounds.high, wanted);
+  if (bounds.high < wanted) {
+    bounds.limit = bounds.high;  // nobody asks again
+    return false;
+  }
+  const std::uint64_t pages = (kForeignBytes - (bounds.limit - wanted)) / kPageBytes - 1;
+  g_stacks.wanted_pages = pages > g_stacks.wanted_pages ? pages : g_stacks.wanted_pages;
+  return true;
 }
 
 bool is_own_stack(std::uint64_t low, std::uint64_t high) noexcept {

@@ -47,6 +47,7 @@ class Walk {
   Walk(StackTrace& trace, StackBounds bounds) noexcept
       : trace_(trace),
         frames_(trace.frames),
+        bounds_(bounds),
         last_word_(last_word_below(bounds.high)),
         generation_(rule_generation()) {}
 
@@ -60,9 +61,10 @@ class Walk {
   Step step_by_frame_pointer(Frame& frame) noexcept;
   bool follow_chain(const Frame& frame) noexcept;
 
-  bool is_on_stack(std::uint64_t address, std::uint64_t sp) const noexcept {
-    return address >= sp && address <= last_word_ && address % kWord == 0;
+  bool is_on_stack(std::uint64_t address, std::uint64_t sp) noexcept {
+    return address >= sp && address % kWord == 0 && (address <= last_word_ || reach(address));
   }
+  bool reach(std::uint64_t address) noexcept;
 
   // In an epilogue the tables still name the place that the register was just popped from.
   static bool is_in_red_zone(std::uint64_t address, const Frame& frame) noexcept {
@@ -71,7 +73,7 @@ class Walk {
   }
 
   bool old_frame_matches(const Frame& frame) noexcept;
-  std::size_t first_changed() const noexcept;
+  std::size_t first_changed() noexcept;
   bool reuse(Frame& frame) noexcept;
   void put(const Frame& frame) noexcept;
   void copy_frame(std::size_t from, std::size_t to) noexcept {
@@ -85,6 +87,7 @@ class Walk {
 
   StackTrace& trace_;
   FrameStates& frames_;
+  StackBounds bounds_;
   std::uint64_t last_word_;  // the highest address that may be loaded from; 0: none
   std::uint32_t generation_;
   std::size_t new_count_ = 0;      // new frames are collected at [0, new_count_)
@@ -109,7 +112,9 @@ class Walk {
       cfa += frame.bp;
     }
     if (cfa - kWord < frame.sp || cfa - kWord > last_word_ || cfa % kWord != 0) [[unlikely]] {
-      return Step::kLost;
+      if (!is_on_stack(cfa - kWord, frame.sp)) {
+        return Step::kLost;
+      }
     }
     if (rule.bp == BpRule::kAtCfa) {
       const std::uint64_t bp_at = cfa + static_cast<std::uint64_t>(rule.bp_offset);
@@ -128,6 +133,13 @@ class Walk {
       next, frame.was_interrupted ? instruction_rule(frame.pc) : return_rule(frame.pc));
   frame = next;
   return result;
+}
+
+// Whether a word beyond the last one that may be loaded may be, too.
+[[gnu::noinline, gnu::cold]] bool Walk::reach(std::uint64_t address) noexcept {
+  const bool reached = extend_bounds(bounds_, address);
+  last_word_ = last_word_below(bounds_.high);
+  return reached;
 }
 
 [[gnu::noinline]] Step Walk::step_by_rule(Frame& frame, const Rule& rule) noexcept {
@@ -182,7 +194,8 @@ Step Walk::step_over_signal(Frame& frame) noexcept {
   reusable_ = false;
   old_ = kMaxFrames;
   chain_until_ = 0;
-  if (!is_on_stack(frame.sp, frame.sp) || last_word_ - frame.sp < kContextBytes - kWord) {
+  if (!is_on_stack(frame.sp, frame.sp) ||
+      !is_on_stack(frame.sp + kContextBytes - kWord, frame.sp)) {
     return Step::kLost;
   }
   const std::uint64_t registers = frame.sp + kGeneralRegisters;
@@ -193,7 +206,8 @@ Step Walk::step_over_signal(Frame& frame) noexcept {
     return Step::kLost;
   }
   if (interrupted.sp <= frame.sp || interrupted.sp > last_word_) {
-    last_word_ = last_word_below(bounds_of_interrupted(interrupted.sp).high);
+    bounds_ = bounds_of_interrupted(interrupted.sp);
+    last_word_ = last_word_below(bounds_.high);
   }
   frame = interrupted;
   return Step::kDone;
@@ -246,8 +260,9 @@ bool Walk::follow_chain(const Frame& frame) noexcept {
 
 // The frame `old_` is the same. A step reads two words and nothing else, so the frames further out
 // are the same for as long as these are.
-std::size_t Walk::first_changed() const noexcept {
-  if (frames_.sp[kMaxFrames - 1] - kWord > last_word_) {
+std::size_t Walk::first_changed() noexcept {
+  const std::uint64_t last = frames_.sp[kMaxFrames - 1] - kWord;
+  if (last > last_word_ && !reach(last)) {
     return old_ + 1;
   }
   for (std::size_t i = old_ + 1; i < kMaxFrames; ++i) {

@@ -82,31 +82,75 @@ TEST_F(StackBoundsTest, ReachToTheTopOfAThread) {
   EXPECT_EQ(deep.high, shallow.high);
 }
 
+// The end of what can be reached from there, page by page.
+std::uint64_t reached(StackBounds bounds) {
+  while (extend_bounds(bounds, bounds.high)) {
+  }
+  return bounds.high;
+}
+
 TEST_F(StackBoundsTest, EndBeforeAPageThatCannotBeRead) {
   const GuardedPages pages;
 
-  EXPECT_EQ(stack_bounds(pages.guard() - 64).high, pages.guard());
-  EXPECT_EQ(stack_bounds(pages.guard() - 3 * kPage).high, pages.guard());
-  EXPECT_EQ(stack_bounds(pages.guard()).high, pages.guard()) << "nothing at all";
+  EXPECT_EQ(reached(stack_bounds(pages.guard() - 64)), pages.guard());
+  EXPECT_EQ(reached(stack_bounds(pages.guard() - 3 * kPage)), pages.guard());
+  EXPECT_EQ(reached(stack_bounds(pages.guard())), pages.guard()) << "nothing at all";
+  EXPECT_EQ(reached(bounds_of_interrupted(pages.guard() + 64)), pages.guard() + 64) << "nor here";
 }
 
 TEST_F(StackBoundsTest, TrustOtherStacksForALittleWayOnly) {
   const GuardedPages pages;
 
-  const StackBounds bounds = stack_bounds(pages.begin() + 64);
+  EXPECT_EQ(reached(stack_bounds(pages.begin() + 64)), pages.begin() + 64 * 1024);
+}
 
-  EXPECT_EQ(bounds.high, pages.begin() + 64 * 1024);
+TEST_F(StackBoundsTest, AreNotExtendedBeyondAStackThatIsKnown) {
+  const int local = 0;
+
+  const StackBounds bounds = stack_bounds(address_of(&local) & ~7ULL);
+
+  EXPECT_EQ(reached(bounds), bounds.high);
+}
+
+TEST_F(StackBoundsTest, OfOtherStacksHoldAsManyPagesAsWereWantedBefore) {
+  std::thread([] {  // nothing is known of its stacks
+    const GuardedPages pages;
+    const std::uint64_t sp = pages.begin() + 64;
+    StackBounds bounds = stack_bounds(sp);
+    EXPECT_EQ(bounds.high, pages.begin() + kPage) << "no page but the one that it runs on";
+
+    EXPECT_TRUE(extend_bounds(bounds, sp + 2 * kPage));
+
+    EXPECT_EQ(bounds.high, pages.begin() + 3 * kPage);
+    EXPECT_EQ(stack_bounds(sp).high, pages.begin() + 3 * kPage);
+    EXPECT_EQ(stack_bounds(pages.guard() - 64).high, pages.guard());
+  })
+      .join();
 }
 
 TEST_F(StackBoundsTest, CheckOtherStacksEveryTime) {
   std::uint64_t sp = 0;
   {
     const GuardedPages pages;
-    sp = pages.guard() - 64;
-    EXPECT_GT(stack_bounds(sp).high, sp);
+    sp = pages.guard() - kPage - 64;
+    EXPECT_EQ(reached(stack_bounds(sp)), pages.guard());
+    EXPECT_EQ(reached(bounds_of_interrupted(sp)), pages.guard());
   }
 
-  EXPECT_EQ(stack_bounds(sp).high, sp) << "it was unmapped";
+  EXPECT_EQ(reached(stack_bounds(sp)), sp + 64) << "all but the page that it would run on is gone";
+  EXPECT_EQ(reached(bounds_of_interrupted(sp)), sp) << "it was unmapped";
+}
+
+// The control block of the main thread lies among mappings: a buffer below it is no part of a
+// stack.
+TEST_F(StackBoundsTest, OfABufferOfTheMainThreadEndSoonAlsoBelowItsControlBlock) {
+  std::uint64_t block = 0;
+  asm("mov %%fs:0, %0" : "=r"(block));
+
+  const std::uint64_t reach = reached(stack_bounds(block - 4 * kPage));
+
+  EXPECT_LE(reach, ((block - 4 * kPage) & ~(kPage - 1)) + 64 * 1024);
+  EXPECT_NE(reach, block);
 }
 
 }  // namespace
