@@ -146,6 +146,28 @@ ctypes.CDLL(None).qsort((ctypes.c_int * 10)(), 10, 4, compare)
       {.path = "/usr/bin/python3", .arguments = {tree().path("script.py")}, .at_least = 5000});
 }
 
+TEST_F(UnwindCompare, AgreesInPythonWithTorch) {
+  Subprocess asked({"/usr/bin/python3", "-c", "import torch"});
+  asked.close_input();
+  if (asked.wait() != 0) {
+    GTEST_SKIP() << "/usr/bin/python3 has no torch";
+  }
+  tree().write("train.py", R"script(
+import torch
+
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+optimizer = torch.optim.Adam(model.parameters())
+for _ in range(20):
+    optimizer.zero_grad()
+    model(torch.randn(32, 64)).sum().backward()
+    optimizer.step()
+)script");
+  expect_equal_stacks({.path = "/usr/bin/python3",
+                       .arguments = {tree().path("train.py")},
+                       .every = 50,
+                       .at_least = 5000});
+}
+
 TEST_F(UnwindCompare, AgreesInNode) {
   const std::string script = R"script(
     const rows = [];
