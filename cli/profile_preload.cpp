@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -61,13 +62,16 @@ std::string interpreter_of(const std::string& path, std::string_view search_path
   return find_program(std::string(words[is_env ? 1 : 0]), search_path).value_or("");
 }
 
-bool needs_other_allocator(const std::string& path) {
-  for (const std::string& library : reader::needed_libraries(path)) {
-    if (reader::is_other_allocator(library)) {
-      return true;
-    }
+// The libraries that the program of a command is linked to, or its interpreter. Empty where it is
+// not found.
+std::vector<std::string> linked_libraries(const std::vector<std::string>& command,
+                                          std::string_view search_path) {
+  const auto program = command.empty() ? std::nullopt : find_program(command.front(), search_path);
+  if (!program) {
+    return {};
   }
-  return false;
+  const std::string interpreter = interpreter_of(*program, search_path);
+  return reader::needed_libraries(interpreter.empty() ? *program : interpreter);
 }
 
 }  // namespace
@@ -96,12 +100,23 @@ bool has_other_allocator(const std::vector<std::string>& command, std::string_vi
     }
     rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
   }
-  const auto program = command.empty() ? std::nullopt : find_program(command.front(), search_path);
-  if (!program) {
-    return false;
+  const auto libraries = linked_libraries(command, search_path);
+  return std::any_of(libraries.begin(), libraries.end(), reader::is_other_allocator);
+}
+
+Status refuse_address_sanitizer(const std::vector<std::string>& command,
+                                std::string_view search_path, std::string_view asan_options) {
+  const auto libraries = linked_libraries(command, search_path);
+  const bool is_linked =
+      std::any_of(libraries.begin(), libraries.end(),
+                  [](const std::string& library) { return library.starts_with("libasan.so"); });
+  if (!is_linked || asan_options.find("verify_asan_link_order=0") != std::string_view::npos) {
+    return ok();
   }
-  const std::string interpreter = interpreter_of(*program, search_path);
-  return needs_other_allocator(interpreter.empty() ? *program : interpreter);
+  return Error{Errc::kUnsupported,
+               fmt::format("{} is built with AddressSanitizer, which ends a program that something "
+                           "is preloaded into; profile a build without -fsanitize=address",
+                           command.front())};
 }
 
 Result<std::string> preload_value(const std::string& tracer, bool with_operators,
@@ -126,6 +141,11 @@ Result<std::vector<std::pair<std::string, std::string>>> tracing_environment(
   const auto tracer = find_tracer();
   if (!tracer) {
     return tracer.error();
+  }
+  if (auto allowed = refuse_address_sanitizer(options.watch.target.command, variable("PATH"),
+                                              variable("ASAN_OPTIONS"));
+      !allowed) {
+    return allowed.error();
   }
   const std::string_view preloaded = variable("LD_PRELOAD");
   const bool with_operators =

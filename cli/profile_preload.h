@@ -20,6 +20,11 @@ Result<std::string> find_tracer();
 bool has_other_allocator(const std::vector<std::string>& command, std::string_view preloaded,
                          std::string_view search_path);
 
+// An error for a command that is linked to the run time of AddressSanitizer, unless the options of
+// that let others come before it.
+Status refuse_address_sanitizer(const std::vector<std::string>& command,
+                                std::string_view search_path, std::string_view asan_options);
+
 // The value of LD_PRELOAD: the tracer, its operators where they are wanted and exist, then what was
 // there. An error when the loader could not read the name.
 Result<std::string> preload_value(const std::string& tracer, bool with_operators,

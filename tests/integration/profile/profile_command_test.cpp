@@ -208,6 +208,20 @@ TEST(ProfileCommand, AddsUpTheStacksOfALine) {
   EXPECT_LT(report.at("sites").at(0).at("growth_bytes_per_step").get<double>(), 0.8 * kLeakPerStep);
 }
 
+TEST(ProfileCommand, RefusesAProgramThatAddressSanitizerWouldEnd) {
+  const std::string program = victim_path("traced_with_asan");
+  if (::access(program.c_str(), X_OK) != 0) {
+    GTEST_SKIP() << "only gcc links AddressSanitizer as a library";
+  }
+
+  const Output refused = run_tool({"profile", "--", program});
+
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, HasSubstr("is built with AddressSanitizer"));
+  EXPECT_THAT(refused.err, HasSubstr("profile a build without -fsanitize=address"));
+}
+
 // What runs on after the report is left alone, and so is all that it starts.
 TEST(ProfileCommand, TracesNothingThatStartsAfterItsEnd) {
   const TempTree dir;

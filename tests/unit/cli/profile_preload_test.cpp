@@ -49,6 +49,12 @@ TEST(OtherAllocator, IsKnownFromWhatIsPreloaded) {
   EXPECT_FALSE(has_other_allocator({"no-such-program"}, "", "/bin:/usr/bin"));
 }
 
+TEST(AddressSanitizer, OfAnotherProgramIsNotSuspected) {
+  EXPECT_TRUE(refuse_address_sanitizer({"sh"}, "/bin:/usr/bin", ""));
+  EXPECT_TRUE(refuse_address_sanitizer({"no-such-program"}, "/bin", ""));
+  EXPECT_TRUE(refuse_address_sanitizer({}, "/bin", ""));
+}
+
 TEST(NeededLibraries, AreReadFromAnElfFile) {
   EXPECT_THAT(reader::needed_libraries("/proc/self/exe"), Contains(StartsWith("libc.so")));
 }
