@@ -9,8 +9,6 @@
 #include <fmt/format.h>
 
 #include "cli/exit_code.h"
-#include "cli/guard_roster.h"
-#include "cli/track_result.h"
 #include "common/clock.h"
 #include "common/units.h"
 #include "monitor/job_group.h"
@@ -24,8 +22,6 @@ using monitor::GuardReport;
 constexpr double kLimitsEveryS = 10.0;
 constexpr double kYoungS = 10.0;  // a job is moved into its control group soon after its birth
 constexpr double kStatusEveryS = 10.0;
-constexpr double kSoonestJudgementS = 1.0;
-constexpr double kJudgingShare = 0.02;  // of the time
 constexpr std::int64_t kWatchmanSleepsNs = 5 * kNsPerSecond;
 
 // The guard speaks through its log alone.
@@ -54,7 +50,7 @@ std::string_view word_of(GuardAct act) {
 }  // namespace
 
 GuardWatch::GuardWatch(const GuardOptions& options, const GuardSurroundings& surroundings)
-    : options_(options), surroundings_(surroundings) {}
+    : options_(options), surroundings_(surroundings), forecast_(options.track) {}
 
 std::unique_ptr<WatchView> GuardWatch::make_view(LineWriter& /*lines*/) {
   return std::make_unique<NoView>();
@@ -70,7 +66,7 @@ Status GuardWatch::prepare_launch(monitor::LaunchOptions& options) {
 
 void GuardWatch::begin(const RunInfo& info) {
   start_wall_ns_ = info.start_wall_ns.value_or(0);
-  (void)builder_.begin(info);  // there is no file behind it
+  forecast_.begin(info);
   monitor::WatchmanOptions options;
   options.settings = options_.settings;
   options.signal_number = options_.signal_number;
@@ -113,18 +109,19 @@ void GuardWatch::see(const monitor::Session& session, const Tick& tick) {
                   std::any_of(tick.events.begin(), tick.events.end(), [](const EventRecord& event) {
                     return event.kind == EventKind::kOomKill;
                   });
-  (void)builder_.add(tick);
+  const Roster roster = make_roster(session.sampler(), tick);
   auto list = std::make_unique<monitor::Watchlist>();
   if (watchman_ != nullptr) {
-    fill(*list, session, tick);
+    fill(*list, roster, tick);
     vet(*list);
   }
   if (is_refused_) {
     return;
   }
-  judge(tick);  // may take a while; what the list holds was read together with the tick
+  // May take a while; what the list holds was read together with the tick.
+  forecast_.see(tick, roster, [&](const ProcessKey& key) { return session.sampler().find(key); });
   if (watchman_ != nullptr) {
-    list->leak = leak_;
+    list->leak = forecast_.leak();
     watchman_->post(std::move(list));
     keep_service_informed(tick);
   }
@@ -148,8 +145,7 @@ void GuardWatch::vet(monitor::Watchlist& list) {
   }
 }
 
-void GuardWatch::fill(monitor::Watchlist& list, const monitor::Session& session, const Tick& tick) {
-  Roster roster = make_roster(session.sampler(), tick);
+void GuardWatch::fill(monitor::Watchlist& list, const Roster& roster, const Tick& tick) {
   if (options_.track.limit_bytes) {
     list.tree = monitor::TreeUse("", tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes),
                                  roster.largest);
@@ -167,8 +163,8 @@ void GuardWatch::fill(monitor::Watchlist& list, const monitor::Session& session,
   renew_limits(roster.trainers, tick);
   list.limits = limits_;
   list.group_kill = monitor::open_group_kill("", roster.members);
-  list.trainers = std::move(roster.trainers);
-  list.members = std::move(roster.members);
+  list.trainers = roster.trainers;
+  list.members = roster.members;
 }
 
 // Administrators and batch systems change limits under a running job.
@@ -203,26 +199,6 @@ void GuardWatch::renew_limits(const std::vector<ProcessKey>& trainers, const Tic
   told_setup_ = std::move(setup);
 }
 
-void GuardWatch::judge(const Tick& tick) {
-  if (tick.t_s < next_judgement_s_) {
-    return;
-  }
-  const std::int64_t begin_ns = thread_cpu_ns();
-  const TrackResult result = judge_tracks(builder_.tracks(), options_.track);
-  leak_.reset();
-  if (result.verdict) {
-    verdict_ = verdict_name(result.verdict->verdict);
-    const tracker::Pattern* leak =
-        result.verdict->answer().reading.find(tracker::PatternKind::kLeak);
-    if (result.verdict->verdict == tracker::Verdict::kLeak && leak != nullptr &&
-        leak->rate.low_bytes_per_s && leak->rate.high_bytes_per_s) {
-      leak_ = {*leak->rate.low_bytes_per_s, *leak->rate.high_bytes_per_s};
-    }
-  }
-  const double cost_s = to_seconds(thread_cpu_ns() - begin_ns);
-  next_judgement_s_ = tick.t_s + std::max(kSoonestJudgementS, cost_s / kJudgingShare);
-}
-
 // Only a guard whose watchman looks is alive.
 void GuardWatch::keep_service_informed(const Tick& tick) {
   const monitor::Watchman::Glance glance = watchman_->glance();
@@ -238,12 +214,10 @@ void GuardWatch::keep_service_informed(const Tick& tick) {
       "{} free, {} processes hold {}{}, verdict {}",
       format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(0, *glance.free_bytes))),
       tick.tree.processes, format_bytes(tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes)),
-      tick.step ? fmt::format(", step {}", *tick.step) : "", verdict_));
+      tick.step ? fmt::format(", step {}", *tick.step) : "", forecast_.verdict()));
 }
 
-void GuardWatch::process_ended(const ProcessRecord& process) {
-  (void)builder_.process_ended(process);
-}
+void GuardWatch::process_ended(const ProcessRecord& process) { forecast_.process_ended(process); }
 
 int GuardWatch::news_fd() const { return watchman_ == nullptr ? -1 : watchman_->news_fd(); }
 

@@ -10,7 +10,9 @@
 
 #include "cli/guard.h"
 #include "cli/guard_aftermath.h"
+#include "cli/guard_forecast.h"
 #include "cli/guard_restart.h"
+#include "cli/guard_roster.h"
 #include "cli/guard_text.h"
 #include "cli/notifier.h"
 #include "cli/watch_user.h"
@@ -18,7 +20,6 @@
 #include "monitor/service_manager.h"
 #include "monitor/session.h"
 #include "monitor/watchman.h"
-#include "tracker/track_builder.h"
 
 namespace tidemark::cli {
 
@@ -57,9 +58,8 @@ class GuardWatch final : public WatchUser {
 
  private:
   void vet(monitor::Watchlist& list);
-  void fill(monitor::Watchlist& list, const monitor::Session& session, const Tick& tick);
+  void fill(monitor::Watchlist& list, const Roster& roster, const Tick& tick);
   void renew_limits(const std::vector<ProcessKey>& trainers, const Tick& tick);
-  void judge(const Tick& tick);
   void keep_service_informed(const Tick& tick);
   void tell(const monitor::GuardReport& report);
   void say(std::int64_t wall_ns, std::string_view word, std::string_view text);
@@ -75,11 +75,7 @@ class GuardWatch final : public WatchUser {
   bool is_refused_ = false;  // it is
   std::int64_t start_wall_ns_ = 0;
 
-  tracker::TrackBuilder builder_;
-  double next_judgement_s_ = 0.0;
-  std::optional<monitor::LeakRate> leak_;
-  std::string verdict_ = "unknown";
-
+  GuardForecast forecast_;
   std::shared_ptr<monitor::HeadroomReader> limits_;
   std::vector<ProcessKey> limits_of_;  // trainers that they were looked up for
   double next_limits_s_ = 0.0;

@@ -147,10 +147,8 @@ void Watchman::take_list() {
   }
 }
 
-// Of those that got the signal; of the others before.
-bool Watchman::any_trainer_runs() const {
-  return std::any_of(signalled_.begin(),
-                     signalled_.begin() + static_cast<std::ptrdiff_t>(signalled_count_),
+bool Watchman::any_runs(std::span<const ProcessKey> keys) const {
+  return std::any_of(keys.begin(), keys.end(),
                      [&](const ProcessKey& key) { return is_running(proc_.get(), key); });
 }
 
@@ -173,9 +171,11 @@ std::int64_t Watchman::look() {
   GuardSight sight;
   sight.now_ns = now_ns;
   sight.headroom = list_->limits->read(&list_->tree);
-  sight.leak = list_->leak;
+  // The leak of those that have ended is over; whoever trains next comes with another list.
+  sight.leak = list_->leak && any_runs(list_->trainers) ? list_->leak : std::nullopt;
   sight.pressure_percent = read_pressure(now_ns);
-  sight.trainers_alive = policy_.stage() != GuardStage::kStopping || any_trainer_runs();
+  sight.trainers_alive = policy_.stage() != GuardStage::kStopping ||
+                         any_runs(std::span(signalled_).first(signalled_count_));
   sight.tree_alive = tree_alive_;
   GuardDecision decision = policy_.decide(sight);
   const bool has_newcomer = policy_.stage() == GuardStage::kStopping &&

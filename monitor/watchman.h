@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "common/clock.h"
@@ -29,7 +30,7 @@ struct Watchlist {
   std::vector<ProcessKey> members;   // the whole tree, trainers included
   std::shared_ptr<HeadroomReader> limits;
   TreeUse tree;
-  std::optional<LeakRate> leak;
+  std::optional<LeakRate> leak;  // holds as long as one of the trainers runs
   Fd group_kill;  // cgroup.kill of a control group that is the job's alone; mostly none
 };
 
@@ -94,7 +95,7 @@ class Watchman {
   Watchman(const WatchmanOptions& options, TreeKiller killer);
   static void* run(void* self);
   void take_list();
-  bool any_trainer_runs() const;
+  bool any_runs(std::span<const ProcessKey> keys) const;
   void act(const GuardDecision& decision, GuardReport& report);
   void send_signal(GuardReport& report);
   bool was_signalled(const ProcessKey& key) const;

@@ -118,6 +118,25 @@ TEST(GuardRestart, AScriptThatGoesOnAndEndsWellIsNotStartedAgain) {
   }
 }
 
+// The first part is stopped for its leak, by the forecast; the second does not leak.
+TEST(GuardRestart, TheLeakOfTheFirstPartOfAScriptDoesNotStopTheSecond) {
+  const std::string script =
+      "\"$@\" --leak-mb 0.4 --count 100000; \"$@\" --base-mb 50 --count 300; exit 4";
+  std::vector<std::string> command{"/bin/sh", "-c", script, "sh"};
+  for (const std::string& word : guarded_job({"--step-ms", "10"})) {
+    command.push_back(word);
+  }
+
+  const Guarded run = run_guard(
+      guard({"--limit", "600MiB", "--horizon", "60s", "--warmup", "20steps", "--interval", "100ms"},
+            command));
+
+  EXPECT_EQ(run.exit_code, 4) << run.log;
+  EXPECT_EQ(count_of(run.log, "STOP: "), 1U) << run.log;
+  EXPECT_THAT(run.log, HasSubstr("it leaks, and reaches the limit in"));
+  EXPECT_THAT(run.out, HasSubstr("done after step 300"));
+}
+
 TEST(GuardRestart, TheUserEndsItForGood) {
   Subprocess process(guard(kChunks, guarded_job({"--count", "100000", "--step-ms", "5"})));
   process.read_until("begins");

@@ -105,6 +105,26 @@ TEST_F(WatchmanTest, KillsWhoIgnoresTheSignal) {
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
+TEST_F(WatchmanTest, TheLeakOfATrainerThatHasEndedStopsNobody) {
+  const auto leaking = [&] {
+    auto made = list();
+    made->leak = LeakRate{100.0 * kMib, 100.0 * kMib};
+    return made;
+  };
+  const auto dry = watchman(true, SIGTERM, kNsPerSecond);
+  dry->post(leaking());
+  dry->look();
+  EXPECT_EQ(dry->take_report()->decision.reason, GuardReason::kForecast) << "while it runs";
+  const auto watchman = this->watchman(false, SIGTERM, kNsPerSecond);
+  watchman->post(leaking());
+  ::kill(trainer_.pid(), SIGKILL);
+  trainer_.wait_until_zombie();
+
+  watchman->look();
+
+  EXPECT_FALSE(watchman->take_report());
+}
+
 TEST_F(WatchmanTest, StandsDownWhenTheTrainerHasEndedAndMemoryIsFreeAgain) {
   const auto watchman = this->watchman(false, SIGTERM, 60 * kNsPerSecond);
   watchman->post(list());
