@@ -48,6 +48,7 @@ class GuardWatch final : public WatchUser {
   int news_fd() const override;
   void attend() override;
   bool goes_on_unread() const override { return true; }
+  StopOrder stop_order() const override { return {limits_of_, options_.settings.grace_ns}; }
   bool gives_up() const override { return is_refused_; }
   bool finish_looking() override;
   void conclude(const WatchEnding& ending, WatchOutput& output) override;
@@ -77,7 +78,7 @@ class GuardWatch final : public WatchUser {
 
   GuardForecast forecast_;
   std::shared_ptr<monitor::HeadroomReader> limits_;
-  std::vector<ProcessKey> limits_of_;  // trainers that they were looked up for
+  std::vector<ProcessKey> limits_of_;  // the trainers, for whom they were looked up
   double next_limits_s_ = 0.0;
   std::vector<std::string> told_setup_;  // of this start; of the first one only on stderr
   bool told_who_ = false;

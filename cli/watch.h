@@ -22,6 +22,7 @@
 #include "monitor/session.h"
 #include "monitor/signal_inbox.h"
 #include "monitor/step_log.h"
+#include "monitor/stop_request.h"
 #include "monitor/tree_ending.h"
 #include "recording/recorder.h"
 
@@ -64,6 +65,8 @@ class Watch {
   // Sleeps until `due_ns`; false when watching is over.
   bool wait_until(std::int64_t due_ns);
   void handle_signals();
+  bool ask_in_turn(const monitor::ReceivedSignal& signal);
+  void pass_on_stop();
   bool is_worth_watching() const;
   bool command_runs() const { return command_ && command_->running(); }
   // The command has ended, and others still have its output open or it is not all written.
@@ -91,7 +94,9 @@ class Watch {
   std::optional<monitor::OutputRelay> relay_;
   std::optional<monitor::LogFollower> log_;
   std::optional<monitor::LaunchedCommand> command_;
-  std::optional<monitor::TreeEnding> ending_;  // of the command, when its time is limited
+  std::optional<monitor::StopRequest> stop_;  // whose end the command waits for, to be told
+  std::optional<monitor::ReceivedSignal> stop_signal_;  // which it is told by then
+  std::optional<monitor::TreeEnding> ending_;           // of the command, when its time is limited
   std::unique_ptr<monitor::ProcessSource> source_;
   std::unique_ptr<monitor::Session> session_;
   std::unique_ptr<recording::Recorder> recorder_;

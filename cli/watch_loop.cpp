@@ -136,13 +136,14 @@ Watch::Wake Watch::sleep_until(std::int64_t due_ns, int event_fd, int other_even
     const std::int64_t left = std::max<std::int64_t>(0, due_ns - clock_.monotonic_ns());
     const timespec timeout{left / kNsPerSecond, left % kNsPerSecond};
     const int view_fd = view_ == nullptr ? -1 : view_->news_fd();
-    std::array<pollfd, 5> waiting = {{{inbox_->fd(), POLLIN, 0},
+    std::array<pollfd, 6> waiting = {{{inbox_->fd(), POLLIN, 0},
                                       {event_fd, POLLIN, 0},
                                       {other_event_fd, POLLIN, 0},
                                       {view_fd, POLLIN, 0},
-                                      {user_.news_fd(), POLLIN, 0}}};
+                                      {user_.news_fd(), POLLIN, 0},
+                                      {stop_ ? stop_->fd() : -1, POLLIN, 0}}};
     int ready = ::ppoll(waiting.data(), waiting.size(), &timeout, nullptr);
-    TIDEMARK_CHECK(ready >= 0 || errno == EINTR, "poll takes five descriptors");
+    TIDEMARK_CHECK(ready >= 0 || errno == EINTR, "poll takes six descriptors");
     if (ready > 0 && waiting[4].revents != 0) {
       user_.attend();
       if (--ready == 0) {
@@ -170,10 +171,50 @@ void Watch::handle_signals() {
     if (signal->number == SIGWINCH && relay_) {
       relay_->copy_window_size();
     }
-    command_->handle(*signal);
+    if (!ask_in_turn(*signal)) {
+      command_->handle(*signal);
+    }
     for (const monitor::ReapedChild& child : command_->take_reaped()) {
       wait_statuses_[child.pid] = child.wait_status;
     }
+  }
+}
+
+// A wrapper that ends by a signal leaves its trainer alone, and a signal from a process reaches the
+// wrapper only. True: the command is told later.
+bool Watch::ask_in_turn(const monitor::ReceivedSignal& signal) {
+  if (!signal.asks_to_stop() || signal.from_kernel || !command_runs()) {
+    return false;
+  }
+  if (stop_) {  // asked twice: no more patience
+    stop_.reset();
+    return false;
+  }
+  StopOrder order = user_.stop_order();
+  const bool includes_command = std::erase(order.first, command_->key()) > 0;
+  const std::int64_t now_ns = clock_.monotonic_ns();
+  stop_.emplace(order.first, signal.number, now_ns + order.patience_ns);
+  if (stop_->is_over(now_ns)) {
+    stop_.reset();
+    return false;
+  }
+  stop_signal_ = includes_command ? std::nullopt : std::optional(signal);
+  output_->note(fmt::format("told to stop: pid {} is told first, and has {} to end",
+                            order.first.front().pid,
+                            format_duration(to_seconds(order.patience_ns))));
+  return !includes_command;
+}
+
+void Watch::pass_on_stop() {
+  if (!stop_ || !stop_->is_over(clock_.monotonic_ns())) {
+    return;
+  }
+  if (clock_.monotonic_ns() >= stop_->end_ns()) {
+    output_->note("it has not ended in that time");
+  }
+  stop_.reset();
+  if (const auto signal = std::exchange(stop_signal_, {})) {
+    command_->handle(*signal);
   }
 }
 
@@ -182,7 +223,7 @@ bool Watch::is_worth_watching() const {
     return false;
   }
   const bool is_being_ended = ending_ && ending_->has_begun();
-  return command_ ? command_runs() || output_lingers() || is_being_ended
+  return command_ ? command_runs() || output_lingers() || is_being_ended || stop_
                   : view_ != nullptr || recorder_ != nullptr || user_.goes_on_unread();
 }
 
@@ -203,6 +244,7 @@ bool Watch::wait_until(std::int64_t due_ns) {
       case Wake::kEvent:
         check_lines();
         attend_view();
+        pass_on_stop();
         break;
     }
     if (!is_worth_watching()) {
@@ -228,6 +270,7 @@ void Watch::watch() {
       return;
     }
     end_in_time();
+    pass_on_stop();
     tell_who_lingers();
     // The next wake-up is on the grid of the interval; those that are missed already are skipped.
     const std::int64_t late = std::max<std::int64_t>(0, clock_.monotonic_ns() - due);
@@ -268,7 +311,11 @@ void Watch::tell_who_lingers() {
 
 // The output of a command that has ended is passed on to its end, unless we are told to stop.
 void Watch::settle_output() {
-  if (!relay_ || command_runs()) {
+  if (command_runs()) {
+    return;
+  }
+  stop_.reset();
+  if (!relay_) {
     return;
   }
   if (sleep_until(clock_.monotonic_ns() + kSettleNs, relay_->ended_fd()) != Wake::kEvent) {
@@ -296,10 +343,11 @@ void Watch::wait_for_command() {
     output_->note("watching has ended; waiting for the command");
   }
   while (command_runs()) {
-    if (sleep_until(INT64_MAX) == Wake::kSignal) {
+    if (sleep_until(stop_ ? stop_->end_ns() : INT64_MAX) == Wake::kSignal) {
       handle_signals();
       wait_statuses_.clear();
     }
+    pass_on_stop();
   }
   settle_output();
 }

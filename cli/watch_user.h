@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/line_writer.h"
 #include "cli/process_lookup.h"
@@ -53,6 +54,13 @@ struct WatchEnding {
   bool ran_out_of_time = false;       // it was ended because its time was over
 };
 
+// Told to stop while the command runs: who is told first, and how long the command is not told
+// while they end.
+struct StopOrder {
+  std::vector<ProcessKey> first;
+  std::int64_t patience_ns = 0;
+};
+
 // A command that watches a target: what it makes of the run.
 class WatchUser {
  public:
@@ -66,6 +74,8 @@ class WatchUser {
   virtual Status prepare_launch(monitor::LaunchOptions& /*options*/) { return ok(); }
   // Adds to a tick what the session does not know; before anybody else sees it.
   virtual void complete(Tick& /*tick*/) {}
+  // A signal that was sent to us alone asks to stop. Nobody is told first: the command is at once.
+  virtual StopOrder stop_order() const { return {}; }
   // The time of the command is over and it is told to end: what follows is its teardown.
   virtual void begin_teardown() {}
   // Watching is over. True: there is something left to add to one more tick.

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -146,6 +147,49 @@ TEST(GuardRestart, TheUserEndsItForGood) {
   EXPECT_EQ(process.wait(), 0) << process.errors();
   EXPECT_THAT(process.output(), HasSubstr("stopped after step"));
   EXPECT_THAT(process.errors(), Not(HasSubstr("RESTART")));
+}
+
+std::vector<std::string> in_script(const std::string& script,
+                                   const std::vector<std::string>& options) {
+  std::vector<std::string> command{"/bin/sh", "-c", script, "sh"};
+  for (const std::string& word : guarded_job(options)) {
+    command.push_back(word);
+  }
+  return command;
+}
+
+TEST(GuardRestart, ToldToStopTheTrainerBelowAScriptSavesItselfBeforeTheScriptIsTold) {
+  const TempTree dir;
+  Subprocess process(guard(
+      kChunks,
+      in_script("trap 'echo script told; exit 9' TERM; \"$@\"; while :; do sleep 0.05; done",
+                {"--count", "100000", "--step-ms", "5", "--checkpoint", dir.path("checkpoint")})));
+  process.read_until("begins");
+  process.read_for(std::chrono::milliseconds(500));  // the guard has seen it
+
+  process.signal(SIGTERM);
+
+  EXPECT_EQ(process.wait(), 9) << process.errors();
+  EXPECT_NE(content_of(dir.path("checkpoint")), "");
+  EXPECT_THAT(process.output(), testing::ContainsRegex("stopped after step [0-9]+\nscript told"));
+  EXPECT_THAT(process.errors(), AllOf(HasSubstr("told to stop: pid "), HasSubstr("is told first"),
+                                      Not(HasSubstr("RESTART"))));
+}
+
+TEST(GuardRestart, ToldToStopTheScriptOfATrainerThatDoesNotListenIsToldAfterTheGraceTime) {
+  std::vector<std::string> options = kChunks;
+  options.insert(options.end(), {"--grace", "300ms"});
+  Subprocess process(guard(
+      options, in_script("\"$@\"; echo went on",
+                         {"--count", "100000", "--step-ms", "5", "--deaf", "1", "--life-s", "4"})));
+  process.read_until("begins");
+  process.read_for(std::chrono::milliseconds(500));
+
+  process.signal(SIGTERM);
+
+  EXPECT_EQ(process.wait(), 128 + SIGTERM) << process.errors();
+  EXPECT_THAT(process.errors(), HasSubstr("it has not ended in that time"));
+  EXPECT_THAT(process.output(), Not(HasSubstr("went on")));
 }
 
 TEST(GuardRestart, WhatTheKernelKilledIsStartedAgain) {
