@@ -59,6 +59,7 @@ class Checking final : public WatchUser {
     }
   }
   void begin_teardown() override { is_over_ = true; }
+  std::optional<std::int64_t> output_patience_ns() const override { return kOutputPatienceNs; }
   void process_ended(const ProcessRecord& process) override {
     (void)builder_.process_ended(process);
     if (run_.tracing != nullptr) {

@@ -254,6 +254,7 @@ void GuardWatch::tell(const GuardReport& report) {
   const bool acts =
       report.decision.act == GuardAct::kStop || report.decision.act == GuardAct::kKill;
   if (acts && !options_.dry_run) {
+    stopped_wall_ns_ = aftermath_.is_stopped() ? stopped_wall_ns_ : report.wall_ns;
     aftermath_.acted(members_);
   } else if (report.decision.act == GuardAct::kStandDown) {
     aftermath_.stood_down();
@@ -278,11 +279,23 @@ bool GuardWatch::finish_looking() {
   return !events_.empty();
 }
 
+void GuardWatch::command_ended() { command_ended_wall_ns_ = SystemClock().wall_ns(); }
+
+// Not only what it left behind.
+bool GuardWatch::is_command_stopped() const {
+  return aftermath_.is_stopped() && stopped_wall_ns_ <= command_ended_wall_ns_;
+}
+
+// Before the next start, what is left has to end.
+bool GuardWatch::stays_with_the_tree() const {
+  return !options_.restart || !(is_command_stopped() || saw_oom_kill_);
+}
+
 EndedBy GuardWatch::ended_by(const WatchEnding& ending) const {
   if (ending.was_told_to_stop) {
     return EndedBy::kUser;
   }
-  if (aftermath_.is_stopped()) {
+  if (is_command_stopped()) {
     return EndedBy::kGuard;
   }
   return saw_oom_kill_ && ending.command_status.value_or(0) != 0 ? EndedBy::kOomKiller

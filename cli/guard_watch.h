@@ -48,6 +48,9 @@ class GuardWatch final : public WatchUser {
   int news_fd() const override;
   void attend() override;
   bool goes_on_unread() const override { return true; }
+  void command_ended() override;
+  bool stays_with_the_tree() const override;
+  std::optional<std::int64_t> output_patience_ns() const override { return kOutputPatienceNs; }
   StopOrder stop_order() const override { return {limits_of_, options_.settings.grace_ns}; }
   bool gives_up() const override { return is_refused_; }
   bool finish_looking() override;
@@ -65,6 +68,7 @@ class GuardWatch final : public WatchUser {
   void tell(const monitor::GuardReport& report);
   void say(std::int64_t wall_ns, std::string_view word, std::string_view text);
   ReportFacts facts_of(const monitor::GuardDecision& decision) const;
+  bool is_command_stopped() const;
   EndedBy ended_by(const WatchEnding& ending) const;
 
   const GuardOptions& options_;
@@ -88,6 +92,8 @@ class GuardWatch final : public WatchUser {
   std::optional<std::int64_t> step_;
   std::vector<ProcessKey> members_;  // at the last tick
   GuardAftermath aftermath_;
+  std::int64_t stopped_wall_ns_ = 0;  // since when it counts as stopped
+  std::int64_t command_ended_wall_ns_ = INT64_MAX;
   bool is_over_ = false;
   bool saw_oom_kill_ = false;
   bool restarts_ = false;

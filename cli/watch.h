@@ -70,7 +70,10 @@ class Watch {
   bool is_worth_watching() const;
   bool command_runs() const { return command_ && command_->running(); }
   // The command has ended, and others still have its output open or it is not all written.
-  bool output_lingers() const { return relay_ && !command_runs() && !relay_->at_end(); }
+  bool output_lingers() const {
+    return relay_ && !command_runs() && !relay_->at_end() && clock_.monotonic_ns() < output_end_ns_;
+  }
+  bool stays_with_the_tree();
   void end_in_time();
   void tell_who_lingers();
   void settle_output();
@@ -107,6 +110,8 @@ class Watch {
   std::uint64_t late_lost_steps_ = 0;
   std::uint64_t marks_ = 0;
   std::optional<std::uint64_t> limit_bytes_;  // that the view knows of
+  std::int64_t output_end_ns_ = INT64_MAX;    // for how long it is worth waiting for
+  bool is_staying_ = false;                   // with what is left of the tree
   bool told_to_stop_ = false;
   bool command_was_told_to_stop_ = false;
   bool told_who_lingers_ = false;

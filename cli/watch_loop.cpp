@@ -171,8 +171,15 @@ void Watch::handle_signals() {
     if (signal->number == SIGWINCH && relay_) {
       relay_->copy_window_size();
     }
+    const bool ran = command_runs();
     if (!ask_in_turn(*signal)) {
       command_->handle(*signal);
+    }
+    if (ran && !command_runs()) {
+      user_.command_ended();
+      if (const auto patience_ns = user_.output_patience_ns()) {
+        output_end_ns_ = clock_.monotonic_ns() + *patience_ns;
+      }
     }
     for (const monitor::ReapedChild& child : command_->take_reaped()) {
       wait_statuses_[child.pid] = child.wait_status;
@@ -223,8 +230,24 @@ bool Watch::is_worth_watching() const {
     return false;
   }
   const bool is_being_ended = ending_ && ending_->has_begun();
-  return command_ ? command_runs() || output_lingers() || is_being_ended || stop_
+  return command_ ? command_runs() || output_lingers() || is_being_ended || stop_ || is_staying_
                   : view_ != nullptr || recorder_ != nullptr || user_.goes_on_unread();
+}
+
+// Nothing but what the command left behind is a reason to watch on.
+bool Watch::stays_with_the_tree() {
+  if (!command_ || command_runs() || told_to_stop_ || command_was_told_to_stop_ ||
+      user_.gives_up() || !user_.stays_with_the_tree()) {
+    return false;
+  }
+  if (!std::exchange(is_staying_, true)) {
+    const std::size_t processes = session_->sampler().members().size();
+    output_->note(
+        fmt::format("the command has ended; {} of its processes {} on, and {} watched; "
+                    "Ctrl-C leaves them",
+                    processes, processes == 1 ? "runs" : "run", processes == 1 ? "is" : "are"));
+  }
+  return true;
 }
 
 bool Watch::wait_until(std::int64_t due_ns) {
@@ -266,7 +289,7 @@ void Watch::watch() {
       }
       return;
     }
-    if (due >= end_ns || !is_worth_watching()) {
+    if (due >= end_ns || (!is_worth_watching() && !stays_with_the_tree())) {
       return;
     }
     end_in_time();
@@ -277,8 +300,7 @@ void Watch::watch() {
     due += (late / options_.interval_ns + 1) * options_.interval_ns;
     due = std::min({due, end_ns, ending_ ? ending_->due_ns() : INT64_MAX});
     if (!wait_until(due)) {
-      look(clock_.monotonic_ns());  // the state at the end
-      return;
+      due = clock_.monotonic_ns();  // the state at the end
     }
   }
 }
@@ -302,10 +324,14 @@ void Watch::end_in_time() {
 
 void Watch::tell_who_lingers() {
   const std::size_t processes = session_ ? session_->sampler().members().size() : 0;
-  if (output_lingers() && processes > 0 && !std::exchange(told_who_lingers_, true)) {
+  if (output_lingers() && processes > 0 && !is_staying_ &&
+      !std::exchange(told_who_lingers_, true)) {
+    const auto patience_ns = user_.output_patience_ns();
     output_->note(fmt::format(
-        "the command has ended; {} of its processes still {} its output open; Ctrl-C leaves them",
-        processes, processes == 1 ? "has" : "have"));
+        "the command has ended; {} of its processes still {} its output open; {}", processes,
+        processes == 1 ? "has" : "have",
+        patience_ns ? fmt::format("they are left in {}", format_duration(to_seconds(*patience_ns)))
+                    : "Ctrl-C leaves them"));
   }
 }
 
@@ -322,7 +348,7 @@ void Watch::settle_output() {
     tell_who_lingers();
   }
   while (output_lingers() && !told_to_stop_) {
-    if (sleep_until(INT64_MAX, relay_->ended_fd()) == Wake::kSignal) {
+    if (sleep_until(output_end_ns_, relay_->ended_fd()) == Wake::kSignal) {
       handle_signals();
     } else {
       attend_view();

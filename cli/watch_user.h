@@ -11,6 +11,7 @@
 #include "cli/line_writer.h"
 #include "cli/process_lookup.h"
 #include "cli/watch_output.h"
+#include "common/clock.h"
 #include "common/records.h"
 #include "common/result.h"
 #include "monitor/launch.h"
@@ -61,6 +62,9 @@ struct StopOrder {
   std::int64_t patience_ns = 0;
 };
 
+// Of those that have more to do than to wait for the output of processes that were left behind.
+inline constexpr std::int64_t kOutputPatienceNs = 2 * kNsPerSecond;
+
 // A command that watches a target: what it makes of the run.
 class WatchUser {
  public:
@@ -86,6 +90,13 @@ class WatchUser {
   // Readable when attend() has something to do; -1: never.
   virtual int news_fd() const { return -1; }
   virtual void attend() {}
+  // The command itself has ended; others of its tree may not have.
+  virtual void command_ended() {}
+  // What is left of the tree then is watched until it has ended too.
+  virtual bool stays_with_the_tree() const { return false; }
+  // How long its output is passed on after that when others have it open; nullopt: as long as they
+  // have it.
+  virtual std::optional<std::int64_t> output_patience_ns() const { return std::nullopt; }
   // There is a reason to watch even when nobody reads or records it.
   virtual bool goes_on_unread() const { return false; }
   // It has seen that it cannot do its work: watching ends. At the first tick: nothing is recorded.

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,16 @@ TEST(CheckCommand, PassesALeakThatIsWithinItsBudget) {
 
   EXPECT_EQ(answer.at("exit_code"), 0) << answer.dump(1);
   EXPECT_NEAR(budget(answer, "max_growth").at("measured").get<double>(), 512 * 1024, 50 * 1024);
+}
+
+TEST(CheckCommand, DoesNotWaitForALeftoverThatHasTheOutputOpen) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Output output = run_check({"--max-processes", "9", "--step-regex", "Step ([0-9]+)"},
+                                  {"/bin/sh", "-c", "sleep 60 & echo Step 1; sleep 0.5"});
+
+  EXPECT_THAT(output.out, HasSubstr("Step 1\n"));
+  EXPECT_THAT(output.err, HasSubstr("1 of its processes still has its output open"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(50));
 }
 
 TEST(CheckCommand, CountsPerMinuteAsWell) {

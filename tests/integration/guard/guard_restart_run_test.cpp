@@ -192,6 +192,35 @@ TEST(GuardRestart, ToldToStopTheScriptOfATrainerThatDoesNotListenIsToldAfterTheG
   EXPECT_THAT(process.output(), Not(HasSubstr("went on")));
 }
 
+// Who has the output open is not waited for, but for the time that leftovers have to end.
+TEST(GuardRestart, IsNotHeldUpByALeftoverThatHasTheOutputOpen) {
+  const TempTree dir;
+  std::vector<std::string> options = kChunks;
+  options.insert(options.end(), {"--step-regex", "after step ([0-9]+)", "--grace", "1s"});
+
+  const auto begin = std::chrono::steady_clock::now();
+  const Guarded run = run_guard(
+      guard(options, in_script("if [ $TIDEMARK_RESTARTS = 0 ]; then sleep 60 & fi; exec \"$@\"",
+                               {"--leak-mb", "1", "--count", "150", "--step-ms", "5",
+                                "--checkpoint", dir.path("checkpoint")})));
+
+  EXPECT_EQ(run.exit_code, 0) << run.log;
+  EXPECT_GE(count_of(run.log, "RESTART: "), 1U) << run.log;
+  EXPECT_THAT(run.out, HasSubstr("done after step 150"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(50));
+}
+
+TEST(GuardRestart, WhatTheCommandLeftBehindIsGuardedOnAndNoReasonToStartItAgain) {
+  const Guarded run = run_guard(guard(
+      kChunks, in_script("(sleep 1.5; exec \"$@\" --leak-mb 1 --count 100000) & \"$@\" --count 20",
+                         {"--step-ms", "5"})));
+
+  EXPECT_EQ(run.exit_code, 1) << run.log;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("done after step 20"), HasSubstr("stopped after step")));
+  EXPECT_THAT(run.log, AllOf(HasSubstr("the command has ended; "), HasSubstr("STOP: sent SIGTERM"),
+                             Not(HasSubstr("RESTART"))));
+}
+
 TEST(GuardRestart, WhatTheKernelKilledIsStartedAgain) {
   const LimitedGroup group(128 * kMiB);
   if (!group.usable()) {
