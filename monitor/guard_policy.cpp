@@ -94,10 +94,10 @@ GuardDecision GuardPolicy::decide_before_the_signal(const GuardSight& sight) {
                                          ? std::min(settings_.grace_ns, kThrashingGraceNs)
                                          : settings_.grace_ns);
     // A job that is already beyond the reserve may still come to rest there and save itself.
-    const std::int64_t free = sight.headroom ? sight.headroom->free_bytes : 0;
-    const auto kept = static_cast<std::int64_t>(sight.headroom ? sight.headroom->keep_free_bytes
-                                                               : std::uint64_t{0});
-    last_reserve_bytes_ = std::max(std::min(kept / 4, free / 2), kept / 16);
+    const Headroom headroom = sight.headroom.value_or(Headroom{});
+    const auto kept = static_cast<std::int64_t>(headroom.keep_free_bytes);
+    stopped_at_ = sight.headroom;
+    last_reserve_bytes_ = std::max(std::min(kept / 4, headroom.free_bytes / 2), kept / 16);
     return decision(GuardAct::kStop, *reason, sight);
   }
   if (stage_ == GuardStage::kWarned) {
@@ -119,6 +119,13 @@ GuardDecision GuardPolicy::decide_before_the_signal(const GuardSight& sight) {
   return {};
 }
 
+// Another limit may be the nearest by now: what is left of one says nothing of the other.
+std::int64_t GuardPolicy::last_reserve(const Headroom& headroom) const {
+  const bool is_same = stopped_at_ && stopped_at_->limit == headroom.limit &&
+                       stopped_at_->limit_bytes == headroom.limit_bytes;
+  return is_same ? last_reserve_bytes_ : static_cast<std::int64_t>(headroom.keep_free_bytes / 4);
+}
+
 GuardDecision GuardPolicy::decide_in_grace(const GuardSight& sight) {
   const bool is_free_again = !has_less_than(sight, 1.0);
   if (!sight.trainers_alive && is_free_again) {
@@ -126,7 +133,7 @@ GuardDecision GuardPolicy::decide_in_grace(const GuardSight& sight) {
     pressed_since_ns_.reset();
     return decision(GuardAct::kStandDown, GuardReason::kHeadroom, sight);
   }
-  const bool is_last = sight.headroom && sight.headroom->free_bytes < last_reserve_bytes_;
+  const bool is_last = sight.headroom && sight.headroom->free_bytes < last_reserve(*sight.headroom);
   if (!is_last && sight.now_ns < grace_ends_ns_) {
     return {};
   }
@@ -174,7 +181,7 @@ std::int64_t GuardPolicy::next_look_ns(const std::optional<Headroom>& headroom) 
     return kKillAgainNs;
   }
   const std::int64_t left = stage_ == GuardStage::kStopping
-                                ? headroom->free_bytes - last_reserve_bytes_
+                                ? headroom->free_bytes - last_reserve(*headroom)
                                 : headroom->to_spare_bytes();
   return std::clamp(left / kFastestBytesPerNs, kShortestLookNs, kLongestLookNs);
 }

@@ -85,6 +85,7 @@ class GuardPolicy {
   bool begins_again(const GuardSight& sight);
   GuardDecision decide_before_the_signal(const GuardSight& sight);
   GuardDecision decide_in_grace(const GuardSight& sight);
+  std::int64_t last_reserve(const Headroom& headroom) const;
   GuardDecision decision(GuardAct act, GuardReason reason, const GuardSight& sight) const;
 
   GuardSettings settings_;
@@ -93,7 +94,8 @@ class GuardPolicy {
   std::optional<std::int64_t> pressed_since_ns_;
   std::optional<std::int64_t> warned_ns_;
   std::int64_t grace_ends_ns_ = 0;
-  std::int64_t last_reserve_bytes_ = 0;
+  std::optional<Headroom> stopped_at_;   // the limit that the stop was for
+  std::int64_t last_reserve_bytes_ = 0;  // of that limit
   std::int64_t killed_ns_ = 0;
 };
 

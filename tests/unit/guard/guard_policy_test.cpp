@@ -146,6 +146,19 @@ TEST_F(GuardPolicyTest, AJobThatLeaptIntoTheReserveMayRestThere) {
   EXPECT_EQ(at(3, 9).act, GuardAct::kKill) << "half of what was left";
 }
 
+TEST_F(GuardPolicyTest, TheLastReserveOfOneLimitIsNotThatOfAnother) {
+  at(0, 90);  // a quarter of 100 MiB is its last reserve
+  const auto small = [&](double at_s, std::int64_t free_mib) {
+    GuardSight seen = sight(at_s, 0);
+    seen.headroom = Headroom{free_mib * kMib, 100 * kMib, 20 * kMib, 1};
+    return seen;
+  };
+  EXPECT_EQ(policy_.decide(small(1, 6)).act, GuardAct::kNothing) << "more than 5 are left";
+  EXPECT_NEAR(static_cast<double>(policy_.next_look_ns(small(1, 105).headroom)) / 1e6, 10.5, 0.1);
+
+  EXPECT_EQ(policy_.decide(small(2, 4)).act, GuardAct::kKill);
+}
+
 TEST_F(GuardPolicyTest, StandsDownWhenTheTrainersHaveEndedAndMemoryIsFree) {
   at(0, 90);
   EXPECT_EQ(without_trainers(1, 90).act, GuardAct::kNothing) << "others still hold it";
