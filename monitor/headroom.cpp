@@ -210,11 +210,6 @@ std::optional<std::int64_t> HeadroomReader::free_in_group(const WatchedLimit& li
   std::array<char, 32> swap_number;
   const std::string_view swap = read_text(files.swap, swap_number);
   const auto limit_bytes = static_cast<std::int64_t>(limit.bytes);
-  const std::uint64_t most = charged.value_or(0) + leading_number(swap).value_or(0);
-  // v1's swap is in memory.stat alone.
-  if (files.v2 && charged && most + 2 * keep_free_bytes < limit.bytes) {
-    return limit_bytes - static_cast<std::int64_t>(most);  // page cache and all: far away
-  }
   const std::string_view stat = read_text(files.stat, buffer_);
   const auto used = files.v2 ? cgroup_v2_used_bytes(stat, swap) : cgroup_v1_used_bytes(stat);
   if (!used) {

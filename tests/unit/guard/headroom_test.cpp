@@ -99,9 +99,9 @@ TEST_F(HeadroomTest, KernelMemoryOfAGroupCountsWhenNoPageCacheIsLeftToGiveUp) {
   EXPECT_EQ(free_mib(), 100) << "950 less page cache and what can be reclaimed";
 }
 
-TEST_F(HeadroomTest, OfAGroupFarFromItsLimitNeedsNoStatistics) {
+TEST_F(HeadroomTest, PageCacheOfAGroupFarFromItsLimitDoesNotCountEither) {
   v2_group(/*current=*/300, /*anon=*/100, /*file=*/200, /*slab=*/0, /*swap=*/0);
-  EXPECT_EQ(free_mib(), 700) << "the page cache counts, for it is cheaper";
+  EXPECT_EQ(free_mib(), 900) << "the forecast divides all that is free";
 }
 
 TEST_F(HeadroomTest, OfVersionOneCountsWhatIsBelowTheGroup) {
