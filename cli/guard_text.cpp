@@ -149,6 +149,10 @@ std::string refusal_text(const monitor::Headroom& headroom, std::string_view lim
       format_bytes(headroom.keep_free_bytes));
 }
 
+std::string refusal_text(pid_t pid) {
+  return fmt::format("pid {} belongs to somebody else, and this user may not signal it", pid);
+}
+
 std::string log_line(std::int64_t wall_ns, std::string_view word, std::string_view text) {
   const std::time_t seconds = wall_ns / kNsPerSecond;
   std::tm local{};

@@ -33,6 +33,8 @@ std::string signal_name(int number);
 std::string report_text(const monitor::GuardReport& report, const ReportFacts& facts);
 // Why a job is not guarded that is already where it would be stopped.
 std::string refusal_text(const monitor::Headroom& headroom, std::string_view limit_source);
+// Why a job is not guarded that this user may not signal.
+std::string refusal_text(pid_t pid);
 // "2026-11-16 12:30:05 STOP ...": a line of the log, in local time.
 std::string log_line(std::int64_t wall_ns, std::string_view word, std::string_view text);
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/guard_watch.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
@@ -136,6 +138,20 @@ void GuardWatch::vet(monitor::Watchlist& list) {
   is_vetted_ = true;
   if (!options_.track.watch.target.command.empty()) {
     return;
+  }
+  const auto untouchable =
+      std::find_if(list.trainers.begin(), list.trainers.end(),
+                   [](const ProcessKey& key) { return ::kill(key.pid, 0) != 0 && errno == EPERM; });
+  if (untouchable != list.trainers.end()) {
+    const std::string why = refusal_text(untouchable->pid);
+    if (options_.dry_run) {
+      output_->note(fmt::format("note: {}: without --dry-run it would not be guarded", why));
+    } else {
+      is_refused_ = true;
+      problem_ = why;
+      output_->error(why, "run the guard as the user of the job, or as root; --dry-run watches it");
+      return;
+    }
   }
   const auto headroom = list.limits->read(&list.tree);
   if (headroom && headroom->to_spare_bytes() < 0) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs that are already where `tidemark guard` would stop them: it refuses, and touches nobody.
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -77,6 +78,40 @@ TEST(GuardRefusal, OfAJobNearTheLimitOfItsControlGroup) {
     GTEST_SKIP() << "no control group can be made here";
   }
   expect_refused(group.wrap(kJob), {"--keep-free", "100MiB"}, "tidemark-guard-");
+}
+
+// Without privileges there is always pid 1; with them, the guard is run as somebody else.
+std::vector<std::string> guard_of_another_user(const Subprocess& job,
+                                               std::vector<std::string> options) {
+  const bool is_root = ::geteuid() == 0;
+  options.insert(options.end(), {"--pid", is_root ? std::to_string(job.pid()) : "1"});
+  std::vector<std::string> argv = guard(options);
+  if (is_root) {
+    argv.insert(argv.begin(), {"setpriv", "--reuid", "65534", "--clear-groups"});
+  }
+  return argv;
+}
+
+TEST(GuardRefusal, OfAJobThatThisUserMayNotSignal) {
+  Subprocess job(kJob);
+  job.read_until("begins");
+
+  const Guarded run = run_guard(guard_of_another_user(job, {"--limit", "100GiB"}));
+
+  EXPECT_EQ(run.exit_code, 3) << run.log;
+  EXPECT_THAT(run.log, AllOf(HasSubstr("this user may not signal it"), HasSubstr("--dry-run")));
+}
+
+TEST(GuardRefusal, ADryRunOfAJobThatThisUserMayNotSignalSaysSo) {
+  Subprocess job(kJob);
+  job.read_until("begins");
+
+  const Guarded run = run_guard(guard_of_another_user(
+      job, {"--limit", "100GiB", "--dry-run", "--duration", "1s", "--interval", "100ms"}));
+
+  EXPECT_EQ(run.exit_code, 0) << run.log;
+  EXPECT_THAT(run.log, HasSubstr("note: pid "));
+  EXPECT_THAT(run.log, HasSubstr("without --dry-run it would not be guarded"));
 }
 
 // A dry run: whatever else trains on this machine is safe from this test.
