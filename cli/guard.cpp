@@ -151,6 +151,7 @@ int run_guard(const GuardOptions& options) {
   GuardOptions chunk = options;
   while (true) {
     chunk.track.watch.output = chunk_output(options.track.watch.output, restarts.restarts() + 1);
+    chunk.track.watch.output_is_optional = restarts.restarts() > 0;  // the night goes on
     chunk.track.watch.helper = notifier ? std::optional(notifier->pid()) : std::nullopt;
     GuardWatch watching(chunk, {notifier, service, shield, restarts});
     const int code = Watch(chunk.track.watch, watching).run();

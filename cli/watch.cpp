@@ -84,10 +84,14 @@ Status Watch::prepare() {
   // The run file first: a command must not start only to find that nothing can be recorded.
   if (!options_.output.empty()) {
     auto writer = recording::RunWriter::create(options_.output, {.replace = options_.force});
-    if (!writer) {
+    if (writer) {
+      recorder_ = std::make_unique<recording::Recorder>(*std::move(writer));
+    } else if (options_.output_is_optional) {
+      output_->error(writer.error().what, kUnrecorded);
+      has_failed_ = true;
+    } else {
       return writer.error();
     }
-    recorder_ = std::make_unique<recording::Recorder>(*std::move(writer));
   }
   if (wraps_command()) {
     if (auto status = launch(); !status) {
@@ -220,7 +224,7 @@ void Watch::begin_recording() {
     return;
   }
   if (const Status begun = recorder_->begin(describe()); !begun) {
-    output_->error(begun.error().what, "watching goes on without recording");
+    output_->error(begun.error().what, kUnrecorded);
     has_failed_ = true;
     recorder_.reset();
   }

@@ -42,6 +42,8 @@ class Watch {
   static constexpr std::string_view kIncomplete =
       "the recording is incomplete; what was written before is readable";
 
+  static constexpr std::string_view kUnrecorded = "watching goes on without recording";
+
   bool wraps_command() const { return !options_.target.command.empty(); }
   Status prepare();
   Status open_step_source();

@@ -32,6 +32,8 @@ struct WatchOptions {
   bool json = false;
   std::string output;  // run file; empty: none
   bool force = false;
+  bool output_is_optional =
+      false;  // a run file that cannot be made is told of, and no reason to end
   monitor::PssMode pss = monitor::PssMode::kAuto;
   bool redact = true;
   std::optional<Rate> warn_growth;  // nullopt: 5 % of the limit per minute

@@ -243,6 +243,23 @@ TEST(GuardRestart, WhatTheKernelKilledIsStartedAgain) {
   EXPECT_THAT(run.log, HasSubstr("RESTART: "));
 }
 
+TEST(GuardRestart, GoesOnWhereTheRunFileOfALaterStartCannotBeMade) {
+  const TempTree dir;
+  dir.write("out/keep", "");
+  std::vector<std::string> options = kChunks;
+  options.insert(options.end(), {"-o", dir.path("out/night.tidemark")});
+
+  const Guarded run =
+      run_guard(guard(options, in_script("rm -rf " + dir.path("out") + "; exec \"$@\"",
+                                         {"--leak-mb", "1", "--count", "150", "--step-ms", "5",
+                                          "--checkpoint", dir.path("checkpoint")})));
+
+  EXPECT_EQ(content_of(dir.path("checkpoint")), "150\n") << run.log;
+  EXPECT_THAT(run.log, AllOf(HasSubstr("RESTART: "), HasSubstr("night.2.tidemark"),
+                             HasSubstr("watching goes on without recording")));
+  EXPECT_EQ(run.exit_code, 3) << "what was asked for is missing";
+}
+
 TEST(GuardRestart, LooksForTheRunFilesOfLaterStartsAtOnce) {
   const TempTree dir;
   dir.write("night.2.tidemark", "an old one");
