@@ -3,6 +3,16 @@
 
 include_guard(GLOBAL)
 
+# The words of these lists, each as one argument in CMake code. Expanded, a list would lose empty words,
+# and others would be split at their semicolons.
+function(_tidemark_quote_words code)
+  set(quoted)
+  foreach(word IN LISTS ${ARGN})
+    string(APPEND quoted " [======[${word}]======]")
+  endforeach()
+  set(${code} "${quoted}" PARENT_SCOPE)
+endfunction()
+
 # tidemark_add_leak_test(NAME name COMMAND command [argument...]
 #                        [MAX_GROWTH rate] [MAX_PEAK size] [MAX_PLATEAU size] [MAX_PROCESSES n]
 #                        [MAX_RETAINED size] [MAX_JOB_GROWTH size]
@@ -32,19 +42,24 @@ function(tidemark_add_leak_test)
     if(DEFINED ARG_${setting})
       string(TOLOWER ${setting} option)
       string(REPLACE _ - option ${option})
-      list(APPEND options --${option} ${ARG_${setting}})
+      string(REPLACE ";" "\\;" value "${ARG_${setting}}")
+      list(APPEND options --${option} "${value}")
     endif()
   endforeach()
   if(ARG_PROFILE)
     list(APPEND options --profile)
   endif()
-  list(POP_FRONT ARG_COMMAND program)
+  _tidemark_quote_words(words ARG_COMMAND)
+  list(GET ARG_COMMAND 0 program)
   if(TARGET ${program})
-    set(program $<TARGET_FILE:${program}>)
+    _tidemark_quote_words(first program)
+    string(LENGTH "${first}" length)
+    string(SUBSTRING "${words}" ${length} -1 words)
+    string(PREPEND words "$<TARGET_FILE:${program}>")
   endif()
-  add_test(NAME ${ARG_NAME}
-           COMMAND $<TARGET_FILE:Tidemark::tidemark> check ${ARG_NAME} ${options} ${ARG_OPTIONS} --
-                   ${program} ${ARG_COMMAND})
+  _tidemark_quote_words(options options ARG_OPTIONS)
+  cmake_language(EVAL CODE "add_test(NAME [======[${ARG_NAME}]======]
+    COMMAND $<TARGET_FILE:Tidemark::tidemark> check [======[${ARG_NAME}]======] ${options} -- ${words})")
   if(NOT ARG_LABELS)
     set(ARG_LABELS leak)
   endif()
