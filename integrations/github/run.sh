@@ -10,7 +10,12 @@ if [ -z "$program" ]; then
 fi
 
 report=$(mktemp -d "${RUNNER_TEMP:-/tmp}/tidemark-check.XXXXXX")
-read -r -a options <<<"${TIDEMARK_OPTIONS:-}"
+# Words as a shell splits them, in as many lines as one likes.
+if ! xargs -r printf '%s\0' <<<"${TIDEMARK_OPTIONS:-}" >"$report/options"; then
+  echo "tidemark: the quotes in the options do not match: $TIDEMARK_OPTIONS" >&2
+  exit 2
+fi
+mapfile -d '' -t options <"$report/options"
 arguments=(check "${options[@]}" --markdown "$report/report.md" --junit "$report/junit.xml"
   --json "$report/report.json")
 if [ -n "${TIDEMARK_COMMAND:-}" ]; then
@@ -29,7 +34,10 @@ if [ -n "${GITHUB_STEP_SUMMARY:-}" ] && [ -f "$report/report.md" ]; then
   cat "$report/report.md" >>"$GITHUB_STEP_SUMMARY"
 fi
 if [ -n "${GITHUB_OUTPUT:-}" ]; then
-  printf 'result=%s\nmarkdown=%s\n' "$result" "$report/report.md" >>"$GITHUB_OUTPUT"
+  echo "result=$result" >>"$GITHUB_OUTPUT"
+  if [ -f "$report/report.md" ]; then
+    echo "markdown=$report/report.md" >>"$GITHUB_OUTPUT"
+  fi
 fi
 if [ "$result" = undetermined ] && [ "${TIDEMARK_UNDETERMINED:-fail}" = pass ]; then
   status=0

@@ -49,6 +49,19 @@ def check_github(folder):
                                  undetermined="pass")
     assert done.returncode == 0 and output["result"] == "undetermined", done.stderr
 
+    done, output, summary = run_action(
+        folder, command="echo 'now at  7'; sleep 1.5; true",
+        options="--max-peak 1GiB\n--interval 50ms\n--step-regex 'now at  ([0-9]+)' --max-processes 1")
+    assert done.returncode == 1, done.stderr
+    assert "max_processes" in summary and "max_peak" in summary, summary
+
+    done, output, _ = run_action(folder, command="true", options="--step-regex 'open")
+    assert done.returncode == 2 and "quotes" in done.stderr, done.stderr
+
+    done, output, _ = run_action(folder, command="true", options="--no-such-option")
+    assert done.returncode == 2, done.stderr
+    assert output == {"result": "error"}, output  # there is no report
+
     done, output, _ = run_action(folder, command="exit 5")
     assert done.returncode == 3 and output["result"] == "error", done.stderr
 
