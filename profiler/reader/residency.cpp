@@ -18,6 +18,11 @@ namespace {
 constexpr std::uint64_t kPresent = std::uint64_t{1} << 63U;
 constexpr std::uint64_t kSwapped = std::uint64_t{1} << 62U;
 
+// No process has addresses beyond; five levels of page tables end here.
+constexpr std::uint64_t kAddressSpaceBytes = std::uint64_t{1} << 56U;
+// Whatever the ranges say: far enough from the end of the type to add a stride.
+constexpr std::uint64_t kMostPages = std::uint64_t{1} << 62U;
+
 std::uint64_t page_bytes() {
   static const auto kBytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   return kBytes;
@@ -67,11 +72,10 @@ struct Pages {
   std::uint64_t count() const { return last - first + 1; }
 };
 
-// Ranges that are empty or go round the end of the address space have none.
+// Ranges that are empty or go beyond the address space have none.
 bool has_pages(const MemoryRange& range) {
-  std::uint64_t end = 0;
-  return range.size_bytes > 0 && range.weight > 0.0 &&
-         !__builtin_add_overflow(range.begin, range.size_bytes, &end);
+  return range.size_bytes > 0 && range.weight > 0.0 && range.size_bytes <= kAddressSpaceBytes &&
+         range.begin <= kAddressSpaceBytes - range.size_bytes;
 }
 
 Pages pages_of(const MemoryRange& range) {
@@ -104,13 +108,14 @@ std::optional<Residency> residency_of(pid_t pid, std::span<const MemoryRange> ra
   for (const MemoryRange& range : ranges) {
     if (has_pages(range)) {
       sorted.push_back(range);
-      result.pages += pages_of(range).count();
+      result.pages = std::min(result.pages + pages_of(range).count(), kMostPages);
     }
   }
   std::sort(sorted.begin(), sorted.end(),
             [](const MemoryRange& a, const MemoryRange& b) { return a.begin < b.begin; });
   const std::uint64_t most = std::max<std::uint64_t>(options.most_pages, 1);
-  const std::uint64_t stride = (result.pages + most - 1) / most;
+  const std::uint64_t stride =
+      std::max<std::uint64_t>(result.pages / most + (result.pages % most != 0 ? 1 : 0), 1);
   Pagemap pagemap(std::move(*file));
   Sums sums;
   std::uint64_t skip = stride / 2;  // the middle one of every `stride` pages

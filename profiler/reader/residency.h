@@ -31,9 +31,9 @@ struct ResidencyOptions {
 };
 
 // Looks the ranges up in /proc/PID/pagemap. nullopt when it cannot be read (no permission, the
-// process is gone) or there is not one byte in the ranges. Reserved memory that was never touched
-// is not resident. `pid` is the one in our namespace; that it is still the same process is the
-// caller's business.
+// process is gone) or there is not one byte in the ranges; one that goes beyond the address space
+// does not count. Reserved memory that was never touched is not resident. `pid` is the one in our
+// namespace; that it is still the same process is the caller's business.
 std::optional<Residency> residency_of(pid_t pid, std::span<const MemoryRange> ranges,
                                       const ResidencyOptions& options = {});
 

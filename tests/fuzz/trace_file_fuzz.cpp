@@ -3,7 +3,7 @@
 // file, or patches (offset in 2 bytes, length in 1, content) that are laid over a valid one before
 // and between readings. Nothing may make the reader crash, hang, read out of bounds or take more
 // memory than its limits allow.
-#include <sys/mman.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,8 +13,12 @@
 #include <string_view>
 
 #include "common/check.h"
+#include "profiler/reader/collector.h"
 #include "profiler/reader/trace_dump.h"
 #include "profiler/reader/trace_file.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_trace_world.h"
+#include "tests/support/temp_tree.h"
 #include "tests/support/trace_builder.h"
 
 namespace {
@@ -83,10 +87,26 @@ void read_all(TraceFile& file) {
   }
 }
 
+// What the tool does with a file that it finds in its folder.
+void collect(const std::string& folder) {
+  tidemark::tests::FakeClock clock;
+  tidemark::tests::FakeTraceWorld world;
+  world.has_our_pages = true;
+  world.mappings = {{{0x10000, 0x20000, tidemark::reader::AreaKind::kHeap, 4096, 4096}}};
+  tidemark::reader::CollectorOptions options;
+  options.directory = folder;
+  options.remove_files = false;
+  tidemark::reader::Collector collector(options, world, clock);
+  tidemark::AllocationFacts facts;
+  collector.look(facts);
+  collector.finish(facts, options.naming_budget_ns);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const int fd = ::memfd_create("trace", MFD_CLOEXEC);
+  static const tidemark::tests::TempTree tree;
+  static const int fd = ::open(tree.path("100.trace").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   std::string_view input(reinterpret_cast<const char*>(data), size);
   TIDEMARK_CHECK(::ftruncate(fd, 0) == 0, "cannot empty the file");
   const bool whole = !input.empty() && input.front() == 'w';
@@ -102,6 +122,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   read_all(*file);
+  collect(tree.path());
   for (int readings = 0; readings < 3 && !whole && patch(fd, input); ++readings) {
     for (int more = 0; more < 16 && patch(fd, input); ++more) {
     }

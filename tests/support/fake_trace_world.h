@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <unistd.h>
+
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +20,7 @@ class FakeTraceWorld final : public reader::TraceWorld {
   std::set<std::uint32_t> unseen;     // pids that cannot be found
   std::optional<bool> mapped = true;  // any file by any process
   std::optional<reader::Residency> resident;
+  bool has_our_pages = false;  // its memory is that of the test
   std::optional<std::vector<reader::MemoryArea>> mappings;
   std::vector<std::string> named;  // pids whose stacks were asked for
 
@@ -43,8 +46,8 @@ class FakeTraceWorld final : public reader::TraceWorld {
     return frames;
   }
   std::optional<reader::Residency> residency(const ProcessKey&,
-                                             std::span<const reader::MemoryRange>) override {
-    return resident;
+                                             std::span<const reader::MemoryRange> ranges) override {
+    return has_our_pages ? reader::residency_of(::getpid(), ranges) : resident;
   }
   std::optional<std::vector<reader::MemoryArea>> areas(const ProcessKey&) override {
     return mappings;

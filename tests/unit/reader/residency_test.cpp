@@ -113,6 +113,30 @@ TEST(Residency, IsUnknownWithoutAPagemapOrWithoutBytes) {
   EXPECT_FALSE(pagemap.ask({{~std::uint64_t{0} - 10, 100, 1.0}}));
 }
 
+TEST(Residency, LeavesOutWhatNoAddressSpaceHolds) {
+  const FakePagemap pagemap({kPresent});
+  const std::vector<MemoryRange> all(4096, {0, ~std::uint64_t{0}, 1.0});  // 2^64 pages in all
+  std::vector<MemoryRange> one_is_real = all;
+  one_is_real.push_back({0, kPage, 1.0});
+
+  EXPECT_FALSE(pagemap.ask(all));
+  const auto found = pagemap.ask(one_is_real);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->pages, 1U);
+  EXPECT_DOUBLE_EQ(found->resident_share, 1.0);
+}
+
+TEST(Residency, LooksAtNoMorePagesThanAskedHoweverLargeTheRanges) {
+  const FakePagemap pagemap({kPresent});
+  const std::uint64_t half = std::uint64_t{1} << 55U;
+
+  const auto found = pagemap.ask(std::vector<MemoryRange>(1U << 16U, {half, half, 1.0}), 100);
+
+  ASSERT_TRUE(found);
+  EXPECT_LE(found->pages_looked_at, 100U);
+  EXPECT_DOUBLE_EQ(found->resident_share, 0.0);
+}
+
 TEST(Residency, SeesWhichPagesOfThisProcessWereTouched) {
   const std::size_t bytes = 64 * kPage;
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
