@@ -297,16 +297,27 @@ void Collector::scan(AllocationFacts& facts) {
   }
 }
 
-// Of followed sites whose blocks are so large that they may be untouched.
+// Of followed sites whose blocks are so large that they may be untouched: those that grew most, as
+// the report leads with growth, then the largest.
 void Collector::look_at_residency(TracedFile& file, const LiveScan& scan) {
-  std::vector<std::pair<std::uint32_t, std::vector<MemoryRange>>> by_site;
+  std::vector<const SiteCounts*> large;
   for (const SiteCounts& site : file.last().sites) {
     const bool is_large =
         site.live_blocks() > 0.0 &&
         static_cast<double>(site.live_bytes()) / site.live_blocks() > kLargeBlockBytes;
-    if (is_large && file.state(site).number != 0 && by_site.size() < kMostResidencySites) {
-      by_site.emplace_back(site.index, std::vector<MemoryRange>());
+    if (is_large && file.state(site).number != 0) {
+      large.push_back(&site);
     }
+  }
+  const std::size_t count = std::min(large.size(), kMostResidencySites);
+  std::partial_sort(large.begin(), large.begin() + static_cast<std::ptrdiff_t>(count), large.end(),
+                    [&](const SiteCounts* a, const SiteCounts* b) {
+                      return std::pair(file.grown_bytes(*a), a->live_bytes()) >
+                             std::pair(file.grown_bytes(*b), b->live_bytes());
+                    });
+  std::vector<std::pair<std::uint32_t, std::vector<MemoryRange>>> by_site;
+  for (std::size_t i = 0; i < count; ++i) {
+    by_site.emplace_back(large[i]->index, std::vector<MemoryRange>());
   }
   for (const LiveBlock& block : scan.blocks) {
     const auto it = std::find_if(by_site.begin(), by_site.end(), [&](const auto& each) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -216,6 +217,32 @@ TEST_F(CollectorTest, TellsHowMuchOfALargeBlockIsResident) {
 
   ASSERT_EQ(facts.samples.size(), 1U);
   EXPECT_EQ(facts.samples[0].resident_bytes, 250'000U);
+}
+
+TEST_F(CollectorTest, LooksAtTheResidencyOfWhatGrewMostHoweverManySitesAreLarge) {
+  constexpr std::uint64_t kBytes = 1'000'000;
+  TraceBuilder builder;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    const auto stable = add_site(builder, 0x1010 + 16 * i, 2 * kBytes);
+    builder.add_block(0x1000'0000 * (i + 1), 2 * kBytes, stable, 0);
+  }
+  const auto reserved = add_site(builder, 0x9010, kBytes);
+  builder.add_block(0x7000'0000'0000, kBytes, reserved, 0);
+  write("100.trace", builder);
+  world_.resident = Residency{0.0, 0.0, 250, 250};
+  Collector collector(options(), world_, clock_);
+  AllocationFacts first;
+  collector.look(first);
+  builder.site(reserved).alloc_bytes += 500'000;
+  write("100.trace", builder);
+
+  AllocationFacts second;
+  collector.finish(second, kNsPerSecond);
+
+  const auto grown = std::find_if(second.samples.begin(), second.samples.end(),
+                                  [](const auto& s) { return s.live_bytes == 1'500'000U; });
+  ASSERT_NE(grown, second.samples.end());
+  EXPECT_EQ(grown->resident_bytes, 0U);
 }
 
 TEST_F(CollectorTest, TellsWhatTheAllocatorKeeps) {
