@@ -47,6 +47,17 @@ ProfileCoverage coverage_of(const tracker::RunSites& run, const tracker::SiteRan
   return coverage;
 }
 
+// In blocks: a sample stands for as many as the live ones do.
+double lost_blocks(const TraceSample& last) {
+  const auto records = static_cast<double>(last.dropped_records);
+  if (!last.sample_every_bytes || last.live_bytes == 0) {
+    return records;
+  }
+  const double mean_bytes =
+      static_cast<double>(last.live_bytes) / std::max(1.0, static_cast<double>(last.live_blocks));
+  return records * std::max(1.0, static_cast<double>(*last.sample_every_bytes) / mean_bytes);
+}
+
 }  // namespace
 
 ProfileReport make_report(const tracker::RunSites& run, const tracker::Options& options,
@@ -60,6 +71,29 @@ ProfileReport make_report(const tracker::RunSites& run, const tracker::Options& 
   report.losses = run.losses;
   report.coverage = coverage_of(run, report.ranking);
   return report;
+}
+
+std::optional<LostRecords> lost_records(const ProfileReport& report) {
+  constexpr double kFew = 0.03;
+  LostRecords all;
+  double lost = 0.0;
+  double live = 0.0;
+  for (const tracker::TracedProcess& process : report.run->processes) {
+    all.records += process.last.dropped_records;
+    lost += lost_blocks(process.last);
+    live += static_cast<double>(process.last.live_blocks);
+  }
+  all.share = lost > 0.0 ? lost / (lost + live) : 0.0;
+  // The process that the report is about, should others hide it.
+  if (!report.ranking.processes.empty()) {
+    const TraceSample& last = report.run->processes[report.ranking.processes.front().process].last;
+    const double own = lost_blocks(last);
+    const double share = own > 0.0 ? own / (own + static_cast<double>(last.live_blocks)) : 0.0;
+    if (share > all.share) {
+      all = {last.dropped_records, share};
+    }
+  }
+  return all.share > kFew ? std::optional(all) : std::nullopt;
 }
 
 bool is_seen_long_enough(const tracker::RankedLine& line) {

@@ -46,6 +46,15 @@ struct ProfileReport {
 ProfileReport make_report(const tracker::RunSites& run, const tracker::Options& options,
                           std::size_t top);
 
+// Blocks, stacks and mappings that found no place in the tracer's tables.
+struct LostRecords {
+  std::uint64_t records = 0;
+  double share = 0.0;  // of all that would have been there, about
+};
+// nullopt while they are few. What is true of the rest is then not true of the process: a line that
+// stopped growing, memory that no site explains.
+std::optional<LostRecords> lost_records(const ProfileReport& report);
+
 // After a few looks everything grows: no such figure is worth a word.
 bool is_seen_long_enough(const tracker::RankedLine& line);
 // The lines that grow and were seen long enough, the fastest first; not those that grow by less

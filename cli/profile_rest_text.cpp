@@ -143,7 +143,7 @@ std::optional<KeptByAllocator> kept_by_allocator(const ProfileReport& report) {
   }
   const ProcessGrowth& growth = report.ranking.processes.front();
   if (!growth.now.slack || !growth.now.footprint || *growth.now.footprint <= 0.0 ||
-      unseen_memory(report)) {
+      unseen_memory(report) || lost_records(report)) {
     return std::nullopt;
   }
   KeptByAllocator kept;
@@ -165,7 +165,8 @@ std::optional<UnseenMemory> unseen_memory(const ProfileReport& report) {
   const ProcessGrowth& growth = report.ranking.processes.front();
   const tracker::MemoryParts& now = growth.now;
   // Of processes with blocks from before tracing there is no account: that is another story.
-  if (!now.slack || !now.footprint) {
+  // Blocks that were seen and found no place are not those of another allocator.
+  if (!now.slack || !now.footprint || lost_records(report)) {
     return std::nullopt;
   }
   UnseenMemory unseen;
@@ -191,7 +192,9 @@ std::string where_text(const ProfileReport& report, const ProfileStyle& style) {
                   "since " + format_clock(where.from_s), kGrownColumns, "now", kNowColumns);
   out += row("live blocks of call stacks", where.growth.sites, where.now.sites);
   if (where.now.slack) {
-    out += row("allocator slack (freed and kept, or lost)", where.growth.slack, where.now.slack);
+    out += row(lost_records(report) ? "not recorded, or allocator slack"
+                                    : "allocator slack (freed and kept, or lost)",
+               where.growth.slack, where.now.slack);
     out +=
         row("not hooked (data, stacks, system calls)", where.growth.unhooked, where.now.unhooked);
   }

@@ -45,6 +45,14 @@ bool is_too_short(const ProfileReport& report) {
          });
 }
 
+// What comes first when much is missing.
+std::string lost_text(const LostRecords& lost) {
+  return fmt::format(
+      "RECORDS LOST: {} blocks, stacks or mappings found no place in the tracer's tables, about "
+      "{:.0f} % of all: what follows is about the rest.",
+      grouped(lost.records), lost.share * 100.0);
+}
+
 // No line grows.
 std::string calm_answer(const ProfileReport& report) {
   const std::size_t processes = report.run->processes.size();
@@ -52,6 +60,9 @@ std::string calm_answer(const ProfileReport& report) {
   if (report.shm.grown_bytes >= kShmWorthAWord) {
     return fmt::format("/dev/shm GROWS by {}, and no call stack does: see its segments below.",
                        format_bytes(report.shm.grown_bytes));
+  }
+  if (lost_records(report)) {
+    return "Whether a line grows cannot be told.";
   }
   if (const auto unseen = unseen_memory(report)) {
     return fmt::format(
@@ -80,16 +91,19 @@ std::string answer(const ProfileReport& report, const ProfileStyle& style) {
   if (report.run->empty()) {
     return "NO DATA: the tracer was in no process.";
   }
+  const auto lost = lost_records(report);
+  const std::string before = lost ? lost_text(*lost) + ' ' : "";
   const std::size_t growing = growing_lines(report).size();
   if (growing == 0) {
-    return calm_answer(report);
+    return before + calm_answer(report);
   }
   const RankedLine& first = *fastest_line(report);
   const std::string line = line_text(report, first, style.columns - 8);
   const bool is_leak = first.verdict == Verdict::kLeak;
-  std::string text = fmt::format(
-      "{}: {} {} by {}", is_leak ? "LEAK" : "GROWING", line.empty() ? "a call stack" : line,
-      is_leak ? "keeps growing" : "grows", growth_text(first.growth_bytes_per_s));
+  std::string text = before + fmt::format("{}: {} {} by {}", is_leak ? "LEAK" : "GROWING",
+                                          line.empty() ? "a call stack" : line,
+                                          is_leak ? "keeps growing" : "grows",
+                                          growth_text(first.growth_bytes_per_s));
   if (first.growth_bytes_per_step) {
     text += fmt::format(" ({}/step)", signed_size(*first.growth_bytes_per_step));
   }
@@ -117,10 +131,11 @@ std::string holders_text(const ProfileReport& report, const ProfileStyle& style)
   constexpr std::size_t kBefore = 30;  // columns
   std::string out;
   const std::size_t most = is_too_short(report) ? report.top : kMostHolders;
+  const bool is_incomplete = lost_records(report).has_value();
   for (std::size_t i = 0; i < std::min(holders.size(), most); ++i) {
     const RankedLine& line = *holders[i];
-    // Too few looks to tell more.
-    const bool is_unclear = line.verdict >= Verdict::kGrowing;
+    // Too few looks to tell more, or too few records.
+    const bool is_unclear = is_incomplete || line.verdict >= Verdict::kGrowing;
     out += fmt::format("{:<9}{:<9} {:>9}  {}\n", i == 0 ? "holds" : "",
                        is_unclear ? "unclear" : verdict_name(line.verdict),
                        format_bytes(line.live_bytes),

@@ -32,6 +32,19 @@ bool is_host_memory(wire::SiteKind kind) {
   return !is_counted_elsewhere(kind_of(kind)) && kind != wire::SiteKind::kCudaDevice;
 }
 
+// Why the tracer gave up, what it does not record, or why it lost records; "" when all is well.
+std::string problem_of(const TraceSnapshot& last, std::uint64_t dropped_records) {
+  if (!last.reason.empty()) {
+    return last.reason;
+  }
+  if (last.stage == wire::Stage::kBroken) {
+    return "the tracer gave up";
+  }
+  return dropped_records > 0 && last.extend_errno != 0
+             ? system_error("its file could not grow", last.extend_errno).what
+             : "";
+}
+
 bool is_same(const SiteSample& a, const SiteSample& b) {
   return a.live_bytes == b.live_bytes && a.live_blocks == b.live_blocks &&
          a.alloc_bytes == b.alloc_bytes && a.resident_bytes == b.resident_bytes;
@@ -206,8 +219,7 @@ TraceSample TracedFile::summary(double t_s) {
   sum.empty_stacks = losses.empty_stacks;
   sum.file_bytes = last_.file_bytes;
   sum.private_bytes = last_.private_bytes;
-  const bool gave_up = last_.stage == wire::Stage::kBroken;
-  sum.problem = gave_up && last_.reason.empty() ? "the tracer gave up" : last_.reason;
+  sum.problem = problem_of(last_, sum.dropped_records);
   return sum;
 }
 

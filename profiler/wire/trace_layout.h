@@ -164,7 +164,7 @@ struct TableDirectory {
 };
 static_assert(sizeof(TableDirectory) == 400);
 
-// What did not fit or could not be done. Printed with every report.
+// What did not fit or could not be done. Printed with every report, but for `reentered`.
 struct Losses {
   std::atomic<std::uint64_t> live_full;         // blocks without a place in the live table
   std::atomic<std::uint64_t> sites_full;        // allocations whose stack found no place

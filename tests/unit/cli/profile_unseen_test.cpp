@@ -21,7 +21,7 @@ using tests::SiteRun;
 using tests::trainer_record;
 
 // A program with an allocator that no hook reaches: it takes 4 MiB a second.
-tracker::RunSites built_unseen() {
+tracker::RunSites built_unseen(std::uint64_t live_blocks = 0, std::uint64_t dropped = 0) {
   SiteRun run;
   run.add_process(trainer_record());
   run.add_site(trainer_record().key, {run.add_frame("fopen")}, tests::constant(4096));
@@ -34,6 +34,8 @@ tracker::RunSites built_unseen() {
     tick.processes.at(0).rss_anon_bytes = heap + kSiteMiB;
     tick.allocations.accounts = {
         {trainer_record().key, tick.t_s, 4096, heap, kSiteMiB, /*tracer_bytes=*/0}};
+    tick.allocations.traces.at(0).live_blocks = live_blocks;
+    tick.allocations.traces.at(0).dropped_records = dropped;
     (void)builder.add(tick);
   }
   return builder.sites();
@@ -50,6 +52,53 @@ TEST(ProfileText, DoesNotBlameTheAllocatorForWhatItNeverSaw) {
                               "does not look"));
   EXPECT_THAT(text, Not(HasSubstr("remedy")));
   EXPECT_THAT(text, Not(HasSubstr("leak of a line")));
+}
+
+TEST(ProfileText, LeadsWithLostRecordsAndBlamesNobodyForThem) {
+  const tracker::RunSites run = built_unseen(1'000, 3'000);
+
+  const std::string text = profile_text(make_report(run, {}, 10), {});
+
+  EXPECT_THAT(text, StartsWith("RECORDS LOST: 3,000 blocks, stacks or mappings found no place in "
+                               "the tracer's tables, about 75 % of\nall"));
+  EXPECT_THAT(text, HasSubstr("Whether a line grows cannot be told."));
+  EXPECT_THAT(text, HasSubstr("holds    unclear "));
+  EXPECT_THAT(text, HasSubstr("not recorded, or allocator slack"));
+  for (const char* blame : {"remedy", "unseen", "NOTHING GROWS", "NOT SEEN", "NO LINE GROWS"}) {
+    EXPECT_THAT(text, Not(HasSubstr(blame)));
+  }
+}
+
+TEST(ProfileText, LeadsWithLostRecordsAlsoWhereALineGrows) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  run.add_site(trainer_record().key, {run.add_frame("leak", "/src/a.cpp", 7)}, rising(kSiteMiB));
+  tracker::SiteTrackBuilder builder;
+  (void)builder.begin({});
+  for (Tick& tick : run.ticks(120)) {
+    tick.allocations.traces.at(0).live_blocks = 90;
+    tick.allocations.traces.at(0).dropped_records = 10;
+    (void)builder.add(tick);
+  }
+  const tracker::RunSites sites = builder.sites();
+
+  const std::string text = profile_text(make_report(sites, {}, 10), {});
+
+  EXPECT_THAT(text, StartsWith("RECORDS LOST: 10 blocks"));
+  EXPECT_THAT(text, HasSubstr("GROWING: leak a.cpp:7"));
+}
+
+TEST(ProfileReport, CountsALostSampleForTheBlocksThatItStandsFor) {
+  tracker::RunSites run = built_unseen(10'000, 10);
+  const auto exact = lost_records(make_report(run, {}, 10));
+  run.processes.at(0).last.live_bytes = 10'000 * 100;  // blocks of 100 bytes
+  run.processes.at(0).last.sample_every_bytes = 100'000;
+  const auto sampled = lost_records(make_report(run, {}, 10));
+
+  EXPECT_FALSE(exact);
+  ASSERT_TRUE(sampled);
+  EXPECT_EQ(sampled->records, 10U);
+  EXPECT_DOUBLE_EQ(sampled->share, 0.5);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -411,6 +412,20 @@ TEST_F(CollectorTest, SaysWhyATracerGaveUp) {
   collector.look(facts);
 
   EXPECT_EQ(facts.traces.at(0).problem, "no room");
+}
+
+TEST_F(CollectorTest, SaysWhyRecordsWereLost) {
+  TraceBuilder builder;
+  builder.header().losses.live_full = 5;
+  builder.header().extend_errno = EFBIG;
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  EXPECT_EQ(facts.traces.at(0).dropped_records, 5U);
+  EXPECT_EQ(facts.traces.at(0).problem, "its file could not grow: File too large");
 }
 
 TEST_F(CollectorTest, SaysWhatATracerDoesNotRecordAndMakesNoAccountOfIt) {
