@@ -118,6 +118,7 @@ void ProfileWorker::finish(std::int64_t naming_budget_ns, bool put_to_sleep) {
   look(/*is_last=*/true);
   look_at_shm_again();
   if (put_to_sleep) {
+  world_->wait_until(clock_.monotonic_ns() + naming_budget_ns);
     collector_.put_to_sleep();
   }
 }

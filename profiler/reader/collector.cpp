@@ -403,7 +403,13 @@ void Collector::note_problem(const std::string& name, const std::string& what) {
   }
 }
 
-std::vector<std::string> Collector::take_problems() { return std::exchange(problems_, {}); }
+std::vector<std::string> Collector::take_problems() {
+  std::vector<std::string> problems = std::exchange(problems_, {});
+  for (std::string& problem : world_.take_problems()) {
+    problems.push_back(std::move(problem));
+  }
+  return problems;
+}
 
 std::vector<LossRecord> Collector::take_losses() {
   std::vector<LossRecord> losses;

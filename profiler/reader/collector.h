@@ -58,7 +58,8 @@ class Collector {
   // Tells all tracers to rest.
   void put_to_sleep();
 
-  // What went wrong since the last call, as sentences; each file is named once.
+  // What went wrong since the last call, here and in the world, as sentences; each file is named
+  // once.
   std::vector<std::string> take_problems();
   // The same as counts: "trace_files_unreadable", "trace_looks_damaged".
   std::vector<LossRecord> take_losses();

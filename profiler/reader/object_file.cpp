@@ -16,6 +16,7 @@
 
 #include "common/fd.h"
 #include "common/io.h"
+#include "profiler/reader/debug_server.h"
 #include "profiler/reader/elf_text.h"
 
 namespace tidemark::reader {
@@ -33,11 +34,20 @@ struct Free {
   void operator()(void* memory) const { std::free(memory); }
 };
 
+// Below /usr/lib/debug, beside the file, then from the server: while there is one that answers.
+int find_debug_file(Dwfl_Module* module, void** user, const char* name, Dwarf_Addr base,
+                    const char* file, const char* link, GElf_Word crc, char** found) {
+  if (static_cast<DebugServer*>(*user)->begin_search()) {
+    return dwfl_standard_find_debuginfo(module, user, name, base, file, link, crc, found);
+  }
+  const int fd = dwfl_build_id_find_debuginfo(module, user, name, base, file, link, crc, found);
+  return fd >= 0 ? fd : open_debug_link(file, link, found);
+}
+
 const Dwfl_Callbacks& callbacks() {
   static const Dwfl_Callbacks kCallbacks = {
-      nullptr,                       // find_elf: files are given by name
-      dwfl_standard_find_debuginfo,  // below /usr/lib/debug, beside the file, from debuginfod
-      dwfl_offline_section_address,
+      nullptr,  // find_elf: files are given by name
+      find_debug_file, dwfl_offline_section_address,
       nullptr,  // debuginfo_path: the usual places
   };
   return kCallbacks;
@@ -390,7 +400,8 @@ ObjectFile::ObjectFile(ObjectFile&& other) noexcept = default;
 ObjectFile& ObjectFile::operator=(ObjectFile&& other) noexcept = default;
 ObjectFile::~ObjectFile() = default;
 
-Result<ObjectFile> ObjectFile::open(const std::string& path, const std::string& build_id) {
+Result<ObjectFile> ObjectFile::open(const std::string& path, const std::string& build_id,
+                                    DebugServer& server) {
   auto file = open_file(path, O_RDONLY | O_NONBLOCK);
   if (!file) {
     return file.error();
@@ -403,10 +414,16 @@ Result<ObjectFile> ObjectFile::open(const std::string& path, const std::string& 
   if (!state->dwfl) {
     return Error{Errc::kUnsupported, "elfutils cannot be used"};
   }
+  if (server.is_named()) {
+    server.watch(dwfl_get_debuginfod_client(state->dwfl.get()));
+  }
   dwfl_report_begin(state->dwfl.get());
   state->module = dwfl_report_offline(state->dwfl.get(), "", path.c_str(), file->get());
   if (state->module != nullptr) {
     file->release();  // it is elfutils' now
+    void** user = nullptr;
+    dwfl_module_info(state->module, &user, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+    *user = &server;
   }
   dwfl_report_end(state->dwfl.get(), nullptr, nullptr);
   if (state->module == nullptr || dwfl_module_getelf(state->module, &state->bias) == nullptr) {

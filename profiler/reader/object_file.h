@@ -11,6 +11,8 @@
 
 namespace tidemark::reader {
 
+class DebugServer;
+
 // A function at an address, as debug information tells it.
 struct DebugFrame {
   std::string function;        // demangled; empty: it has no name
@@ -35,7 +37,9 @@ class ObjectFile {
  public:
   // kNotFound, kPermission; kMalformed when it is no 64-bit executable or library, or damaged;
   // kGone when its build-id is not `build_id` (hexadecimal; empty: any will do).
-  static Result<ObjectFile> open(const std::string& path, const std::string& build_id);
+  // `server` outlives it: its debug information may come from there, when it is first wanted.
+  static Result<ObjectFile> open(const std::string& path, const std::string& build_id,
+                                 DebugServer& server);
 
   ObjectFile(ObjectFile&& other) noexcept;
   ObjectFile& operator=(ObjectFile&& other) noexcept;

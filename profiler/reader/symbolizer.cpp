@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/text.h"
+#include "profiler/reader/debug_server.h"
 #include "profiler/reader/object_file.h"
 
 namespace tidemark::reader {
@@ -28,16 +29,22 @@ std::string module_and_offset(const std::string& path, std::uint64_t address) {
 
 class Symbolizer::State {
  public:
-  explicit State(SymbolizerOptions options) : options_(std::move(options)) {}
+  explicit State(SymbolizerOptions options) : options_(std::move(options)) {
+    if (options_.server == nullptr) {
+      options_.server = std::make_shared<DebugServer>();
+    }
+  }
 
   const std::vector<SourceFrame>& resolve(const std::string& path, const std::string& build_id,
                                           std::uint64_t address);
   std::vector<ModuleProblem> problems() const;
+  void set_root(std::string root) { options_.root = std::move(root); }
 
  private:
   struct Module {
     std::optional<ObjectFile> file;
     std::string problem;  // why it has no file; empty: not tried yet, or closed for a while
+    std::string tried_root;
     std::uint64_t last_use = 0;
     std::unordered_map<std::uint64_t, std::vector<SourceFrame>> known;
   };
@@ -54,9 +61,11 @@ class Symbolizer::State {
 };
 
 void Symbolizer::State::open(const Key& key, Module& module) {
-  if (module.file || !module.problem.empty()) {
+  if (module.file || (!module.problem.empty() && module.tried_root == options_.root)) {
     return;
   }
+  module.problem.clear();
+  module.tried_root = options_.root;
   if (key.first.empty() || key.first.front() != '/') {
     module.problem = "not a file";  // [vdso]
     return;
@@ -64,7 +73,7 @@ void Symbolizer::State::open(const Key& key, Module& module) {
   if (open_files_ >= kMostOpenFiles) {
     close_the_oldest();
   }
-  auto file = ObjectFile::open(options_.root + key.first, key.second);
+  auto file = ObjectFile::open(options_.root + key.first, key.second, *options_.server);
   if (!file) {
     module.problem = file.error().what;
     return;
@@ -187,6 +196,8 @@ std::vector<SourceFrame> Symbolizer::resolve(const std::vector<StackFrame>& stac
   }
   return frames;
 }
+
+void Symbolizer::set_root(std::string root) { state_->set_root(std::move(root)); }
 
 std::vector<ModuleProblem> Symbolizer::problems() const { return state_->problems(); }
 

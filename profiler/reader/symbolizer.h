@@ -12,9 +12,12 @@
 
 namespace tidemark::reader {
 
+class DebugServer;
+
 struct SymbolizerOptions {
   // Put before the path of every module: "/proc/PID/root" for a process in a container.
   std::string root;
+  std::shared_ptr<DebugServer> server = {};  // none: one of its own
 };
 
 // A module that could not be used, and why; for the coverage part of a report.
@@ -25,9 +28,9 @@ struct ModuleProblem {
 };
 
 // Names addresses in object files: from their debug information (also in separate files below
-// /usr/lib/debug or beside the module; from debuginfod when DEBUGINFOD_URLS is set, which may take
-// long), else from their symbols. Everything is cached, the files stay open. Slow compared with
-// reading a trace: not for the thread that samples. Not thread-safe.
+// /usr/lib/debug or beside the module; from debuginfod when DEBUGINFOD_URLS is set, for as long as
+// DebugServer waits), else from their symbols. Everything is cached, the files stay open. Slow
+// compared with reading a trace: not for the thread that samples. Not thread-safe.
 class Symbolizer {
  public:
   explicit Symbolizer(SymbolizerOptions options = {});
@@ -49,6 +52,10 @@ class Symbolizer {
   // All frames of a stack, innermost first.
   std::vector<SourceFrame> resolve(const std::vector<StackFrame>& stack,
                                    const std::vector<TraceModule>& modules);
+
+  // From now on files are opened below this root: that of the process asked about, as the roots of
+  // others in the same container vanish with them.
+  void set_root(std::string root);
 
   // The modules asked for so far whose file was not used.
   std::vector<ModuleProblem> problems() const;

@@ -5,18 +5,21 @@
 #include <sys/stat.h>
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/io.h"
 #include "common/text.h"
+#include "profiler/reader/debug_server.h"
 #include "profiler/reader/symbolizer.h"
 
 namespace tidemark::reader {
 namespace {
 
 constexpr std::size_t kStatBytes = 4096;
+constexpr std::size_t kMostModulesTold = 5;  // the rest are one more line
 constexpr std::size_t kMostMapsBytes = 64U << 20U;
 
 // Field 22 of /proc/PID/stat; the name in field 2 may hold anything.
@@ -99,14 +102,35 @@ class RealTraceWorld final : public TraceWorld {
                           (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino);
     const auto place =
         is_other ? std::pair(theirs.st_dev, theirs.st_ino) : std::pair(dev_t{}, ino_t{});
-    const auto it = symbolizers_.find(place);
-    if (it != symbolizers_.end()) {
-      return it->second;
+    auto it = symbolizers_.find(place);
+    if (it == symbolizers_.end()) {
+      it = symbolizers_.emplace(place, Symbolizer({"", server_})).first;
     }
-    SymbolizerOptions options;
-    options.root = is_other ? root : "";
-    return symbolizers_.emplace(place, Symbolizer(options)).first->second;
+    it->second.set_root(is_other ? root : "");
+    return it->second;
   }
+  std::vector<std::string> take_problems() override {
+    std::vector<std::string> problems;
+    if (auto silent = server_->problem(); silent && !has_told_of_server_) {
+      has_told_of_server_ = true;
+      problems.push_back(*std::move(silent));
+    }
+    for (const auto& [place, symbolizer] : symbolizers_) {
+      for (const ModuleProblem& problem : symbolizer.problems()) {
+        const bool is_file = problem.module.starts_with('/');  // else [vdso] and its like
+        if (is_file && told_modules_.size() <= kMostModulesTold &&
+            told_modules_.insert(problem.module).second) {
+          problems.push_back(told_modules_.size() > kMostModulesTold
+                                 ? "more modules have no names"
+                                 : fmt::format("no names of {}: {}", problem.module, problem.what));
+        }
+      }
+    }
+    return problems;
+  }
+
+  void wait_until(std::int64_t until_ns) override { server_->wait_until(until_ns); }
+
 
   // By its start and its namespace; start times are rarely alike.
   std::optional<ProcessKey> find_in_namespace(const TraceIdentity& identity) {
@@ -139,3 +163,6 @@ std::unique_ptr<TraceWorld> make_trace_world(std::string proc_root) {
 }
 
 }  // namespace tidemark::reader
+  const std::shared_ptr<DebugServer> server_ = std::make_shared<DebugServer>();
+  bool has_told_of_server_ = false;
+  std::set<std::string> told_modules_;

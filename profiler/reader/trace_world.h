@@ -16,7 +16,7 @@
 namespace tidemark::reader {
 
 // What the collector has to know beside the trace files: the machine in the tool, made-up answers
-// in tests. Not thread-safe.
+// in tests. Not thread-safe but for wait_until().
 class TraceWorld {
  public:
   virtual ~TraceWorld() = default;
@@ -35,6 +35,10 @@ class TraceWorld {
   virtual std::optional<std::vector<MemoryArea>> areas(const ProcessKey& key) = 0;
 };
 
+  // What could not be named or asked since the last call, as sentences; raw bytes.
+  virtual std::vector<std::string> take_problems() = 0;
+  // From any thread: name() waits for nobody beyond this moment of CLOCK_MONOTONIC.
+  virtual void wait_until(std::int64_t until_ns) = 0;
 // The machine that we run on.
 std::unique_ptr<TraceWorld> make_trace_world(std::string proc_root = "/proc");
 

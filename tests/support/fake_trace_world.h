@@ -5,6 +5,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@ class FakeTraceWorld final : public reader::TraceWorld {
   bool has_our_pages = false;  // its memory is that of the test
   std::optional<std::vector<reader::MemoryArea>> mappings;
   std::vector<std::string> named;  // pids whose stacks were asked for
+  std::vector<std::string> problems;
 
   std::optional<ProcessKey> find(const reader::TraceIdentity& identity) override {
     if (unseen.contains(identity.pid)) {
@@ -54,4 +56,6 @@ class FakeTraceWorld final : public reader::TraceWorld {
   }
 };
 
+  std::vector<std::string> take_problems() override { return std::exchange(problems, {}); }
+  void wait_until(std::int64_t) override {}
 }  // namespace tidemark::tests

@@ -443,6 +443,14 @@ TEST_F(CollectorTest, SaysWhatATracerDoesNotRecordAndMakesNoAccountOfIt) {
 }
 
 TEST_F(CollectorTest, LivesWithoutItsFolder) {
+TEST_F(CollectorTest, PassesOnWhatCouldNotBeAsked) {
+  world_.problems = {"nobody answers"};
+  Collector collector(options(), world_, clock_);
+
+  EXPECT_THAT(collector.take_problems(), ElementsAre("nobody answers"));
+  EXPECT_THAT(collector.take_problems(), IsEmpty());
+}
+
   CollectorOptions nowhere = options();
   nowhere.directory = dir_.path("absent");
   Collector collector(nowhere, world_, clock_);

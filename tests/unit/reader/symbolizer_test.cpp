@@ -4,12 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <memory>
 #include <random>
 
 #include "common/check.h"
 #include "common/io.h"
 #include "common/text.h"
+#include "profiler/reader/debug_server.h"
+#include "profiler/reader/trace_world.h"
 #include "tests/support/paths.h"
 #include "tests/support/subprocess.h"
 #include "tests/support/temp_tree.h"
@@ -183,6 +188,41 @@ TEST(Symbolizer, ReadsTheDebugFileBesideAModule) {
       symbolizer.resolve(tree.path("program"), truth().build_id, truth().inlined));
 }
 
+TEST(Symbolizer, ReadsTheDebugFileBesideAModuleWhenTheServerIsNotAsked) {
+  ::setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1", 1);
+  auto server = std::make_shared<DebugServer>();
+  ::unsetenv("DEBUGINFOD_URLS");
+  server->wait_until(0);
+  TempTree tree;
+  tree.make_directory(".debug");
+  run({"objcopy", "--only-keep-debug", kVictim, tree.path(".debug/program.debug")});
+  run({"strip", "-o", tree.path("program"), kVictim});
+  run({"objcopy", "--add-gnu-debuglink=" + tree.path(".debug/program.debug"),
+       tree.path("program")});
+  Symbolizer symbolizer({"", server});
+
+  ASSERT_FALSE(server->begin_search());
+  expect_the_inlined_frames(
+      symbolizer.resolve(tree.path("program"), truth().build_id, truth().inlined));
+}
+
+TEST(DebugServer, IsAskedWhileThereIsTime) {
+  ::setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1", 1);
+  DebugServer named;
+  ::unsetenv("DEBUGINFOD_URLS");
+  DebugServer nameless;
+
+  EXPECT_TRUE(named.is_named());
+  EXPECT_TRUE(named.begin_search());
+  named.wait_until(0);
+  nameless.wait_until(0);
+
+  EXPECT_FALSE(named.begin_search());
+  EXPECT_FALSE(nameless.is_named());
+  EXPECT_TRUE(nameless.begin_search());  // there is nobody to ask: the search is a local one
+  EXPECT_EQ(named.problem(), std::nullopt);
+}
+
 TEST(Symbolizer, DoesNotUseAFileThatWasReplaced) {
   std::string other = truth().build_id;
   other[0] = other[0] == '0' ? '1' : '0';
@@ -214,6 +254,38 @@ TEST(Symbolizer, LooksForModulesBelowARoot) {
 
   expect_the_inlined_frames(
       symbolizer.resolve(kVictim.substr(slash), truth().build_id, truth().inlined));
+}
+
+TEST(Symbolizer, LooksBelowTheRootOfTheProcessAskedAbout) {
+  const std::size_t slash = kVictim.rfind('/');
+  Symbolizer symbolizer({"/proc/4194305/root"});  // has gone
+  symbolizer.resolve(kVictim.substr(slash), truth().build_id, truth().hidden);
+  ASSERT_EQ(symbolizer.problems().size(), 1U);
+
+  symbolizer.set_root(kVictim.substr(0, slash));
+
+  expect_the_inlined_frames(
+      symbolizer.resolve(kVictim.substr(slash), truth().build_id, truth().inlined));
+  EXPECT_TRUE(symbolizer.problems().empty());
+}
+
+TEST(TraceWorld, TellsOnceAndBrieflyWhichModulesHaveNoNames) {
+  const auto world = make_trace_world();
+  std::vector<TraceModule> modules = {{0, 0x1000, 0, 0, "[vdso]", ""}};
+  std::vector<StackFrame> stack = {{wire::NodeKind::kNative, 0x10, 0}};
+  for (std::uint32_t i = 1; i <= 9; ++i) {
+    const std::uint64_t begin = std::uint64_t{0x1000} * i;
+    modules.push_back({begin, begin + 0x1000, begin, 0, "/gone/lib" + std::to_string(i), ""});
+    stack.push_back({wire::NodeKind::kNative, begin + 0x10, i});
+  }
+  (void)world->name({::getpid(), 0}, stack, modules);
+
+  const auto problems = world->take_problems();
+
+  ASSERT_EQ(problems.size(), 6U);
+  EXPECT_THAT(problems[0], HasSubstr("no names of /gone/lib1: "));
+  EXPECT_EQ(problems[5], "more modules have no names");
+  EXPECT_TRUE(world->take_problems().empty());
 }
 
 TEST(Symbolizer, AddressesOutsideTheCodeAreModuleAndOffset) {
