@@ -37,7 +37,8 @@ ProfileCoverage coverage_of(const tracker::RunSites& run, const tracker::SiteRan
       coverage.problems.push_back("pid " + std::to_string(process.key.pid) + ": " + last.problem);
     }
   }
-  if (freed + unknown > 0) {
+  const bool is_exact = coverage.modes.size() == 1 && coverage.modes.front() == TraceMode::kExact;
+  if (is_exact && freed + unknown > 0) {
     coverage.frees_known_share =
         static_cast<double>(freed) / (static_cast<double>(freed) + static_cast<double>(unknown));
   }

@@ -18,7 +18,7 @@ namespace tidemark::cli {
 
 // How far the figures can be trusted, over all traced processes.
 struct ProfileCoverage {
-  std::optional<double> frees_known_share;
+  std::optional<double> frees_known_share;    // only exact tracers know them
   std::optional<double> rss_explained_share;  // of the process that grew most
   std::uint64_t dropped_records = 0;
   std::uint64_t truncated_stacks = 0;

@@ -253,9 +253,12 @@ std::string coverage_text(const ProfileReport& report, const ProfileStyle& style
   if (report.run->processes.size() > 1) {
     text += fmt::format("; {} processes", grouped(report.run->processes.size()));
   }
-  text += fmt::format("; frees known {}; RSS explained {}; records dropped {}; stacks cut off {}",
-                      percent(coverage.frees_known_share), percent(coverage.rss_explained_share),
-                      grouped(coverage.dropped_records), grouped(coverage.truncated_stacks));
+  if (coverage.frees_known_share) {
+    text += fmt::format("; frees known {}", percent(coverage.frees_known_share));
+  }
+  text += fmt::format("; RSS explained {}; records dropped {}; stacks cut off {}",
+                      percent(coverage.rss_explained_share), grouped(coverage.dropped_records),
+                      grouped(coverage.truncated_stacks));
   if (coverage.empty_stacks > 0) {
     text += fmt::format("; stacks not walked {}", grouped(coverage.empty_stacks));
   }

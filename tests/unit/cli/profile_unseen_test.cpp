@@ -88,6 +88,18 @@ TEST(ProfileText, LeadsWithLostRecordsAlsoWhereALineGrows) {
   EXPECT_THAT(text, HasSubstr("GROWING: leak a.cpp:7"));
 }
 
+TEST(ProfileReport, KnowsTheShareOfKnownFreesOnlyInExactMode) {
+  tracker::RunSites run = built_unseen();
+  const ProfileReport exact = make_report(run, {}, 10);
+  run.processes.at(0).last.mode = TraceMode::kSampled;
+  const ProfileReport sampled = make_report(run, {}, 10);
+
+  EXPECT_EQ(exact.coverage.frees_known_share, 1.0);
+  EXPECT_EQ(sampled.coverage.frees_known_share, std::nullopt);
+  EXPECT_THAT(profile_text(exact, {}), HasSubstr("frees known 100.0 %"));
+  EXPECT_THAT(profile_text(sampled, {}), Not(HasSubstr("frees known")));
+}
+
 TEST(ProfileReport, CountsALostSampleForTheBlocksThatItStandsFor) {
   tracker::RunSites run = built_unseen(10'000, 10);
   const auto exact = lost_records(make_report(run, {}, 10));
