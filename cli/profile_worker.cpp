@@ -89,6 +89,11 @@ void ProfileWorker::set_step(std::int64_t step) {
   step_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(step, 0, INT32_MAX));
 }
 
+void ProfileWorker::add_process(pid_t pid) {
+  const std::lock_guard lock(mutex_);
+  pids_.insert(pid);
+}
+
 ProfileNews ProfileWorker::take() {
   const std::lock_guard lock(mutex_);
   ProfileNews news = std::exchange(news_, {});
@@ -170,9 +175,14 @@ void ProfileWorker::look(bool is_last) {
 }
 
 void ProfileWorker::look_at_shm_again() {
-  if (shm_.look()) {
+  std::unordered_set<pid_t> pids;
+  {
     const std::lock_guard lock(mutex_);
-    news_.facts.shm = shm_.report();
+    pids = pids_;
+  }
+  if (shm_.look(pids)) {
+    const std::lock_guard lock(mutex_);
+    news_.facts.shm = made_by(shm_.report(), pids);
   }
 }
 

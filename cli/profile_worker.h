@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -9,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <unordered_set>
 #include <vector>
 
 #include "cli/shm_growth.h"
@@ -39,9 +42,11 @@ class ProfileWorker {
   ProfileWorker& operator=(const ProfileWorker&) = delete;
 
   // Before the command starts: what is in /dev/shm by then is not its doing.
-  void look_at_shm() { shm_.look(); }
+  void look_at_shm() { shm_.look({}); }
   void start();
   void set_step(std::int64_t step);
+  // A process of the job: segments in /dev/shm of others, where their names tell, do not count.
+  void add_process(pid_t pid);
   ProfileNews take();
   // The last look, with all stacks named that can be named in this time; then the thread ends.
   // `put_to_sleep`: tracers that still run are told to rest.
@@ -67,6 +72,7 @@ class ProfileWorker {
   std::condition_variable wake_;
   bool is_stopping_ = false;
   std::optional<std::uint32_t> step_;
+  std::unordered_set<pid_t> pids_;     // of the job
   ProfileNews news_;                   // the facts without looks
   std::deque<AllocationFacts> looks_;  // that wait for a tick
 };

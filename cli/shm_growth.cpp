@@ -9,7 +9,7 @@
 
 namespace tidemark::cli {
 
-bool ShmGrowth::look() {
+bool ShmGrowth::look(const std::unordered_set<pid_t>& pids) {
   monitor::ShmPass pass(directory_, "/proc", ::geteuid());
   while (!pass.step()) {
   }
@@ -40,11 +40,14 @@ bool ShmGrowth::look() {
       now.largest.begin(), now.largest.end(), [](const GrowingSegment& a, const GrowingSegment& b) {
         return a.grown_bytes != b.grown_bytes ? a.grown_bytes > b.grown_bytes : a.path < b.path;
       });
-  if (now.grown_bytes <= most_.grown_bytes) {
-    return false;
+  if (made_by(now, pids).grown_bytes > made_by(most_, pids).grown_bytes) {
+    most_ = std::move(now);
   }
-  most_ = std::move(now);
-  return true;
+  // Also when it is only now that we know whose they are.
+  const std::uint64_t own_bytes = made_by(most_, pids).grown_bytes;
+  const bool is_more = own_bytes > told_bytes_;
+  told_bytes_ = std::max(told_bytes_, own_bytes);
+  return is_more;
 }
 
 ShmGrowthReport made_by(const ShmGrowthReport& all, const std::unordered_set<pid_t>& pids) {

@@ -22,9 +22,9 @@ class ShmGrowth {
   explicit ShmGrowth(std::string directory = "/dev/shm") : directory_(std::move(directory)) {}
 
   // A look costs some milliseconds: it asks every process what it holds. True: there is more than
-  // there ever was.
-  bool look();
-  // All segments, as it was when they were most: a job that ends well may have tidied up.
+  // there ever was of what these processes, or nobody knows who, made.
+  bool look(const std::unordered_set<pid_t>& pids);
+  // All segments, as it was when those were most: a job that ends well may have tidied up.
   const ShmGrowthReport& report() const { return most_; }
 
  private:
@@ -32,6 +32,7 @@ class ShmGrowth {
   bool has_looked_ = false;
   std::unordered_map<ino_t, std::uint64_t> at_first_;  // bytes
   ShmGrowthReport most_;
+  std::uint64_t told_bytes_ = 0;
 };
 
 }  // namespace tidemark::cli

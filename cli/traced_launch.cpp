@@ -61,14 +61,11 @@ void TracedLaunch::complete(Tick& tick) {
   if (tick.step) {
     worker_->set_step(steps_.add_numbered(*tick.step));
   }
-  ProfileNews news = worker_->take();
   for (const ProcessRecord& process : tick.new_processes) {
-    pids_.insert(process.key.pid);
+    worker_->add_process(process.key.pid);
   }
   tick.allocations = std::move(news.facts);
-  if (tick.allocations.shm) {
-    tick.allocations.shm = made_by(*tick.allocations.shm, pids_);
-  }
+  ProfileNews news = worker_->take();
   for (LossRecord& loss : news.losses) {
     loss.t_s = tick.t_s;
     tick.losses.push_back(std::move(loss));

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "cli/profile.h"
@@ -55,7 +54,6 @@ class TracedLaunch {
   std::unique_ptr<ProfileWorker> worker_;
   tracker::SiteTrackBuilder builder_;
   StepCount steps_;
-  std::unordered_set<pid_t> pids_;  // of all processes of the tree
   std::string command_;
   std::vector<std::string> problems_;
 };
