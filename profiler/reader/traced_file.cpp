@@ -82,6 +82,11 @@ Status TracedFile::read() {
   if (!last_.sites.empty() && states_.size() <= last_.sites.back().index) {
     states_.resize(last_.sites.back().index + std::size_t{1});
   }
+  for (SiteCounts& site : last_.sites) {
+    std::uint64_t& most = state(site).most_live_bytes;
+    most = std::max(most, site.live_bytes());
+    site.peak_live_bytes = std::max(site.peak_live_bytes, most);
+  }
   if (!has_been_read_) {
     for (const SiteCounts& site : last_.sites) {
       state(site).first_live_bytes = site.live_bytes();
@@ -115,7 +120,8 @@ void TracedFile::merge_sites() {
       SiteCounts& into = merged[places[leader]];
       into.alloc_bytes += site.alloc_bytes;
       into.free_bytes += site.free_bytes;
-      into.peak_live_bytes += site.peak_live_bytes;
+      // They were not at one time.
+      into.peak_live_bytes = std::max(into.peak_live_bytes, site.peak_live_bytes);
       into.alloc_blocks += site.alloc_blocks;
       into.free_blocks += site.free_blocks;
       into.temporary_blocks += site.temporary_blocks;
@@ -161,7 +167,7 @@ SiteSample TracedFile::sample_of(const SiteCounts& site, const SiteState& state)
   sample.live_blocks = whole(site.live_blocks());
   sample.alloc_bytes = site.alloc_bytes;
   sample.alloc_blocks = whole(site.alloc_blocks);
-  sample.peak_bytes = std::max(site.peak_live_bytes, sample.live_bytes);
+  sample.peak_bytes = site.peak_live_bytes;
   sample.temporary_blocks = whole(site.temporary_blocks);
   const auto share = std::find_if(resident_.begin(), resident_.end(),
                                   [&](const auto& known) { return known.first == site.index; });

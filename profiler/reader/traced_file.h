@@ -22,7 +22,8 @@ class TracedFile {
     std::uint32_t number = 0;  // in the run; 0: not followed
     bool is_named = false;
     std::uint64_t first_live_bytes = 0;
-    SiteSample told;  // as it was last given out
+    std::uint64_t most_live_bytes = 0;  // at any look
+    SiteSample told;                    // as it was last given out
   };
 
   TracedFile(std::string name, ProcessKey key, TraceFile file)

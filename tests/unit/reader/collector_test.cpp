@@ -331,6 +331,28 @@ TEST_F(CollectorTest, DoesNotCountMemoryTwice) {
   EXPECT_EQ(facts.traces.at(0).live_bytes, 5'000U);
 }
 
+// Two lanes of one stack, one after the other: each held 1,000 bytes, never both of them.
+TEST_F(CollectorTest, DoesNotAddUpPeaksThatWereNotAtOneTime) {
+  TraceBuilder builder;
+  const auto node = builder.add_stack({0x1010});
+  const auto first = builder.add_site({node, wire::SiteKind::kHeap, 1'000, 1, 900, 0, 1'000});
+  const auto second = builder.add_site({node, wire::SiteKind::kHeap, 1'000, 1, 0, 0, 1'000});
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+  AllocationFacts looks[3];
+  collector.look(looks[0]);
+  builder.site(first).alloc_bytes += 800;  // 900 and 1,000 at one time
+  write("100.trace", builder);
+  collector.look(looks[1]);
+  builder.site(second).free_bytes += 1'000;
+  write("100.trace", builder);
+  collector.look(looks[2]);
+
+  EXPECT_EQ(looks[0].samples.at(0).peak_bytes, 1'100U);  // 100 and 1,000
+  EXPECT_EQ(looks[1].samples.at(0).peak_bytes, 1'900U);
+  EXPECT_EQ(looks[2].samples.at(0).peak_bytes, 1'900U);
+}
+
 TEST_F(CollectorTest, AddsUpSitesOfOneStack) {
   TraceBuilder builder;
   const auto node = builder.add_stack({0x1010});
