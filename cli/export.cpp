@@ -133,6 +133,9 @@ Status check_usage(const ExportOptions& options) {
                  "--from and --to are for the formats of call stacks: folded, pprof, "
                  "speedscope"};
   }
+  if (options.from_s && options.to_s && *options.from_s >= *options.to_s) {
+    return Error{Errc::kUsage, "--from has to be before --to"};
+  }
   if (options.format == "tidemark" && (options.output.empty() || options.output == "-")) {
     return Error{Errc::kUsage, "a run file cannot go to the standard output; name it with -o"};
   }

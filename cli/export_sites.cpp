@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/export_sites.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "cli/profile_frames.h"
 #include "cli/read_notes.h"
 #include "common/clock.h"
+#include "common/units.h"
 #include "profiler/reader/export_folded.h"
 #include "profiler/reader/export_pprof.h"
 #include "profiler/reader/export_speedscope.h"
@@ -40,7 +42,7 @@ wire::SiteKind wire_kind(AllocationKind kind) {
   return wire::SiteKind::kHeap;
 }
 
-reader::SourceFrame source_frame(const ShownFrame& shown) {
+reader::SourceFrame source_frame(const tracker::RunSites& run, const ShownFrame& shown) {
   const FrameRecord& record = *shown.frame;
   reader::SourceFrame frame;
   frame.kind =
@@ -51,7 +53,39 @@ reader::SourceFrame source_frame(const ShownFrame& shown) {
   frame.inlined = record.is_inlined;
   frame.module = shown.module;
   frame.address = record.offset;
+  if (const auto module = record.module ? run.modules.find(*record.module) : run.modules.end();
+      module != run.modules.end()) {
+    frame.build_id = module->second.build_id;
+  }
   return frame;
+}
+
+// Whether a process had ended by then, and not just with the run.
+bool is_gone(const tracker::TracedProcess& process, double t_s) {
+  constexpr double kAboutNowS = 2.0;
+  return process.last.has_ended && process.last.t_s + kAboutNowS < t_s;
+}
+
+// What growth is counted from. A site that came later held nothing before; nor does one that has
+// gone with its process, unless somebody asks for a time when it was there.
+double live_before(const tracker::RunSites& run, const tracker::TracedProcess& process,
+                   const tracker::SiteTrack& site, std::optional<double> from_s) {
+  if (is_gone(process, from_s.value_or(run.end_s))) {
+    return 0.0;
+  }
+  return from_s ? value_at(site.live, *from_s).value_or(0.0)
+                : static_cast<double>(site.first_live_bytes);
+}
+
+// Blocks in so many live bytes: of the size of those that live at the end, else of all.
+double blocks_in(double bytes, const SiteSample& last) {
+  const auto ratio = [bytes](std::uint64_t blocks, std::uint64_t of_bytes) {
+    return bytes * (static_cast<double>(blocks) / static_cast<double>(of_bytes));
+  };
+  if (last.live_bytes > 0) {
+    return ratio(last.live_blocks, last.live_bytes);
+  }
+  return last.alloc_bytes > 0 ? ratio(last.alloc_blocks, last.alloc_bytes) : 0.0;
 }
 
 std::string process_label(const tracker::RunSites& run) {
@@ -92,12 +126,16 @@ bool is_site_format(std::string_view format) {
 }
 
 reader::Profile make_profile(const tracker::RunSites& run, std::optional<double> from_s,
-                             std::optional<double> to_s) {
+                             std::optional<double> to_s,
+                             std::optional<std::int64_t> start_wall_ns) {
   reader::Profile profile;
   profile.process = process_label(run);
-  const double end_s = to_s.value_or(run.end_s);
-  profile.duration_ns =
-      static_cast<std::int64_t>((end_s - from_s.value_or(0.0)) * static_cast<double>(kNsPerSecond));
+  const double end_s = std::min(to_s.value_or(run.end_s), run.end_s);
+  const auto ns_of = [](double seconds) {
+    return static_cast<std::int64_t>(seconds * static_cast<double>(kNsPerSecond));
+  };
+  profile.duration_ns = ns_of(end_s - from_s.value_or(0.0));
+  profile.start_unix_ns = start_wall_ns ? *start_wall_ns + ns_of(from_s.value_or(0.0)) : 0;
   for (const tracker::TracedProcess& process : run.processes) {
     profile.sample_every_bytes =
         process.last.sample_every_bytes.value_or(profile.sample_every_bytes);
@@ -110,16 +148,13 @@ reader::Profile make_profile(const tracker::RunSites& run, std::optional<double>
       into.kind = wire_kind(site.record.kind);
       into.truncated = site.record.is_truncated;
       for (const ShownFrame& frame : frames_of(run, site.record.frames)) {
-        into.frames.push_back(source_frame(frame));
+        into.frames.push_back(source_frame(run, frame));
       }
-      const double last = static_cast<double>(site.last.live_bytes);
-      into.live_bytes = to_s ? value_at(site.live, *to_s).value_or(0.0) : last;
-      into.live_blocks =
-          last > 0.0 ? static_cast<double>(site.last.live_blocks) * (into.live_bytes / last) : 0.0;
-      // A site that came later held nothing before.
-      const double before = from_s ? value_at(site.live, *from_s).value_or(0.0)
-                                   : static_cast<double>(site.first_live_bytes);
-      into.growth_bytes = into.live_bytes - before;
+      into.live_bytes = is_gone(process, end_s) ? 0.0
+                        : to_s                  ? value_at(site.live, *to_s).value_or(0.0)
+                                                : static_cast<double>(site.last.live_bytes);
+      into.live_blocks = blocks_in(into.live_bytes, site.last);
+      into.growth_bytes = into.live_bytes - live_before(run, process, site, from_s);
       into.alloc_bytes = static_cast<double>(site.last.alloc_bytes);
       into.alloc_blocks = static_cast<double>(site.last.alloc_blocks);
       into.peak_live_bytes = static_cast<double>(site.last.peak_bytes);
@@ -142,8 +177,13 @@ int export_sites(recording::RecordingReader& reader, const ExportOptions& option
                 "tidemark profile -o FILE -- COMMAND records them");
     return kExitTarget;
   }
-  reader::Profile profile = make_profile(builder.sites(), options.from_s, options.to_s);
-  profile.start_unix_ns = reader.info().start_wall_ns.value_or(0);
+  if (options.from_s.value_or(0.0) > builder.sites().end_s) {
+    print_error(fmt::format("--from is behind the end of the recording, which is {} long",
+                            format_duration(builder.sites().end_s)));
+    return kExitUsage;
+  }
+  const reader::Profile profile =
+      make_profile(builder.sites(), options.from_s, options.to_s, reader.info().start_wall_ns);
   auto output = open_output(options);
   if (!output) {
     print_error(output.error());

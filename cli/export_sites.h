@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -15,9 +16,11 @@ namespace tidemark::cli {
 bool is_site_format(std::string_view format);
 
 // The sites of a run as a profile: live bytes at `to_s` (default: the end), and what they grew by
-// since `from_s` (default: the first look).
+// since `from_s` (default: the first look). Processes that had ended by then hold nothing.
+// `start_wall_ns` is when the run began.
 reader::Profile make_profile(const tracker::RunSites& run, std::optional<double> from_s,
-                             std::optional<double> to_s);
+                             std::optional<double> to_s,
+                             std::optional<std::int64_t> start_wall_ns = {});
 
 // `tidemark export` into a format of call stacks.
 int export_sites(recording::RecordingReader& reader, const ExportOptions& options);
