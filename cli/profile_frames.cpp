@@ -64,30 +64,40 @@ bool contains_any(std::string_view text, std::span<const std::string_view> parts
   });
 }
 
+bool starts_with_any(std::string_view text, std::span<const std::string_view> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view prefix) { return text.starts_with(prefix); });
+}
+
+// Below /usr, but where people build and install their own: containers have their application in
+// /usr/src/app. Distributions put the sources of their packages into /usr/src/debug.
+bool is_of_the_system(std::string_view path) {
+  constexpr std::array<std::string_view, 2> kOwn{"/usr/src/", "/usr/local/"};
+  constexpr std::array<std::string_view, 2> kNotOwn{"/usr/src/debug/", "/usr/local/cuda"};
+  return path.starts_with("/usr/") &&
+         (!starts_with_any(path, kOwn) || starts_with_any(path, kNotOwn));
+}
+
 // Sources and headers that came with the system, with an installed package, or with torch.
 bool is_of_a_package(std::string_view file) {
+  constexpr std::array<std::string_view, 2> kPlaces{"/usr/local/include/", "/usr/local/lib"};
   constexpr std::array<std::string_view, 4> kParts{"/include/c++/", "/site-packages/",
                                                    "/dist-packages/", "/torch/include/"};
-  return file.starts_with("/usr/") || contains_any(file, kParts);
+  return is_of_the_system(file) || starts_with_any(file, kPlaces) || contains_any(file, kParts);
 }
 
 // Programs and libraries that the user has not built: of the system, of packages, and those that
 // training jobs have, wherever they lie.
 bool is_of_a_library(std::string_view module) {
-  constexpr std::array<std::string_view, 4> kPlaces{"/usr/", "/lib", "/bin/", "/sbin/"};
+  constexpr std::array<std::string_view, 3> kPlaces{"/lib", "/bin/", "/sbin/"};
   constexpr std::array<std::string_view, 15> kNames{
       "libtorch",    "libc10", "libcuda",  "libcublas", "libcudnn",
       "libnccl",     "libnv",  "libgomp",  "libiomp5",  "libpython",
       "libopenblas", "libmkl", "libarrow", "python2",   "python3"};
   constexpr std::array<std::string_view, 4> kParts{"/site-packages/", "/dist-packages/", "conda3/",
                                                    "/conda/lib/"};
-  const std::string_view name = basename_of(module);
-  const auto starts = [](std::string_view text) {
-    return [text](std::string_view known) { return text.starts_with(known); };
-  };
-  return (std::any_of(kPlaces.begin(), kPlaces.end(), starts(module)) &&
-          !module.starts_with("/usr/local/")) ||
-         std::any_of(kNames.begin(), kNames.end(), starts(name)) || contains_any(module, kParts);
+  return is_of_the_system(module) || starts_with_any(module, kPlaces) ||
+         starts_with_any(basename_of(module), kNames) || contains_any(module, kParts);
 }
 
 // Between two frames of the user: containers and callables of the C++ library.

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/profile_frames.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/site_run.h"
+
+namespace tidemark::cli {
+namespace {
+
+using tests::SiteRun;
+using tests::trainer_record;
+
+// Whether a stack of one frame has a line of the user's own.
+bool is_own(const std::string& file, const std::string& module) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  run.add_site(trainer_record().key, {run.add_frame("work", file, 7, module)}, tests::constant(1));
+  tracker::SiteTrackBuilder builder;
+  for (const Tick& tick : run.ticks(2)) {
+    (void)builder.add(tick);
+  }
+  const tracker::RunSites& sites = builder.sites();
+  return shown_stack(sites, sites.sites.at(0).record.frames).own_line.has_value();
+}
+
+TEST(ShownStack, KnowsWhatTheUserHasBuilt) {
+  struct Case {
+    const char* file;
+    const char* module;
+    bool is_own;
+  };
+  for (const Case& each : {
+           Case{"/home/me/a.cpp", "/home/me/train", true},
+           Case{"/usr/src/app/a.cpp", "/usr/src/app/train", true},
+           Case{"/usr/local/src/job/a.cpp", "/usr/local/bin/train", true},
+           Case{"/usr/src/debug/glibc/a.c", "/home/me/train", false},
+           Case{"/usr/include/a.h", "/home/me/train", false},
+           Case{"/usr/local/include/a.h", "/home/me/train", false},
+           Case{"/usr/local/lib/python3.11/a.h", "/home/me/train", false},
+           Case{"/usr/local/cuda-12.4/include/a.h", "/home/me/train", false},
+           Case{"/usr/lib/a.cpp", "/home/me/train", false},
+           Case{"/home/me/a.cpp", "/usr/lib/liba.so", false},
+           Case{"/home/me/a.cpp", "/usr/local/cuda/lib64/libcufft.so", false},
+       }) {
+    EXPECT_EQ(is_own(each.file, each.module), each.is_own) << each.file << " in " << each.module;
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::cli
