@@ -32,7 +32,7 @@ class Profiling final : public WatchUser {
   std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
 
   Status prepare_launch(monitor::LaunchOptions& launch) override { return traced_.prepare(launch); }
-  void wake_in(const std::string& directory) { traced_.wake_in(directory); }
+  void wake_in(const std::string& directory, pid_t pid) { traced_.wake_in(directory, pid); }
 
   void begin(const RunInfo& info) override { traced_.begin(info); }
   void complete(Tick& tick) override { traced_.complete(tick); }
@@ -161,7 +161,7 @@ int watch_and_profile(const ProfileOptions& options,
                       pid));
       return kExitUsage;
     }
-    profiling.wake_in(*directory);
+    profiling.wake_in(*directory, pid);
   }
   return Watch(options.watch, profiling).run();
 }

@@ -36,12 +36,13 @@ Status TracedLaunch::prepare(monitor::LaunchOptions& launch) {
   return ok();
 }
 
-void TracedLaunch::wake_in(const std::string& directory) {
+void TracedLaunch::wake_in(const std::string& directory, pid_t pid) {
   reader::CollectorOptions collecting;
   collecting.directory = directory;
   collecting.remove_files = false;
   collecting.wake_as =
       options_.mode == TraceMode::kExact ? wire::Mode::kExact : wire::Mode::kSampled;
+  collecting.wake_below = pid;
   collecting.sample_every_bytes = options_.sample_every_bytes;
   make_worker(std::move(collecting));
 }

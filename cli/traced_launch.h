@@ -29,8 +29,8 @@ class TracedLaunch {
 
   // Before the command is started.
   Status prepare(monitor::LaunchOptions& launch);
-  // For a process that has the tracer in it already: where its file is.
-  void wake_in(const std::string& directory);
+  // For a process that has the tracer in it already: where its file is, among those of others.
+  void wake_in(const std::string& directory, pid_t pid);
   void begin(const RunInfo& info);
   // Adds what the tracer has told since to a tick, before anybody else sees it.
   void complete(Tick& tick);

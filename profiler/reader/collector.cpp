@@ -64,7 +64,7 @@ void Collector::finish(AllocationFacts& facts, std::int64_t naming_budget_ns) {
 void Collector::put_to_sleep() {
   for (const auto& open : files_) {
     // A process that has just gone cannot be told, and need not be.
-    static_cast<void>(open->traced.file().set_mode(wire::Mode::kDormant));
+    static_cast<void>(open->traced.file().set_mode(open->mode_after));
   }
 }
 
@@ -110,21 +110,46 @@ void Collector::open_file(const std::string& name) {
     note_problem(name, "it belongs to a process that cannot be seen from here");
     return;
   }
+  if (options_.wake_as &&
+      !(world_.is_alive(*key) && world_.is_in_tree(*key, options_.wake_below))) {
+    if (done_.size() < kMostNames) {
+      done_.insert(name);  // the folder is for many: this one is somebody else's
+    }
+    return;
+  }
   if (must_wait(*key)) {
     has_waiting_files_ = true;
     return;
   }
+  wire::Mode mode_after = wire::Mode::kDormant;
   if (options_.wake_as) {
-    if (options_.sample_every_bytes > 0) {
-      static_cast<void>(file->set_sample_every(options_.sample_every_bytes));
-    }
-    if (const Status woken = file->set_mode(*options_.wake_as); !woken) {
-      note_problem(name, woken.error().what);
+    const auto mode_before = wake(*file);
+    if (!mode_before) {
+      note_problem(name, mode_before.error().what);
       return;
     }
+    // Who came later has the mode that a parent of its had from us.
+    const bool was_there = file->identity().created_ns < static_cast<std::uint64_t>(begun_ns_);
+    mode_after = was_there ? *mode_before : mode_after;
   }
   ++files_seen_;
-  files_.push_back(std::make_unique<Open>(Open{TracedFile(name, *key, *std::move(file))}));
+  files_.push_back(
+      std::make_unique<Open>(Open{TracedFile(name, *key, *std::move(file)), mode_after}));
+}
+
+// The mode that it was in.
+Result<wire::Mode> Collector::wake(TraceFile& file) const {
+  const auto before = file.snapshot();
+  if (!before) {
+    return before.error();
+  }
+  if (options_.sample_every_bytes > 0) {
+    static_cast<void>(file.set_sample_every(options_.sample_every_bytes));
+  }
+  if (const Status woken = file.set_mode(*options_.wake_as); !woken) {
+    return woken.error();
+  }
+  return before->mode;
 }
 
 // The images that a process has had by exec are told apart by time alone: one has ended, and all

@@ -24,6 +24,7 @@ struct CollectorOptions {
   bool only_looks = false;    // somebody else is their clock, gives orders and removes files
   // Orders to tracers that are found; none: they know what to do.
   std::optional<wire::Mode> wake_as;
+  pid_t wake_below = 0;  // with wake_as: only this living process and those below it
   std::uint64_t sample_every_bytes = 0;  // with wake_as
 
   std::size_t most_files = 1024;    // open at one time; others wait
@@ -55,7 +56,7 @@ class Collector {
   void look(AllocationFacts& facts);
   // The last look: names all stacks that can be named in `naming_budget_ns`, however many.
   void finish(AllocationFacts& facts, std::int64_t naming_budget_ns);
-  // Tells all tracers to rest.
+  // Tells all tracers to rest; those that worked already when they were found, to go on as before.
   void put_to_sleep();
 
   // What went wrong since the last call, here and in the world, as sentences; each file is named
@@ -69,6 +70,7 @@ class Collector {
  private:
   struct Open {
     TracedFile traced;
+    wire::Mode mode_after = wire::Mode::kDormant;
     bool has_successor = false;  // another image of the process has a file by now
     bool has_ended = false;
     bool seemed_replaced = false;  // in the last look
@@ -77,6 +79,7 @@ class Collector {
   void find_new_files();
   void open_file(const std::string& name);
   bool must_wait(const ProcessKey& key);
+  Result<wire::Mode> wake(TraceFile& file) const;
   void read_files();
   bool is_replaced(Open& open);
   void choose_sites(AllocationFacts& facts);

@@ -22,8 +22,10 @@ constexpr std::size_t kStatBytes = 4096;
 constexpr std::size_t kMostModulesTold = 5;  // the rest are one more line
 constexpr std::size_t kMostMapsBytes = 64U << 20U;
 
-// Field 22 of /proc/PID/stat; the name in field 2 may hold anything.
-std::optional<std::uint64_t> start_ticks(const std::string& proc_root, pid_t pid) {
+// A field of /proc/PID/stat from the third on; the name in field 2 may hold anything. nullopt also
+// of a zombie, which holds nothing any more.
+template <typename T>
+std::optional<T> stat_field(const std::string& proc_root, pid_t pid, std::size_t number) {
   const auto text = read_file(fmt::format("{}/{}/stat", proc_root, pid), kStatBytes);
   if (!text) {
     return std::nullopt;
@@ -33,11 +35,15 @@ std::optional<std::uint64_t> start_ticks(const std::string& proc_root, pid_t pid
     return std::nullopt;
   }
   const auto fields = split(std::string_view(*text).substr(name_end + 2), ' ');
-  constexpr std::size_t kStartField = 22 - 3;  // the first one here is the third
-  if (fields.size() <= kStartField || fields[0] == "Z" || fields[0] == "X") {
-    return std::nullopt;  // a zombie holds nothing any more
+  const std::size_t index = number - 3;
+  if (fields.size() <= index || fields[0] == "Z" || fields[0] == "X") {
+    return std::nullopt;
   }
-  return parse_number<std::uint64_t>(fields[kStartField]);
+  return parse_number<T>(fields[index]);
+}
+
+std::optional<std::uint64_t> start_ticks(const std::string& proc_root, pid_t pid) {
+  return stat_field<std::uint64_t>(proc_root, pid, 22);
 }
 
 std::optional<std::uint64_t> pid_namespace(const std::string& proc_root, std::string_view pid) {
@@ -64,6 +70,18 @@ class RealTraceWorld final : public TraceWorld {
 
   bool is_alive(const ProcessKey& key) override {
     return start_ticks(proc_root_, key.pid) == key.start_ticks;
+  }
+
+  bool is_in_tree(const ProcessKey& key, pid_t root) override {
+    constexpr int kDeepest = 1024;
+    std::optional<pid_t> pid = key.pid;
+    for (int depth = 0; pid && *pid > 0 && depth < kDeepest; ++depth) {
+      if (*pid == root) {
+        return true;
+      }
+      pid = stat_field<pid_t>(proc_root_, *pid, 4);
+    }
+    return false;
   }
 
   // By its name alone, which no two trace files share: the path may be another one over there.

@@ -24,6 +24,8 @@ class TraceWorld {
   // is gone, or is not visible from here.
   virtual std::optional<ProcessKey> find(const TraceIdentity& identity) = 0;
   virtual bool is_alive(const ProcessKey& key) = 0;
+  // Whether it is `root` or one of its descendants.
+  virtual bool is_in_tree(const ProcessKey& key, pid_t root) = 0;
   // Whether the process has a file of this name mapped; nullopt: it cannot be asked.
   virtual std::optional<bool> is_mapped(const ProcessKey& key, const std::string& file_name) = 0;
   // Names a stack, innermost frame first; slow.

@@ -18,6 +18,7 @@ namespace tidemark::tests {
 class FakeTraceWorld final : public reader::TraceWorld {
  public:
   std::set<pid_t> dead;
+  std::set<pid_t> strangers;          // in no tree that is asked for
   std::set<std::uint32_t> unseen;     // pids that cannot be found
   std::optional<bool> mapped = true;  // any file by any process
   std::optional<reader::Residency> resident;
@@ -33,6 +34,7 @@ class FakeTraceWorld final : public reader::TraceWorld {
     return ProcessKey{static_cast<pid_t>(identity.pid), identity.start_ticks};
   }
   bool is_alive(const ProcessKey& key) override { return !dead.contains(key.pid); }
+  bool is_in_tree(const ProcessKey& key, pid_t) override { return !strangers.contains(key.pid); }
   std::optional<bool> is_mapped(const ProcessKey&, const std::string&) override { return mapped; }
   std::vector<reader::SourceFrame> name(const ProcessKey& key,
                                         const std::vector<reader::StackFrame>& stack,

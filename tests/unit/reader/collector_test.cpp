@@ -276,27 +276,6 @@ TEST_F(CollectorTest, DoesNotCallTheInheritedBlocksOfAForkedChildSlack) {
   EXPECT_THAT(facts.accounts, IsEmpty());
 }
 
-TEST_F(CollectorTest, WakesATracerThatSleepsAndPutsItToSleepAgain) {
-  TraceBuilder builder;
-  builder.header().control.mode = static_cast<std::uint32_t>(wire::Mode::kDormant);
-  write("100.trace", builder);
-  CollectorOptions wake = options();
-  wake.wake_as = wire::Mode::kSampled;
-  wake.sample_every_bytes = 4'096;
-  Collector collector(wake, world_, clock_);
-
-  AllocationFacts facts;
-  collector.look(facts);
-  const auto awake = TraceFile::open(dir_.path("run/100.trace"))->snapshot();
-  collector.put_to_sleep();
-  const auto asleep = TraceFile::open(dir_.path("run/100.trace"))->snapshot();
-
-  ASSERT_TRUE(awake && asleep);
-  EXPECT_EQ(awake->mode, wire::Mode::kSampled);
-  EXPECT_EQ(awake->sample_every_bytes, 4'096U);
-  EXPECT_EQ(asleep->mode, wire::Mode::kDormant);
-}
-
 TEST_F(CollectorTest, NamesLaterWhatItHasNoTimeForNow) {
   TraceBuilder builder;
   add_site(builder, 0x1010, 5'000);
