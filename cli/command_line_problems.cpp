@@ -31,6 +31,12 @@ std::string problem_with(const WatchOptions& options) {
   return "";
 }
 
+// Options that a recording has no use for.
+bool is_for_watching(const WatchOptions& watch) {
+  return watch.duration_ns || !watch.output.empty() || !watch.step_regex.empty() ||
+         !watch.log_file.empty();
+}
+
 }  // namespace
 
 std::string problem_with(const TrackOptions& options, bool has_dashes) {
@@ -46,18 +52,26 @@ std::string problem_with(const TrackOptions& options, bool has_dashes) {
   if (targets > 0) {
     return "a recording and something to watch exclude each other";
   }
-  const bool is_watching = watch.duration_ns || !watch.output.empty() ||
-                           !watch.step_regex.empty() || !watch.log_file.empty();
-  return is_watching ? "--duration, --output, --step-regex and --log-file are for watching, "
-                       "not for a recording"
-                     : "";
+  return is_for_watching(watch)
+             ? "--duration, --output, --step-regex and --log-file are for watching, "
+               "not for a recording"
+             : "";
 }
 
 std::string problem_with(const ProfileOptions& options, bool has_dashes) {
   const TargetOptions& target = options.watch.target;
   if (!options.input.empty()) {
-    return targets_given(target, has_dashes) > 0
-               ? "a recording and something to watch exclude each other"
+    if (targets_given(target, has_dashes) > 0) {
+      return "a recording and something to watch exclude each other";
+    }
+    const ProfileOptions usual;
+    const bool is_tracing = options.mode != usual.mode ||
+                            options.sample_every_bytes != usual.sample_every_bytes ||
+                            options.follow_children != usual.follow_children ||
+                            options.use_libunwind != usual.use_libunwind;
+    return is_tracing || is_for_watching(options.watch)
+               ? "--duration, --output, --step-regex, --log-file, --mode, --sample-every, "
+                 "--no-follow and --unwinder are for a command, not for a recording"
                : "";
   }
   if (target.pids.size() > 1) {
