@@ -16,6 +16,13 @@ std::optional<std::size_t> terminal_columns(int fd) {
              : std::nullopt;
 }
 
+std::optional<std::size_t> terminal_rows(int fd) {
+  winsize size{};
+  return ::isatty(fd) == 1 && ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0
+             ? std::optional<std::size_t>(size.ws_row)
+             : std::nullopt;
+}
+
 ProfileStyle style_for(int fd, bool plain) {
   // Names in C++ are long: a wide terminal shows more of them, a narrow one must not break them.
   constexpr std::size_t kNarrowest = 72;

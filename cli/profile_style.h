@@ -15,8 +15,9 @@ struct ProfileStyle {
   std::size_t columns = 100;
 };
 
-// How wide the terminal behind a descriptor is; nullopt: it is none, or does not tell.
+// How wide and high the terminal behind a descriptor is; nullopt: it is none, or does not tell.
 std::optional<std::size_t> terminal_columns(int fd);
+std::optional<std::size_t> terminal_rows(int fd);
 
 // For what is printed to this descriptor. `plain`: as if it were no terminal.
 ProfileStyle style_for(int fd, bool plain);

@@ -185,11 +185,13 @@ std::string profile_line(const ProfileReport& report, double t_s) {
   return line + '\n';
 }
 
-std::string profile_list(const ProfileReport& report, double t_s, std::size_t columns) {
+std::string profile_list(const ProfileReport& report, double t_s, std::size_t columns,
+                         std::size_t rows) {
   std::string out = profile_line(report, t_s);
   out.pop_back();
   out = shorten(out, columns) + '\n';
-  const std::size_t most = std::min(report.top, report.ranking.lines.size());
+  const std::size_t most =
+      std::min({report.top, report.ranking.lines.size(), std::max<std::size_t>(rows, 1) - 1});
   for (std::size_t i = 0; i < most; ++i) {
     const RankedLine& line = report.ranking.lines[i];
     const std::string text =

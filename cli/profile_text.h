@@ -15,7 +15,9 @@ std::string profile_text(const ProfileReport& report, const ProfileStyle& style)
 // One line of a run that goes on: "00:00:23  step 120  1 traced  sites 812 MiB  +12.3 MiB/min leak
 // f() a.cpp:3".
 std::string profile_line(const ProfileReport& report, double t_s);
-// The lines that grow fastest, one row each, for a terminal that is drawn anew; `columns` wide.
-std::string profile_list(const ProfileReport& report, double t_s, std::size_t columns);
+// The lines that grow fastest, one row each, for a terminal that is drawn anew; `columns` wide, and
+// at most `rows` with the line above them.
+std::string profile_list(const ProfileReport& report, double t_s, std::size_t columns,
+                         std::size_t rows);
 
 }  // namespace tidemark::cli

@@ -99,8 +99,10 @@ class ProfileLines final : public WatchView {
       next_s_ = t_s + std::clamp(t_s / 10.0, 5.0, 600.0);
       return;
     }
-    const std::string list =
-        profile_list(profiling_.report(), t_s, terminal_columns(lines_fd()).value_or(81) - 1);
+    // What has scrolled out of the terminal cannot be drawn anew.
+    const std::size_t rows = std::max<std::size_t>(terminal_rows(lines_fd()).value_or(24), 3);
+    const std::string list = profile_list(profiling_.report(), t_s,
+                                          terminal_columns(lines_fd()).value_or(81) - 1, rows - 2);
     erase();
     drawn_lines_ = static_cast<std::size_t>(std::count(list.begin(), list.end(), '\n'));
     writer_.submit(list);

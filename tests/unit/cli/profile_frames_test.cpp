@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
+#include "cli/profile_report.h"
+#include "cli/profile_text.h"
 #include "tests/support/site_run.h"
 
 namespace tidemark::cli {
@@ -47,6 +50,29 @@ TEST(ShownStack, KnowsWhatTheUserHasBuilt) {
        }) {
     EXPECT_EQ(is_own(each.file, each.module), each.is_own) << each.file << " in " << each.module;
   }
+}
+
+TEST(ProfileList, IsNoHigherThanTheTerminal) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  for (std::uint32_t line = 1; line <= 20; ++line) {
+    run.add_site(trainer_record().key, {run.add_frame("work", "/home/me/a.cpp", line)},
+                 tests::constant(1'000 * line));
+  }
+  tracker::SiteTrackBuilder builder;
+  for (const Tick& tick : run.ticks(10)) {
+    (void)builder.add(tick);
+  }
+  const ProfileReport report = make_report(builder.sites(), {}, /*top=*/15);
+
+  const auto rows_in = [&](std::size_t rows) {
+    const std::string list = profile_list(report, 9.0, 100, rows);
+    return std::count(list.begin(), list.end(), '\n');
+  };
+
+  EXPECT_EQ(rows_in(8), 8);
+  EXPECT_EQ(rows_in(1), 1);
+  EXPECT_EQ(rows_in(100), 16);  // --top, and the line above
 }
 
 }  // namespace

@@ -173,7 +173,7 @@ TEST(ProfileJson, HasLinesWithTheRanksOfTheirSites) {
 TEST(ProfileText, ShowsLinesInTheLiveList) {
   const tracker::RunSites run = built(two_stacks_of_one_line(), 300);
 
-  const std::string list = profile_list(make_report(run, short_warmup(), 10), 299.0, 100);
+  const std::string list = profile_list(make_report(run, short_warmup(), 10), 299.0, 100, 50);
 
   EXPECT_EQ(std::count(list.begin(), list.end(), '\n'), 2);
   EXPECT_THAT(list, HasSubstr("\n 1  leak      +420 MiB/min  2.04 GiB  collate(Batch const&) "));
@@ -274,7 +274,7 @@ TEST(ProfileText, EscapesHostileNames) {
   report.shm = {30 * kSiteMiB, 1, {{"seg\x1b", kSiteMiB, kSiteMiB, {}, {}}}};
 
   const std::string text = profile_text(report, {Glyphs::kUtf8, false});
-  const std::string line = profile_line(report, 1.0) + profile_list(report, 1.0, 100);
+  const std::string line = profile_line(report, 1.0) + profile_list(report, 1.0, 100, 50);
 
   EXPECT_THAT(text + line, Not(HasSubstr("\x1b")));
   EXPECT_THAT(text, HasSubstr("f\\x1b]0;x"));
