@@ -46,6 +46,25 @@ std::optional<double> resident_live_bytes(const TracedProcess& process, double t
   return std::clamp(last.mean_bytes() + since, 0.0, *live);
 }
 
+// Which share of the footprint sites explain. They cannot hold more than there is beside the rest;
+// where they seem to, nobody looked what of them is resident, and the share is not known.
+void explain(ProcessGrowth& growth) {
+  constexpr double kOfOtherMoments = 1.05;  // the parts were not read at one time
+  MemoryParts& now = growth.now;
+  if (!now.footprint || *now.footprint <= 0.0) {
+    return;
+  }
+  const double sites = now.sites.value_or(0.0);
+  const double room =
+      std::max(0.0, *now.footprint - now.shared.value_or(0.0) - now.unhooked.value_or(0.0));
+  if (sites > room) {
+    now.sites = room;
+  }
+  if (sites <= kOfOtherMoments * room) {
+    growth.explained_share = std::min(sites, room) / *now.footprint;
+  }
+}
+
 // Where a process begins to give back what it held, because it ends: by its blocks and, whose
 // samples are later ones, by its footprint.
 double end_without_teardown(const TracedProcess& process, const Options& options) {
@@ -409,9 +428,7 @@ class Ranking {
         parts_of(process, [&](const Series& series) { return value_at(series, growth.to_s); });
     growth.now.sites = resident_live_bytes(process, growth.to_s);
     growth.account_age_s = age_at(process.slack, growth.to_s);
-    if (const auto footprint = growth.now.footprint; footprint && *footprint > 0.0) {
-      growth.explained_share = std::min(1.0, growth.now.sites.value_or(0.0) / *footprint);
-    }
+    explain(growth);
     return growth;
   }
 

@@ -36,6 +36,25 @@ TEST(SiteRanking, PutsWhatGrowsBeforeWhatIsLarge) {
   EXPECT_EQ(ranking.sites[1].growth_bytes_per_s, 0.0);
 }
 
+// Blocks that nobody looked up are taken for resident, and were never touched.
+TEST(SiteRanking, DoesNotExplainMoreThanThereIs) {
+  SiteRun run = one_process();
+  run.add_site(trainer_record().key, {run.add_frame("reserve")}, constant(74 * kSiteMiB));
+  SiteTrackBuilder builder;
+  for (Tick& tick : run.ticks(100)) {
+    tick.processes.at(0).rss_anon_bytes = 10 * kSiteMiB;
+    tick.processes.at(0).rss_shmem_bytes = kSiteMiB;
+    (void)builder.add(tick);
+  }
+
+  const SiteRanking ranking = rank_sites(builder.sites(), short_warmup());
+
+  const ProcessGrowth& process = ranking.processes.at(0);
+  ASSERT_TRUE(process.now.footprint && process.now.shared && process.now.sites);
+  EXPECT_EQ(*process.now.sites, *process.now.footprint - *process.now.shared);
+  EXPECT_EQ(process.explained_share, std::nullopt);
+}
+
 TEST(SiteRanking, PutsTheFasterBeforeTheSlower) {
   SiteRun run = one_process();
   run.add_site(trainer_record().key, {run.add_frame("slow")}, rising(kSiteMiB / 8, 500 * kSiteMiB));
