@@ -118,12 +118,12 @@ void ProfileWorker::finish(std::int64_t naming_budget_ns, bool put_to_sleep) {
     is_stopping_ = true;
   }
   wake_.notify_one();
+  world_->wait_until(clock_.monotonic_ns() + naming_budget_ns);
   thread_.join();
   naming_budget_ns_ = naming_budget_ns;
   look(/*is_last=*/true);
   look_at_shm_again();
   if (put_to_sleep) {
-  world_->wait_until(clock_.monotonic_ns() + naming_budget_ns);
     collector_.put_to_sleep();
   }
 }

@@ -65,8 +65,8 @@ void TracedLaunch::complete(Tick& tick) {
   for (const ProcessRecord& process : tick.new_processes) {
     worker_->add_process(process.key.pid);
   }
-  tick.allocations = std::move(news.facts);
   ProfileNews news = worker_->take();
+  tick.allocations = std::move(news.facts);
   for (LossRecord& loss : news.losses) {
     loss.t_s = tick.t_s;
     tick.losses.push_back(std::move(loss));

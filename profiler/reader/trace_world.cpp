@@ -110,23 +110,6 @@ class RealTraceWorld final : public TraceWorld {
     return memory_areas_of(key.pid, proc_root_);
   }
 
- private:
-  // A process in a container sees other files under the same names.
-  Symbolizer& symbolizer_of(const ProcessKey& key) {
-    const std::string root = fmt::format("{}/{}/root", proc_root_, key.pid);
-    struct stat ours {};
-    struct stat theirs {};
-    const bool is_other = ::stat("/", &ours) == 0 && ::stat(root.c_str(), &theirs) == 0 &&
-                          (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino);
-    const auto place =
-        is_other ? std::pair(theirs.st_dev, theirs.st_ino) : std::pair(dev_t{}, ino_t{});
-    auto it = symbolizers_.find(place);
-    if (it == symbolizers_.end()) {
-      it = symbolizers_.emplace(place, Symbolizer({"", server_})).first;
-    }
-    it->second.set_root(is_other ? root : "");
-    return it->second;
-  }
   std::vector<std::string> take_problems() override {
     std::vector<std::string> problems;
     if (auto silent = server_->problem(); silent && !has_told_of_server_) {
@@ -149,6 +132,23 @@ class RealTraceWorld final : public TraceWorld {
 
   void wait_until(std::int64_t until_ns) override { server_->wait_until(until_ns); }
 
+ private:
+  // A process in a container sees other files under the same names.
+  Symbolizer& symbolizer_of(const ProcessKey& key) {
+    const std::string root = fmt::format("{}/{}/root", proc_root_, key.pid);
+    struct stat ours {};
+    struct stat theirs {};
+    const bool is_other = ::stat("/", &ours) == 0 && ::stat(root.c_str(), &theirs) == 0 &&
+                          (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino);
+    const auto place =
+        is_other ? std::pair(theirs.st_dev, theirs.st_ino) : std::pair(dev_t{}, ino_t{});
+    auto it = symbolizers_.find(place);
+    if (it == symbolizers_.end()) {
+      it = symbolizers_.emplace(place, Symbolizer({"", server_})).first;
+    }
+    it->second.set_root(is_other ? root : "");
+    return it->second;
+  }
 
   // By its start and its namespace; start times are rarely alike.
   std::optional<ProcessKey> find_in_namespace(const TraceIdentity& identity) {
@@ -171,6 +171,9 @@ class RealTraceWorld final : public TraceWorld {
 
   std::string proc_root_;
   std::optional<std::uint64_t> own_namespace_;
+  const std::shared_ptr<DebugServer> server_ = std::make_shared<DebugServer>();
+  bool has_told_of_server_ = false;
+  std::set<std::string> told_modules_;
   std::map<std::pair<dev_t, ino_t>, Symbolizer> symbolizers_;  // by root folder
 };
 
@@ -181,6 +184,3 @@ std::unique_ptr<TraceWorld> make_trace_world(std::string proc_root) {
 }
 
 }  // namespace tidemark::reader
-  const std::shared_ptr<DebugServer> server_ = std::make_shared<DebugServer>();
-  bool has_told_of_server_ = false;
-  std::set<std::string> told_modules_;

@@ -35,12 +35,12 @@ class TraceWorld {
                                              std::span<const MemoryRange> ranges) = 0;
   // The mappings of a process; nullopt: they cannot be read.
   virtual std::optional<std::vector<MemoryArea>> areas(const ProcessKey& key) = 0;
-};
-
   // What could not be named or asked since the last call, as sentences; raw bytes.
   virtual std::vector<std::string> take_problems() = 0;
   // From any thread: name() waits for nobody beyond this moment of CLOCK_MONOTONIC.
   virtual void wait_until(std::int64_t until_ns) = 0;
+};
+
 // The machine that we run on.
 std::unique_ptr<TraceWorld> make_trace_world(std::string proc_root = "/proc");
 

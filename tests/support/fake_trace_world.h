@@ -24,8 +24,8 @@ class FakeTraceWorld final : public reader::TraceWorld {
   std::optional<reader::Residency> resident;
   bool has_our_pages = false;  // its memory is that of the test
   std::optional<std::vector<reader::MemoryArea>> mappings;
-  std::vector<std::string> named;  // pids whose stacks were asked for
   std::vector<std::string> problems;
+  std::vector<std::string> named;  // pids whose stacks were asked for
 
   std::optional<ProcessKey> find(const reader::TraceIdentity& identity) override {
     if (unseen.contains(identity.pid)) {
@@ -56,8 +56,8 @@ class FakeTraceWorld final : public reader::TraceWorld {
   std::optional<std::vector<reader::MemoryArea>> areas(const ProcessKey&) override {
     return mappings;
   }
-};
-
   std::vector<std::string> take_problems() override { return std::exchange(problems, {}); }
   void wait_until(std::int64_t) override {}
+};
+
 }  // namespace tidemark::tests

@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tidemark profile` as a user runs it, with the real tracer in a program whose leak is known.
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstddef>
+#include <cstring>
 #include <filesystem>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,7 +22,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "common/fd.h"
 #include "common/io.h"
+#include "profiler/wire/trace_layout.h"
 #include "tests/integration/monitor/command_output.h"
 #include "tests/support/speedscope_check.h"
 #include "tests/support/temp_tree.h"
@@ -22,6 +33,7 @@ namespace tidemark {
 namespace {
 
 using nlohmann::json;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -53,16 +65,15 @@ const json* frame_named(const json& site, const std::string& function) {
   return nullptr;
 }
 
-// Folders of runs that are under way or were left behind.
-std::vector<std::string> run_folders() {
-  std::vector<std::string> folders;
-  std::error_code error;
-  const std::string base = fmt::format("/dev/shm/tidemark-{}", ::geteuid());
-  for (std::filesystem::directory_iterator it(base, error), end; !error && it != end;
-       it.increment(error)) {
-    folders.push_back(it->path().string());
+// The mode that a tracer is in.
+std::optional<wire::Mode> mode_in(const std::string& trace) {
+  const auto bytes = read_file(trace);
+  if (!bytes || bytes->size() < wire::kHeaderBytes) {
+    return std::nullopt;
   }
-  return folders;
+  std::uint32_t mode = 0;
+  std::memcpy(&mode, bytes->data() + offsetof(wire::Header, control), sizeof mode);
+  return static_cast<wire::Mode>(mode);
 }
 
 TEST(ProfileCommand, NamesTheLineThatLeaksAndItsRate) {
@@ -152,6 +163,14 @@ TEST(ProfileCommand, RecordsWhatItSawAndShowsItAgain) {
   const Output live = profile({"--json", "--mode", "exact", "-o", file});
 
   const Output again = run_tool({"profile", file, "--json", "--warmup", "20steps"});
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+           {"-o", dir.path("other")}, {"--duration", "5s"}, {"--mode", "exact"}, {"--no-follow"}}) {
+    std::vector<std::string> arguments = {"profile", file};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Output refused = run_tool(arguments);
+    EXPECT_EQ(refused.exit_code, 2) << more.front();
+    EXPECT_THAT(refused.err, HasSubstr("are for a command, not for a recording"));
+  }
   const Output track = run_tool({"track", file, "--warmup", "20steps", "--json"});
   const Output csv = run_tool({"export", file, "--format", "csv"});
 
@@ -174,7 +193,14 @@ TEST(ProfileCommand, ExportsFlameGraphs) {
   const Output pprof =
       run_tool({"export", file, "--format", "pprof", "-o", dir.path("profile.pb")});
   const Output csv = run_tool({"export", file, "--format", "csv", "--from", "1s"});
+  const Output backwards =
+      run_tool({"export", file, "--format", "folded", "--from", "2s", "--to", "1s"});
+  const Output beyond = run_tool({"export", file, "--format", "folded", "--from", "1h"});
 
+  EXPECT_EQ(backwards.exit_code, 2);
+  EXPECT_THAT(backwards.err, HasSubstr("--from has to be before --to"));
+  EXPECT_EQ(beyond.exit_code, 2);
+  EXPECT_THAT(beyond.err, HasSubstr("--from is behind the end of the recording"));
   EXPECT_THAT(folded.out, HasSubstr("hold_at_start"));
   EXPECT_THAT(growth.out, HasSubstr("leak_here"));
   EXPECT_THAT(growth.out, Not(HasSubstr("hold_at_start")));
@@ -266,6 +292,16 @@ TEST(ProfileCommand, AddsUpWhatChildrenHold) {
 
   const json report = json::parse(output.out);
   EXPECT_EQ(report.at("target").at("processes").size(), 3U) << report.dump(1);
+  double live_bytes = 0.0;
+  std::set<int> pids;
+  for (const json& site : report.at("sites")) {  // one of the parent, and one of its children
+    if (frame_named(site, "leak_here") != nullptr) {
+      live_bytes += site.at("live_bytes").get<double>();
+      pids.insert(site.at("pids").begin(), site.at("pids").end());
+    }
+  }
+  EXPECT_EQ(pids.size(), 3U);
+  EXPECT_NEAR(live_bytes, 300.0 * kLeakPerStep, 6.0 * kLeakPerStep);
 }
 
 TEST(ProfileCommand, EndsWhenItWasToldTo) {
@@ -279,19 +315,49 @@ TEST(ProfileCommand, EndsWhenItWasToldTo) {
 }
 
 TEST(ProfileCommand, LeavesNoFilesBehind) {
-  const std::vector<std::string> before = run_folders();
+  const TempTree dir;
 
-  profile({"--json"}, {"--count", "5"});
+  run_tool({"profile", "--json", "--", "/bin/sh", "-c",
+            "folder=$(echo $TIDEMARK_TRACE | cut -d: -f6); ls $folder > " + dir.path("files") +
+                "; printf %s $folder > " + dir.path("folder")});
 
-  std::vector<std::string> left = run_folders();
-  std::erase_if(left, [&](const std::string& folder) {
-    return std::find(before.begin(), before.end(), folder) != before.end() ||
-           folder.find("/trace-") == std::string::npos;
-  });
-  // Other runs may be under way: theirs have somebody's trace in them.
-  for (const std::string& folder : left) {
-    EXPECT_FALSE(std::filesystem::is_empty(folder)) << folder;
+  const std::string folder = *read_file(dir.path("folder"));
+  ASSERT_THAT(folder, HasSubstr("/trace-"));
+  EXPECT_THAT(*read_file(dir.path("files")), HasSubstr(".trace"));  // of the shell
+  EXPECT_FALSE(std::filesystem::exists(folder)) << folder;
+}
+
+// A port that takes connections, and says nothing.
+TEST(ProfileCommand, DoesNotWaitForAServerOfDebugInformationThatIsSilent) {
+  if (::dlopen("libdebuginfod.so.1", RTLD_LAZY) == nullptr) {
+    GTEST_SKIP() << "libdebuginfod is not installed";
   }
+  const Fd listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const raw = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(listening.get(), raw, size), 0);
+  ASSERT_EQ(::listen(listening.get(), 8), 0);
+  ASSERT_EQ(::getsockname(listening.get(), raw, &size), 0);
+  const TempTree cache;
+  const TempTree dir;
+  Subprocess strip({"strip", "-o", dir.path("job"), victim_path("leak_by_line")});
+  ASSERT_EQ(strip.wait(), 0) << strip.errors();
+  const auto begin = std::chrono::steady_clock::now();
+
+  Subprocess tool({"/usr/bin/env", "DEBUGINFOD_CACHE_PATH=" + cache.path(),
+                   fmt::format("DEBUGINFOD_URLS=http://127.0.0.1:{}", ntohs(address.sin_port)),
+                   TIDEMARK_BINARY_DIR "/bin/tidemark", "profile", "--json", "--mode", "exact",
+                   "--", dir.path("job"), "--count", "20"});
+  const int status = tool.wait();
+
+  EXPECT_EQ(status, 7) << tool.errors();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  const json report = json::parse(tool.output());
+  EXPECT_THAT(report.at("coverage").at("problems").dump(),
+              HasSubstr("debuginfod server does not answer"));
 }
 
 TEST(ProfileCommand, SaysThatAttachingComesLater) {
@@ -338,7 +404,8 @@ TEST(ProfileCommand, PassesOnThatACommandCannotStart) {
   EXPECT_THAT(output.err, HasSubstr("cannot start /no/such/program"));
 }
 
-// Preloaded and asleep: woken from outside, then put to sleep again.
+// Preloaded and asleep: woken from outside, then put to sleep again. A neighbour in the same folder
+// sleeps on.
 TEST(ProfileCommand, WakesATracerThatSleepsInAProcess) {
   const std::string base = fmt::format("/dev/shm/tidemark-{}", ::geteuid());
   ::mkdir(base.c_str(), 0700);
@@ -348,17 +415,29 @@ TEST(ProfileCommand, WakesATracerThatSleepsInAProcess) {
   Subprocess victim({"/usr/bin/env", "LD_PRELOAD=" + tracer,
                      fmt::format("TIDEMARK_TRACE=1:dormant:524288:1073741824:f:{}", folder),
                      victim_path("leak_by_line"), "--count", "400"});
+  Subprocess neighbour({"/usr/bin/env", "LD_PRELOAD=" + tracer,
+                        fmt::format("TIDEMARK_TRACE=1:dormant:524288:1073741824:f:{}", folder),
+                        victim_path("leak_by_line"), "--count", "400"});
   victim.read_until("\n");
+  neighbour.read_until("\n");
 
   const Output output =
       run_tool({"profile", "--pid", std::to_string(victim.pid()), "--json", "--mode", "exact",
                 "--interval", "100ms", "--duration", "2s", "--warmup", "20steps"});
+  std::vector<std::optional<wire::Mode>> modes;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".trace") {
+      modes.push_back(mode_in(entry.path()));
+    }
+  }
   std::filesystem::remove_all(folder);
 
   EXPECT_EQ(output.exit_code, 0) << output.err;
   const json report = json::parse(output.out);
   ASSERT_THAT(report.at("sites"), Not(IsEmpty())) << report.dump(1);
   EXPECT_NE(frame_named(report.at("sites").at(0), "leak_here"), nullptr);
+  EXPECT_EQ(report.at("target").at("traced"), 1);
+  EXPECT_THAT(modes, ElementsAre(wire::Mode::kDormant, wire::Mode::kDormant));
 }
 
 // Nor for somebody who only looks on.

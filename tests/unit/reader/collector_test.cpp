@@ -310,6 +310,27 @@ TEST_F(CollectorTest, DoesNotCountMemoryTwice) {
   EXPECT_EQ(facts.traces.at(0).live_bytes, 5'000U);
 }
 
+TEST_F(CollectorTest, AddsUpSitesOfOneStack) {
+  TraceBuilder builder;
+  const auto node = builder.add_stack({0x1010});
+  const auto first = builder.add_site({node, wire::SiteKind::kHeap, 100, 1});
+  const auto second = builder.add_site({node, wire::SiteKind::kHeap, 200, 1});
+  builder.add_site({node, wire::SiteKind::kAnonymousMap, 400, 1});
+  builder.add_block(0x5000, 100, first);
+  builder.add_block(0x6000, 200, second);
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+
+  AllocationFacts facts;
+  collector.look(facts);
+
+  ASSERT_EQ(facts.samples.size(), 2U);
+  EXPECT_EQ(facts.samples[0].live_bytes, 300U);
+  EXPECT_EQ(facts.samples[1].live_bytes, 400U);
+  ASSERT_EQ(facts.births.size(), 1U);
+  EXPECT_EQ(facts.births[0].births.at(0).bytes, 300U);
+}
+
 // Two lanes of one stack, one after the other: each held 1,000 bytes, never both of them.
 TEST_F(CollectorTest, DoesNotAddUpPeaksThatWereNotAtOneTime) {
   TraceBuilder builder;
@@ -330,27 +351,6 @@ TEST_F(CollectorTest, DoesNotAddUpPeaksThatWereNotAtOneTime) {
   EXPECT_EQ(looks[0].samples.at(0).peak_bytes, 1'100U);  // 100 and 1,000
   EXPECT_EQ(looks[1].samples.at(0).peak_bytes, 1'900U);
   EXPECT_EQ(looks[2].samples.at(0).peak_bytes, 1'900U);
-}
-
-TEST_F(CollectorTest, AddsUpSitesOfOneStack) {
-  TraceBuilder builder;
-  const auto node = builder.add_stack({0x1010});
-  const auto first = builder.add_site({node, wire::SiteKind::kHeap, 100, 1});
-  const auto second = builder.add_site({node, wire::SiteKind::kHeap, 200, 1});
-  builder.add_site({node, wire::SiteKind::kAnonymousMap, 400, 1});
-  builder.add_block(0x5000, 100, first);
-  builder.add_block(0x6000, 200, second);
-  write("100.trace", builder);
-  Collector collector(options(), world_, clock_);
-
-  AllocationFacts facts;
-  collector.look(facts);
-
-  ASSERT_EQ(facts.samples.size(), 2U);
-  EXPECT_EQ(facts.samples[0].live_bytes, 300U);
-  EXPECT_EQ(facts.samples[1].live_bytes, 400U);
-  ASSERT_EQ(facts.births.size(), 1U);
-  EXPECT_EQ(facts.births[0].births.at(0).bytes, 300U);
 }
 
 TEST_F(CollectorTest, AddsUpSitesWhoseFramesHaveSeveralNodes) {
@@ -443,7 +443,6 @@ TEST_F(CollectorTest, SaysWhatATracerDoesNotRecordAndMakesNoAccountOfIt) {
   EXPECT_THAT(facts.accounts, IsEmpty());
 }
 
-TEST_F(CollectorTest, LivesWithoutItsFolder) {
 TEST_F(CollectorTest, PassesOnWhatCouldNotBeAsked) {
   world_.problems = {"nobody answers"};
   Collector collector(options(), world_, clock_);
@@ -452,6 +451,7 @@ TEST_F(CollectorTest, PassesOnWhatCouldNotBeAsked) {
   EXPECT_THAT(collector.take_problems(), IsEmpty());
 }
 
+TEST_F(CollectorTest, LivesWithoutItsFolder) {
   CollectorOptions nowhere = options();
   nowhere.directory = dir_.path("absent");
   Collector collector(nowhere, world_, clock_);
