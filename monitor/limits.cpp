@@ -92,6 +92,12 @@ void apply_cgroup(EffectiveLimit& limit, const MemoryCgroup& cgroup) {
   }
 }
 
+void apply_cgroup_of(EffectiveLimit& limit, const std::string& root, pid_t pid) {
+  if (const auto cgroup = memory_cgroup_of(root, pid)) {
+    apply_cgroup(limit, *cgroup);
+  }
+}
+
 void apply_physical_memory(EffectiveLimit& limit, const std::string& root) {
   if (const auto meminfo = read_file(root + "/proc/meminfo")) {
     lower(limit, parse_meminfo(*meminfo).total_bytes, "physical memory");
@@ -118,9 +124,7 @@ std::optional<std::uint64_t> parse_soft_limit(std::string_view text, std::string
 
 EffectiveLimit effective_limit(const std::string& root, pid_t pid) {
   EffectiveLimit limit;
-  if (const auto cgroup = memory_cgroup_of(root, pid)) {
-    apply_cgroup(limit, *cgroup);
-  }
+  apply_cgroup_of(limit, root, pid);
   if (const auto limits = read_file(fmt::format("{}/proc/{}/limits", root, pid))) {
     lower(limit, parse_soft_limit(*limits, "Max address space"), "RLIMIT_AS");
     lower(limit, parse_soft_limit(*limits, "Max data size"), "RLIMIT_DATA");
@@ -130,7 +134,9 @@ EffectiveLimit effective_limit(const std::string& root, pid_t pid) {
 }
 
 EffectiveLimit machine_limit(const std::string& root) {
+  constexpr pid_t kInit = 1;
   EffectiveLimit limit;
+  apply_cgroup_of(limit, root, kInit);
   apply_physical_memory(limit, root);
   return limit;
 }

@@ -28,7 +28,8 @@ struct EffectiveLimit {
 // `root` is "" but for tests, which give a folder that holds proc/ and sys/fs/cgroup/.
 EffectiveLimit effective_limit(const std::string& root, pid_t pid);
 
-// Of all processes together: physical memory. Control groups and rlimits are some processes' own.
+// Of all processes together: physical memory, and in a container its control group, which is that
+// of process 1. Other control groups and rlimits are some processes' own.
 EffectiveLimit machine_limit(const std::string& root);
 
 // A number as memory.max, memory.high and memory.limit_in_bytes hold it; nullopt for "max", for

@@ -94,6 +94,18 @@ TEST_F(EffectiveLimitTest, ReadsTheRootOfTheMountInsideAContainer) {
   EXPECT_EQ(found.cgroup_directory, root_.path("sys/fs/cgroup"));
 }
 
+TEST_F(EffectiveLimitTest, OfTheMachineIsThatOfProcessOneInsideAContainer) {
+  mounts(kV2Mount);
+  root_.write("proc/1/cgroup", "0::/\n");
+  root_.write("proc/1/limits", "Max address space         1024                 1024       bytes\n");
+  group("memory.max", "2147483648\n");
+
+  const EffectiveLimit found = machine_limit(root_.path());
+
+  EXPECT_EQ(found.bytes, 2048 * kMiB);
+  EXPECT_EQ(found.source, "cgroup v2 memory.max of /");
+}
+
 TEST_F(EffectiveLimitTest, ReadsAV1Limit) {
   mounts(kV1Mount);
   cgroup("4:memory:/slurm/job7\n3:cpu,cpuacct:/\n1:name=systemd:/\n");
