@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -85,6 +86,21 @@ Result<CheckConfig> config_of_file(const CheckOptions& options) {
   return config;
 }
 
+// A run file that several checks would write to, each over the one before, becomes one of each.
+void part_run_files(std::vector<CheckSpec>& checks) {
+  std::map<std::string, int> uses;
+  for (const CheckSpec& spec : checks) {
+    ++uses[spec.output];
+  }
+  for (CheckSpec& spec : checks) {
+    if (!spec.output.empty() && uses[spec.output] > 1) {
+      std::string tag = spec.name;
+      std::replace(tag.begin(), tag.end(), '/', '_');
+      spec.output = tagged_output(spec.output, tag);
+    }
+  }
+}
+
 struct OutputFile {
   std::string path;
   std::string (*text)(std::span<const CheckResult> results);
@@ -144,6 +160,7 @@ int run_check(const CheckOptions& options) {
     const bool is_io = config.error().sys_errno != 0;
     return is_io && !options.config.empty() ? kExitTarget : kExitUsage;
   }
+  part_run_files(config->checks);
   if (const Status writable = try_output_files(options, *config); !writable) {
     print_error(writable.error());
     return kExitTarget;

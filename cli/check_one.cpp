@@ -342,14 +342,15 @@ CheckResult check_one(const CheckSpec& spec, const CheckSurroundings& surroundin
 }
 
 std::string numbered_output(const std::string& path, std::uint32_t run) {
-  if (path.empty() || run < 2) {
-    return path;
-  }
+  return path.empty() || run < 2 ? path : tagged_output(path, fmt::format("{}", run));
+}
+
+std::string tagged_output(const std::string& path, std::string_view tag) {
   const std::size_t dot = path.rfind('.');
   const bool has_end = dot != std::string::npos && path.find('/', dot) == std::string::npos &&
                        dot > 0 && path[dot - 1] != '/';
   const std::size_t end = has_end ? dot : path.size();
-  return fmt::format("{}-{}{}", path.substr(0, end), run, path.substr(end));
+  return fmt::format("{}-{}{}", path.substr(0, end), tag, path.substr(end));
 }
 
 }  // namespace tidemark::cli

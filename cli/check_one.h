@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "cli/check_result.h"
 #include "cli/check_spec.h"
@@ -18,6 +21,8 @@ struct CheckSurroundings {
 // Runs a check, once or as often as it takes, and judges it; updates its baseline and its history.
 CheckResult check_one(const CheckSpec& spec, const CheckSurroundings& surroundings);
 
+// "run.tidemark" with "name" in it: "run-name.tidemark".
+std::string tagged_output(const std::string& path, std::string_view tag);
 // "run.tidemark", then "run-2.tidemark", ...
 std::string numbered_output(const std::string& path, std::uint32_t run);
 

@@ -136,6 +136,20 @@ TEST(CheckConfigFile, RunsAllItsChecksOrThoseThatAreNamed) {
   EXPECT_THAT(none.err, HasSubstr("has no check 'ugly', only good, bad"));
 }
 
+TEST(CheckConfigFile, RecordsEachOfItsChecksInAFileOfItsOwn) {
+  const TempTree folder;
+  folder.write("c.json", R"({"schema": 1, "defaults": {"max_peak": "1GiB"}, "checks": [
+    {"name": "a", "command": ["sleep", "0.3"]}, {"name": "b/c", "command": ["sleep", "0.3"]}]})");
+
+  run_tool({"check", "--config", folder.path("c.json"), "-o", folder.path("r.tidemark")});
+  run_tool({"check", "a", "--config", folder.path("c.json"), "-o", folder.path("one.tidemark")});
+
+  EXPECT_EQ(::access(folder.path("r-a.tidemark").c_str(), R_OK), 0);
+  EXPECT_EQ(::access(folder.path("r-b_c.tidemark").c_str(), R_OK), 0);
+  EXPECT_NE(::access(folder.path("r.tidemark").c_str(), R_OK), 0);
+  EXPECT_EQ(::access(folder.path("one.tidemark").c_str(), R_OK), 0);
+}
+
 TEST(CheckConfigFile, ThatIsWrongIsAnErrorOfUseThatNamesTheKey) {
   const TempTree folder;
   folder.write("tidemark.json", config(R"({"name": "x", "command": ["true"], "max_peek": "1"})"));

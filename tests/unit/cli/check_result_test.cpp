@@ -76,6 +76,7 @@ TEST(NumberedOutput, NumbersLaterRunsBeforeTheEndOfTheName) {
   EXPECT_EQ(numbered_output("a.b/run.tidemark", 3), "a.b/run-3.tidemark");
   EXPECT_EQ(numbered_output("a.b/run", 2), "a.b/run-2");
   EXPECT_EQ(numbered_output("a/.run", 2), "a/.run-2");
+  EXPECT_EQ(tagged_output("a.b/run.tidemark", "train"), "a.b/run-train.tidemark");
 }
 
 }  // namespace
