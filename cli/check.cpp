@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/check_config.h"
+#include "cli/check_history.h"
 #include "cli/check_one.h"
 #include "cli/check_outputs.h"
 #include "cli/check_text.h"
@@ -123,6 +124,11 @@ Status try_output_files(const CheckOptions& options, const CheckConfig& config) 
     }
   }
   for (const CheckSpec& spec : config.checks) {
+    if (!spec.history.empty()) {
+      if (Status writable = can_append_history(spec.history); !writable) {
+        return writable;
+      }
+    }
     if (spec.update_baseline) {
       if (Status writable = can_write_report(spec.baseline); !writable) {
         return writable;

@@ -5,9 +5,11 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -17,6 +19,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/report_file.h"
 #include "common/clock.h"
 #include "common/io.h"
 #include "common/text.h"
@@ -237,14 +240,29 @@ Result<std::vector<HistoryRow>> read_history(const std::string& path) {
 }
 
 Status append_history(const std::string& path, const HistoryRow& row) {
-  const auto file = open_file(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
+  const auto file = open_file(path, O_RDWR | O_CREAT | O_APPEND, 0666);
   if (!file) {
     return file.error();
   }
   (void)::flock(file->get(), LOCK_EX);  // where it is not to be had, one write is whole as well
   struct stat status {};
-  const bool is_new = ::fstat(file->get(), &status) == 0 && status.st_size == 0;
-  return write_all(file->get(), (is_new ? names_line() : "") + line_of(row));
+  const bool is_known = ::fstat(file->get(), &status) == 0;
+  std::string text = is_known && status.st_size == 0 ? names_line() : "";
+  char last = '\n';
+  if (is_known && status.st_size > 0 && ::pread(file->get(), &last, 1, status.st_size - 1) == 1 &&
+      last != '\n') {
+    text = "\n";  // somebody has edited it
+  }
+  return write_all(file->get(), text + line_of(row));
+}
+
+Status can_append_history(const std::string& path) {
+  if (::access(path.c_str(), F_OK) != 0) {
+    return can_write_report(path);
+  }
+  return ::access(path.c_str(), W_OK) == 0
+             ? ok()
+             : Status(system_error(fmt::format("cannot write {}", path), errno));
 }
 
 std::vector<HistoryChange> history_changes(std::span<const HistoryRow> rows, std::string_view check,

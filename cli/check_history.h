@@ -32,6 +32,9 @@ std::string history_file_text(std::span<const HistoryRow> rows);
 // Creates the file, with a line of names, where there is none.
 Status append_history(const std::string& path, const HistoryRow& row);
 
+// Whether append_history() could work, asked before there is a row. Creates nothing.
+Status can_append_history(const std::string& path);
+
 // Since when a figure of a check has another level.
 struct HistoryChange {
   std::string_view what;  // "growth", "plateau", "peak"

@@ -292,9 +292,13 @@ TEST(CheckCommand, RunsNothingWhenAReportCannotBeWritten) {
   const TempTree folder;
   const Output output =
       run_check({"--junit", folder.path("none/j.xml")}, {"sh", "-c", ": > " + folder.path("ran")});
+  const Output history = run_check({"--history", folder.path("none/h.csv")},
+                                   {"sh", "-c", ": > " + folder.path("ran")});
 
   EXPECT_EQ(output.exit_code, 3);
   EXPECT_THAT(output.err, HasSubstr("none/j.xml"));
+  EXPECT_EQ(history.exit_code, 3);
+  EXPECT_THAT(history.err, HasSubstr("none/h.csv"));
   EXPECT_NE(::access(folder.path("ran").c_str(), F_OK), 0);
 }
 

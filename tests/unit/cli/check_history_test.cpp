@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/check_history.h"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,23 @@ TEST(History, OfNoFileIsEmpty) {
 
   ASSERT_TRUE(rows);
   EXPECT_TRUE(rows->empty());
+}
+
+TEST(History, ALastLineWithoutAnEndIsNoPartOfTheNext) {
+  const TempTree folder;
+  const std::string path = folder.path("h.csv");
+  const HistoryRow row = row_of(1e9, "first");
+  const std::string whole = history_file_text(std::span(&row, 1));
+  folder.write("h.csv", whole.substr(0, whole.size() - 1));
+
+  ASSERT_TRUE(append_history(path, row_of(2e9, "second")));
+  ASSERT_TRUE(append_history(path, row_of(3e9, "third")));
+  const auto rows = read_history(path);
+
+  ASSERT_TRUE(rows) << rows.error().what;
+  ASSERT_EQ(rows->size(), 3U);
+  EXPECT_EQ((*rows)[1].commit, "second");
+  EXPECT_EQ((*rows)[0].seconds, row.seconds);
 }
 
 TEST(History, FindsColumnsByTheirNamesAndLeavesOthersAlone) {
