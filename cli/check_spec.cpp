@@ -249,6 +249,10 @@ std::string problem_with(const CheckSpec& spec) {
   if (spec.budgets.job_growth_bytes && spec.jobs < 2) {
     return "max_job_growth compares jobs: it needs jobs of 2 or more";
   }
+  const bool only_records = !spec.baseline.empty() || !spec.history.empty();
+  if (spec.budgets.memory.growth_is_off && !spec.budgets.any() && spec.jobs < 2 && !only_records) {
+    return "max_growth off leaves nothing to check: it needs another budget";
+  }
   return "";
 }
 

@@ -255,7 +255,7 @@ TEST(CheckCommand, DoesNotJudgeWhatTheCommandDoesWhenItIsToldToEnd) {
 
 TEST(CheckCommand, ShowsNoSecretsOfTheCommand) {
   const Output output =
-      run_check({"--max-growth", "off"}, {"sh", "-c", "sleep 0.3", "x", "--token", "hunter2"});
+      run_check({"--max-peak", "1GiB"}, {"sh", "-c", "sleep 0.3", "x", "--token", "hunter2"});
 
   EXPECT_THAT(output.err, Not(HasSubstr("hunter2")));
   EXPECT_THAT(output.err, HasSubstr("--token ***"));
@@ -304,7 +304,7 @@ TEST(CheckCommand, RunsNothingWhenAReportCannotBeWritten) {
 
 TEST(CheckCommand, KeepsStandardOutputPureForJson) {
   const Output output =
-      run_check({"--json", "-", "--max-growth", "off"}, {"sh", "-c", "echo noise; sleep 1"});
+      run_check({"--json", "-", "--max-peak", "1GiB"}, {"sh", "-c", "echo noise; sleep 1"});
 
   EXPECT_EQ(json::parse(output.out).at("schema"), 1);
   EXPECT_THAT(output.err, HasSubstr("noise"));

@@ -151,9 +151,15 @@ TEST(CheckSettings, ReadTheirValues) {
 }
 
 TEST(CheckSettings, GrowthCanBeSwitchedOff) {
-  EXPECT_TRUE(spec_of(R"("max_growth": "off")").budgets.memory.growth_is_off);
+  EXPECT_TRUE(spec_of(R"("max_growth": "off", "max_peak": "1GiB")").budgets.memory.growth_is_off);
   const CheckSpec again = spec_of(R"("max_growth": "off")", {{"max_growth", "0"}});
   EXPECT_FALSE(again.budgets.memory.growth_is_off);
+}
+
+TEST(CheckSettings, GrowthCannotBeSwitchedOffWhereItIsAllThatIsChecked) {
+  EXPECT_THAT(error_of(one_check(R"("max_growth": "off")")), HasSubstr("leaves nothing to check"));
+  EXPECT_EQ(spec_of(R"("max_growth": "off", "jobs": 2)").jobs, 2U);
+  EXPECT_EQ(spec_of(R"("max_growth": "off", "history": "h.csv")").history, "h.csv");
 }
 
 TEST(CheckSettings, TellWhatDoesNotFitTogether) {
