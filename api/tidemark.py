@@ -150,6 +150,8 @@ class _Ring:
         try:
             os.posix_fallocate(fd, 0, _FILE_BYTES)  # a hole of a full file system would be SIGBUS
             memory = mmap.mmap(fd, _FILE_BYTES)
+            for at in range(0, _FILE_BYTES, mmap.PAGESIZE):
+                memory[at] = 0  # all pages at once: one by one they would look like growth
             self._bytes = memoryview(memory)
             # Native 8-byte items: each assignment is one store, so a reader sees no half number.
             self._u64 = self._bytes.cast("Q")

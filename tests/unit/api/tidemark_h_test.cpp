@@ -74,6 +74,34 @@ TEST(TidemarkHeader, WritesOneRecordPerCall) {
             "c: gauge cache_bytes 5000000000\n");
 }
 
+// In KiB, with the whole ring in it from the first call on.
+long shared_kib() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  long kib = -1;
+  while (status >> word) {
+    if (word == "RssShmem:") {
+      status >> kib;
+    }
+  }
+  return kib;
+}
+
+TEST(TidemarkHeader, IsAllInMemoryFromTheFirstCallOn) {
+  const std::string grown = in_child([] {
+    const long before = shared_kib();
+    tidemark_step(0);
+    const long first = shared_kib();
+    for (unsigned i = 1; i < 3 * TIDEMARK_RING_CAPACITY; ++i) {
+      tidemark_step(i);
+    }
+    const long last = shared_kib();
+    remove_markers_of(::getpid());
+    return fmt::format("{} then {}", first - before >= 256 ? "all" : "some", last - first);
+  });
+  EXPECT_EQ(grown, "all then 0");
+}
+
 TEST(TidemarkHeader, CutsLongNamesAndSurvivesNone) {
   const std::string lines = marked_by([] {
     tidemark_phase_begin("a name of more than thirty-two bytes");

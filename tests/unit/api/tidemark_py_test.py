@@ -168,6 +168,19 @@ class Marking(unittest.TestCase):
             """),
             "step 1")
 
+    def test_is_all_in_memory_from_the_first_call_on(self):
+        self.assertEqual(run("""
+            import re, tidemark
+            def shared():
+                with open("/proc/self/status") as status:
+                    return int(re.search(r"RssShmem:\\s+(\\d+)", status.read()).group(1))
+            tidemark.step(0)
+            first = shared()
+            for i in range(1, 10000):
+                tidemark.step(i)
+            print(shared() - first)
+        """), "0")
+
     def test_does_nothing_when_switched_off(self):
         self.assertEqual(
             run("import tidemark; tidemark.step(1); print(files())", TIDEMARK_MARKERS="off"), "[]")
