@@ -132,7 +132,9 @@ std::string report_text(const GuardReport& report, const ReportFacts& facts) {
     case GuardAct::kKill:
       return fmt::format("{}{}: {}", kill_text(report, facts), at, why_text(report, facts));
     case GuardAct::kStandDown:
-      return fmt::format("what got the signal has ended; {}",
+      return fmt::format("what {} the signal has ended{}; {}",
+                         facts.dry_run ? "would have got" : "got",
+                         facts.dry_run ? " by itself" : "",
                          report.decision.headroom ? free_text(*report.decision.headroom, facts)
                                                   : "free memory unknown");
     case GuardAct::kNothing:

@@ -57,6 +57,17 @@ TEST(GuardText, SaysWhatADryRunWouldHaveDone) {
               testing::StartsWith("would kill the whole tree"));
 }
 
+TEST(GuardText, SaysWhoHasEndedAndInADryRunThatNobodyGotTheSignal) {
+  const GuardReport report = report_of(GuardAct::kStandDown, GuardReason::kHeadroom);
+  ReportFacts dry = facts();
+  dry.dry_run = true;
+  EXPECT_EQ(report_text(report, facts()),
+            "what got the signal has ended; 40.0 MiB free of 1000 MiB (physical memory)");
+  EXPECT_EQ(report_text(report, dry),
+            "what would have got the signal has ended by itself; 40.0 MiB free of 1000 MiB "
+            "(physical memory)");
+}
+
 TEST(GuardText, SaysWhyNobodyGotTheSignal) {
   GuardReport report = report_of(GuardAct::kStop, GuardReason::kHeadroom);
   report.not_signalled = 1;
