@@ -36,7 +36,7 @@ Status check_headroom(const GuardOptions& options) {
     return ok();
   }
   monitor::HeadroomReader::Options wanted;
-  wanted.group_of = ::getpid();
+  wanted.groups_of = {::getpid()};
   wanted.keep_free = options.keep_free;
   monitor::HeadroomReader reader(wanted);
   if (const auto headroom = reader.read(nullptr); headroom && headroom->to_spare_bytes() < 0) {

@@ -189,10 +189,10 @@ void GuardWatch::renew_limits(const std::vector<ProcessKey>& trainers, const Tic
     return;
   }
   monitor::HeadroomReader::Options options;
-  options.group_of = trainers.empty() ? ::getpid() : trainers.front().pid;
   for (const ProcessKey& key : trainers) {
     options.resources_of.push_back(key.pid);
   }
+  options.groups_of = trainers.empty() ? std::vector<pid_t>{::getpid()} : options.resources_of;
   options.given_bytes = options_.track.limit_bytes;
   options.keep_free = options_.keep_free;
   limits_ = std::make_shared<monitor::HeadroomReader>(options);

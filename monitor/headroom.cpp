@@ -117,7 +117,9 @@ std::uint64_t TreeUse::read() const {
 }
 
 HeadroomReader::HeadroomReader(const Options& options) : keep_free_(options.keep_free) {
-  add_groups(options.root, options.group_of);
+  for (const pid_t pid : options.groups_of) {
+    add_groups(options.root, pid);
+  }
   add_machine(options.root);
   for (const pid_t pid : options.resources_of) {
     add_resources(options.root, pid);
@@ -139,6 +141,11 @@ void HeadroomReader::add_groups(const std::string& root, pid_t pid) {
   }
   std::string_view name = group->path;
   for (const std::string& directory : group->directories) {
+    // Ranks mostly have the same groups; from some group upwards all have.
+    if (std::find(groups_.begin(), groups_.end(), directory) != groups_.end()) {
+      break;
+    }
+    groups_.push_back(directory);
     if (auto limit = limit_of_group(directory, group->v2, escape_text(name.empty() ? "/" : name))) {
       Files files;
       files.v2 = group->v2;

@@ -81,7 +81,7 @@ class HeadroomReader {
  public:
   struct Options {
     std::string root;  // "" but for tests, which give a folder that holds proc/ and sys/fs/cgroup/
-    pid_t group_of = 0;                        // whose control groups
+    std::vector<pid_t> groups_of;              // whose control groups
     std::vector<pid_t> resources_of;           // whose RLIMIT_AS and RLIMIT_DATA
     std::optional<std::uint64_t> given_bytes;  // --limit
     KeepFree keep_free;
@@ -117,7 +117,8 @@ class HeadroomReader {
 
   KeepFree keep_free_;
   std::vector<WatchedLimit> limits_;
-  std::vector<Files> files_;  // of each limit
+  std::vector<Files> files_;         // of each limit
+  std::vector<std::string> groups_;  // directories that were looked at
   std::vector<Fd> pressures_;
   std::array<char, 16U << 10U> buffer_{};
 };

@@ -30,7 +30,7 @@ class HeadroomTest : public testing::Test {
                 "full avg10=2.00 avg60=0 avg300=0 total=1\n");
     root_.write("proc/42/limits", limits("unlimited", "unlimited"));
     options_.root = root_.path();
-    options_.group_of = kPid;
+    options_.groups_of = {kPid};
     options_.resources_of = {kPid};
   }
 
@@ -102,6 +102,23 @@ TEST_F(HeadroomTest, KernelMemoryOfAGroupCountsWhenNoPageCacheIsLeftToGiveUp) {
 TEST_F(HeadroomTest, PageCacheOfAGroupFarFromItsLimitDoesNotCountEither) {
   v2_group(/*current=*/300, /*anon=*/100, /*file=*/200, /*slab=*/0, /*swap=*/0);
   EXPECT_EQ(free_mib(), 900) << "the forecast divides all that is free";
+}
+
+TEST_F(HeadroomTest, EachTrainersControlGroupsCountAndSharedOnesOnce) {
+  v2_group(/*current=*/300, /*anon=*/100, /*file=*/200, /*slab=*/0, /*swap=*/0);
+  root_.write("sys/fs/cgroup/jobs/memory.max", fmt::format("{}\n", 40'000 * kMib));
+  root_.write("proc/43/cgroup", "0::/jobs/b\n");
+  root_.write("proc/44/cgroup", "0::/jobs/b\n");
+  root_.write("sys/fs/cgroup/jobs/b/memory.max", fmt::format("{}\n", 500 * kMib));
+  root_.write("sys/fs/cgroup/jobs/b/memory.current", fmt::format("{}\n", 450 * kMib));
+  options_.groups_of = {42, 43, 44};
+
+  HeadroomReader reader(options_);
+  const Headroom headroom = reader.read(nullptr).value();
+
+  EXPECT_EQ(headroom.free_bytes, 50 * kMib);
+  EXPECT_THAT(reader.limits()[headroom.limit].source, HasSubstr("/jobs/b"));
+  EXPECT_EQ(reader.limits().size(), 4U) << "two groups, the one above them, the machine";
 }
 
 TEST_F(HeadroomTest, OfVersionOneCountsWhatIsBelowTheGroup) {
@@ -221,7 +238,7 @@ TEST_F(HeadroomTest, ReadingAllocatesNothingEvenWhenFilesHaveGone) {
 
 TEST(HeadroomHere, IsReadOfThisMachine) {
   HeadroomReader::Options options;
-  options.group_of = ::getpid();
+  options.groups_of = {::getpid()};
   HeadroomReader reader(options);
   const auto headroom = reader.read(nullptr);
   ASSERT_TRUE(headroom);
