@@ -111,6 +111,7 @@ void GuardWatch::see(const monitor::Session& session, const Tick& tick) {
                   std::any_of(tick.events.begin(), tick.events.end(), [](const EventRecord& event) {
                     return event.kind == EventKind::kOomKill;
                   });
+  tell_of_command();
   const Roster roster = make_roster(session.sampler(), tick);
   auto list = std::make_unique<monitor::Watchlist>();
   if (watchman_ != nullptr) {
@@ -126,6 +127,14 @@ void GuardWatch::see(const monitor::Session& session, const Tick& tick) {
     list->leak = forecast_.leak();
     watchman_->post(std::move(list));
     keep_service_informed(tick);
+  }
+}
+
+// A trainer that was the command itself has been reaped by the tick after its end.
+void GuardWatch::tell_of_command() {
+  if (std::exchange(tells_of_command_, false) && !is_over_ && command_ended_wall_ns_ == INT64_MAX) {
+    say(SystemClock().wall_ns(), "guard",
+        "the command goes on; unless somebody trains again, its end counts as the stop");
   }
 }
 
@@ -274,6 +283,7 @@ void GuardWatch::tell(const GuardReport& report) {
     aftermath_.acted(members_);
   } else if (report.decision.act == GuardAct::kStandDown) {
     aftermath_.stood_down();
+    tells_of_command_ = !options_.dry_run && !options_.track.watch.target.command.empty();
   }
   say(report.wall_ns, word_of(report.decision.act), text);
   const double t_s = std::max(0.0, to_seconds(report.wall_ns - start_wall_ns_));

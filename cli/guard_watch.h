@@ -62,6 +62,7 @@ class GuardWatch final : public WatchUser {
 
  private:
   void vet(monitor::Watchlist& list);
+  void tell_of_command();
   void fill(monitor::Watchlist& list, const Roster& roster, const Tick& tick);
   void renew_limits(const std::vector<ProcessKey>& trainers, const Tick& tick);
   void keep_service_informed(const Tick& tick);
@@ -94,6 +95,7 @@ class GuardWatch final : public WatchUser {
   GuardAftermath aftermath_;
   std::int64_t stopped_wall_ns_ = 0;  // since when it counts as stopped
   std::int64_t command_ended_wall_ns_ = INT64_MAX;
+  bool tells_of_command_ = false;  // that it goes on though the trainers were stopped
   bool is_over_ = false;
   bool saw_oom_kill_ = false;
   bool restarts_ = false;

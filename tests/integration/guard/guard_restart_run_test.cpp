@@ -49,6 +49,7 @@ TEST(GuardRestart, TrainsInChunksUntilAllStepsAreDone) {
   const std::size_t restarts = count_of(run.log, "RESTART: ");
   EXPECT_GE(restarts, 2U);
   EXPECT_EQ(count_of(run.log, "STOP: "), restarts);
+  EXPECT_THAT(run.log, Not(HasSubstr("the command goes on")));
   EXPECT_NE(content_of(dir.path("night.tidemark")), "");
   EXPECT_NE(content_of(dir.path("night.2.tidemark")), "");
   EXPECT_NE(content_of(dir.path("night.3.tidemark")), "");
@@ -114,6 +115,7 @@ TEST(GuardRestart, AScriptThatGoesOnAndEndsWellIsNotStartedAgain) {
 
     EXPECT_EQ(run.exit_code, 4) << run.log;
     EXPECT_EQ(count_of(run.log, "STOP: "), 1U) << run.log;
+    EXPECT_EQ(count_of(run.log, "the command goes on; unless somebody trains again"), 1U);
     EXPECT_EQ(count_of(run.out, "done after step 200"), 1U) << run.out;
     EXPECT_THAT(run.log, AllOf(Not(HasSubstr("RESTART")), Not(HasSubstr("GIVEN UP"))));
   }
