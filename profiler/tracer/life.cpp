@@ -132,7 +132,9 @@ void begin(const char* request) noexcept {
     g_life.store(Life::kOff);
     return;
   }
-  start_unwinder();
+  if (!start_unwinder() && !g_request.libunwind) {
+    g_recorder.leave_callers_out();
+  }
   if (g_request.libunwind && !load_libunwind()) {
     say_why_not("libunwind.so.8 is not installed", 0);
     g_life.store(Life::kOff);

@@ -339,6 +339,8 @@ bool Recorder::open(const wire::TraceRequest& request, bool forked) noexcept {
   header.control.sample_every_bytes.store(request.sample_every_bytes, kRelaxed);
   if (without_heap_) {
     RawText(header.reason).add("the program has its own allocator: its heap is not recorded");
+  } else if (without_callers_) {
+    RawText(header.reason).add("glibc is older than 2.35: call stacks have one frame only");
   }
   std::uint64_t root = 0;
   store_.take(wire::Table::kNodes, 1, root);

@@ -34,6 +34,8 @@ class Recorder {
   void set_stage(wire::Stage stage) noexcept;
   // Before open(): blocks of the heap are not recorded, because most of them are not seen.
   void leave_heap_out() noexcept { without_heap_ = true; }
+  // Before open(): the callers of those who allocate are not found.
+  void leave_callers_out() noexcept { without_callers_ = true; }
   // What is asked of a child: the request, in the mode that this process is in now.
   void tell_mode(wire::TraceRequest& request) const noexcept;
   // Makes room ahead, then makes no system call any more; until it may again.
@@ -137,6 +139,7 @@ class Recorder {
   // The small ones first, and in each of them what is small: what every hook reads lies together.
   bool libunwind_ = false;
   bool without_heap_ = false;
+  bool without_callers_ = false;
   std::uint32_t file_ = 0;  // how many there were before it: those of the parents
   std::atomic<std::uint32_t> next_lane_ = 0;
   TurnFlag leaving_;

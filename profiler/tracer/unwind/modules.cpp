@@ -24,12 +24,6 @@ struct FoundObject {
 static_assert(sizeof(FoundObject) == 96);
 using FindObject = int (*)(void* pc, FoundObject* result);
 
-struct Entry {
-  std::atomic<std::uint64_t> start{0};
-  std::atomic<std::uint64_t> end{0};  // 0: removed
-  std::atomic<std::uint64_t> eh_frame_hdr{0};
-};
-
 // The segment of the program itself that holds its tables. The kernel maps programs with gaps, and
 // then `_dl_find_object` knows each segment as an object of its own: the tables are outside of it.
 constinit std::atomic<std::uint64_t> g_program_tables_start{0};
@@ -37,22 +31,6 @@ constinit std::atomic<std::uint64_t> g_program_tables_end{0};
 
 constinit std::atomic<FindObject> g_find_object{nullptr};
 constinit std::atomic<ModuleFinder> g_finder{nullptr};
-constinit Entry g_entries[kMaxModules] = {};
-constinit std::atomic<std::size_t> g_entry_count{0};
-
-bool find_in_table(std::uint64_t pc, Module& module) noexcept {
-  const std::size_t count = g_entry_count.load(std::memory_order_acquire);
-  for (std::size_t i = 0; i < count; ++i) {
-    const Entry& entry = g_entries[i];
-    const std::uint64_t start = entry.start.load(std::memory_order_relaxed);
-    const std::uint64_t end = entry.end.load(std::memory_order_relaxed);
-    if (pc >= start && pc < end) {
-      module = {start, end, entry.eh_frame_hdr.load(std::memory_order_relaxed)};
-      return true;
-    }
-  }
-  return false;
-}
 
 struct ProgramHeaders {
   const Elf64_Phdr* first = nullptr;
@@ -113,28 +91,6 @@ void set_module_finder(ModuleFinder finder) noexcept {
   g_finder.store(finder, std::memory_order_release);
 }
 
-bool add_module(std::uint64_t start, std::uint64_t end, std::uint64_t eh_frame_hdr) noexcept {
-  const std::size_t count = g_entry_count.load(std::memory_order_relaxed);
-  if (count == kMaxModules || start >= end) {
-    return false;
-  }
-  Entry& entry = g_entries[count];
-  entry.start.store(start, std::memory_order_relaxed);
-  entry.end.store(end, std::memory_order_relaxed);
-  entry.eh_frame_hdr.store(eh_frame_hdr, std::memory_order_relaxed);
-  g_entry_count.store(count + 1, std::memory_order_release);
-  return true;
-}
-
-void remove_module(std::uint64_t start) noexcept {
-  const std::size_t count = g_entry_count.load(std::memory_order_relaxed);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (g_entries[i].start.load(std::memory_order_relaxed) == start) {
-      g_entries[i].end.store(0, std::memory_order_release);
-    }
-  }
-}
-
 bool find_module(std::uint64_t pc, Module& module) noexcept {
   if (const ModuleFinder finder = g_finder.load(std::memory_order_acquire); finder != nullptr) {
     return finder(pc, module);
@@ -142,7 +98,7 @@ bool find_module(std::uint64_t pc, Module& module) noexcept {
   FoundObject found;
   const FindObject find = g_find_object.load(std::memory_order_acquire);
   if (find == nullptr || find(std::bit_cast<void*>(pc), &found) != 0) {
-    return find_in_table(pc, module);
+    return false;
   }
   module = {reinterpret_cast<std::uint64_t>(found.map_start),
             reinterpret_cast<std::uint64_t>(found.map_end),

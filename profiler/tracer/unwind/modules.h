@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace tidemark::tracer {
@@ -18,20 +17,12 @@ struct Module {
 using ModuleFinder = bool (*)(std::uint64_t pc, Module& module) noexcept;
 
 // Finds ld.so's lock-free lookup (`_dl_find_object`, glibc 2.35 and later). Calls ld.so: at
-// start-up only, never from a hook. Until then, and where glibc is older, only the modules of
-// add_module() are known. Whether the lookup is there.
+// start-up only, never from a hook. Until then, and where glibc is older, no module is known.
+// Whether the lookup is there.
 bool resolve_module_lookup() noexcept;
 
-// Replaces the lookup, for programs that keep a table of their own, and for tests; nullptr: back to
-// ours.
+// Replaces the lookup, for tests; nullptr: back to ours.
 void set_module_finder(ModuleFinder finder) noexcept;
-
-// The table for glibc before 2.35 and for what ld.so did not load, filled outside of hooks by one
-// thread at a time; readers need no lock. Entries of removed modules are not used again: false when
-// kMaxModules were ever added.
-inline constexpr std::size_t kMaxModules = 4096;
-bool add_module(std::uint64_t start, std::uint64_t end, std::uint64_t eh_frame_hdr) noexcept;
-void remove_module(std::uint64_t start) noexcept;
 
 bool find_module(std::uint64_t pc, Module& module) noexcept;
 

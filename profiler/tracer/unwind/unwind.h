@@ -7,7 +7,7 @@
 namespace tidemark::tracer {
 
 // What unwind() needs from ld.so. At start-up only, never from a hook; without it stacks have one
-// frame, or those of the modules that add_module() knows. Whether ld.so has a lock-free lookup.
+// frame. Whether ld.so has a lock-free lookup.
 bool start_unwinder() noexcept;
 
 // Replaces `trace` by the stack from `registers` outwards. Runs in the malloc hook: no lock, no

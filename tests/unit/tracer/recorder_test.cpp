@@ -313,6 +313,13 @@ TEST_F(RecorderTest, StacksWithoutAPlaceUseNoRoom) {
   EXPECT_LT(recorder().store().used(wire::Table::kNodes), first_items(wire::Table::kNodes));
 }
 
+TEST_F(RecorderTest, SaysThatCallersAreNotFound) {
+  recorder().leave_callers_out();
+  begin(Mode::kExact);
+
+  EXPECT_STREQ(header().reason, "glibc is older than 2.35: call stacks have one frame only");
+}
+
 TEST_F(RecorderTest, ASilentRecorderHasRoomAheadAndLosesTheRest) {
   begin(Mode::kExact);
   recorder().fall_silent();
