@@ -103,7 +103,7 @@ struct TraceSample {
   std::uint64_t file_bytes = 0;  // the tracer's own memory: its file, and beside it
   std::uint64_t private_bytes = 0;
   bool has_ended = false;  // nothing follows
-  std::string problem;     // why the tracer gave up or lost records; empty: it did not
+  std::string problem;     // why it lost records, or what it does not record; empty: nothing
 };
 
 // Where the anonymous memory of a traced process is, as the kernel's list of its mappings tells;

@@ -33,8 +33,7 @@ void dump_process(Out out, const TraceSnapshot& snapshot) {
                  epoch_text(snapshot.epoch), snapshot.nodes);
   fmt::format_to(out, "memory file={} private={}\n", snapshot.file_bytes, snapshot.private_bytes);
   if (!snapshot.reason.empty()) {
-    fmt::format_to(out, "{} {}\n", snapshot.stage == wire::Stage::kBroken ? "broken" : "limited",
-                   escape_text(snapshot.reason));
+    fmt::format_to(out, "limited {}\n", escape_text(snapshot.reason));
   }
   if (snapshot.extend_errno != 0) {
     fmt::format_to(out, "file cannot grow: errno {}\n", snapshot.extend_errno);
@@ -67,8 +66,6 @@ const char* stage_name(wire::Stage stage) {
       return "replaced";
     case wire::Stage::kExited:
       return "exited";
-    case wire::Stage::kBroken:
-      return "broken";
   }
   return "unknown";
 }

@@ -65,7 +65,7 @@ bool read_state(const TraceHeader& header, TraceSnapshot& out) {
   const Header& raw = *header.raw;
   const std::uint32_t stage = load(raw.stage);
   const std::uint32_t mode = load(raw.control.mode);
-  if (stage > static_cast<std::uint32_t>(wire::Stage::kBroken) ||
+  if (stage > static_cast<std::uint32_t>(wire::Stage::kExited) ||
       mode > static_cast<std::uint32_t>(wire::Mode::kExact)) {
     return false;
   }

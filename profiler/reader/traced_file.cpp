@@ -32,13 +32,10 @@ bool is_host_memory(wire::SiteKind kind) {
   return !is_counted_elsewhere(kind_of(kind)) && kind != wire::SiteKind::kCudaDevice;
 }
 
-// Why the tracer gave up, what it does not record, or why it lost records; "" when all is well.
+// What the tracer does not record, or why it lost records; "" when all is well.
 std::string problem_of(const TraceSnapshot& last, std::uint64_t dropped_records) {
   if (!last.reason.empty()) {
     return last.reason;
-  }
-  if (last.stage == wire::Stage::kBroken) {
-    return "the tracer gave up";
   }
   return dropped_records > 0 && last.extend_errno != 0
              ? system_error("its file could not grow", last.extend_errno).what

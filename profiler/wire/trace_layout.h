@@ -34,7 +34,6 @@ enum class Stage : std::uint32_t {
   kRecording = 1,
   kReplaced = 2,  // the process called exec: this file is complete
   kExited = 3,    // the process ran its exit handlers
-  kBroken = 4,    // the tracer gave up; `reason` says why
 };
 
 enum class SiteKind : std::uint8_t {
@@ -209,7 +208,7 @@ struct Header {
   std::atomic<std::uint64_t> periods[kMostPeriods];  // of sampling, in bytes; [0] is 0: exact
   std::atomic<std::uint32_t> period_count;
   std::uint32_t reserved;
-  char reason[96];  // why it broke, or what it does not record, with a 0 at the end
+  char reason[96];  // what it does not record, with a 0 at the end
   Losses losses;
   Control control;
   TableDirectory table[kTables];

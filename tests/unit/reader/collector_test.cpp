@@ -402,19 +402,6 @@ TEST_F(CollectorTest, LetsTheSiteThatWasSeenFirstStandForItsStack) {
   EXPECT_EQ(second.samples[0].live_bytes, 300U);
 }
 
-TEST_F(CollectorTest, SaysWhyATracerGaveUp) {
-  TraceBuilder builder;
-  builder.header().stage = static_cast<std::uint32_t>(wire::Stage::kBroken);
-  std::string("no room").copy(builder.header().reason, 95);
-  write("100.trace", builder);
-  Collector collector(options(), world_, clock_);
-
-  AllocationFacts facts;
-  collector.look(facts);
-
-  EXPECT_EQ(facts.traces.at(0).problem, "no room");
-}
-
 TEST_F(CollectorTest, SaysWhyRecordsWereLost) {
   TraceBuilder builder;
   builder.header().losses.live_full = 5;

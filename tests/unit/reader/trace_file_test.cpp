@@ -44,7 +44,7 @@ TEST(TraceFile, KnowsWhoWroteIt) {
 TEST(TraceFile, ReadsEveryFieldOfTheHeader) {
   TraceBuilder builder;
   wire::Header& header = builder.header();
-  header.stage = static_cast<std::uint32_t>(Stage::kBroken);
+  header.stage = static_cast<std::uint32_t>(Stage::kExited);
   std::strcpy(header.reason, "no memory");
   header.private_bytes = 4096;
   header.extend_errno = ENOSPC;
@@ -65,7 +65,7 @@ TEST(TraceFile, ReadsEveryFieldOfTheHeader) {
   const auto snapshot = file->snapshot();
 
   ASSERT_TRUE(snapshot) << snapshot.error().what;
-  EXPECT_EQ(snapshot->stage, Stage::kBroken);
+  EXPECT_EQ(snapshot->stage, Stage::kExited);
   EXPECT_EQ(snapshot->reason, "no memory");
   EXPECT_EQ(snapshot->mode, Mode::kSampled);
   EXPECT_EQ(snapshot->sample_every_bytes, 524288U);
