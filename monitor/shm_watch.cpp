@@ -41,14 +41,23 @@ void ShmWatch::sample(SystemSample& sample, const std::function<bool(pid_t)>& is
 }
 
 // While all that is added turns out to be held by nobody, so is what was added since the last look:
-// else a straight rise would come in steps that are as irregular as the looks.
-std::optional<std::uint64_t> ShmWatch::unheld_bytes_now() const {
-  if (!piles_up_ || !used_bytes_) {
-    return report_->unheld_bytes;
-  }
-  const std::int64_t carried = static_cast<std::int64_t>(*used_bytes_) - *rest_bytes_ -
+// else a straight rise would come in steps that are as irregular as the looks. When something else
+// has come or gone in between, what was counted so is not taken back before the looks had time to
+// confirm it, unless less is used: that would be a dip that never was.
+std::optional<std::uint64_t> ShmWatch::unheld_bytes_now() {
+  constexpr int kPassesToConfirm = 2;
+  if (piles_up_ && used_bytes_) {
+    const std::int64_t ahead = static_cast<std::int64_t>(*used_bytes_) - *rest_bytes_ -
                                static_cast<std::int64_t>(hidden_bytes_);
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(carried, 0));
+    carried_ = {static_cast<std::uint64_t>(std::max<std::int64_t>(ahead, 0)), *used_bytes_, 0};
+    return carried_->unheld_bytes;
+  }
+  if (carried_ && carried_->passes_since <= kPassesToConfirm &&
+      used_bytes_ >= carried_->used_bytes && report_->unheld_bytes < carried_->unheld_bytes) {
+    return carried_->unheld_bytes;
+  }
+  carried_.reset();
+  return report_->unheld_bytes;
 }
 
 // What two passes have confirmed was there when the first of them began.
@@ -162,6 +171,9 @@ void ShmWatch::finish_pass(const std::function<bool(pid_t)>& is_of_job) {
   report.largest_unheld.resize(std::min(report.largest_unheld.size(), kLargest));
   report_ = std::move(report);
   unheld_before_ = std::move(unheld);
+  if (carried_) {
+    ++carried_->passes_since;
+  }
 }
 
 bool shares_pid_namespace(const std::string& proc_root, pid_t pid) {

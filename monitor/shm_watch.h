@@ -62,7 +62,7 @@ class ShmWatch {
 
  private:
   bool is_due(std::int64_t now_ns) const;
-  std::optional<std::uint64_t> unheld_bytes_now() const;
+  std::optional<std::uint64_t> unheld_bytes_now();
   void note_rest(std::uint64_t confirmed_bytes);
   void advance(const std::function<bool(pid_t)>& is_of_job);
   void finish_pass(const std::function<bool(pid_t)>& is_of_job);
@@ -81,6 +81,13 @@ class ShmWatch {
   std::optional<std::int64_t> rest_bytes_;
   std::uint64_t hidden_bytes_ = 0;  // as the last pass saw it
   bool piles_up_ = false;           // all that was added between two looks is unheld
+  // What was last counted ahead of the looks.
+  struct Carried {
+    std::uint64_t unheld_bytes;
+    std::uint64_t used_bytes;
+    int passes_since;
+  };
+  std::optional<Carried> carried_;
   std::optional<ShmPass> pass_;
   std::optional<ShmReport> report_;
   std::optional<std::unordered_set<ino_t>> unheld_before_;  // by the pass before

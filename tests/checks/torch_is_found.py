@@ -66,11 +66,13 @@ class TorchDir(InAFolder):
 class Dev(InAFolder):
     """./dev deps where every package is installed but libtorch-dev, and apt-get fails."""
 
-    def deps(self, torch_module):
+    def deps(self, torch_module, headers=False):
         self.stand_in("dpkg-query", '[ "$3" = libtorch-dev ] || echo installed')
         self.stand_in("apt-get", f"echo \"$@\" >>{self.root}/asked; exit 1")
         self.stand_in("sudo", 'exec "$@"')
-        self.write("modules/torch.py", torch_module)
+        self.write("modules/torch/__init__.py", torch_module)
+        if headers:
+            self.write("modules/torch/include/ATen/ATen.h", "")
         environment = {**os.environ, "PATH": f"{self.root}/bin:{os.environ['PATH']}",
                        "PYTHONPATH": f"{self.root}/modules"}
         return subprocess.run([SOURCE / "dev", "deps"], env=environment, capture_output=True,
@@ -80,10 +82,16 @@ class Dev(InAFolder):
         self.write(f"bin/{name}", f"#!/bin/sh\n{script}\n").chmod(0o700)
 
     def test_takes_the_torch_of_a_wheel(self):
-        done = self.deps("def compiled_with_cxx11_abi(): return True")
+        done = self.deps("def compiled_with_cxx11_abi(): return True", headers=True)
 
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertFalse((self.root / "asked").exists())
+
+    def test_takes_no_torch_without_headers(self):
+        done = self.deps("def compiled_with_cxx11_abi(): return True")
+
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("libtorch-dev", (self.root / "asked").read_text())
 
     def test_goes_on_without_torch(self):
         done = self.deps("raise ImportError")

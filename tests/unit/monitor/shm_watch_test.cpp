@@ -8,12 +8,13 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "monitor/shm_names.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/temp_tree.h"
 
@@ -403,6 +404,45 @@ TEST_F(ShmWatchPaceTest, CountsWhatIsAddedSinceTheLastLookWhileAllOfItIsUnheld) 
   EXPECT_EQ(sample.dev_shm_unheld_bytes, 9U * 64 * 1024);
 }
 
+TEST_F(ShmWatchPaceTest, TakesNothingBackWhenSomethingElseComesInBetween) {
+  SystemSample sample;
+  std::vector<std::uint64_t> seen;
+  for (int number = 1; number <= 12; ++number) {
+    segment(fmt::format("torch_{}", number), 64);
+    used_bytes_ += 64 * 1024;
+    if (number == 8) {
+      add_held();
+      used_bytes_ += 64 * 1024;
+    }
+    clock_.now_ns += kNsPerSecond / 4;  // several ticks between two looks
+    watch_->sample(sample);
+    seen.push_back(sample.dev_shm_unheld_bytes.value_or(0));
+  }
+
+  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end())) << testing::PrintToString(seen);
+  EXPECT_GE(seen.back(), 10U * 64 * 1024);
+}
+
+TEST_F(ShmWatchPaceTest, TakesBackAtOnceWhatIsRemoved) {
+  SystemSample sample;
+  for (int number = 1; number <= 8; ++number) {
+    segment(fmt::format("torch_{}", number), 64);
+    used_bytes_ += 64 * 1024;
+    clock_.now_ns += kNsPerSecond;
+    watch_->sample(sample);
+  }
+  ASSERT_EQ(sample.dev_shm_unheld_bytes, 8U * 64 * 1024);
+
+  for (int number = 1; number <= 8; ++number) {
+    root_.remove(fmt::format("dev/shm/torch_{}", number));
+    used_bytes_ -= 64 * 1024;
+  }
+  clock_.now_ns += kNsPerSecond;
+  watch_->sample(sample);
+
+  EXPECT_EQ(sample.dev_shm_unheld_bytes, 0U);
+}
+
 TEST_F(ShmWatchPaceTest, DoesNotCountWhatIsAddedWhileSomeOfItIsHeld) {
   SystemSample sample;
   for (int second = 0; second < 8; ++second) {
@@ -436,25 +476,6 @@ TEST_F(ShmWatchTest, SpendsNoMoreThanItsShareOfTime) {
   // 200 processes at 0.5 ms are 0.1 s of work: 1 % of 10 s, or 200 ticks of 50 ms.
   EXPECT_GE(ticks, 180);
   EXPECT_LE(ticks, 320);
-}
-
-TEST(ReadShmName, KnowsWhoMakesSegments) {
-  EXPECT_EQ(read_shm_name("torch_4711_123_0").maker, "torch");
-  EXPECT_EQ(read_shm_name("torch_4711_123_0").pid, 4711);
-  EXPECT_EQ(read_shm_name("pym-12-abc").pid, 12);
-  EXPECT_EQ(read_shm_name("joblib_memmapping_folder_88_a_b/x.pkl").pid, 88);
-  EXPECT_EQ(read_shm_name("sem.loky-31-xyz").pid, 31);
-  EXPECT_EQ(read_shm_name("psm_1a2b3c4d").maker, "multiprocessing.shared_memory");
-  EXPECT_EQ(read_shm_name("psm_12_3").pid, std::nullopt);
-  EXPECT_EQ(read_shm_name("nccl-AbCdEf").maker, "nccl");
-  EXPECT_EQ(read_shm_name("sem.mp-abc").maker, "multiprocessing semaphore");
-}
-
-TEST(ReadShmName, BelievesNoNameThatOnlyLooksLikeOne) {
-  for (const char* name :
-       {"torch_", "torch_x_1", "torch_-5_1", "torch_99999999999_1", "torch_12", "mine", ""}) {
-    EXPECT_EQ(read_shm_name(name).pid, std::nullopt) << name;
-  }
 }
 
 }  // namespace
