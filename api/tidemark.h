@@ -181,10 +181,9 @@ TIDEMARK_SLOW_ int tidemark_open_directory_(char* path, size_t size) {
   return fd;
 }
 
-// All pages at once: a ring that fills up page by page would look like growth of the job.
 TIDEMARK_SLOW_ struct tidemark_ring* tidemark_map_(int fd) {
   void* address = mmap(NULL, sizeof(struct tidemark_ring), PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_POPULATE, fd, 0);
+                       MAP_SHARED | MAP_POPULATE, fd, 0);  // page by page it looks like growth
   return address == MAP_FAILED ? NULL : (struct tidemark_ring*)address;
 }
 
