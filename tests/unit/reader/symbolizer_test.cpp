@@ -125,7 +125,8 @@ TEST(Symbolizer, NamesALocalInlinedFunctionWithItsScope) {
   const auto frames = symbolizer.resolve(kVictim, "", truth().local);
 
   ASSERT_EQ(frames.size(), 2U);
-  EXPECT_EQ(frames[0].function, "victims::(anonymous namespace)::Box::fill");
+  // Of a local function's parameters clang tells, gcc does not.
+  EXPECT_THAT(frames[0].function, testing::StartsWith("victims::(anonymous namespace)::Box::fill"));
   EXPECT_EQ(frames[0].line, truth().local_line);
   EXPECT_EQ(frames[1].function, "victims::caller_of_local(int)");
 }

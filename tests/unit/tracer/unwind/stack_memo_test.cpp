@@ -120,7 +120,7 @@ TEST_F(StackMemoTest, KnowsNothingAfterAModuleWasClosed) {
 TEST_F(StackMemoTest, DoesNotTrustFramesWhereCodeMayHaveChanged) {
   for (int i = 0; i < 3; ++i) {
     asking_.unsure = i == 1 ? ByteRange{reinterpret_cast<std::uint64_t>(&call_deep),
-                                        reinterpret_cast<std::uint64_t>(&call_deep) + 64}
+                                        reinterpret_cast<std::uint64_t>(&call_deep) + 256}
                             : ByteRange{};
     EXPECT_EQ(found_in(call_deep), i == 2 ? 1 : 0) << i;
   }
