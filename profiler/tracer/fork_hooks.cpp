@@ -75,6 +75,9 @@ extern "C" {
 
 TIDEMARK_EXPORT pid_t _Fork() {  // NOLINT: libc's name
   if (g_next_fork == nullptr) {
+    find_next_fork();  // another library's constructor came before ours
+  }
+  if (g_next_fork == nullptr) {
     errno = ENOSYS;  // libc is older than it
     return -1;
   }
