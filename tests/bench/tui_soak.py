@@ -11,6 +11,7 @@ the terminal in another state than it found it, or takes more memory or time tha
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -48,7 +49,59 @@ class Screen:
         return self.tmux("capture-pane", "-p").split("\n")[:-1]
 
     def with_colors(self):
-        return self.tmux("capture-pane", "-p", "-e").split("\n")[:-1]
+        return cells_of(self.tmux("capture-pane", "-p", "-e").split("\n")[:-1])
+
+
+ENDS_OF = {22: {1, 2}, 23: {3}, 24: {4}, 25: {5}, 27: {7}}  # what a code of attributes ends
+
+
+class Pen:
+    """How tmux says that characters look; there is more than one way to say the same."""
+
+    def __init__(self):
+        self.colors = {}
+        self.attributes = frozenset()
+
+    def take(self, codes):
+        codes = [int(code or 0) for code in codes.split(";")]
+        while codes:
+            code = codes.pop(0)
+            if code == 0:
+                self.__init__()
+            elif code in (38, 48):
+                length = 2 if codes[:1] == [5] else 4
+                self.colors[code // 10] = tuple(codes[:length])
+                del codes[:length]
+            elif code in (39, 49):
+                self.colors.pop(code // 10, None)
+            elif code in ENDS_OF:
+                self.attributes -= ENDS_OF[code]
+            elif code < 10:
+                self.attributes |= {code}
+            else:  # 30-37, 40-47, and the bright ones 90-97, 100-107
+                self.colors[3 if code // 10 in (3, 9) else 4] = (code,)
+
+    def draw(self, character):
+        ink = self.colors.get(3) if character != " " else None
+        return character, ink, self.colors.get(4), self.attributes
+
+
+def cells_of(lines):
+    """Each line as one sees it: characters with their looks, without the blanks at its end."""
+    pen = Pen()
+    blank = Pen().draw(" ")
+    drawn = []
+    for line in lines:
+        cells = []
+        for codes, character in re.findall("\x1b\\[([0-9;]*)m|(.)", line):
+            if character:
+                cells.append(pen.draw(character))
+            else:
+                pen.take(codes)
+        while cells and cells[-1] == blank:
+            cells.pop()
+        drawn.append(cells)
+    return drawn
 
 
 def process_figures(pid):
