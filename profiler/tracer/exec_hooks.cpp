@@ -76,6 +76,9 @@ int run_execvpe(const char* file, char* const* arguments, char* const* environme
                        [&](char* const* with) { return real(file, arguments, with); });
 }
 
+// Not so where there is none: the kernel will say so.
+bool is_absolute(const char* path) noexcept { return path != nullptr && path[0] == '/'; }
+
 std::size_t count_arguments(va_list arguments) {
   std::size_t count = 0;
   while (va_arg(arguments, char*) != nullptr) {
@@ -119,7 +122,7 @@ TIDEMARK_EXPORT int execvp(const char* file, char* const* arguments) {
 TIDEMARK_EXPORT int execveat(int folder, const char* path, char* const* arguments,
                              char* const* environment, int flags) {
   const auto real = next(g_exec.execveat, "execveat");
-  const bool by_name = folder == AT_FDCWD || (path != nullptr && path[0] == '/');
+  const bool by_name = folder == AT_FDCWD || is_absolute(path);
   return replace_image(by_name ? path : "", environment, [&](char* const* with) {
     return real(folder, path, arguments, with, flags);
   });
