@@ -2,8 +2,8 @@
 // Sees CLI11, like command_line_check.cpp.
 #include "cli/command_line.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <functional>
