@@ -140,8 +140,11 @@ TEST_F(DashboardCommand, AKilledOneLeavesAReadableRunFile) {
 }
 
 TEST_F(DashboardCommand, StaysWhenTheTargetHasEnded) {
-  const TrainingTree tree({"--seconds", "3"});
-  const TmuxSession session(watch(tree), options());
+  const TrainingTree tree;
+  const TmuxSession session(tool() + " monitor --interval 3s --pid " + std::to_string(tree.root()),
+                            options());
+  ASSERT_TRUE(session.shows("compile_worker x20"));
+  ::kill(tree.root(), SIGTERM);  // all of them long before the next look: none sees half a tree
 
   EXPECT_TRUE(session.shows("ENDED"));
   EXPECT_TRUE(session.shows("footprint of the tree"));
@@ -157,7 +160,7 @@ TEST_F(DashboardCommand, StaysWhenTheTargetHasEnded) {
 TEST_F(DashboardCommand, PausedAtTheEndIsBroughtUpToDateLater) {
   const Subprocess growing({tests::victim_path("leak_by_line"), "--count", "300"});
   const TmuxSession session(
-      tool() + " monitor --warmup 1s --interval 100ms --pid " + std::to_string(growing.pid()),
+      tool() + " monitor --warmup 1s --interval 3s --pid " + std::to_string(growing.pid()),
       options());
   ASSERT_TRUE(session.shows("footprint of the tree"));
   session.press({" "});
