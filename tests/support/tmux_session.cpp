@@ -43,12 +43,14 @@ std::string no_tmux_because() {
 }
 
 TmuxSession::TmuxSession(const std::string& command, const Options& options) {
-  std::ofstream(folder_.path("run.sh")) << "cd '" << folder_.path() << "'\n"
-                                        << "stty -g > before\n"
-                                        << command << "\n"
-                                        << "echo $? > code.new; mv code.new code\n"
-                                        << "stty -g > after.new; mv after.new after\n"
-                                        << "sleep 1000\n";
+  std::ofstream(folder_.path("run.sh"))
+      << "cd '" << folder_.path() << "'\n"
+      << "export TMPDIR=\"$PWD\"\n"  // what it leaves goes with us
+      << "stty -g > before\n"
+      << command << "\n"
+      << "echo $? > code.new; mv code.new code\n"
+      << "stty -g > after.new; mv after.new after\n"
+      << "sleep 1000\n";
   std::vector<std::string> arguments{"-u",
                                      "new-session",
                                      "-d",

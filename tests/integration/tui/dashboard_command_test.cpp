@@ -160,7 +160,7 @@ TEST_F(DashboardCommand, StaysWhenTheTargetHasEnded) {
 TEST_F(DashboardCommand, PausedAtTheEndIsBroughtUpToDateLater) {
   const Subprocess growing({tests::victim_path("leak_by_line"), "--count", "300"});
   const TmuxSession session(
-      tool() + " monitor --warmup 1s --interval 3s --pid " + std::to_string(growing.pid()),
+      tool() + " monitor --warmup 1s --interval 100ms --pid " + std::to_string(growing.pid()),
       options());
   ASSERT_TRUE(session.shows("footprint of the tree"));
   session.press({" "});
@@ -192,7 +192,7 @@ TEST_F(DashboardCommand, KeepsTheOutputOfACommandOffTheScreenAndPassesItsStatusO
 }
 
 TEST_F(DashboardCommand, LeavesNothingOfACommandThatCannotBeStarted) {
-  const TmuxSession session("TMPDIR=. " + tool() + " monitor -- /nonexistent", options());
+  const TmuxSession session(tool() + " monitor -- /nonexistent", options());
 
   EXPECT_EQ(session.exit_code(), 3);
   EXPECT_THAT(session.screen(), Not(Contains(HasSubstr("the output of the command is in"))));
