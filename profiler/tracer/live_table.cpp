@@ -52,21 +52,21 @@ void fill(LiveBucket& bucket, std::size_t slot, std::uint64_t address,
 
 }  // namespace
 
-LiveBucket& LiveTable::bucket(std::size_t level, std::uint64_t mixed, bool second) noexcept {
+LiveBucket& LiveTable::bucket(std::size_t level, std::uint64_t address, bool second) noexcept {
   const std::uint64_t buckets = first_items(wire::Table::kLive) << level;
   return store_->extent<LiveBucket>(wire::Table::kLive,
-                                    level)[wire::bucket_of(mixed, buckets, second)];
+                                    level)[wire::bucket_of(address, buckets, second)];
 }
 
-Inserted LiveTable::insert_into(std::size_t level, std::uint64_t address, std::uint64_t mixed,
-                                const LiveRecord& record, LiveRecord& replaced) noexcept {
+Inserted LiveTable::insert_into(std::size_t level, std::uint64_t address, const LiveRecord& record,
+                                LiveRecord& replaced) noexcept {
   constexpr int kTries = 8;  // a slot may be taken under our eyes
   for (int i = 0; i < kTries; ++i) {
-    LiveBucket* chosen = &bucket(level, mixed, false);
+    LiveBucket* chosen = &bucket(level, address, false);
     BucketView seen = view(*chosen, address);
-    // The second choice only where the first is half full: most blocks then touch one bucket.
-    if (seen.same == 0 && seen.used() >= kSlotsPerBucket / 2) {
-      LiveBucket& other = bucket(level, mixed, true);
+    // The second choice only where the first is nearly full: most blocks then touch one bucket.
+    if (seen.same == 0 && seen.used() + 2 >= kSlotsPerBucket) {
+      LiveBucket& other = bucket(level, address, true);
       const BucketView there = view(other, address);
       if (there.same != 0 || there.used() < seen.used()) {
         chosen = &other;
@@ -94,19 +94,36 @@ Inserted LiveTable::insert_into(std::size_t level, std::uint64_t address, std::u
   return Inserted::kNoRoom;
 }
 
+// Whether most of a level is full, by a look at some of it.
+bool LiveTable::is_crowded(std::size_t level, std::uint64_t seed) noexcept {
+  constexpr std::uint64_t kLooks = 128;
+  constexpr std::uint64_t kMost = kLooks * kSlotsPerBucket * 4 / 5;
+  std::uint64_t used = 0;
+  for (std::uint64_t i = 0; i < kLooks; ++i) {
+    used += BucketView{slots_of(bucket(level, seed + i, true), wire::kEmptySlot)}.used();
+  }
+  return used > kMost;
+}
+
+// The largest level first: the others have what was there before it. They are not filled to the
+// last slot, since a block that finds no room is looked for in many places.
 Inserted LiveTable::insert(std::uint64_t address, const LiveRecord& record,
                            LiveRecord& replaced) noexcept {
-  const std::uint64_t mixed = wire::mix(address);
   Patience patience;
   while (true) {
     const std::size_t levels = store_->extents(wire::Table::kLive);
-    for (std::size_t level = levels; level-- > 0;) {  // the largest first
-      const Inserted done = insert_into(level, address, mixed, record, replaced);
+    for (std::size_t level = levels; level-- > 0;) {
+      const Inserted done = insert_into(level, address, record, replaced);
       if (done != Inserted::kNoRoom) {
         return done;
       }
+      if (level + 1 == levels && wire::mix(address) >> 58U == 0 && is_crowded(level, address) &&
+          (level == 0 || is_crowded(level - 1, address)) &&
+          store_->extend(wire::Table::kLive, levels)) {
+        break;
+      }
     }
-    if (!store_->extend(wire::Table::kLive, levels) &&
+    if (!store_->extend(wire::Table::kLive, levels) &&  // true also where it has just been
         (store_->cannot_grow(wire::Table::kLive) || !patience.wait())) {
       return Inserted::kNoRoom;
     }
@@ -114,10 +131,9 @@ Inserted LiveTable::insert(std::uint64_t address, const LiveRecord& record,
 }
 
 bool LiveTable::remove(std::uint64_t address, LiveRecord& record) noexcept {
-  const std::uint64_t mixed = wire::mix(address);
   for (std::size_t level = store_->extents(wire::Table::kLive); level-- > 0;) {
     for (const bool second : {false, true}) {
-      LiveBucket& candidate = bucket(level, mixed, second);
+      LiveBucket& candidate = bucket(level, address, second);
       for (unsigned same = slots_of(candidate, address); same != 0; same &= same - 1) {
         const auto slot = static_cast<std::size_t>(__builtin_ctz(same));
         std::atomic_thread_fence(std::memory_order_acquire);
@@ -135,7 +151,7 @@ void LiveTable::prefetch(std::uint64_t address) const noexcept {
   const std::size_t level = store_->extents(wire::Table::kLive) - 1;
   const std::uint64_t buckets = first_items(wire::Table::kLive) << level;
   const auto* const first = store_->extent<LiveBucket>(wire::Table::kLive, level) +
-                            wire::bucket_of(wire::mix(address), buckets, false);
+                            wire::bucket_of(address, buckets, false);
   __builtin_prefetch(first, 1);
   __builtin_prefetch(first->record, 1);
 }

@@ -15,8 +15,8 @@ enum class Inserted {
   kNoRoom,
 };
 
-// The blocks that live, by address. Lock-free; safe in signal handlers. When a level is full a
-// larger one comes beside it; nothing ever moves, so no thread waits for another.
+// The blocks that live, by address. Lock-free; safe in signal handlers. When a level is mostly full
+// a larger one comes beside it; nothing ever moves, so no thread waits for another.
 //
 // A level is set-associative: a block may lie in any slot of two buckets. Removing empties a slot
 // and leaves no mark behind, so the table does not wear out however many blocks come and go.
@@ -51,9 +51,10 @@ class LiveTable {
   bool remove(std::uint64_t address, wire::LiveRecord& record) noexcept;
 
  private:
-  Inserted insert_into(std::size_t level, std::uint64_t address, std::uint64_t mixed,
-                       const wire::LiveRecord& record, wire::LiveRecord& replaced) noexcept;
-  wire::LiveBucket& bucket(std::size_t level, std::uint64_t mixed, bool second) noexcept;
+  Inserted insert_into(std::size_t level, std::uint64_t address, const wire::LiveRecord& record,
+                       wire::LiveRecord& replaced) noexcept;
+  bool is_crowded(std::size_t level, std::uint64_t seed) noexcept;
+  wire::LiveBucket& bucket(std::size_t level, std::uint64_t address, bool second) noexcept;
 
   TraceStore* store_ = nullptr;
 };

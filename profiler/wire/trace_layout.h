@@ -227,9 +227,20 @@ constexpr std::uint64_t mix(std::uint64_t value) {
   return value;
 }
 
-// The two buckets of a level where a block may be; `buckets` is a power of two.
-constexpr std::uint64_t bucket_of(std::uint64_t mixed, std::uint64_t buckets, bool second) {
-  return (second ? mixed >> 32U : mixed) & (buckets - 1);
+// The two buckets of a level where a block may be; `buckets` is a power of two. The first is shared
+// with the blocks beside it, and those of a page lie in buckets side by side: what is allocated in
+// a row mostly is in the same lines of the cache. The second may be any.
+constexpr std::uint64_t bucket_of(std::uint64_t address, std::uint64_t buckets, bool second) {
+  constexpr unsigned kPageBits = 12;
+  constexpr unsigned kShareBits = 8;  // as many small blocks of malloc as a bucket has slots
+  constexpr std::uint64_t kShares = 1U << (kPageBits - kShareBits);
+  if (second) {
+    return mix(address) & (buckets - 1);
+  }
+  // Which of the shares of a page is the first differs: many large blocks begin where a page does.
+  const std::uint64_t page = mix(address >> kPageBits);
+  return (page * kShares + (((address >> kShareBits) ^ (page >> 32U)) & (kShares - 1))) &
+         (buckets - 1);
 }
 
 }  // namespace tidemark::wire

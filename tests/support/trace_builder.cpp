@@ -106,9 +106,8 @@ std::uint32_t TraceBuilder::add_site(const TraceSite& site) {
 void TraceBuilder::add_block(std::uint64_t address, std::uint64_t size_bytes, std::uint32_t site,
                              std::uint32_t epoch, std::uint8_t period) {
   const wire::LiveRecord record{wire::pack_size(size_bytes, period), site, epoch};
-  const std::uint64_t mixed = wire::mix(address);
-  if (put_into(buckets_[wire::bucket_of(mixed, buckets_.size(), false)], address, record) ||
-      put_into(buckets_[wire::bucket_of(mixed, buckets_.size(), true)], address, record)) {
+  if (put_into(buckets_[wire::bucket_of(address, buckets_.size(), false)], address, record) ||
+      put_into(buckets_[wire::bucket_of(address, buckets_.size(), true)], address, record)) {
     return;
   }
   const bool placed = std::any_of(buckets_.begin(), buckets_.end(), [&](wire::LiveBucket& bucket) {

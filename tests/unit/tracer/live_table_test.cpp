@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <random>
 #include <thread>
 #include <unordered_map>
@@ -87,6 +89,88 @@ TEST(LiveTable, DoesNotWearOut) {
   }
 
   EXPECT_EQ(folder.store().extents(wire::Table::kLive), levels);
+}
+
+std::uint64_t buckets_in_use(TraceStore& store) {
+  std::uint64_t used = 0;
+  for (std::size_t level = 0; level < store.extents(wire::Table::kLive); ++level) {
+    const auto* const bucket = store.extent<wire::LiveBucket>(wire::Table::kLive, level);
+    for (std::uint64_t i = 0; i < first_items(wire::Table::kLive) << level; ++i) {
+      used += std::any_of(std::begin(bucket[i].address), std::end(bucket[i].address),
+                          [](const auto& address) { return address != wire::kEmptySlot; })
+                  ? 1U
+                  : 0U;
+    }
+  }
+  return used;
+}
+
+TEST(LiveTable, NeighboursShareABucket) {
+  StoreFolder folder;
+  LiveTable table(folder.store());
+  LiveRecord ignored = {};
+
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    table.insert(0x7000'0000'1000 + i * 64, record_of(1), ignored);
+  }
+
+  EXPECT_LE(buckets_in_use(folder.store()), 16U) << "some 50, if they lay anywhere";
+}
+
+// Of 24 bytes a slot: at most 80 bytes a block just after it has grown, half of that before.
+TEST(LiveTable, IsMostlyFullWhenItGrowsWhereverBlocksLie) {
+  for (const std::uint64_t spacing : {8U, 16U, 32U, 48U, 64U, 256U, 1008U, 4096U, 1U << 20U}) {
+    StoreFolder folder;
+    LiveTable table(folder.store());
+    LiveRecord ignored = {};
+    std::size_t levels = 1;
+
+    for (std::uint64_t i = 1; i <= 100'000; ++i) {
+      ASSERT_EQ(table.insert(0x7000'0000'0000 + i * spacing, record_of(1), ignored),
+                Inserted::kNew);
+      const std::size_t now = folder.store().extents(wire::Table::kLive);
+      const std::uint64_t slots =
+          wire::kSlotsPerBucket * first_items(wire::Table::kLive) * ((1U << now) - 1);
+      if (now > levels && i > 5'000) {
+        EXPECT_LE(24 * slots, 80 * i) << spacing << " bytes apart, level " << now;
+      }
+      levels = now;
+    }
+  }
+}
+
+// Blocks that come and go by pages, as a heap does it, and by chance.
+TEST(LiveTable, DoesNotGrowWithTimeWhereTheSameNumberLives) {
+  constexpr std::uint64_t kPage = 4096;
+  constexpr std::uint64_t kPerPage = kPage / 64;
+  constexpr std::uint64_t kPages = 100;
+  StoreFolder folder;
+  LiveTable table(folder.store());
+  LiveRecord ignored = {};
+  std::mt19937_64 random(1);
+  std::vector<std::uint64_t> pages;
+  const auto fill = [&](std::uint64_t& page) {
+    page = random() % (1U << 28U) * kPage;
+    for (std::uint64_t i = 0; i < kPerPage; ++i) {
+      table.insert(page + i * 64, record_of(1), ignored);
+    }
+  };
+  for (std::uint64_t i = 0; i < kPages; ++i) {
+    fill(pages.emplace_back());
+  }
+
+  for (std::uint64_t turn = 0; turn < 30'000; ++turn) {
+    std::uint64_t& page = pages[random() % kPages];
+    for (std::uint64_t i = 0; i < kPerPage; ++i) {
+      ASSERT_TRUE(table.remove(page + i * 64, ignored));
+    }
+    fill(page);
+  }
+
+  const std::size_t levels = folder.store().extents(wire::Table::kLive);
+  const std::uint64_t slots =
+      wire::kSlotsPerBucket * first_items(wire::Table::kLive) * ((1U << levels) - 1);
+  EXPECT_LE(24 * slots, 80 * kPages * kPerPage) << levels << " levels";
 }
 
 TEST(LiveTable, SaysWhenThereIsNoRoom) {
