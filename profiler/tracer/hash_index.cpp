@@ -15,9 +15,15 @@ std::size_t HashIndex::place_of(std::size_t level, std::uint64_t hash,
   return (place + choice / 2) & (buckets(level) - 1);
 }
 
-std::atomic<std::uint32_t>* HashIndex::lower_bits(std::size_t level) const noexcept {
-  Bucket* const table = levels_[level].load(std::memory_order_relaxed);
-  return reinterpret_cast<std::atomic<std::uint32_t>*>(table + buckets(level));
+void HashIndex::prefetch_at(std::size_t level, std::uint64_t hash) const noexcept {
+  const Bucket* const table = levels_[level].load(std::memory_order_relaxed);
+  __builtin_prefetch(table + place_of(level, hash, 0));
+}
+
+void HashIndex::prefetch(std::uint64_t hash) const noexcept {
+  if (const std::size_t count = count_.load(std::memory_order_acquire); count > 0) {
+    prefetch_at(count - 1, hash);
+  }
 }
 
 std::uint32_t HashIndex::find(std::uint64_t hash) const noexcept {
@@ -28,7 +34,7 @@ std::uint32_t HashIndex::find(std::uint64_t hash) const noexcept {
       const Bucket& bucket = table[place_of(level, hash, choice)];
       std::uint64_t found = 0;
       std::uint64_t last = 0;
-#pragma GCC unroll 8
+#pragma GCC unroll 5
       for (const auto& slot : bucket.slot) {  // without a jump: which one it is nobody can foretell
         last = slot.load(std::memory_order_relaxed);
         found = last >> kNumberBits == hash >> kNumberBits ? last : found;
@@ -49,13 +55,13 @@ bool HashIndex::add_to(std::size_t level, std::uint64_t hash, std::uint32_t numb
   Bucket* const table = levels_[level].load(std::memory_order_relaxed);
   const std::uint64_t entry = (hash & ~kLowMask) | (std::uint64_t{number} + 1);
   for (std::size_t choice = 0; choice < kChoices; ++choice) {
-    const std::size_t place = place_of(level, hash, choice);
+    Bucket& bucket = table[place_of(level, hash, choice)];
     for (std::size_t i = 0; i < kBucket; ++i) {
-      std::uint64_t there = table[place].slot[i].load(std::memory_order_relaxed);
+      std::uint64_t there = bucket.slot[i].load(std::memory_order_relaxed);
       if (there == 0 &&
-          table[place].slot[i].compare_exchange_strong(there, entry, std::memory_order_release)) {
+          bucket.slot[i].compare_exchange_strong(there, entry, std::memory_order_release)) {
         const auto low = static_cast<std::uint32_t>(hash & kLowMask);
-        lower_bits(level)[place * kBucket + i].store(low | kThere, std::memory_order_release);
+        bucket.lower[i].store(low | kThere, std::memory_order_release);
         return true;
       }
       if (there >> kNumberBits == hash >> kNumberBits) {
@@ -76,10 +82,14 @@ void HashIndex::move_some(std::size_t newest) noexcept {
     return;  // other threads move the last ones
   }
   Bucket* const table = levels_[oldest].load(std::memory_order_relaxed);
+  if (which + 1 < buckets(oldest)) {
+    for (const auto& lower : table[which + 1].lower) {  // the next one's turn comes soon
+      prefetch_at(newest, lower.load(std::memory_order_relaxed) & kLowMask);
+    }
+  }
   for (std::size_t i = 0; i < kBucket; ++i) {
     const std::uint64_t entry = table[which].slot[i].load(std::memory_order_relaxed);
-    const std::uint32_t low =
-        lower_bits(oldest)[which * kBucket + i].load(std::memory_order_acquire);
+    const std::uint32_t low = table[which].lower[i].load(std::memory_order_acquire);
     if (entry != 0 && low != 0) {
       add_to(newest, (entry & ~kLowMask) | (low & kLowMask),
              static_cast<std::uint32_t>((entry & kLowMask) - 1));

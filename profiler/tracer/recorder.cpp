@@ -173,8 +173,10 @@ std::uint32_t Recorder::site_here(wire::SiteKind kind, const Registers& caller) 
   constexpr std::uint32_t kMany = 32;
   constexpr std::uint32_t kOneIn = 32;
   const std::uint32_t lane = this->lane();
-  const std::uint64_t context = modules_.generation() ^ (std::uint64_t{file_} << 32U) ^
-                                (lane << 8U) ^ static_cast<std::uint64_t>(kind);
+  // Mixed: another lane must not look like another caller.
+  const std::uint64_t which = (std::uint64_t{file_} << 32U) | (std::uint64_t{lane} << 8U) |
+                              static_cast<std::uint64_t>(kind);
+  const std::uint64_t context = modules_.generation() ^ (which * 0xbf58476d1ce4e5b9);
   const bool asks = t_thread.unknown < kMany || t_thread.unknown % kOneIn == 0;
   std::uint32_t known = 0;
   if (asks && memo_.find(caller, bounds, context, modules_.unsure(), known)) {

@@ -10,7 +10,8 @@ using wire::Table;
 
 constexpr std::uint32_t kNone = HashIndex::kNone;
 constexpr std::uint32_t kRoot = 0;
-constexpr std::uint64_t kIndexShare = 16;
+constexpr std::uint32_t kManySites = 8192;  // with fewer the index itself stays in the cache
+constexpr std::uint32_t kAskEvery = 256;    // whether there is memory
 
 // What the stack from a frame on is known by: code that came to an address where other code was
 // before makes other nodes.
@@ -20,12 +21,15 @@ std::uint64_t key_of(const Scratch& scratch, std::size_t frame, std::uint64_t wh
   return key == 0 ? 1 : key;
 }
 
+// By bits that the index does not go by.
+bool is_indexed(std::uint64_t key) { return (key * 0x9e3779b97f4a7c15) >> 60U == 0; }
+
 }  // namespace
 
 // How many frames, from the inside, have no node yet; `node` is that of the frame after them.
 //
 // Not every node is found: a stack that is new mostly shares its outer frames with the last new one
-// of its thread, which is looked at first, and of the others one in kIndexShare is in the index.
+// of its thread, which is looked at first, and of the others one in 16 is in the index.
 // What is not found gets a second node; that is cheaper than to look for it.
 std::uint32_t SiteTable::known_part(const Scratch& scratch, std::uint32_t& node) const noexcept {
   const StackTrace& trace = scratch.trace;
@@ -37,7 +41,7 @@ std::uint32_t SiteTable::known_part(const Scratch& scratch, std::uint32_t& node)
       node = last.node[place];
       return i;
     }
-    if (key % kIndexShare == 0) {
+    if (is_indexed(key)) {
       const std::uint32_t found = nodes_.find(key);
       if (found != kNone) {
         node = found;
@@ -77,7 +81,7 @@ std::uint32_t SiteTable::node_of(Scratch& scratch) noexcept {
     const std::size_t place = kMaxFrames - trace.depth + i;
     last.hash[place] = key;
     last.node[place] = node;
-    if (key % kIndexShare == 0) {
+    if (is_indexed(key)) {
       nodes_.add(key, node);
     }
   }
@@ -105,7 +109,8 @@ std::uint32_t SiteTable::site_of(Scratch& scratch, wire::SiteKind kind, std::uin
   scratch.is_marked = modules_->marks(trace.pc, trace.depth, scratch.marks);
   const std::uint64_t which = (std::uint64_t{lane} << 8U) | static_cast<std::uint64_t>(kind);
   const std::uint64_t key = key_of(scratch, 0, which * 0xbf58476d1ce4e5b9);
-  const std::uint32_t found = sites_.find(key);
+  sites_.prefetch(key);
+  const std::uint32_t found = seen_.may_hold(key) ? sites_.find(key) : kNone;
   is_new = found == kNone;
   if (!is_new) {
     return found;
@@ -121,6 +126,10 @@ std::uint32_t SiteTable::site_of(Scratch& scratch, wire::SiteKind kind, std::uin
   const std::uint32_t added = add_site(node, trace, kind);
   if (added != kNone) {
     sites_.add(key, added);
+    seen_.add(key);
+    if (added >= kManySites && added % kAskEvery == 0 && seen_.bytes() == 0) {
+      seen_.begin([this](auto visit) { sites_.for_each_hash(visit); });
+    }
   }
   return added;
 }
@@ -133,6 +142,7 @@ void SiteTable::grow_ahead() noexcept {
 void SiteTable::clear() noexcept {
   nodes_.clear();
   sites_.clear();
+  seen_.clear();
 }
 
 }  // namespace tidemark::tracer

@@ -7,6 +7,7 @@
 #include "profiler/tracer/hash_index.h"
 #include "profiler/tracer/module_table.h"
 #include "profiler/tracer/scratch_pool.h"
+#include "profiler/tracer/seen_filter.h"
 #include "profiler/tracer/trace_store.h"
 #include "profiler/wire/trace_layout.h"
 
@@ -37,7 +38,9 @@ class SiteTable {
   // Makes room ahead, for a time when there is no memory.
   void grow_ahead() noexcept;
   void clear() noexcept;  // in a forked child, which has tables of its own
-  std::uint64_t private_bytes() const noexcept { return nodes_.bytes() + sites_.bytes(); }
+  std::uint64_t private_bytes() const noexcept {
+    return nodes_.bytes() + sites_.bytes() + seen_.bytes();
+  }
 
  private:
   std::uint32_t node_of(Scratch& scratch) noexcept;
@@ -47,6 +50,7 @@ class SiteTable {
   ModuleTable* modules_ = nullptr;
   HashIndex nodes_;
   HashIndex sites_;
+  SeenFilter seen_;  // what is in sites_
 };
 
 }  // namespace tidemark::tracer

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -43,6 +44,19 @@ TEST_F(HashIndexTest, FindsEveryNumberWhileItGrows) {
     ASSERT_EQ(index().find(hash_of(i)), i) << i;
   }
   EXPECT_EQ(index().find(hash_of(kEntries)), HashIndex::kNone);
+}
+
+TEST_F(HashIndexTest, TellsAllHashesThatAreThere) {
+  std::set<std::uint64_t> added;
+  for (std::uint32_t i = 0; i < 3'000; ++i) {
+    added.insert(hash_of(i));
+    index().add(hash_of(i), i);
+  }
+
+  std::set<std::uint64_t> told;
+  index().for_each_hash([&](std::uint64_t hash) { told.insert(hash); });
+
+  EXPECT_EQ(told, added);
 }
 
 TEST_F(HashIndexTest, GivesUpOldLevels) {

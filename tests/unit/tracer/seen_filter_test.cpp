@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/tracer/seen_filter.h"
+
+#include <gtest/gtest.h>
+
+#include "profiler/wire/trace_layout.h"
+
+namespace tidemark::tracer {
+namespace {
+
+class SeenFilterTest : public testing::Test {
+ protected:
+  void TearDown() override { filter_.clear(); }
+  void begin() {
+    filter_.begin([](auto) {});
+  }
+  std::uint64_t wrong_of_100_000() const {
+    std::uint64_t wrong = 0;
+    for (std::uint64_t i = 0; i < 100'000; ++i) {
+      wrong += filter_.may_hold(wire::mix(i + (1U << 30U))) ? 1U : 0U;
+    }
+    return wrong;
+  }
+
+  SeenFilter filter_;
+};
+
+TEST_F(SeenFilterTest, TakesNoMemoryAndKnowsNothingAtFirst) {
+  EXPECT_EQ(filter_.bytes(), 0U);
+  EXPECT_TRUE(filter_.may_hold(wire::mix(1)));
+}
+
+TEST_F(SeenFilterTest, HoldsWhatWasThereBefore) {
+  filter_.begin([](auto add) { add(wire::mix(7)); });
+
+  EXPECT_GT(filter_.bytes(), 0U);
+  EXPECT_TRUE(filter_.may_hold(wire::mix(7)));
+  EXPECT_FALSE(filter_.may_hold(wire::mix(8)));
+}
+
+TEST_F(SeenFilterTest, HoldsAllThatWasAdded) {
+  begin();
+  for (std::uint64_t i = 0; i < 500'000; ++i) {
+    filter_.add(wire::mix(i));
+  }
+
+  for (std::uint64_t i = 0; i < 500'000; ++i) {
+    ASSERT_TRUE(filter_.may_hold(wire::mix(i))) << i;
+  }
+}
+
+TEST_F(SeenFilterTest, IsSeldomWrongAboutTheRest) {
+  begin();
+  for (std::uint64_t i = 0; i < 50'000; ++i) {
+    filter_.add(wire::mix(i));
+  }
+  EXPECT_LT(wrong_of_100_000(), 500U);
+
+  for (std::uint64_t i = 0; i < 500'000; ++i) {
+    filter_.add(wire::mix(i));
+  }
+  EXPECT_LT(wrong_of_100_000(), 10'000U);
+}
+
+TEST_F(SeenFilterTest, BeginsAnewWhenCleared) {
+  begin();
+  filter_.add(wire::mix(1));
+
+  filter_.clear();
+
+  EXPECT_EQ(filter_.bytes(), 0U);
+  begin();
+  EXPECT_FALSE(filter_.may_hold(wire::mix(1)));
+}
+
+}  // namespace
+}  // namespace tidemark::tracer
