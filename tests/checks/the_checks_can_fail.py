@@ -15,6 +15,7 @@ import unittest
 CHECKS = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(CHECKS))
 import every_test_is_in_a_target  # noqa: E402
+import files_stay_small  # noqa: E402
 import includes_follow_the_ranks  # noqa: E402
 
 
@@ -39,6 +40,16 @@ class Checks(unittest.TestCase):
         self.assertEqual(every_test_is_in_a_target.orphans(self.root, commands),
                          [orphan.resolve()])
         self.assertEqual(every_test_is_in_a_target.orphans(self.root, commands, "tests/unit"), [])
+
+    def test_a_long_file_is_found(self):
+        self.write("common/short.cpp", "\n" * 500)
+        self.write("build/generated.cpp", "\n" * 9000)
+        self.write("common/long.cpp", "\n" * 501)
+
+        found = list(files_stay_small.too_long(self.root))
+
+        self.assertEqual(len(found), 1)
+        self.assertIn("common/long.cpp has 501 lines", found[0])
 
     def test_an_include_against_the_ranks_is_found(self):
         self.write("monitor/a.h", '#include "recording/run_writer.h"\n')

@@ -13,6 +13,7 @@
 
 #include "tests/integration/tui/dashboard_session.h"
 #include "tests/support/paths.h"
+#include "tests/support/temp_tree.h"
 
 namespace tidemark {
 namespace {
@@ -198,12 +199,13 @@ std::size_t frames_in(const std::string& output) {
 }
 
 TEST_F(DashboardTerminal, IsDrawnAtMostTenTimesASecond) {
+  const tests::TempTree folder;
   const auto begin = std::chrono::steady_clock::now();
   // Something new comes every 20 ms: a line of output.
-  Subprocess process(
-      {"/usr/bin/env", "TERM=xterm", "LC_ALL=C.UTF-8", tests::tool_path(), "monitor", "--interval",
-       "50ms", "--", "sh", "-c", "i=0; while :; do i=$((i + 1)); echo line $i; sleep 0.02; done"},
-      Subprocess::Terminal::kControlling);
+  Subprocess process({"/usr/bin/env", "TERM=xterm", "LC_ALL=C.UTF-8", "TMPDIR=" + folder.path(),
+                      tests::tool_path(), "monitor", "--interval", "50ms", "--", "sh", "-c",
+                      "i=0; while :; do i=$((i + 1)); echo line $i; sleep 0.02; done"},
+                     Subprocess::Terminal::kControlling);
   process.read_until("footprint of the tree");
 
   process.read_for(std::chrono::seconds(5));

@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fails on a source file that nobody reads at one sitting any more.
+
+usage: files_stay_small.py SOURCE_DIR
+"""
+
+import pathlib
+import sys
+
+MOST_LINES = 500
+ENDINGS = {".c", ".cpp", ".h", ".py"}
+OUTSIDE = {"build", ".git"}
+
+
+def too_long(root):
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root)
+        if path.suffix not in ENDINGS or OUTSIDE & set(name.parts) or not path.is_file():
+            continue
+        lines = path.read_bytes().count(b"\n")
+        if lines > MOST_LINES:
+            yield f"{name} has {lines} lines; at most {MOST_LINES}: what else does it hold?"
+
+
+def main():
+    found = list(too_long(pathlib.Path(sys.argv[1])))
+    print("\n".join(found) or "no file is too long")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
