@@ -185,15 +185,16 @@ bool shares_pid_namespace(const std::string& proc_root, pid_t pid) {
 }
 
 std::string shm_directory_of(const std::string& proc_root, pid_t pid) {
-  const std::string through_root = fmt::format("{}/{}/root/dev/shm", proc_root, pid);
+  constexpr char kDirectory[] = "/dev/shm";
+  const std::string through_root = fmt::format("{}/{}/root{}", proc_root, pid, kDirectory);
   struct stat theirs {};
   struct stat ours {};
   if (::stat(through_root.c_str(), &theirs) != 0) {
     return {};
   }
-  const bool same = ::stat("/dev/shm", &ours) == 0 && ours.st_dev == theirs.st_dev &&
+  const bool same = ::stat(kDirectory, &ours) == 0 && ours.st_dev == theirs.st_dev &&
                     ours.st_ino == theirs.st_ino;
-  return same ? "/dev/shm" : through_root;
+  return same ? kDirectory : through_root;
 }
 
 }  // namespace tidemark::monitor

@@ -25,7 +25,7 @@ class SeenFilter {
   }
   void add(std::uint64_t hash) noexcept {
     if (auto* const words = words_.load(std::memory_order_acquire)) {
-      words[word_of(hash)].fetch_or(bits_of(hash), std::memory_order_relaxed);
+      put(words, hash);
     }
   }
   // Begins to tell. `for_each` calls what it is given with each hash that was there before.
@@ -35,9 +35,7 @@ class SeenFilter {
     if (fresh == nullptr) {
       return;
     }
-    for_each([fresh](std::uint64_t hash) {
-      fresh[word_of(hash)].fetch_or(bits_of(hash), std::memory_order_relaxed);
-    });
+    for_each([fresh](std::uint64_t hash) { put(fresh, hash); });
     std::atomic<std::uint64_t>* none = nullptr;
     if (!words_.compare_exchange_strong(none, fresh, std::memory_order_release)) {
       sys::unmap(fresh, kBytes);  // another thread was faster
@@ -59,6 +57,9 @@ class SeenFilter {
   static std::size_t word_of(std::uint64_t hash) noexcept { return hash >> (64 - kWordBits); }
   static std::uint64_t bits_of(std::uint64_t hash) noexcept {
     return std::uint64_t{1} << (hash >> 42U & 63U) | std::uint64_t{1} << (hash >> 36U & 63U);
+  }
+  static void put(std::atomic<std::uint64_t>* words, std::uint64_t hash) noexcept {
+    words[word_of(hash)].fetch_or(bits_of(hash), std::memory_order_relaxed);
   }
 
   std::atomic<std::atomic<std::uint64_t>*> words_ = nullptr;

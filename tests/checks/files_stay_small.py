@@ -5,6 +5,7 @@
 usage: files_stay_small.py SOURCE_DIR
 """
 
+import os
 import pathlib
 import sys
 
@@ -14,13 +15,13 @@ OUTSIDE = {"build", ".git"}
 
 
 def too_long(root):
-    for path in sorted(root.rglob("*")):
-        name = path.relative_to(root)
-        if path.suffix not in ENDINGS or OUTSIDE & set(name.parts) or not path.is_file():
-            continue
-        lines = path.read_bytes().count(b"\n")
-        if lines > MOST_LINES:
-            yield f"{name} has {lines} lines; at most {MOST_LINES}: what else does it hold?"
+    for folder, below, names in os.walk(root):
+        below[:] = sorted(set(below) - OUTSIDE)
+        for path in (pathlib.Path(folder) / name for name in sorted(names)):
+            lines = path.read_bytes().count(b"\n") if path.suffix in ENDINGS else 0
+            if lines > MOST_LINES:
+                yield (f"{path.relative_to(root)} has {lines} lines; at most {MOST_LINES}: "
+                       "what else does it hold?")
 
 
 def main():

@@ -117,6 +117,10 @@ TEST(LiveTable, NeighboursShareABucket) {
   EXPECT_LE(buckets_in_use(folder.store()), 16U) << "some 50, if they lay anywhere";
 }
 
+std::uint64_t slots_of(std::size_t levels) {
+  return wire::kSlotsPerBucket * first_items(wire::Table::kLive) * ((1U << levels) - 1);
+}
+
 // Of 24 bytes a slot: at most 80 bytes a block just after it has grown, half of that before.
 TEST(LiveTable, IsMostlyFullWhenItGrowsWhereverBlocksLie) {
   for (const std::uint64_t spacing : {8U, 16U, 32U, 48U, 64U, 256U, 1008U, 4096U, 1U << 20U}) {
@@ -129,10 +133,8 @@ TEST(LiveTable, IsMostlyFullWhenItGrowsWhereverBlocksLie) {
       ASSERT_EQ(table.insert(0x7000'0000'0000 + i * spacing, record_of(1), ignored),
                 Inserted::kNew);
       const std::size_t now = folder.store().extents(wire::Table::kLive);
-      const std::uint64_t slots =
-          wire::kSlotsPerBucket * first_items(wire::Table::kLive) * ((1U << now) - 1);
       if (now > levels && i > 5'000) {
-        EXPECT_LE(24 * slots, 80 * i) << spacing << " bytes apart, level " << now;
+        EXPECT_LE(24 * slots_of(now), 80 * i) << spacing << " bytes apart, level " << now;
       }
       levels = now;
     }
@@ -168,9 +170,7 @@ TEST(LiveTable, DoesNotGrowWithTimeWhereTheSameNumberLives) {
   }
 
   const std::size_t levels = folder.store().extents(wire::Table::kLive);
-  const std::uint64_t slots =
-      wire::kSlotsPerBucket * first_items(wire::Table::kLive) * ((1U << levels) - 1);
-  EXPECT_LE(24 * slots, 80 * kPages * kPerPage) << levels << " levels";
+  EXPECT_LE(24 * slots_of(levels), 80 * kPages * kPerPage) << levels << " levels";
 }
 
 TEST(LiveTable, SaysWhenThereIsNoRoom) {
