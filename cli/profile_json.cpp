@@ -207,11 +207,13 @@ void add_shm(JsonWriter& json, const ShmGrowthReport& shm) {
 
 void add_coverage(JsonWriter& json, const ProfileReport& report) {
   const ProfileCoverage& coverage = report.coverage;
+  const auto lost = lost_records(report);
   json.key("coverage")
       .begin_object()
       .field("frees_known_share", coverage.frees_known_share)
       .field("rss_explained_share", coverage.rss_explained_share)
       .field("dropped_records", coverage.dropped_records)
+      .field("lost_share", lost ? std::optional(lost->share) : std::nullopt)
       .field("truncated_stacks", coverage.truncated_stacks)
       .field("empty_stacks", coverage.empty_stacks)
       .field("sites", coverage.sites)

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "cli/profile_json.h"
 #include "cli/profile_report.h"
 #include "cli/profile_text.h"
 #include "tests/support/site_run.h"
@@ -67,6 +68,14 @@ TEST(ProfileText, LeadsWithLostRecordsAndBlamesNobodyForThem) {
   for (const char* blame : {"remedy", "unseen", "NOTHING GROWS", "NOT SEEN", "NO LINE GROWS"}) {
     EXPECT_THAT(text, Not(HasSubstr(blame)));
   }
+}
+
+TEST(ProfileJson, HasTheShareThatIsLostWhereItMatters) {
+  const tracker::RunSites many = built_unseen(1'000, 3'000);
+  const tracker::RunSites few = built_unseen(10'000, 10);
+
+  EXPECT_THAT(profile_json(make_report(many, {}, 10)), HasSubstr("\"lost_share\":0.75,"));
+  EXPECT_THAT(profile_json(make_report(few, {}, 10)), HasSubstr("\"lost_share\":null,"));
 }
 
 TEST(ProfileText, LeadsWithLostRecordsAlsoWhereALineGrows) {
