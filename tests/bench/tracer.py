@@ -28,7 +28,6 @@ SAMPLE_EVERY = 512 * 1024
 MOST_BYTES = 4 << 30
 SHORT_STEPS = 10
 TRAINING = {8: 1500, 64: 300}  # steps by size of a batch: some 6 s each, as fast as they go
-PACED_STEPS = 100
 PYTHON_STEPS = 100  # some 8 s
 TRAINING_BARS = {"sampled": 1.02, "exact": 1.10}
 
@@ -54,13 +53,17 @@ class Tracer:
 
     def output(self, mode, command, **options):
         self.clear()
-        return subprocess.run(list(map(str, command)), env=self.environment(mode), check=True,
-                              capture_output=True, text=True, **options).stdout
+        return self._run(mode, command, **options)
 
     def seconds(self, mode, command, **options):
+        self.clear()  # not in the time of this run: it is what the one before has written
         start = time.monotonic()
-        self.output(mode, command, **options)
+        self._run(mode, command, **options)
         return time.monotonic() - start
+
+    def _run(self, mode, command, **options):
+        return subprocess.run(list(map(str, command)), env=self.environment(mode), check=True,
+                              capture_output=True, text=True, **options).stdout
 
 
 def heaptrack(command):
@@ -150,19 +153,25 @@ def has_torch():
     return found.returncode == 0
 
 
-def report_whole_runs(tracer, bars, what, command, limits):
+def report_whole_runs(tracer, bars, what, command, limits, with_peer=True):
     """Wall time of a command from its start to its end, with heaptrack beside it."""
     variants = {mode: lambda mode=mode: tracer.seconds(mode, command)
                 for mode in ("plain", "sampled", "exact")}
-    if shutil.which("heaptrack"):
+    if with_peer and shutil.which("heaptrack"):
         variants["heaptrack"] = lambda: heaptrack_seconds(command)
-    results = in_turns(ROUNDS, variants)
-    for mode, bar in limits.items():
-        ratio, spread = median_ratio(results, mode, "plain")
-        bars.report(f"{what}, {mode} against plain", ratio, bar, "x", spread)
-    if "heaptrack" in results:
-        ratio, spread = median_ratio(results, "heaptrack", "plain")
-        print(f"      {what}, heaptrack against plain {ratio:.2f} x  {spread}")
+    report_ratios(bars, what, in_turns(ROUNDS, variants), limits)
+
+
+def report_ratios(bars, what, results, limits):
+    """Each variant against the plain one; those without a limit are for comparison."""
+    for name in results:
+        if name == "plain":
+            continue
+        ratio, spread = median_ratio(results, name, "plain")
+        if name in limits:
+            bars.report(f"{what}, {name} against plain", ratio, limits[name], "x", spread)
+        else:
+            print(f"      {what}, {name} against plain: {ratio:.3g}x; {spread}", flush=True)
 
 
 def bench_import(_build, tracer, bars):
@@ -172,23 +181,22 @@ def bench_import(_build, tracer, bars):
 
 
 def bench_python(_build, tracer, bars):
-    """A job as people write them, which computes most of the time."""
+    """A short job in python: for comparison, most of it is the import, which has a bar of its own."""
     if has_torch():
         report_whole_runs(tracer, bars, f"training with python, {PYTHON_STEPS} steps",
-                          [PYTHON, HERE / "train_images.py", PYTHON_STEPS], TRAINING_BARS)
+                          [PYTHON, HERE / "train_images.py", PYTHON_STEPS], {})
 
 
 def bench_harness(build, tracer, bars):
-    """At its own pace first, as the demo runs it. Then steps as fast as they go. Training is judged by a whole run that is long beside its start-up;
-    what start-up and one step cost is printed, too. The harness's model is so small that it does
-    little but allocate; with larger batches it is more like others."""
+    """The harness as it comes has the bars. Then, for comparison, steps as fast as they go: its model
+    is so small that it does little but allocate; with larger batches it is more like others. What
+    start-up and one step cost is printed, too."""
     program = build / "bin/tidemark-harness"
     if not program.exists():
         print("skip  tidemark-harness was not built: training not measured")
         return
-    report_whole_runs(tracer, bars, f"the harness at its own pace, {PACED_STEPS} steps",
-                      [program, "train", "steady", "--steps", PACED_STEPS, "--seed", "1"],
-                      TRAINING_BARS)
+    report_whole_runs(tracer, bars, "the harness", [program, "train", "steady"], TRAINING_BARS,
+                      with_peer=False)
     modes = ("plain", "sampled", "exact")
     for batch, long_steps in TRAINING.items():
         def train(steps):
@@ -211,13 +219,7 @@ def bench_harness(build, tracer, bars):
             step = (run - start) / (long_steps - SHORT_STEPS)
             print(f"      {mode}: {start:.2f} s for start-up and {SHORT_STEPS} steps, {run:.2f} s for "
                   f"{long_steps}, {step * 1e3:.2f} ms per step")
-        what = f"training with libtorch, {long_steps} steps, batches of {batch}"
-        for mode, bar in TRAINING_BARS.items():
-            ratio, spread = median_ratio(long, mode, "plain")
-            bars.report(f"{what}, {mode} against plain", ratio, bar, "x", spread)
-        if "heaptrack" in long:
-            ratio, spread = median_ratio(long, "heaptrack", "plain")
-            print(f"      {what}, heaptrack against plain {ratio:.2f} x  {spread}")
+        report_ratios(bars, f"as fast as it goes, {long_steps} steps, batches of {batch}", long, {})
 
 
 def bench_growth(build, tracer, bars):
