@@ -119,7 +119,7 @@ TIDEMARK_LONG_WAY void* pvalloc_recorded(std::size_t bytes) {
 }
 
 TIDEMARK_LONG_WAY void free_recorded(void* block) {
-  if (is_bootstrap_block(block)) {
+  if (block == nullptr || is_bootstrap_block(block)) {
     return;
   }
   // First here: once the real function returns, another thread may own this address.
@@ -137,9 +137,6 @@ TIDEMARK_EXPORT void* malloc(std::size_t bytes) {
 }
 
 TIDEMARK_EXPORT void free(void* block) {
-  if (block == nullptr) {
-    return;
-  }
   if (is_unknown(block)) [[likely]] {
     return g_next.free(block);
   }

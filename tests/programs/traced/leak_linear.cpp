@@ -5,7 +5,10 @@
 using namespace tidemark::victim;  // NOLINT(google-build-using-namespace)
 
 VICTIM_SITE void leak_a_little() { seen(std::malloc(200)); }
-VICTIM_SITE void use_and_drop() { std::free(seen(std::malloc(1000))); }
+VICTIM_SITE void use_and_drop() {
+  std::free(seen(std::malloc(1000)));
+  std::free(seen(static_cast<void*>(nullptr)));  // no block: nothing was freed
+}
 
 int main() {
   constexpr int kSteps = 3000;
