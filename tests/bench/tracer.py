@@ -24,6 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"  # the one that may have torch
 ROUNDS = 7
 LIGHT_ROUNDS = 61
+IMPORT_ROUNDS = 31  # one takes a second, and varies by a tenth of it
 SAMPLE_EVERY = 512 * 1024
 MOST_BYTES = 4 << 30
 SHORT_STEPS = 10
@@ -153,13 +154,14 @@ def has_torch():
     return found.returncode == 0
 
 
-def report_whole_runs(tracer, bars, what, command, limits, with_peer=True):
-    """Wall time of a command from its start to its end, with heaptrack beside it."""
-    variants = {mode: lambda mode=mode: tracer.seconds(mode, command)
-                for mode in ("plain", "sampled", "exact")}
+def report_whole_runs(tracer, bars, what, command, limits, rounds=ROUNDS, with_peer=True):
+    """Wall time of a command from its start to its end; heaptrack, which is slow, comes after."""
+    modes = {mode: lambda mode=mode: tracer.seconds(mode, command)
+             for mode in ("plain", "sampled", "exact")}
+    report_ratios(bars, what, in_turns(rounds, modes), limits)
     if with_peer and shutil.which("heaptrack"):
-        variants["heaptrack"] = lambda: heaptrack_seconds(command)
-    report_ratios(bars, what, in_turns(ROUNDS, variants), limits)
+        peer = {"plain": modes["plain"], "heaptrack": lambda: heaptrack_seconds(command)}
+        report_ratios(bars, what, in_turns(ROUNDS, peer), limits)
 
 
 def report_ratios(bars, what, results, limits):
@@ -177,7 +179,7 @@ def report_ratios(bars, what, results, limits):
 def bench_import(_build, tracer, bars):
     if has_torch():
         report_whole_runs(tracer, bars, "import torch", [PYTHON, "-c", "import torch"],
-                          {"sampled": 1.05, "exact": 1.5})
+                          {"sampled": 1.05, "exact": 1.5}, rounds=IMPORT_ROUNDS)
 
 
 def bench_python(_build, tracer, bars):
