@@ -34,7 +34,8 @@ using tests::victim_path;
 // A shell that waits for its input and has become itself: before that it looks like the test.
 class WaitingShell {
  public:
-  explicit WaitingShell(std::vector<std::string> arguments = {}) : process_(command(arguments)) {
+  explicit WaitingShell(const std::vector<std::string>& arguments = {})
+      : process_(command(arguments)) {
     process_.read_until("up");
   }
   pid_t pid() const { return process_.pid(); }

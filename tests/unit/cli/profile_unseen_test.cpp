@@ -112,7 +112,7 @@ TEST(ProfileReport, KnowsTheShareOfKnownFreesOnlyInExactMode) {
 TEST(ProfileReport, CountsALostSampleForTheBlocksThatItStandsFor) {
   tracker::RunSites run = built_unseen(10'000, 10);
   const auto exact = lost_records(make_report(run, {}, 10));
-  run.processes.at(0).last.live_bytes = 10'000 * 100;  // blocks of 100 bytes
+  run.processes.at(0).last.live_bytes = 10'000ULL * 100;  // blocks of 100 bytes
   run.processes.at(0).last.sample_every_bytes = 100'000;
   const auto sampled = lost_records(make_report(run, {}, 10));
 
