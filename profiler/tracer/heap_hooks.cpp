@@ -136,6 +136,7 @@ TIDEMARK_EXPORT void* malloc(std::size_t bytes) {
   return passes(bytes) ? g_next.malloc(bytes) : malloc_recorded(bytes);
 }
 
+// A null pointer goes the same ways: most calls have none, and both ends look for it.
 TIDEMARK_EXPORT void free(void* block) {
   if (is_unknown(block)) [[likely]] {
     return g_next.free(block);

@@ -27,6 +27,8 @@ import tempfile
 import threading
 import time
 
+from bars import Bars
+
 AT_A_TIME = min(2, os.cpu_count() or 1)
 RATE_TOLERANCE = 0.10
 GROWTH_TOLERANCE = 0.05
@@ -187,7 +189,7 @@ class StepTimes:
                 before = now
 
     def during(self, seconds):
-        """Those that the machine, not a process on it, held up are cut short."""
+        """Of the steps of that time; those that the machine held up, not a process, are cut short."""
         self._seconds = []
         time.sleep(seconds)
         taken = self._seconds[:]
@@ -228,13 +230,12 @@ def bench_pace(build):
     loss = 1 - statistics.median(ratios)
     quartiles = statistics.quantiles(ratios, n=4)
     doubt = 1.57 * (quartiles[2] - quartiles[0]) / len(ratios) ** 0.5  # of a median, 95 %
-    good = loss <= PACE_TOLERANCE
-    print(f"steps per second: {statistics.median(rates[False]):.1f} alone, "
-          f"{statistics.median(rates[True]):.1f} with the monitor at 1 Hz\n"
-          f"{'ok  ' if good else 'MISS'}  slowed down by {loss:.2%} +- {doubt:.2%} (bar "
-          f"{PACE_TOLERANCE:.0%}); median of {PACE_ROUNDS} pairs of turns of {PACE_TURN_S} s, ratios "
-          f"{ratios[0]:.3f}..{ratios[-1]:.3f}\n", flush=True)
-    return 0 if good else 1
+    bars = Bars()
+    bars.report("steps lost to the monitor at 1 Hz", 100 * loss, 100 * PACE_TOLERANCE, " %",
+                f"+- {doubt:.2%}; {statistics.median(rates[False]):.1f} steps per second alone, "
+                f"{statistics.median(rates[True]):.1f} with it; median of {PACE_ROUNDS} pairs of turns "
+                f"of {PACE_TURN_S} s, ratios {ratios[0]:.3f}..{ratios[-1]:.3f}")
+    return bars.missed
 
 
 def end(process):

@@ -140,11 +140,8 @@ def bench_compile(_build, tracer, bars):
         source = pathlib.Path(folder) / "large.cpp"
         source.write_text(SOURCE)
         command = ["g++", "-O1", "-c", source, "-o", f"{folder}/large.o"]
-        results = in_turns(ROUNDS, {mode: lambda mode=mode: tracer.seconds(mode, command)
-                                    for mode in ("plain", "sampled", "exact")})
-    for mode, bar in (("sampled", 1.05), ("exact", 2.5)):
-        ratio, spread = median_ratio(results, mode, "plain")
-        bars.report(f"g++ -O1, {mode} against plain", ratio, bar, "x", spread)
+        report_whole_runs(tracer, bars, "g++ -O1", command, {"sampled": 1.05, "exact": 2.5},
+                          with_peer=False)
 
 
 def has_torch():
@@ -183,7 +180,7 @@ def bench_import(_build, tracer, bars):
 
 
 def bench_python(_build, tracer, bars):
-    """A short job in python: for comparison, most of it is the import, which has a bar of its own."""
+    """A short job as people write them, which computes most of the time: for comparison."""
     if has_torch():
         report_whole_runs(tracer, bars, f"training with python, {PYTHON_STEPS} steps",
                           [PYTHON, HERE / "train_images.py", PYTHON_STEPS], {})
