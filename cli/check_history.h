@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "tracker/baseline.h"
+#include "tracker/compare/baseline.h"
 
 namespace tidemark::cli {
 

@@ -7,7 +7,7 @@
 
 #include "cli/check_result.h"
 #include "cli/profile_frames.h"
-#include "tracker/site_ranking.h"
+#include "tracker/sites/site_ranking.h"
 
 // The lines of code that hold the growth of a check. They refer to its result. Texts are escaped.
 namespace tidemark::cli {

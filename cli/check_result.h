@@ -13,7 +13,7 @@
 #include "cli/check_run.h"
 #include "cli/check_spec.h"
 #include "cli/check_suppressions.h"
-#include "tracker/budget.h"
+#include "tracker/compare/budget.h"
 
 namespace tidemark::cli {
 

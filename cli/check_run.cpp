@@ -6,7 +6,7 @@
 #include "cli/exit_code.h"
 #include "cli/profile_preload.h"
 #include "cli/watch.h"
-#include "tracker/track_builder.h"
+#include "tracker/run/track_builder.h"
 
 namespace tidemark::cli {
 namespace {

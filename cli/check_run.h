@@ -13,8 +13,8 @@
 #include "cli/track_result.h"
 #include "cli/watch_user.h"
 #include "common/records.h"
-#include "tracker/budget.h"
-#include "tracker/run_verdict.h"
+#include "tracker/compare/budget.h"
+#include "tracker/run/run_verdict.h"
 
 namespace tidemark::cli {
 

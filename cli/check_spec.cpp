@@ -10,7 +10,7 @@
 #include "cli/watch_options.h"
 #include "common/text.h"
 #include "common/units.h"
-#include "monitor/step_pattern.h"
+#include "monitor/markers/step_pattern.h"
 
 namespace tidemark::cli {
 namespace {

@@ -12,8 +12,8 @@
 #include "common/clock.h"
 #include "common/result.h"
 #include "monitor/pss_budget.h"
-#include "tracker/budget.h"
-#include "tracker/options.h"
+#include "tracker/compare/budget.h"
+#include "tracker/curve/options.h"
 
 namespace tidemark::cli {
 

@@ -12,7 +12,7 @@
 
 #include "cli/profile_report.h"
 #include "common/result.h"
-#include "tracker/budget.h"
+#include "tracker/compare/budget.h"
 
 namespace tidemark::cli {
 

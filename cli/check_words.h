@@ -7,7 +7,7 @@
 
 #include "cli/check_result.h"
 #include "cli/left_behind.h"
-#include "tracker/budget.h"
+#include "tracker/compare/budget.h"
 
 // The words of `tidemark check`, for all of its outputs. All of it is escaped for terminals.
 namespace tidemark::cli {

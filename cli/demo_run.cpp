@@ -28,8 +28,8 @@
 #include "common/io.h"
 #include "common/text.h"
 #include "recording/open.h"
-#include "tracker/site_tracks.h"
-#include "tracker/track_builder.h"
+#include "tracker/run/track_builder.h"
+#include "tracker/sites/site_tracks.h"
 
 namespace tidemark::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "common/result.h"
-#include "tracker/reading.h"
+#include "tracker/curve/reading.h"
 
 namespace tidemark::cli {
 

@@ -12,8 +12,8 @@
 #include "cli/track.h"
 #include "cli/track_result.h"
 #include "recording/open.h"
-#include "tracker/run_diff.h"
-#include "tracker/track_builder.h"
+#include "tracker/compare/run_diff.h"
+#include "tracker/run/track_builder.h"
 
 namespace tidemark::cli {
 namespace {

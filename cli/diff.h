@@ -5,8 +5,8 @@
 #include <string>
 
 #include "common/units.h"
-#include "tracker/options.h"
-#include "tracker/run_tracks.h"
+#include "tracker/curve/options.h"
+#include "tracker/run/run_tracks.h"
 
 namespace tidemark::cli {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tracker/run_diff.h"
+#include "tracker/compare/run_diff.h"
 
 namespace tidemark::cli {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tracker/reading.h"
+#include "tracker/curve/reading.h"
 
 namespace tidemark::cli {
 

@@ -8,7 +8,7 @@
 #include "cli/export.h"
 #include "profiler/reader/profile_model.h"
 #include "recording/reader.h"
-#include "tracker/site_tracks.h"
+#include "tracker/sites/site_tracks.h"
 
 namespace tidemark::cli {
 

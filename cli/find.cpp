@@ -11,8 +11,8 @@
 #include "cli/find_view.h"
 #include "cli/messages.h"
 #include "common/io.h"
-#include "monitor/gpu_watch.h"
-#include "monitor/procps_source.h"
+#include "monitor/gpu/gpu_watch.h"
+#include "monitor/procfs/procps_source.h"
 
 namespace tidemark::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "common/result.h"
-#include "monitor/finder.h"
-#include "monitor/process_source.h"
+#include "monitor/procfs/process_source.h"
+#include "monitor/roles/finder.h"
 
 namespace tidemark::cli {
 

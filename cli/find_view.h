@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/find.h"
-#include "monitor/finder.h"
+#include "monitor/roles/finder.h"
 
 namespace tidemark::cli {
 

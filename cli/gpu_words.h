@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "tracker/gpu_growth.h"
-#include "tracker/reading.h"
-#include "tracker/run_tracks.h"
+#include "tracker/curve/reading.h"
+#include "tracker/run/gpu_growth.h"
+#include "tracker/run/run_tracks.h"
 
 namespace tidemark::cli {
 

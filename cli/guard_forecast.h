@@ -10,7 +10,7 @@
 #include "cli/track.h"
 #include "common/records.h"
 #include "monitor/guard_policy.h"
-#include "tracker/track_builder.h"
+#include "tracker/run/track_builder.h"
 
 namespace tidemark::cli {
 

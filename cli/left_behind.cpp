@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "common/clock.h"
-#include "monitor/procps_source.h"
+#include "monitor/procfs/procps_source.h"
 #include "monitor/session.h"
 #include "monitor/tree_ending.h"
 

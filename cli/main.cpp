@@ -9,7 +9,7 @@
 #include "cli/command_line.h"
 #include "cli/exit_code.h"
 #include "cli/messages.h"
-#include "monitor/gpu_watch.h"
+#include "monitor/gpu/gpu_watch.h"
 
 namespace {
 

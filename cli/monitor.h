@@ -6,8 +6,8 @@
 
 #include "cli/watch_options.h"
 #include "common/units.h"
-#include "tracker/options.h"
-#include "tracker/run_tracks.h"
+#include "tracker/curve/options.h"
+#include "tracker/run/run_tracks.h"
 
 namespace tidemark::cli {
 

@@ -9,8 +9,8 @@
 #include "cli/line_writer.h"
 #include "cli/watch_user.h"
 #include "common/units.h"
-#include "tracker/options.h"
-#include "tracker/run_tracks.h"
+#include "tracker/curve/options.h"
+#include "tracker/run/run_tracks.h"
 
 namespace tidemark::cli {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/chart_text.h"
-#include "tracker/series.h"
+#include "tracker/curve/series.h"
 
 namespace tidemark::cli {
 

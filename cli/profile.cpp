@@ -18,7 +18,7 @@
 #include "common/text.h"
 #include "common/units.h"
 #include "recording/open.h"
-#include "tracker/site_tracks.h"
+#include "tracker/sites/site_tracks.h"
 
 namespace tidemark::cli {
 namespace {

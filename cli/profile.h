@@ -10,7 +10,7 @@
 #include "cli/watch_options.h"
 #include "common/result.h"
 #include "common/site_records.h"
-#include "tracker/options.h"
+#include "tracker/curve/options.h"
 
 namespace tidemark::cli {
 

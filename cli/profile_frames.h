@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/site_records.h"
-#include "tracker/site_tracks.h"
+#include "tracker/sites/site_tracks.h"
 
 // Which frames of a stack people want to see.
 namespace tidemark::cli {

@@ -11,8 +11,8 @@
 #include "cli/profile.h"
 #include "cli/shm_growth.h"
 #include "common/records.h"
-#include "tracker/site_ranking.h"
-#include "tracker/site_tracks.h"
+#include "tracker/sites/site_ranking.h"
+#include "tracker/sites/site_tracks.h"
 
 namespace tidemark::cli {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "monitor/shm_pass.h"
+#include "monitor/procfs/shm_pass.h"
 
 namespace tidemark::cli {
 

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "cli/find.h"
-#include "monitor/process_entry.h"
-#include "monitor/process_handle.h"
+#include "monitor/procfs/process_entry.h"
+#include "monitor/procfs/process_handle.h"
 
 namespace tidemark::cli {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "cli/watch_options.h"
 #include "common/result.h"
-#include "monitor/finder.h"
-#include "monitor/process_source.h"
 #include "monitor/process_tree.h"
+#include "monitor/procfs/process_source.h"
+#include "monitor/roles/finder.h"
 
 namespace tidemark::cli {
 

@@ -16,7 +16,7 @@
 #include "common/step_count.h"
 #include "monitor/launch.h"
 #include "profiler/reader/trace_directory.h"
-#include "tracker/site_tracks.h"
+#include "tracker/sites/site_tracks.h"
 
 namespace tidemark::cli {
 

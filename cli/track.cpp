@@ -19,7 +19,7 @@
 #include "common/io.h"
 #include "common/text.h"
 #include "recording/open.h"
-#include "tracker/track_builder.h"
+#include "tracker/run/track_builder.h"
 
 namespace tidemark::cli {
 namespace {

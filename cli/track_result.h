@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "cli/track.h"
-#include "tracker/run_tracks.h"
-#include "tracker/run_verdict.h"
+#include "tracker/run/run_tracks.h"
+#include "tracker/run/run_verdict.h"
 
 namespace tidemark::cli {
 

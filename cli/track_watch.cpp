@@ -17,7 +17,7 @@
 #include "cli/track_text.h"
 #include "cli/watch.h"
 #include "common/clock.h"
-#include "tracker/track_builder.h"
+#include "tracker/run/track_builder.h"
 
 namespace tidemark::cli {
 namespace {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "cli/track_result.h"
-#include "tracker/reading.h"
-#include "tracker/run_tracks.h"
-#include "tracker/run_verdict.h"
+#include "tracker/curve/reading.h"
+#include "tracker/run/run_tracks.h"
+#include "tracker/run/run_verdict.h"
 
 // The tracker speaks in numbers; these are the words. All of it is escaped.
 namespace tidemark::cli {

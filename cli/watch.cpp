@@ -16,7 +16,7 @@
 #include "cli/messages.h"
 #include "cli/target.h"
 #include "common/io.h"
-#include "monitor/procps_source.h"
+#include "monitor/procfs/procps_source.h"
 #include "monitor/redact.h"
 
 namespace tidemark::cli {

@@ -9,7 +9,7 @@
 
 #include "common/process_key.h"
 #include "common/role.h"
-#include "monitor/proc_smaps.h"
+#include "monitor/procfs/proc_smaps.h"
 #include "monitor/sharing_ledger.h"
 
 namespace tidemark::monitor {

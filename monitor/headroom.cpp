@@ -13,11 +13,11 @@
 
 #include "common/io.h"
 #include "common/text.h"
-#include "monitor/cgroup_files.h"
-#include "monitor/cgroup_usage.h"
-#include "monitor/kernel_text.h"
-#include "monitor/limits.h"
-#include "monitor/proc_meminfo.h"
+#include "monitor/procfs/cgroup_files.h"
+#include "monitor/procfs/cgroup_usage.h"
+#include "monitor/procfs/kernel_text.h"
+#include "monitor/procfs/limits.h"
+#include "monitor/procfs/proc_meminfo.h"
 
 namespace tidemark::monitor {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "common/io.h"
 #include "common/text.h"
-#include "monitor/cgroup_files.h"
-#include "monitor/directory_stream.h"
+#include "monitor/procfs/cgroup_files.h"
+#include "monitor/procfs/directory_stream.h"
 
 namespace tidemark::monitor {
 namespace {

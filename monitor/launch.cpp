@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
-#include "monitor/process_handle.h"
+#include "monitor/procfs/process_handle.h"
 
 namespace tidemark::monitor {
 namespace {

@@ -17,8 +17,8 @@
 #include "common/fd.h"
 #include "common/io.h"
 #include "common/quiet_thread.h"
+#include "monitor/markers/step_log.h"
 #include "monitor/output_channel.h"
-#include "monitor/step_log.h"
 
 namespace tidemark::monitor {
 namespace {

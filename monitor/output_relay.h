@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "common/records.h"
 #include "common/result.h"
-#include "monitor/step_pattern.h"
+#include "monitor/markers/step_pattern.h"
 
 namespace tidemark::monitor {
 

@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "monitor/process_source.h"
+#include "monitor/procfs/process_source.h"
 
 namespace tidemark::monitor {
 

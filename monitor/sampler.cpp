@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "monitor/group_sums.h"
-#include "monitor/process_entry.h"
-#include "monitor/roles.h"
+#include "monitor/procfs/process_entry.h"
+#include "monitor/roles/roles.h"
 
 namespace tidemark::monitor {
 namespace {

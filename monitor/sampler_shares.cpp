@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the sampler reads what each process has of the pages that it shares: dear, so by a budget.
-#include "monitor/process_entry.h"
+#include "monitor/procfs/process_entry.h"
 #include "monitor/sampler.h"
 
 namespace tidemark::monitor {

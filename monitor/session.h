@@ -13,14 +13,14 @@
 #include "common/records.h"
 #include "common/result.h"
 #include "common/step_count.h"
-#include "monitor/gpu_watch.h"
+#include "monitor/gpu/gpu_watch.h"
 #include "monitor/growth_warning.h"
-#include "monitor/markers.h"
-#include "monitor/process_source.h"
+#include "monitor/markers/markers.h"
+#include "monitor/procfs/process_source.h"
+#include "monitor/procfs/shm_watch.h"
+#include "monitor/procfs/system_sample.h"
 #include "monitor/run_summary.h"
 #include "monitor/sampler.h"
-#include "monitor/shm_watch.h"
-#include "monitor/system_sample.h"
 
 namespace tidemark::monitor {
 

@@ -18,7 +18,7 @@
 
 #include "common/io.h"
 #include "common/text.h"
-#include "monitor/kernel_text.h"
+#include "monitor/procfs/kernel_text.h"
 
 namespace tidemark::monitor {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "common/clock.h"
 #include "monitor/redact.h"
-#include "monitor/roles.h"
+#include "monitor/roles/roles.h"
 
 namespace tidemark::monitor {
 namespace {

@@ -9,8 +9,8 @@
 #include "common/records.h"
 #include "common/result.h"
 #include "monitor/footprint.h"
-#include "monitor/process_handle.h"
-#include "monitor/process_source.h"
+#include "monitor/procfs/process_handle.h"
+#include "monitor/procfs/process_source.h"
 #include "monitor/status_plan.h"
 
 namespace tidemark::monitor {

@@ -10,7 +10,7 @@
 #include "common/units.h"
 #include "monitor/tui/model_builder.h"
 #include "monitor/tui/verdict_words.h"
-#include "tracker/judge.h"
+#include "tracker/curve/judge.h"
 
 namespace tidemark::tui {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "common/records.h"
 #include "common/units.h"
-#include "tracker/options.h"
-#include "tracker/run_tracks.h"
-#include "tracker/run_verdict.h"
-#include "tracker/track_builder.h"
+#include "tracker/curve/options.h"
+#include "tracker/run/run_tracks.h"
+#include "tracker/run/run_verdict.h"
+#include "tracker/run/track_builder.h"
 
 namespace tidemark::tui {
 

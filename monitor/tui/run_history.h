@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/records.h"
-#include "tracker/series.h"
+#include "tracker/curve/series.h"
 
 namespace tidemark::tui {
 

@@ -9,8 +9,8 @@
 #include "common/records.h"
 #include "monitor/tui/dashboard_model.h"
 #include "monitor/tui/live_judge.h"
-#include "tracker/site_ranking.h"
-#include "tracker/site_tracks.h"
+#include "tracker/sites/site_ranking.h"
+#include "tracker/sites/site_tracks.h"
 
 namespace tidemark::tui {
 

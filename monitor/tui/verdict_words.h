@@ -4,7 +4,7 @@
 #include <string>
 
 #include "monitor/tui/dashboard_model.h"
-#include "tracker/reading.h"
+#include "tracker/curve/reading.h"
 
 // A verdict in the few words that a line of the screen has room for.
 namespace tidemark::tui {

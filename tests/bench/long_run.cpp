@@ -18,8 +18,8 @@
 #include "cli/monitor_lines.h"
 #include "common/clock.h"
 #include "common/text.h"
-#include "monitor/process_handle.h"
-#include "monitor/procps_source.h"
+#include "monitor/procfs/process_handle.h"
+#include "monitor/procfs/procps_source.h"
 #include "monitor/session.h"
 #include "recording/recorder.h"
 

@@ -20,8 +20,8 @@
 #include "common/clock.h"
 #include "common/io.h"
 #include "common/text.h"
-#include "monitor/process_handle.h"
-#include "monitor/procps_source.h"
+#include "monitor/procfs/process_handle.h"
+#include "monitor/procfs/procps_source.h"
 #include "monitor/sampler.h"
 
 namespace tidemark {

@@ -20,7 +20,7 @@
 #include "common/io.h"
 #include "common/text.h"
 #include "recording/csv_importer.h"
-#include "tracker/judge.h"
+#include "tracker/curve/judge.h"
 
 namespace {
 

@@ -16,18 +16,19 @@ MAY_INCLUDE = {
     "profiler/wire": set(),
     "recording": {"common"},
     "tracker": {"common"},
-    "monitor": {"common", "api"},
-    "monitor/tui": {"common", "monitor", "recording", "tracker"},
+    "monitor/procfs": {"common"},
+    "monitor": {"common", "api", "monitor/procfs"},
+    "monitor/tui": {"common", "monitor", "monitor/procfs", "recording", "tracker"},
     "profiler/reader": {"common", "profiler/wire"},
     "profiler/inject": {"common"},
     "profiler/tracer": {"profiler/wire"},
     "trainer_harness": {"api", "common"},
-    "cli": {"common", "api", "recording", "tracker", "monitor", "monitor/tui", "profiler/reader",
+    "cli": {"common", "api", "recording", "tracker", "monitor", "monitor/procfs", "monitor/tui", "profiler/reader",
             "profiler/inject", "profiler/wire"},
 }
 # Third-party headers belong to one adapter each.
 ADAPTERS = {
-    "libproc2/": {"monitor/procps_source.cpp"},
+    "libproc2/": {"monitor/procfs/procps_source.cpp"},
     "elfutils/": {"profiler/reader/object_file.cpp"},
     "dwarf.h": {"profiler/reader/object_file.cpp"},
     "sqlite3.h": {"recording/sqlite.cpp"},

@@ -9,7 +9,7 @@
 #include "common/check.h"
 #include "common/text.h"
 #include "monitor/redact.h"
-#include "monitor/roles.h"
+#include "monitor/roles/roles.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tidemark;

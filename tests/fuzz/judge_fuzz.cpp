@@ -11,7 +11,7 @@
 #include <span>
 
 #include "common/check.h"
-#include "tracker/judge.h"
+#include "tracker/curve/judge.h"
 
 namespace {
 

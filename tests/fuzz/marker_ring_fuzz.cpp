@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/check.h"
-#include "monitor/marker_ring.h"
+#include "monitor/markers/marker_ring.h"
 
 #define TIDEMARK_LAYOUT_ONLY
 #include "api/tidemark.h"

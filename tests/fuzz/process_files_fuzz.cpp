@@ -5,13 +5,13 @@
 #include <string_view>
 
 #include "common/check.h"
-#include "monitor/drm_fdinfo.h"
-#include "monitor/proc_smaps.h"
-#include "monitor/proc_stat.h"
-#include "monitor/proc_statm.h"
-#include "monitor/proc_status.h"
-#include "monitor/shm_holders.h"
-#include "monitor/shm_names.h"
+#include "monitor/gpu/drm_fdinfo.h"
+#include "monitor/procfs/proc_smaps.h"
+#include "monitor/procfs/proc_stat.h"
+#include "monitor/procfs/proc_statm.h"
+#include "monitor/procfs/proc_status.h"
+#include "monitor/procfs/shm_holders.h"
+#include "monitor/procfs/shm_names.h"
 
 namespace {
 

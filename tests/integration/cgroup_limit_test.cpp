@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "common/units.h"
-#include "monitor/limits.h"
-#include "monitor/system_sample.h"
+#include "monitor/procfs/limits.h"
+#include "monitor/procfs/system_sample.h"
 #include "tests/support/child_process.h"
 
 namespace tidemark::monitor {

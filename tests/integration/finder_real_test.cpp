@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "common/text.h"
-#include "monitor/finder.h"
-#include "monitor/process_handle.h"
-#include "monitor/procps_source.h"
-#include "monitor/roles.h"
+#include "monitor/procfs/process_handle.h"
+#include "monitor/procfs/procps_source.h"
+#include "monitor/roles/finder.h"
+#include "monitor/roles/roles.h"
 #include "tests/support/subprocess.h"
 #include "tests/support/temp_tree.h"
 

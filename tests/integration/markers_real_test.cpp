@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "common/clock.h"
-#include "monitor/markers.h"
-#include "monitor/process_handle.h"
+#include "monitor/markers/markers.h"
+#include "monitor/procfs/process_handle.h"
 #include "tests/support/marker_dump.h"
 #include "tests/support/subprocess.h"
 #include "tests/support/temp_tree.h"

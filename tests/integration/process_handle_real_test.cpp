@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "common/units.h"
-#include "monitor/process_handle.h"
+#include "monitor/procfs/process_handle.h"
 #include "tests/support/child_process.h"
 
 namespace tidemark::monitor {

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "monitor/shm_watch.h"
+#include "monitor/procfs/shm_watch.h"
 #include "tests/support/child_process.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/temp_tree.h"

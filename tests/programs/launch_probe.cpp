@@ -17,9 +17,9 @@
 #include "common/clock.h"
 #include "common/records.h"
 #include "monitor/launch.h"
+#include "monitor/markers/step_pattern.h"
 #include "monitor/output_relay.h"
 #include "monitor/signal_inbox.h"
-#include "monitor/step_pattern.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "tracker/run_diff.h"
+#include "tracker/compare/run_diff.h"
 
 namespace tidemark::tests {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "monitor/process_source.h"
+#include "monitor/procfs/process_source.h"
 
 namespace tidemark::tests {
 

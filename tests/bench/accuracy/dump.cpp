@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "tracker/judge.h"
+#include "tracker/curve/judge.h"
 
 namespace tidemark::bench {
 namespace {

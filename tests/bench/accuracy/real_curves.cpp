@@ -11,7 +11,7 @@
 
 #include "common/io.h"
 #include "recording/json_series_parse.h"
-#include "tracker/judge.h"
+#include "tracker/curve/judge.h"
 
 namespace tidemark::bench {
 namespace {

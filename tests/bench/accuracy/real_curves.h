@@ -8,8 +8,8 @@
 
 #include "common/result.h"
 #include "tests/bench/accuracy/scoring.h"
-#include "tracker/options.h"
-#include "tracker/series.h"
+#include "tracker/curve/options.h"
+#include "tracker/curve/series.h"
 
 namespace tidemark::bench {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/bench/accuracy/random.h"
-#include "tracker/reading.h"
+#include "tracker/curve/reading.h"
 
 namespace tidemark::bench {
 

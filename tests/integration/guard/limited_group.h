@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "monitor/kernel_text.h"
-#include "monitor/limits.h"
+#include "monitor/procfs/kernel_text.h"
+#include "monitor/procfs/limits.h"
 
 #include "common/io.h"
 

@@ -19,8 +19,8 @@
 
 #include "common/clock.h"
 #include "common/units.h"
-#include "monitor/process_handle.h"
-#include "monitor/procps_source.h"
+#include "monitor/procfs/process_handle.h"
+#include "monitor/procfs/procps_source.h"
 #include "monitor/sampler.h"
 #include "tests/support/child_process.h"
 

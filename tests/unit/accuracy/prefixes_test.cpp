@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tracker/judge.h"
+#include "tracker/curve/judge.h"
 
 namespace tidemark::bench {
 namespace {

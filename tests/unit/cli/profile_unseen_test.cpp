@@ -8,7 +8,7 @@
 #include "cli/profile_report.h"
 #include "cli/profile_text.h"
 #include "tests/support/site_run.h"
-#include "tracker/site_tracks.h"
+#include "tracker/sites/site_tracks.h"
 
 namespace tidemark::cli {
 namespace {

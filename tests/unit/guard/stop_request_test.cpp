@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "monitor/process_handle.h"
+#include "monitor/procfs/process_handle.h"
 #include "tests/support/child_process.h"
 
 namespace tidemark::monitor {

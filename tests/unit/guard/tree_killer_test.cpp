@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/io.h"
-#include "monitor/process_handle.h"
+#include "monitor/procfs/process_handle.h"
 #include "tests/support/child_process.h"
 #include "tests/support/in_child.h"
 #include "tests/unit/tracer/no_alloc_scope.h"

@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include "monitor/process_handle.h"
+#include "monitor/procfs/process_handle.h"
 #include "tests/support/child_process.h"
 #include "tests/support/temp_tree.h"
 #include "tests/unit/tracer/no_alloc_scope.h"

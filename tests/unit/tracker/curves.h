@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "tracker/judge.h"
-#include "tracker/series.h"
+#include "tracker/curve/judge.h"
+#include "tracker/curve/series.h"
 
 // Curves for the tests of the tracker. Memory is in megabytes here: the numbers are easier to read.
 namespace tidemark::tracker::test {

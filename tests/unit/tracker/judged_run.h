@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "tests/unit/tracker/synthetic_run.h"
-#include "tracker/run_verdict.h"
+#include "tracker/run/run_verdict.h"
 
 // What is asked of the verdict of a synthetic run.
 namespace tidemark::tests {

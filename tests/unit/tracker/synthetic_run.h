@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "tracker/run_tracks.h"
+#include "tracker/run/run_tracks.h"
 
 namespace tidemark::tests {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tests/support/site_run.h"
-#include "tracker/options.h"
-#include "tracker/site_tracks.h"
+#include "tracker/curve/options.h"
+#include "tracker/sites/site_tracks.h"
 
 // Traced runs as the tests of their ranking need them.
 namespace tidemark::tracker {

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/markers/marker_ring.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/io.h"
+
+#define TIDEMARK_LAYOUT_ONLY
+#include "api/tidemark.h"
+
+namespace tidemark::monitor {
+namespace {
+
+using Header = tidemark_ring_header;
+using Record = tidemark_ring_record;
+
+static_assert(sizeof(Header) == 128 && sizeof(Record) == 64);
+static_assert(offsetof(Header, next) == 64 && offsetof(Record, name) == 32);
+static_assert(std::is_trivially_copyable_v<Header> && std::is_trivially_copyable_v<Record>);
+
+// What all writers use; bounds what a target can make us read at once.
+constexpr std::uint32_t kMaxCapacity = TIDEMARK_RING_CAPACITY;
+constexpr std::size_t kChunk = 128;  // records: 8 KiB of stack, twice
+
+template <typename T>
+bool read_exactly(int fd, std::span<T> into, std::uint64_t offset) {
+  const std::span<char> bytes(reinterpret_cast<char*>(into.data()), into.size_bytes());
+  const auto n = pread_full(fd, bytes, static_cast<off_t>(offset));
+  return n && *n == bytes.size();
+}
+
+template <typename T>
+std::optional<T> read_value(int fd, std::uint64_t offset) {
+  T value{};
+  if (!read_exactly(fd, std::span<T>(&value, 1), offset)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::optional<MarkerKind> kind_of(std::uint32_t kind) {
+  switch (kind) {
+    case TIDEMARK_KIND_STEP:
+      return MarkerKind::kStep;
+    case TIDEMARK_KIND_EPOCH:
+      return MarkerKind::kEpoch;
+    case TIDEMARK_KIND_PHASE_BEGIN:
+      return MarkerKind::kPhaseBegin;
+    case TIDEMARK_KIND_PHASE_END:
+      return MarkerKind::kPhaseEnd;
+    case TIDEMARK_KIND_GAUGE:
+      return MarkerKind::kGauge;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<RingMarker> checked(const Record& record) {
+  const auto kind = kind_of(record.kind);
+  if (!kind || record.name_bytes > sizeof record.name) {
+    return std::nullopt;
+  }
+  return RingMarker{record.time_ns, *kind, record.value,
+                    std::string(record.name, record.name_bytes)};
+}
+
+}  // namespace
+
+MarkerRing::MarkerRing(Fd file, std::uint32_t capacity)
+    : file_(std::move(file)), capacity_(capacity) {}
+
+Result<MarkerRing> MarkerRing::open(Fd file, pid_t inner_pid, std::uint64_t start_ticks) {
+  const auto header = read_value<Header>(file.get(), 0);
+  if (!header || header->magic != TIDEMARK_RING_MAGIC) {
+    return Error{Errc::kMalformed, "not a marker file"};
+  }
+  if (header->version != TIDEMARK_RING_VERSION) {
+    return Error{Errc::kUnsupported,
+                 fmt::format("marker file of version {}, this program reads version {}",
+                             header->version, TIDEMARK_RING_VERSION)};
+  }
+  if (header->record_bytes != sizeof(Record) || !std::has_single_bit(header->capacity) ||
+      header->capacity > kMaxCapacity) {
+    return Error{Errc::kMalformed, "marker file with a damaged header"};
+  }
+  if (header->pid != static_cast<std::uint32_t>(inner_pid) || header->start_ticks != start_ticks) {
+    return Error{Errc::kNotFound, "marker file of another process"};
+  }
+  return MarkerRing(std::move(file), header->capacity);
+}
+
+std::optional<std::uint64_t> MarkerRing::next_index() const {
+  return read_value<std::uint64_t>(file_.get(), offsetof(Header, next));
+}
+
+bool MarkerRing::overwritten(std::uint64_t index, std::uint64_t next) const {
+  // A writer may have reserved its place and begun to write before we see its `next`: stay clear of
+  // as many records as threads can be in the middle of one.
+  const std::uint64_t margin = capacity_ / 256;
+  return next > index && next - index > capacity_ - margin;
+}
+
+void MarkerRing::read(Pass pass, std::vector<RingMarker>& out) {
+  const auto next = next_index();
+  if (!next) {
+    return;
+  }
+  if (overwritten(position_, *next)) {
+    const std::uint64_t oldest = *next - (capacity_ - capacity_ / 256);
+    if (!fresh_) {  // what was overwritten before we came is history, not loss
+      lost_ += oldest - position_;
+    }
+    position_ = oldest;
+  }
+  fresh_ = false;
+  while (position_ < *next && read_chunk(*next, pass, out)) {
+  }
+}
+
+bool MarkerRing::read_chunk(std::uint64_t next, Pass pass, std::vector<RingMarker>& out) {
+  const std::uint64_t place = position_ % capacity_;
+  const auto count = static_cast<std::size_t>(
+      std::min({static_cast<std::uint64_t>(kChunk), next - position_, capacity_ - place}));
+  std::array<Record, kChunk> first;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  std::array<Record, kChunk> second;
+  const std::uint64_t offset = sizeof(Header) + place * sizeof(Record);
+  // Twice: once a sequence is seen, what is read afterwards is the record that it published. And a
+  // look at `next` after that, because records that were overwritten meanwhile are no use.
+  if (!read_exactly(file_.get(), std::span(first).first(count), offset) ||
+      !read_exactly(file_.get(), std::span(second).first(count), offset)) {
+    return false;
+  }
+  const std::uint64_t now_next = std::max(next, next_index().value_or(next));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t sequence = position_ + 1;
+    const bool gone = overwritten(position_, now_next);
+    const bool published = first[i].sequence == sequence && second[i].sequence == sequence;
+    if (!gone && !published && pass == Pass::kMore && awaited_ != position_) {
+      awaited_ = position_;
+      return false;
+    }
+    auto marker = published && !gone ? checked(second[i]) : std::nullopt;
+    if (marker) {
+      out.push_back(std::move(*marker));
+    } else {
+      ++lost_;
+    }
+    ++position_;
+  }
+  return true;
+}
+
+std::optional<RingMarker> MarkerRing::latest(MarkerKind kind) const {
+  const auto header = read_value<Header>(file_.get(), 0);
+  if (!header) {
+    return std::nullopt;
+  }
+  const bool step = kind == MarkerKind::kStep;
+  const std::uint64_t time_ns = step ? header->step_time_ns : header->epoch_time_ns;
+  if (time_ns == 0) {
+    return std::nullopt;
+  }
+  return RingMarker{time_ns, kind, step ? header->step : header->epoch, {}};
+}
+
+std::uint64_t MarkerRing::take_lost() { return std::exchange(lost_, 0); }
+
+}  // namespace tidemark::monitor

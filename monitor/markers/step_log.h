@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/fd.h"
+#include "common/records.h"
+#include "common/result.h"
+#include "monitor/markers/step_pattern.h"
+
+namespace tidemark::monitor {
+
+// Finds steps in a stream of output. Lines end with \n or \r (progress bars rewrite theirs); only
+// the first kMaxLineBytes of a line are looked at. A step that is printed again and again counts
+// once. Not thread-safe.
+class StepScanner {
+ public:
+  static constexpr std::size_t kMaxLineBytes = 4096;
+
+  explicit StepScanner(StepPattern pattern) : pattern_(std::move(pattern)) {}
+
+  // Appends a marker (pid 0, time `t_s`) for each line of `bytes` that names another step than the
+  // one before. Stops behind the line with the last of `max_steps`; returns how much it has taken.
+  std::size_t feed(std::string_view bytes, double t_s, std::vector<MarkerRecord>& out,
+                   std::size_t max_steps = static_cast<std::size_t>(-1));
+  // The stream has ended: its last line may have no end.
+  void end(double t_s, std::vector<MarkerRecord>& out);
+  // Forgets a line of which the rest will never come.
+  void drop_partial_line();
+
+ private:
+  void add_to_line(std::string_view part);
+  void finish_line(double t_s, std::vector<MarkerRecord>& out);
+
+  StepPattern pattern_;
+  std::string line_;
+  std::optional<std::int64_t> last_step_;
+};
+
+// `--log-file`: follows a log that the job writes, as `tail -F` does: it may appear later, be
+// truncated, or be renamed and made anew. Starts at the end of a log that exists, at the beginning
+// of one that appears. Steps are stamped with the time of the poll. Not thread-safe.
+class LogFollower {
+ public:
+  // An error when the path exists and is not a file that we can read.
+  static Result<LogFollower> open(std::string path, StepPattern pattern);
+
+  // Appends the steps in what was written since the last call. Of one log it takes no more at once
+  // than the limits below; the next call goes on there.
+  void poll(double t_s, std::vector<MarkerRecord>& out);
+
+  static constexpr std::size_t kMaxBytesPerPoll = 4U << 20U;
+  static constexpr std::size_t kMaxStepsPerPoll = 16'384;
+
+ private:
+  LogFollower(std::string path, StepPattern pattern);
+
+  bool reopen();
+  // False when it stopped at a limit, before the end of the log.
+  bool read_more(double t_s, std::vector<MarkerRecord>& out);
+
+  std::string path_;
+  StepScanner scanner_;
+  Fd file_;  // none until the log appears
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+  off_t offset_ = 0;
+  std::vector<char> buffer_;
+};
+
+}  // namespace tidemark::monitor

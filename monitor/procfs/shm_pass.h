@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "monitor/procfs/directory_stream.h"
+#include "monitor/procfs/shm_holders.h"
+
+namespace tidemark::monitor {
+
+// A named file in /dev/shm.
+struct ShmSegment {
+  std::string path;  // below /dev/shm, raw bytes
+  std::string_view maker;
+  std::uint64_t allocated_bytes = 0;
+  std::int64_t created_wall_s = 0;  // not later than this
+  ino_t inode = 0;
+  uid_t uid = 0;
+  std::optional<pid_t> owner_pid;   // from the name
+  std::optional<bool> owner_alive;  // false also when its pid belongs to a younger process now
+  std::optional<bool> held;         // some process maps it or has it open; unknown when the
+                                    // kernel does not let us look at all that could
+  bool is_bounded = false;          // unknown, but ShmPass::hidden_bytes() is all that can be held
+};
+
+// One look at /dev/shm and at who holds what is in it, in small steps: with many segments or
+// processes the whole costs too much for one tick. Not thread-safe.
+class ShmPass {
+ public:
+  // `own_uid` 0 stands for somebody who may look at every process.
+  ShmPass(const std::string& directory, std::string proc_root, uid_t own_uid);
+
+  // Does a bit of work (well below a millisecond but for a process with many mappings). True when
+  // there is nothing left to do.
+  bool step();
+
+  // False when there is no such folder or we may not list it.
+  bool readable() const { return readable_; }
+  // After the last step.
+  const std::vector<ShmSegment>& segments() const { return segments_; }
+  // Files beyond the first 16384: counted, but not looked for.
+  std::uint64_t unexamined_segments() const { return unexamined_segments_; }
+  std::uint64_t unexamined_bytes() const { return unexamined_bytes_; }
+  // How much shared memory those processes have that could be holders and do not let us look.
+  std::uint64_t hidden_bytes() const { return hidden_bytes_; }
+
+ private:
+  struct Level {
+    DirectoryStream stream;
+    std::string path;  // with a trailing slash; "" for /dev/shm itself
+  };
+
+  void list_some();
+  void list_entry(const Level& level, const char* name);
+  void add_file(std::string path, int directory, const char* name);
+  void find_processes();
+  void look_at_process(pid_t pid);
+  void judge();
+  std::optional<bool> is_held(const ShmSegment& segment) const;
+  bool is_alive(pid_t pid, std::int64_t since_wall_s);
+
+  std::string proc_root_;
+  uid_t own_uid_;
+  std::int64_t boot_wall_s_ = 0;
+  std::vector<Level> levels_;
+  std::vector<ShmSegment> segments_;
+  std::uint64_t unexamined_segments_ = 0;
+  std::uint64_t unexamined_bytes_ = 0;
+  std::uint64_t hidden_bytes_ = 0;
+  WantedFiles wanted_;
+  bool readable_ = false;
+  bool processes_listed_ = true;
+  bool listed_ = false;
+  std::vector<pid_t> pids_;  // still to look at
+  std::unordered_set<uid_t> refused_uids_;
+  std::unordered_map<pid_t, std::optional<std::int64_t>> start_wall_s_;  // of owners; memo
+};
+
+}  // namespace tidemark::monitor

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "monitor/roles/command.h"
+#include "monitor/roles/role_rules.h"
+#include "monitor/roles/roles.h"
+
+// The working state of assign_roles(): nodes with their rule, refined pass by pass.
+namespace tidemark::monitor {
+
+inline constexpr std::size_t kNoNode = static_cast<std::size_t>(-1);
+
+struct RoleNode {
+  const ProcessFacts* facts = nullptr;
+  Command command;
+  const RoleRule* rule = nullptr;  // of the process alone; nullptr when no rule matches
+  std::size_t parent = kNoNode;
+  std::size_t root = kNoNode;
+  std::vector<std::size_t> children;
+
+  Role role = Role::kOther;
+  std::optional<int> rank;
+  bool inferred = false;
+  std::string_view reason;
+  bool owns_workers = false;
+
+  bool is_worker() const { return role == Role::kCompileWorker || role == Role::kDataloaderWorker; }
+  bool is_job() const { return role == Role::kTrainer || role == Role::kRank; }
+  // No rule knows it and no pass has placed it yet: it may turn out to be the trainer.
+  bool unplaced() const {
+    return role == Role::kOther && (rule == nullptr || (rule->scope == Scope::kBelowJob &&
+                                                        rule->match != Match::kCompiler));
+  }
+  bool matched(Match match) const { return rule != nullptr && rule->match == match; }
+
+  void place(Role new_role, std::string_view why, bool guess) {
+    role = new_role;
+    reason = why;
+    inferred = guess;
+  }
+};
+
+struct RoleTree {
+  std::vector<RoleNode> nodes;     // in the order of the facts
+  std::vector<std::size_t> order;  // every node once, parents before children
+};
+
+// Joins the trees of one job: a batch system starts every rank on its own.
+class RankTrees {
+ public:
+  // Which tree `facts` belongs to that would begin the tree `own`: the first of its job. Whoever
+  // has the rank of another is none of the job; a shell in a step hands its variables to all.
+  std::size_t tree_of(const ProcessFacts& facts, std::size_t own);
+
+ private:
+  struct Job {
+    std::size_t first = kNoNode;
+    std::set<int> ranks;
+  };
+  std::map<std::string, Job> jobs_;
+};
+
+// Links parents and children and applies the rules that hold anywhere.
+RoleTree build_role_tree(std::span<const ProcessFacts> facts);
+
+// Places the workers that only their neighbours give away, then marks who owns workers.
+void place_workers(RoleTree& tree);
+
+// Names trainers, ranks and, where ranks were started by multiprocessing, their launcher.
+void place_jobs(RoleTree& tree);
+
+// What depends on the trainers being known: compilers below them, wrappers above them.
+void place_surroundings(RoleTree& tree);
+
+}  // namespace tidemark::monitor

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "common/text.h"
+#include "monitor/roles/role_tree.h"
+
+// Workers that no name gives away, and whose workers they are.
+namespace tidemark::monitor {
+namespace {
+
+bool any_child(const RoleTree& tree, const RoleNode& node, auto&& predicate) {
+  return std::any_of(node.children.begin(), node.children.end(),
+                     [&](std::size_t child) { return predicate(tree.nodes[child]); });
+}
+
+// A worker that multiprocessing started with an interpreter of its own. DataLoader workers are
+// daemons and may not have such children themselves, so whoever has is a rank or a trainer.
+bool is_spawned(const RoleNode& node) {
+  return node.matched(Match::kCode) && node.rule->scope == Scope::kBelowJob;
+}
+
+bool has_workers_below(const RoleTree& tree, const RoleNode& node) {
+  return any_child(tree, node, [](const RoleNode& child) {
+    return child.is_worker() || is_spawned(child) || child.role == Role::kForkserver;
+  });
+}
+
+bool forks_workers(const RoleNode& parent, const RoleNode& child) {
+  return parent.role == Role::kForkserver && parent.facts->argv == child.facts->argv;
+}
+
+// The ranks of torch.multiprocessing.spawn look like DataLoader workers but do the parent's work.
+bool outweighs(const RoleNode& child, const RoleNode& parent) {
+  constexpr std::uint64_t kHeavyBytes = 64U << 20U;
+  const std::uint64_t parent_bytes = parent.facts->footprint_bytes;
+  return child.facts->footprint_bytes >= kHeavyBytes &&
+         child.facts->footprint_bytes > parent_bytes + parent_bytes / 2;
+}
+
+// The process that asked for a worker: through the forkserver if there is one.
+std::size_t requester(const RoleTree& tree, const RoleNode& node) {
+  std::size_t at = node.parent;
+  while (at != kNoNode && tree.nodes[at].role == Role::kForkserver) {
+    at = tree.nodes[at].parent;
+  }
+  return at;
+}
+
+// torch names its DataLoader workers, and its compile workers by their program, since 2.4.
+bool has_named_workers(const RoleTree& tree, const RoleNode& node) {
+  return any_child(tree, node, [](const RoleNode& c) { return c.is_worker() && !c.inferred; });
+}
+
+// A tree that holds a session is a machine or a desktop: there, pools of any Python service would
+// pass for workers, so only what has a name counts.
+class Guessing {
+ public:
+  explicit Guessing(const RoleTree& tree) : tree_(tree) {
+    for (const RoleNode& node : tree.nodes) {
+      if (node.rule != nullptr && node.rule->scope == Scope::kSession) {
+        session_roots_.insert(node.root);
+      }
+    }
+  }
+  bool allowed(const RoleNode& owner) const {
+    return !session_roots_.contains(owner.root) || has_named_workers(tree_, owner);
+  }
+
+ private:
+  const RoleTree& tree_;
+  std::unordered_set<std::size_t> session_roots_;
+};
+
+void place_multiprocessing(RoleTree& tree, RoleNode& node, const Guessing& guessing) {
+  if (node.parent == kNoNode || node.is_worker()) {
+    return;
+  }
+  const RoleNode& parent = tree.nodes[node.parent];
+  const bool forked = forks_workers(parent, node);
+  if (!forked && !is_spawned(node)) {
+    return;
+  }
+  if (parent.role == Role::kCompileWorker) {
+    node.place(Role::kCompileWorker, "spawned by a compile worker", /*guess=*/false);
+    return;
+  }
+  if (!forked && !parent.unplaced()) {
+    return;  // an orphan, or a child of something that trains nothing
+  }
+  const std::size_t owner = requester(tree, node);
+  if (owner == kNoNode || !guessing.allowed(tree.nodes[owner])) {
+    return;
+  }
+  if (has_workers_below(tree, node) || outweighs(node, tree.nodes[owner])) {
+    node.place(Role::kOther, "", /*guess=*/false);
+    node.rule = nullptr;  // a job process, to be placed as such
+    return;
+  }
+  const std::string_view why =
+      forked ? std::string_view("forked by the forkserver below the trainer") : node.rule->reason;
+  node.place(Role::kDataloaderWorker, why, /*guess=*/true);
+}
+
+// Whatever a compile worker starts works for it.
+void place_below_compile_worker(const RoleTree& tree, RoleNode& node) {
+  if (node.parent == kNoNode || tree.nodes[node.parent].role != Role::kCompileWorker) {
+    return;
+  }
+  const bool own_role = node.role == Role::kCompileWorker || node.role == Role::kResourceTracker;
+  if (!own_role) {
+    node.place(Role::kCompileWorker, "started by a compile worker", /*guess=*/false);
+  }
+}
+
+// Children that carry their parent's argv, one after the other by start time.
+std::vector<std::size_t> forked_children(const RoleTree& tree, const RoleNode& parent) {
+  std::vector<std::size_t> forked;
+  for (const std::size_t child : parent.children) {
+    const RoleNode& node = tree.nodes[child];
+    if (node.unplaced() && node.facts->rank == parent.facts->rank &&
+        node.facts->argv == parent.facts->argv) {
+      forked.push_back(child);
+    }
+  }
+  std::sort(forked.begin(), forked.end(), [&](std::size_t a, std::size_t b) {
+    return tree.nodes[a].facts->key.start_ticks < tree.nodes[b].facts->key.start_ticks;
+  });
+  return forked;
+}
+
+// One pool: forked in one go. torch 2.0-2.3 forks its compile workers so; they then mostly wait.
+void place_pool(RoleTree& tree, std::span<const std::size_t> pool) {
+  constexpr std::uint64_t kFewTicks = 300;  // 3 s of CPU each
+  constexpr std::uint32_t kFewThreads = 4;
+  const bool compiles = std::any_of(pool.begin(), pool.end(), [&](std::size_t i) {
+    return any_child(tree, tree.nodes[i],
+                     [](const RoleNode& child) { return child.matched(Match::kCompiler); });
+  });
+  const bool few_threads = std::all_of(pool.begin(), pool.end(), [&](std::size_t i) {
+    return tree.nodes[i].facts->threads <= kFewThreads;
+  });
+  const std::uint64_t ticks = std::accumulate(
+      pool.begin(), pool.end(), std::uint64_t{0},
+      [&](auto sum, std::size_t i) { return sum + tree.nodes[i].facts->cpu_ticks; });
+  if (!compiles && pool.size() < 2) {
+    return;
+  }
+  const bool quiet = few_threads && ticks / pool.size() <= kFewTicks;
+  for (const std::size_t i : pool) {
+    if (compiles || quiet) {
+      tree.nodes[i].place(Role::kCompileWorker,
+                          "forked from the trainer with its siblings, same argv, little CPU",
+                          /*guess=*/true);
+    } else {
+      tree.nodes[i].place(Role::kDataloaderWorker,
+                          "forked from the trainer with its siblings, same argv, busy",
+                          /*guess=*/true);
+    }
+  }
+}
+
+void place_forked(RoleTree& tree, const RoleNode& parent, const Guessing& guessing) {
+  if (!parent.command.python || !parent.unplaced() || !guessing.allowed(parent)) {
+    return;
+  }
+  const std::vector<std::size_t> forked = forked_children(tree, parent);
+  if (forked.empty()) {
+    return;
+  }
+  // Beside named workers a nameless child is a DataLoader worker that was born a moment ago.
+  if (has_named_workers(tree, parent)) {
+    for (const std::size_t i : forked) {
+      tree.nodes[i].place(Role::kDataloaderWorker,
+                          "forked from the trainer, same argv, not yet renamed", /*guess=*/true);
+    }
+    return;
+  }
+  constexpr std::uint64_t kOneGoTicks = 10;  // 100 ms between one fork and the next
+  std::size_t begin = 0;
+  for (std::size_t end = 1; end <= forked.size(); ++end) {
+    const auto started = [&](std::size_t i) {
+      return tree.nodes[forked[i]].facts->key.start_ticks;
+    };
+    if (end == forked.size() || started(end) - started(end - 1) > kOneGoTicks) {
+      place_pool(tree, std::span(forked).subspan(begin, end - begin));
+      begin = end;
+    }
+  }
+}
+
+// --parent= of a compile worker: the training process, also after the sidecar was reparented.
+std::optional<pid_t> named_parent(const RoleNode& node) {
+  constexpr std::string_view kFlag = "--parent=";
+  if (!node.matched(Match::kScript) && !node.matched(Match::kModule)) {
+    return std::nullopt;  // forked from the trainer: the flag would be the training script's
+  }
+  for (const std::string& word : node.command.arguments) {
+    if (word.starts_with(kFlag)) {
+      return parse_number<pid_t>(std::string_view(word).substr(kFlag.size()));
+    }
+  }
+  return std::nullopt;
+}
+
+void mark_owners(RoleTree& tree) {
+  std::unordered_map<pid_t, std::size_t> by_pid;
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+    by_pid.emplace(tree.nodes[i].facts->key.pid, i);
+  }
+  for (const RoleNode& node : tree.nodes) {
+    if (!node.is_worker()) {
+      continue;
+    }
+    std::size_t owner = requester(tree, node);
+    if (const auto pid = named_parent(node); pid && by_pid.contains(*pid)) {
+      owner = by_pid.find(*pid)->second;
+    }
+    if (owner != kNoNode && tree.nodes[owner].unplaced()) {
+      tree.nodes[owner].owns_workers = true;
+    }
+  }
+}
+
+}  // namespace
+
+void place_workers(RoleTree& tree) {
+  const Guessing guessing(tree);
+  for (const std::size_t i : tree.order) {
+    place_multiprocessing(tree, tree.nodes[i], guessing);
+    place_below_compile_worker(tree, tree.nodes[i]);
+  }
+  for (const std::size_t i : tree.order) {
+    place_forked(tree, tree.nodes[i], guessing);
+  }
+  for (const std::size_t i : tree.order) {
+    place_below_compile_worker(tree, tree.nodes[i]);
+  }
+  mark_owners(tree);
+}
+
+}  // namespace tidemark::monitor

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/markers/marker_ring.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/ring_file.h"
+
+namespace tidemark::monitor {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+using Pass = MarkerRing::Pass;
+
+constexpr int kPid = 42;
+constexpr std::uint64_t kStart = 1000;
+
+class MarkerRingTest : public testing::Test {
+ protected:
+  MarkerRing open() {
+    auto ring = MarkerRing::open(file_.reader(), kPid, kStart);
+    TIDEMARK_CHECK(ring.has_value(), "the test's own ring is not readable");
+    return std::move(*ring);
+  }
+
+  static std::vector<std::int64_t> steps(MarkerRing& ring, Pass pass = Pass::kMore) {
+    std::vector<RingMarker> markers;
+    ring.read(pass, markers);
+    std::vector<std::int64_t> values;
+    for (const RingMarker& marker : markers) {
+      values.push_back(marker.value);
+    }
+    return values;
+  }
+
+  Errc refusal() { return MarkerRing::open(file_.reader(), kPid, kStart).error().code; }
+
+  tests::RingFile file_{kPid, kStart};
+};
+
+TEST_F(MarkerRingTest, GivesEachRecordOnce) {
+  MarkerRing ring = open();
+  file_.step(1);
+  file_.step(2);
+
+  EXPECT_THAT(steps(ring), ElementsAre(1, 2));
+  EXPECT_THAT(steps(ring), IsEmpty());
+  file_.step(3);
+  EXPECT_THAT(steps(ring), ElementsAre(3));
+}
+
+TEST_F(MarkerRingTest, GivesKindNameValueAndTime) {
+  MarkerRing ring = open();
+  file_.mark(TIDEMARK_KIND_PHASE_BEGIN, 0, std::string("e\0v", 3), 77);
+  file_.mark(TIDEMARK_KIND_EPOCH, -3, {}, 78);
+
+  std::vector<RingMarker> markers;
+  ring.read(Pass::kMore, markers);
+
+  ASSERT_THAT(markers, SizeIs(2));
+  EXPECT_EQ(markers[0].kind, MarkerKind::kPhaseBegin);
+  EXPECT_EQ(markers[0].name, std::string("e\0v", 3));
+  EXPECT_EQ(markers[0].time_ns, 77U);
+  EXPECT_EQ(markers[1].kind, MarkerKind::kEpoch);
+  EXPECT_EQ(markers[1].value, -3);
+}
+
+TEST_F(MarkerRingTest, CountsWhatWasOverwrittenBeforeItWasRead) {
+  MarkerRing ring = open();
+  file_.step(0);
+  steps(ring);
+
+  for (int n = 1; n <= 10'000; ++n) {
+    file_.step(n);
+  }
+  const auto values = steps(ring);
+
+  EXPECT_EQ(values.back(), 10'000);
+  EXPECT_EQ(ring.take_lost() + values.size(), 10'000U);
+  EXPECT_EQ(ring.take_lost(), 0U) << "told once";
+}
+
+TEST_F(MarkerRingTest, DoesNotCountWhatWasOverwrittenBeforeItCame) {
+  for (int n = 1; n <= 10'000; ++n) {
+    file_.step(n);
+  }
+  MarkerRing ring = open();
+
+  EXPECT_EQ(steps(ring).back(), 10'000);
+  EXPECT_EQ(ring.take_lost(), 0U);
+}
+
+TEST_F(MarkerRingTest, WaitsForARecordThatIsBeingWritten) {
+  MarkerRing ring = open();
+  file_.step(1);
+  file_.reserve();
+  file_.step(3);
+
+  EXPECT_THAT(steps(ring), ElementsAre(1));
+  tidemark_ring_record late{};
+  late.sequence = 2;
+  late.kind = TIDEMARK_KIND_STEP;
+  late.value = 2;
+  file_.put_record(1, late);
+  EXPECT_THAT(steps(ring), ElementsAre(2, 3));
+  EXPECT_EQ(ring.take_lost(), 0U);
+}
+
+TEST_F(MarkerRingTest, GivesUpARecordThatNobodyFinishes) {
+  MarkerRing ring = open();
+  file_.reserve();
+  file_.step(2);
+
+  EXPECT_THAT(steps(ring), IsEmpty());
+  EXPECT_THAT(steps(ring), ElementsAre(2));
+  EXPECT_EQ(ring.take_lost(), 1U);
+}
+
+TEST_F(MarkerRingTest, DoesNotWaitForTheDead) {
+  MarkerRing ring = open();
+  file_.reserve();
+  file_.step(2);
+
+  EXPECT_THAT(steps(ring, Pass::kLast), ElementsAre(2));
+  EXPECT_EQ(ring.take_lost(), 1U);
+}
+
+TEST_F(MarkerRingTest, CountsDamagedRecordsAsLost) {
+  MarkerRing ring = open();
+  file_.mark(99, 0, {}, 1);
+  tidemark_ring_record long_name{};
+  long_name.sequence = 2;
+  long_name.kind = TIDEMARK_KIND_PHASE_BEGIN;
+  long_name.name_bytes = 33;
+  file_.put_record(1, long_name);
+  file_.reserve();
+  file_.step(3);
+
+  EXPECT_THAT(steps(ring), ElementsAre(3));
+  EXPECT_EQ(ring.take_lost(), 2U);
+}
+
+TEST_F(MarkerRingTest, SurvivesAFileThatIsCutUnderIt) {
+  MarkerRing ring = open();
+  file_.step(1);
+
+  file_.truncate(100);
+  EXPECT_THAT(steps(ring), IsEmpty());
+  file_.truncate(0);
+  EXPECT_THAT(steps(ring), IsEmpty());
+  EXPECT_EQ(ring.latest(MarkerKind::kStep), std::nullopt);
+}
+
+TEST_F(MarkerRingTest, SurvivesACountThatJumps) {
+  MarkerRing ring = open();
+  file_.header.next = UINT64_MAX;
+  file_.put();
+  EXPECT_THAT(steps(ring, Pass::kLast), IsEmpty());
+
+  file_.header.next = 0;
+  file_.put();
+  EXPECT_THAT(steps(ring), IsEmpty());
+}
+
+TEST_F(MarkerRingTest, KnowsTheLatestStepFromTheHeader) {
+  file_.header.step = 5000;
+  file_.header.step_time_ns = 9;
+  file_.put();
+  MarkerRing ring = open();
+
+  ASSERT_TRUE(ring.latest(MarkerKind::kStep));
+  EXPECT_EQ(ring.latest(MarkerKind::kStep)->value, 5000);
+  EXPECT_EQ(ring.latest(MarkerKind::kStep)->time_ns, 9U);
+  EXPECT_FALSE(ring.latest(MarkerKind::kEpoch)) << "none so far is not epoch 0";
+}
+
+TEST_F(MarkerRingTest, RefusesWhatIsNoRing) {
+  file_.header.magic = 0;
+  file_.put();
+  EXPECT_EQ(refusal(), Errc::kMalformed);
+}
+
+TEST_F(MarkerRingTest, RefusesALaterVersion) {
+  file_.header.version = 2;
+  file_.put();
+  EXPECT_EQ(refusal(), Errc::kUnsupported);
+}
+
+TEST_F(MarkerRingTest, RefusesTheRingOfAnotherProcess) {
+  file_.header.start_ticks = kStart + 1;
+  file_.put();
+  EXPECT_EQ(refusal(), Errc::kNotFound);
+}
+
+TEST_F(MarkerRingTest, RefusesSizesThatMakeNoSense) {
+  for (const std::uint32_t capacity : {0U, 3U, 2 * TIDEMARK_RING_CAPACITY, UINT32_MAX}) {
+    file_.header.capacity = capacity;
+    file_.put();
+    EXPECT_EQ(refusal(), Errc::kMalformed) << capacity;
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::monitor

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tracker/curve/curve_form.h"
+#include "tracker/curve/reading.h"
+#include "tracker/run/phase_growth.h"
+
+namespace tidemark::tracker {
+
+struct JudgedTracks;
+struct Overhead;
+struct RunTracks;
+
+// By how much each kind of memory grew over the judged part of the run; nullopt: not recorded.
+struct Moves {
+  std::optional<double> footprint_bytes;
+  std::optional<double> rss_bytes;
+  std::optional<double> pss_bytes;
+  std::optional<double> file_bytes;
+  std::optional<double> shmem_bytes;
+  std::optional<double> swap_bytes;
+  std::optional<double> gpu_bytes;
+};
+
+// What the advice table asks about: facts of a run that tell one known cause from another.
+struct Facts {
+  double tree_floor_bytes = 0.0;  // what counts as much is measured against it
+
+  // The process that trains; of several ranks the largest. Without one, the largest process, or the
+  // tree.
+  std::size_t trainer_track = 0;  // index into RunTracks::tracks
+  Verdict trainer_verdict = Verdict::kStable;
+  LeakShape trainer_leak_shape = LeakShape::kLinear;
+  bool trainer_drifts = false;  // a trend below the gate
+  GrowthForm trainer_form = GrowthForm::kNone;
+  Moves trainer;
+  std::optional<double> warmup_steps;  // how long its warm-up took
+  std::optional<double> warmup_s;
+  std::optional<bool> ended_with_epoch;  // its warm-up ended with the first epoch
+  bool jumped_at_first_step = false;
+  std::optional<double> bytes_per_step;
+  std::optional<double> rate_spread;  // width of the interval of the rate, as a share of the rate
+  bool sawtooth = false;              // rises slowly, falls at once, again and again
+  std::optional<double> tooth_steps;  // the length of one tooth
+  std::optional<double> tooth_s;
+  std::optional<bool> tooth_is_epoch;
+  std::array<PhaseGrowth, kPhaseKindCount> trainer_in_phases{};
+  std::array<PhaseGrowth, kPhaseKindCount> gpu_in_phases{};
+
+  Moves tree;
+  Moves dataloader_workers;
+  bool dataloader_workers_copy = false;  // their growth was judged to be copy-on-write
+  bool unheld_shm_grows = false;
+  bool gpu_used = false;
+
+  std::uint32_t ranks = 0;
+  std::uint32_t dataloader_workers_most = 0;
+  std::uint32_t compile_workers_most = 0;
+  std::uint32_t shm_managers_most = 0;
+  std::uint32_t compile_bursts =
+      0;  // times at which compile workers came, without the first minutes
+  bool compile_workers_are_overhead = false;
+  bool compile_pool_returned = false;
+  bool processes_keep_coming = false;
+  bool workers_come_at_evals = false;
+  std::uint32_t workers_outliving_trainer = 0;
+  bool tokenizer_process_grows = false;
+
+  // What nothing records yet, or only the tracer can see: rules that need one stay silent.
+  std::optional<std::uint32_t> malloc_arenas;  // 64 MiB-aligned anonymous mappings
+  std::optional<double> trim_returns_share;    // of the footprint, by malloc_trim
+  std::optional<double> cgroup_current_share;  // memory.current of the limit, page cache included
+  std::optional<double> huge_pages_bytes;      // growth of AnonHugePages
+  std::optional<double> live_heap_bytes;       // growth of what is allocated and not freed
+  std::optional<double> torch_reserved_gpu_bytes;  // growth of what torch's allocator holds
+  std::optional<bool> aarch64;
+  std::optional<bool> custom_autograd_function;
+  std::optional<bool> compiler_disable;  // torch.compiler.disable, in compiled code
+  std::optional<bool> tensorflow_loaded;
+
+  const PhaseGrowth& in(PhaseKind kind) const {
+    return trainer_in_phases[static_cast<std::size_t>(kind)];
+  }
+  const PhaseGrowth& gpu_in(PhaseKind kind) const {
+    return gpu_in_phases[static_cast<std::size_t>(kind)];
+  }
+  // At least 2 % of the tree.
+  bool is_much(std::optional<double> bytes) const {
+    return bytes && *bytes > 0.0 && *bytes >= 0.02 * tree_floor_bytes;
+  }
+};
+
+Facts gather_facts(const RunTracks& run, const JudgedTracks& judged,
+                   const std::vector<Overhead>& overheads);
+
+}  // namespace tidemark::tracker

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tracker/curve/allowance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace tidemark::tracker {
+namespace {
+
+constexpr double kAutomaticSeconds = 30 * 60;
+constexpr double kAutomaticSteps = 500;
+constexpr double kEpochs = 1.25;
+constexpr double kDefaultShare = 0.005;  // of the floor, per hour or per 1,000 steps
+constexpr double kSecondsPerHour = 3600;
+
+// The first place that is `seconds` after the start.
+double place_after_seconds(const Curve& curve, const Pace& pace, double seconds) {
+  const double start = curve.points.front().t_s;
+  for (const CurvePoint& point : curve.points) {
+    if (point.t_s - start >= seconds) {
+      return point.x;
+    }
+  }
+  const CurvePoint& last = curve.points.back();
+  const double missing = seconds - (last.t_s - start);
+  return last.x + missing / std::max(pace.seconds_per_x, 1e-9);
+}
+
+std::optional<CurvePoint> first_step_of(const Curve& curve) {
+  const auto first = std::find_if(curve.points.begin(), curve.points.end(),
+                                  [](const CurvePoint& point) { return !std::isnan(point.step); });
+  return first == curve.points.end() ? std::nullopt : std::optional(*first);
+}
+
+}  // namespace
+
+Pace pace_of(const Curve& curve) {
+  Pace pace;
+  const double span = curve.span();
+  if (span <= 0.0) {
+    return pace;
+  }
+  const CurvePoint& first = curve.points.front();
+  const CurvePoint& last = curve.points.back();
+  pace.seconds_per_x = curve.axis == Axis::kTime ? 1.0 : (last.t_s - first.t_s) / span;
+  pace.steps_per_x = curve.axis == Axis::kSteps ? 1.0 : (last.step - first.step) / span;
+  return pace;
+}
+
+bool warmup_applies(const Curve& curve, const Pace& pace, const Warmup& warmup) {
+  return (warmup.seconds && !std::isnan(pace.seconds_per_x)) ||
+         (warmup.steps && curve.axis == Axis::kSteps);
+}
+
+bool min_leak_applies(const Pace& pace, const Rate& min_leak) {
+  return !std::isnan(min_leak.unit == RateUnit::kSecond ? pace.seconds_per_x : pace.steps_per_x);
+}
+
+double allowance_end(const Curve& curve, const Pace& pace, const Options& options) {
+  const double start = curve.points.front().x;
+  const bool time_known = !std::isnan(pace.seconds_per_x);
+  const bool on_steps = curve.axis == Axis::kSteps;
+  const auto after_seconds = [&](double seconds) {
+    if (on_steps) {  // counted from the first step
+      return place_after_seconds(curve, pace, seconds);
+    }
+    return start + std::max(0.0, seconds - options.age_at_start_s);
+  };
+  if (warmup_applies(curve, pace, options.warmup)) {
+    double end = start;
+    if (options.warmup.seconds && time_known) {
+      end = std::max(end, after_seconds(*options.warmup.seconds));
+    }
+    if (options.warmup.steps && on_steps) {
+      end = std::max(end, start + *options.warmup.steps);
+    }
+    return end;
+  }
+  if (on_steps && options.epoch_steps) {
+    return start + kEpochs * *options.epoch_steps;
+  }
+  if (!on_steps && options.epoch_seconds) {
+    return after_seconds(kEpochs * *options.epoch_seconds);
+  }
+  double end = start;
+  if (time_known) {
+    end = std::max(end, after_seconds(kAutomaticSeconds));
+  }
+  if (on_steps) {
+    end = std::max(end, start + kAutomaticSteps);
+  } else if (const auto first_step = first_step_of(curve)) {  // too few steps to be the axis
+    end = std::max(end, first_step->x + kAutomaticSeconds);
+  }
+  return end;
+}
+
+double least_rate(const Pace& pace, const Options& options, double floor_bytes) {
+  const bool time_known = !std::isnan(pace.seconds_per_x);
+  if (options.min_leak && min_leak_applies(pace, *options.min_leak)) {
+    const bool by_time = options.min_leak->unit == RateUnit::kSecond;
+    return options.min_leak->bytes_per_unit() * (by_time ? pace.seconds_per_x : pace.steps_per_x);
+  }
+  const double share = kDefaultShare * floor_bytes;
+  return time_known ? share / kSecondsPerHour * pace.seconds_per_x
+                    : share / 1000.0 * pace.steps_per_x;
+}
+
+}  // namespace tidemark::tracker

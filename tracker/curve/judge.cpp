@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tracker/curve/judge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tracker/curve/allowance.h"
+#include "tracker/curve/confidence.h"
+#include "tracker/curve/curve.h"
+#include "tracker/curve/cycles.h"
+#include "tracker/curve/floor.h"
+#include "tracker/curve/forecast.h"
+#include "tracker/curve/growth_test.h"
+#include "tracker/curve/late_rise.h"
+#include "tracker/curve/patterns.h"
+#include "tracker/curve/segments.h"
+#include "tracker/curve/settling.h"
+#include "tracker/curve/slowing.h"
+#include "tracker/curve/statistics.h"
+
+namespace tidemark::tracker {
+namespace {
+
+constexpr std::size_t kEnoughPoints = 6;
+constexpr double kRising = 0.02;
+constexpr double kStillShare = 0.2;
+constexpr double kSameSlope = 0.3;
+constexpr std::size_t kFewestBlocksBetweenSpikes = 6;
+constexpr double kStrictness = 2.0;
+constexpr double kEarlySigmas = 8.0;  // a rise inside the allowance towers over the noise
+constexpr std::size_t kWindowThatTells = 8;
+constexpr std::size_t kBlocksAfterJump = 3;
+constexpr double kRelease = 0.05;
+constexpr double kSigmaOfEven = 0.29;  // of its width: what is as likely anywhere in between
+constexpr double kSurelySmall = 0.5;   // of the least rise that counts
+
+// One series on its way to a reading.
+class Judge {
+ public:
+  Judge(const Series& series, const Options& options);
+  Reading run();
+
+ private:
+  void measure();
+  void judge_few_points();
+  void judge_window();
+  void judge_automatic();
+  void settle_or_grow();
+  std::size_t leak_began() const;
+  void add_leak_pattern();
+  void add_growth_pattern();
+  void add_minor_patterns();
+  void add_spikes();
+  void add_evidence();
+  void set_detectable();
+  void set_needs();
+
+  bool is_rising() const;
+  bool has_clear_growth() const;
+  std::optional<std::size_t> find_plateau() const;
+  double growth_before(std::size_t plateau) const;
+  std::span<const double> xs(std::size_t first) const { return std::span(floor_.x).subspan(first); }
+  std::span<const double> bytes(std::size_t first) const {
+    return std::span(floor_.bytes).subspan(first);
+  }
+  double end() const { return curve_.points.back().x; }
+
+  const Options& options_;
+  Curve curve_;
+  Cycles cycles_;
+  Floor floor_;
+  Pace pace_;
+  Gates gates_;
+  bool automatic_ = true;  // the allowance
+  double allowance_end_ = 0.0;
+  std::size_t window_ = 0;  // first floor block after the allowance
+  GrowthTest growth_;
+  bool slowing_since_start_ = false;
+  std::optional<std::size_t> still_;
+  Reading reading_;
+};
+
+Judge::Judge(const Series& series, const Options& options)
+    : options_(options), curve_(prepare(series)) {
+  reading_.samples = series.samples();
+  reading_.axis = curve_.axis;
+}
+
+Reading Judge::run() {
+  if (curve_.points.empty()) {
+    reading_.undetermined = true;
+    reading_.needs = Needs{std::nullopt, std::nullopt, static_cast<double>(kEnoughPoints)};
+    return std::move(reading_);
+  }
+  measure();
+  if (curve_.points.size() < kEnoughPoints) {
+    judge_few_points();
+  } else {
+    judge_window();
+  }
+  add_spikes();
+  if (curve_.teardown) {
+    reading_.patterns.push_back(*curve_.teardown);
+  }
+  sort_by_place(reading_.patterns, curve_.axis);
+  set_detectable();
+  reading_.forecast = forecast(reading_, floor_, pace_, options_.limit_bytes);
+  set_needs();
+  add_evidence();
+  reading_.confidence = confidence_of(reading_, growth_);
+  return std::move(reading_);
+}
+
+void Judge::measure() {
+  cycles_ = find_cycles(curve_);
+  floor_ = make_floor(curve_, cycles_);
+  pace_ = pace_of(curve_);
+  const double level = median(floor_.bytes);
+  gates_.least_rate = least_rate(pace_, options_, level);
+  // The low between two excursions depends on when a sample happened to be taken.
+  gates_.fewest_blocks = cycles_.excursions.empty() ? kFewestBlocks : kFewestBlocksBetweenSpikes;
+  automatic_ = !warmup_applies(curve_, pace_, options_.warmup);
+  gates_.strictness = automatic_ ? kStrictness : 1.0;
+  allowance_end_ = allowance_end(curve_, pace_, options_);
+
+  const bool one_place = curve_.span() <= 0.0;  // nothing applies, and nothing is missing
+  reading_.warmup_ignored = !one_place && automatic_ && !options_.warmup.automatic();
+  reading_.min_leak_ignored =
+      !one_place && options_.min_leak && !min_leak_applies(pace_, *options_.min_leak);
+  reading_.begin = moment_of(curve_.points.front());
+  reading_.end = moment_of(curve_.points.back());
+  reading_.floor = floor_.points;
+  reading_.first_floor_bytes = floor_.bytes.front();
+  reading_.last_floor_bytes = floor_.bytes.back();
+  reading_.min_bytes = curve_.points.front().min_bytes;
+  double sum = 0.0;
+  double samples = 0.0;
+  for (const CurvePoint& point : curve_.points) {
+    reading_.min_bytes = std::min(reading_.min_bytes, point.min_bytes);
+    reading_.max_bytes = std::max(reading_.max_bytes, point.max_bytes);
+    sum += point.mean_bytes * static_cast<double>(point.samples);
+    samples += static_cast<double>(point.samples);
+  }
+  reading_.mean_bytes = sum / samples;
+
+  Moment allowance;
+  const double distance = allowance_end_ - curve_.points.front().x;
+  if (!std::isnan(pace_.seconds_per_x)) {
+    allowance.t_s = curve_.points.front().t_s + distance * pace_.seconds_per_x;
+  }
+  if (curve_.axis == Axis::kSteps) {
+    allowance.step = allowance_end_;
+  }
+  reading_.allowance_end = allowance;
+}
+
+bool Judge::is_rising() const {
+  return reading_.last_floor_bytes > (1.0 + kRising) * reading_.first_floor_bytes;
+}
+
+void Judge::judge_few_points() {
+  reading_.undetermined = true;
+  if (is_rising()) {
+    reading_.verdict = Verdict::kGrowing;
+    add_growth_pattern();
+  }
+}
+
+void Judge::judge_window() {
+  window_ = 0;
+  while (window_ < floor_.starts.size() && floor_.starts[window_] < allowance_end_) {
+    ++window_;
+  }
+  growth_ = test_growth(xs(window_), bytes(window_), gates_);
+  growth_.first += window_;
+  for (Jump& jump : growth_.jumps) {
+    jump.index += window_;
+  }
+  if (automatic_) {
+    judge_automatic();
+  }
+  if (growth_.outcome == Growth::kKeepsRising) {
+    reading_.verdict = Verdict::kLeak;
+    add_leak_pattern();
+  } else {
+    settle_or_grow();
+  }
+  add_minor_patterns();
+}
+
+// What the automatic allowance asks for besides: growth that does not slow down since the start and
+// goes on to the very end, and that has lasted for so long that a late warm-up is no fair
+// explanation. Then, when the floor had settled before, the allowance need not even be over.
+void Judge::judge_automatic() {
+  slowing_since_start_ = slows_down(floor_.x, floor_.bytes);
+  GrowthTest whole = test_growth(floor_.x, floor_.bytes, gates_);
+  const bool rises = whole.outcome == Growth::kKeepsRising;
+  const bool lasted = has_lasted(curve_, floor_, rises ? whole.first : growth_.first);
+  if (growth_.outcome == Growth::kKeepsRising) {
+    if (slowing_since_start_) {
+      growth_.outcome = Growth::kSlowing;
+    } else if (growth_.shape != LeakShape::kSteps &&
+               (growth_.end_share < kEndShare ||
+                has_stopped(floor_, growth_.first, growth_.slope) ||
+                still_since(xs(growth_.first), bytes(growth_.first)).value_or(0) > 0)) {
+      growth_.outcome = Growth::kStopped;
+    } else if (!lasted) {
+      growth_.outcome = Growth::kYoung;
+    }
+    return;
+  }
+  if (rises && lasted && !slowing_since_start_ && whole.shape != LeakShape::kSteps &&
+      whole.end_share >= kEndShare && !has_stopped(floor_, whole.first, whole.slope) &&
+      whole.rise_bytes >= kEarlySigmas * whole.noise.long_run &&
+      has_settled_before(floor_, whole.first, whole.slope)) {
+    growth_ = std::move(whole);
+  }
+}
+
+// Growth in the window that stands out of the noise and above the gates, though it is no leak.
+bool Judge::has_clear_growth() const {
+  // Also what has stopped, bent or slowed down may be too little to matter. A block without a low
+  // of its own, inside an excursion, says nothing about that.
+  const std::span<const double> window = bytes(window_);
+  const auto level = [&](std::size_t first, std::size_t last) {
+    return median({window.begin() + static_cast<std::ptrdiff_t>(first),
+                   window.begin() + static_cast<std::ptrdiff_t>(last)});
+  };
+  const std::size_t size = window.size();
+  if (size >= kEnoughPoints && std::max(level(size - 3, size), level(size / 2, size)) <
+                                   (1.0 + kSurelySmall * gates_.least_rise_share) * level(0, 3)) {
+    return false;
+  }
+  switch (growth_.outcome) {
+    case Growth::kYoung:
+    case Growth::kUneven:
+    case Growth::kStopped:
+    case Growth::kSlowing:
+    case Growth::kKeepsRising:
+      return true;
+    case Growth::kTooShort:
+    case Growth::kFlat:
+    case Growth::kDrift:
+    case Growth::kSmall:
+      return false;
+  }
+  return false;
+}
+
+std::optional<std::size_t> Judge::find_plateau() const {
+  const double chance = cycles_.low_doubt_bytes * kSigmaOfEven;
+  if (const auto still = still_since(floor_.x, floor_.bytes, chance)) {
+    // What rises clearly does not stand still all the while, however small it is against the noise.
+    const bool contradicts = has_clear_growth() && *still <= window_;
+    return contradicts ? std::nullopt : still;
+  }
+  const bool flat = growth_.outcome == Growth::kFlat || growth_.outcome == Growth::kDrift;
+  if (!flat || floor_.x.size() - window_ < kWindowThatTells) {
+    return std::nullopt;
+  }
+  if (growth_.jumps.empty()) {
+    return growth_.first;
+  }
+  const std::size_t last_jump = growth_.jumps.back().index;
+  const bool some_time_ago = floor_.x.size() - last_jump >= kBlocksAfterJump;
+  return some_time_ago ? std::optional(last_jump) : std::nullopt;
+}
+
+// Up to where the floor settled. Under a drift that is what the drift, drawn back to the start,
+// does not explain.
+double Judge::growth_before(std::size_t plateau) const {
+  if (growth_.outcome != Growth::kDrift) {
+    const std::span<const double> settled = bytes(plateau);
+    return median({settled.begin(), settled.end()}) - reading_.first_floor_bytes;
+  }
+  const double distance = floor_.x[growth_.first] - floor_.x.front();
+  double grown = growth_.level_bytes - growth_.slope * distance - reading_.first_floor_bytes;
+  for (const Jump& jump : growth_.jumps) {
+    const bool in_line = growth_.shape == LeakShape::kSteps;
+    grown += jump.index <= plateau && !in_line ? jump.height_bytes : 0.0;
+  }
+  return grown;
+}
+
+void Judge::settle_or_grow() {
+  still_ = find_plateau();
+  const double still_share =
+      still_ ? (end() - floor_.starts[*still_]) / std::max(curve_.span(), 1e-300) : 0.0;
+  const bool after_jump = still_ && !growth_.jumps.empty() && *still_ == growth_.jumps.back().index;
+  if (still_share >= kStillShare || after_jump) {
+    const double grown = growth_before(*still_);
+    const double sigma = local_sigma(floor_.bytes);
+    const bool grew =
+        *still_ > 0 && grown > kRising * reading_.first_floor_bytes && grown > 3.0 * sigma;
+    if (grew) {
+      reading_.verdict = Verdict::kWarmup;
+      reading_.patterns.push_back(warmup_pattern(floor_, pace_, *still_));
+    }
+    return;
+  }
+  if (is_rising() || has_clear_growth()) {
+    reading_.verdict = Verdict::kGrowing;
+    reading_.undetermined = true;
+    add_growth_pattern();
+  }
+}
+
+// The leak may be older than the window that proved it: as old as the straight piece that it is the
+// end of.
+std::size_t Judge::leak_began() const {
+  const double resolution = local_sigma(floor_.bytes) / 4.0;
+  for (const Segment& piece : find_segments(floor_.x, floor_.bytes, resolution)) {
+    const bool holds_it = piece.first <= growth_.first && growth_.first < piece.last;
+    if (holds_it && std::abs(piece.line.slope - growth_.slope) <= kSameSlope * growth_.slope) {
+      return piece.first;
+    }
+  }
+  return growth_.first;
+}
+
+void Judge::add_leak_pattern() {
+  const std::size_t began = leak_began();
+  const double before = floor_.bytes[began] - floor_.bytes.front();
+  const double distance = floor_.x[began] - floor_.x.front();
+  const bool warmed_up = before > kRising * floor_.bytes.front() && distance > 0.0 &&
+                         before / distance > 2.0 * growth_.slope;
+  if (warmed_up) {
+    const auto settled =
+        still_since(std::span(floor_.x).first(began + 1), std::span(floor_.bytes).first(began + 1));
+    const std::size_t plateau = settled.value_or(0) > 0 ? *settled : began;
+    reading_.patterns.push_back(warmup_pattern(floor_, pace_, plateau));
+  }
+  Pattern pattern;
+  pattern.kind = PatternKind::kLeak;
+  pattern.shape = growth_.shape;
+  pattern.from = floor_.points[began].at;
+  pattern.to = moment_of(curve_.points.back());
+  pattern.growth_bytes =
+      growth_.rise_bytes + growth_.slope * (floor_.x[growth_.first] - floor_.x[began]);
+  pattern.rate = rate_on_axes(pace_, growth_.slope, growth_.low, growth_.high);
+  pattern.count = growth_.shape == LeakShape::kSteps ? growth_.similar_jumps : 0;
+  reading_.patterns.push_back(pattern);
+}
+
+void Judge::add_growth_pattern() {
+  // Since it last stood lowest: growth that began late is not averaged with the calm before.
+  const auto lowest = std::min_element(floor_.bytes.begin(), floor_.bytes.end());
+  const auto first = static_cast<std::size_t>(lowest - floor_.bytes.begin());
+  Pattern pattern;
+  pattern.kind = PatternKind::kGrowth;
+  pattern.from = floor_.points[first].at;
+  pattern.to = moment_of(curve_.points.back());
+  pattern.growth_bytes = floor_.bytes.back() - *lowest;
+  const GrowthEstimate now = estimate_growth(xs(first), bytes(first));
+  pattern.rate = rate_on_axes(pace_, now.slope, now.low, now.high);
+  reading_.patterns.push_back(pattern);
+}
+
+void Judge::add_minor_patterns() {
+  if (reading_.verdict != Verdict::kLeak && growth_.outcome == Growth::kDrift) {
+    Pattern drift;
+    drift.kind = PatternKind::kDrift;
+    drift.from = floor_.points[growth_.first].at;
+    drift.to = moment_of(curve_.points.back());
+    drift.growth_bytes = growth_.rise_bytes;
+    drift.rate = rate_on_axes(pace_, growth_.slope, growth_.low, growth_.high);
+    reading_.patterns.push_back(drift);
+  }
+  if (growth_.shape != LeakShape::kSteps) {
+    for (const Jump& jump : growth_.jumps) {
+      reading_.patterns.push_back(jump_pattern(floor_, jump));
+    }
+  }
+  const bool released = reading_.last_floor_bytes < (1.0 - kRelease) * reading_.first_floor_bytes;
+  if (released && reading_.find(PatternKind::kRelease) == nullptr) {
+    Pattern release;
+    release.kind = PatternKind::kRelease;
+    release.from = floor_.points.front().at;
+    release.to = moment_of(curve_.points.back());
+    release.growth_bytes = reading_.last_floor_bytes - reading_.first_floor_bytes;
+    reading_.patterns.push_back(release);
+  }
+}
+
+void Judge::add_spikes() {
+  const std::optional<Pattern> spikes = spikes_pattern(curve_, cycles_, pace_);
+  if (!spikes) {
+    return;
+  }
+  reading_.patterns.push_back(*spikes);
+  if (reading_.verdict < Verdict::kSpikes) {
+    reading_.verdict = Verdict::kSpikes;
+  }
+}
+
+void Judge::set_detectable() {
+  if (curve_.points.size() < kEnoughPoints) {
+    return;
+  }
+  // Of the window after the allowance, or, while that is not over, of the plateau or the whole run.
+  const bool after = floor_.x.size() - window_ >= kFewestBlocks;
+  const std::size_t first = after ? window_ : still_.value_or(0);
+  std::vector<Jump> jumps;
+  for (Jump jump : growth_.jumps) {
+    if (jump.index > first && growth_.shape != LeakShape::kSteps) {
+      jump.index -= first;
+      jumps.push_back(jump);
+    }
+  }
+  const double rate =
+      smallest_detectable(xs(first), bytes(first), jumps, local_sigma(floor_.bytes), gates_);
+  if (rate <= 0.0) {
+    return;  // of nothing at all
+  }
+  const GrowthRate both = rate_on_axes(pace_, rate, rate, rate);
+  reading_.smallest_detectable_per_s = both.bytes_per_s;
+  reading_.smallest_detectable_per_step = both.bytes_per_step;
+}
+
+void Judge::set_needs() {
+  if (!reading_.undetermined) {
+    return;
+  }
+  Needs needs;
+  if (curve_.points.size() < kEnoughPoints) {
+    needs.more_points = static_cast<double>(kEnoughPoints - curve_.points.size());
+  }
+  // Past the allowance, and then for as long as a leak or a plateau takes to show.
+  const double to_show = std::max(
+      {static_cast<double>(kBlocksOfLateRise) * floor_.block_width, kStillShare * curve_.span()});
+  const double missing = std::max(0.0, allowance_end_ - end()) + to_show;
+  if (missing > 0.0 && curve_.points.size() > 1) {
+    if (curve_.axis == Axis::kSteps) {
+      needs.more_steps = missing;
+      if (!std::isnan(pace_.seconds_per_x)) {
+        needs.more_s = missing * pace_.seconds_per_x;
+      }
+    } else {
+      needs.more_s = missing;
+    }
+  }
+  reading_.needs = needs;
+}
+
+void Judge::add_evidence() {
+  const auto add = [&](EvidenceKind kind, double value, std::optional<double> bar) {
+    reading_.evidence.push_back({kind, value, bar});
+  };
+  add(EvidenceKind::kPoints, static_cast<double>(curve_.points.size()),
+      static_cast<double>(kEnoughPoints));
+  if (curve_.points.size() < kEnoughPoints) {
+    return;
+  }
+  add(EvidenceKind::kAllowanceEnd, end(), allowance_end_);
+  add(EvidenceKind::kBlocksInWindow, static_cast<double>(floor_.x.size() - window_),
+      static_cast<double>(gates_.fewest_blocks));
+  add(EvidenceKind::kNoise,
+      growth_.noise.long_run > 0.0 ? growth_.noise.long_run : local_sigma(floor_.bytes),
+      std::nullopt);
+  if (growth_.outcome != Growth::kTooShort) {
+    add(EvidenceKind::kFloorRise, growth_.rise_bytes,
+        gates_.least_rise_share * growth_.level_bytes);
+    if (growth_.error > 0.0) {
+      add(EvidenceKind::kSlopeInSigmas, growth_.slope / growth_.error, growth_.bar);
+    }
+    add(EvidenceKind::kRateAgainstGate, growth_.slope, gates_.least_rate);
+    if (growth_.shape == LeakShape::kSteps) {
+      add(EvidenceKind::kEqualJumps, static_cast<double>(growth_.similar_jumps),
+          static_cast<double>(kSimilarJumps));
+    } else {
+      add(EvidenceKind::kStillRising, growth_.end_share, kEndShare);
+      add(EvidenceKind::kSaturationBic, growth_.saturation_bic, kDecisive);
+    }
+  }
+  if (slowing_since_start_) {
+    add(EvidenceKind::kSlowingDown, 1.0, std::nullopt);
+  }
+  if (still_) {
+    add(EvidenceKind::kStillSince,
+        (end() - floor_.starts[*still_]) / std::max(curve_.span(), 1e-300), kStillShare);
+  }
+  if (!cycles_.excursions.empty()) {
+    add(EvidenceKind::kSpikeHeight, cycles_.height_bytes, cycles_.height_bar_bytes);
+  }
+}
+
+}  // namespace
+
+Reading judge(const Series& series, const Options& options) { return Judge(series, options).run(); }
+
+}  // namespace tidemark::tracker

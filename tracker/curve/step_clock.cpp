@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tracker/curve/step_clock.h"
+
+#include <algorithm>
+
+namespace tidemark::tracker {
+
+void StepClock::mark(double t_s, std::int64_t step) {
+  const auto place = static_cast<double>(count_.add_numbered(step));
+  if (last_ && place > last_->step) {
+    const double steps = place - last_->step;
+    step_times_[step_times_seen_++ % step_times_.size()] = (t_s - last_->t_s) / steps;
+  }
+  previous_ = last_;
+  last_ = Mark{t_s, place};
+}
+
+double StepClock::place_before_last(double t_s) const {
+  if (!previous_ || t_s < previous_->t_s) {
+    return kUnknown;
+  }
+  const double span = last_->t_s - previous_->t_s;
+  const double share = span > 0.0 ? std::min(1.0, (t_s - previous_->t_s) / span) : 1.0;
+  return previous_->step + share * (last_->step - previous_->step);
+}
+
+double StepClock::place_after_last(double t_s) const {
+  if (!last_) {
+    return kUnknown;
+  }
+  const auto typical = typical_step_s();
+  const double since = t_s - last_->t_s;
+  const bool is_in_step = since <= 0.0 || (typical && since <= *typical);
+  return is_in_step ? last_->step : kUnknown;
+}
+
+std::optional<double> StepClock::typical_step_s() const {
+  const std::size_t count = std::min(step_times_seen_, step_times_.size());
+  if (count == 0) {
+    return std::nullopt;
+  }
+  std::array<double, 64> sorted = step_times_;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(count / 2);
+  std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(count));
+  return *middle;
+}
+
+}  // namespace tidemark::tracker

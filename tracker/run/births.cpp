@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tracker/run/births.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "tracker/curve/curve_levels.h"
+#include "tracker/run/group_sharing.h"
+#include "tracker/run/metric_choice.h"
+
+namespace tidemark::tracker {
+namespace {
+
+constexpr double kLongestBirthS = 60.0;  // importing torch from a cold disk takes about that
+constexpr double kGrownShare = 0.97;
+constexpr double kLagS = 5.0;  // until shared pages have been counted again
+constexpr double kForEver = std::numeric_limits<double>::infinity();
+constexpr std::size_t kAround = 3;      // cells on either side that tell how far the curve moved
+constexpr std::size_t kFewestLeft = 4;  // one cell of so many must be left
+
+// Births and deaths that cannot be told apart in time.
+struct Change {
+  double from_s = 0.0;
+  double to_s = 0.0;
+  std::vector<std::size_t> born;  // indices of members
+  std::vector<std::size_t> died;
+};
+
+struct Member {
+  const Track* track = nullptr;
+  bool from_the_start = false;
+  std::optional<double> weight_bytes;  // in the curve of the group
+  std::size_t generation = 0;          // the change that it was born in; 0: none
+};
+
+std::vector<Member> members_of(const RunTracks& run, const Track& group) {
+  double start_s = kForEver;
+  for (const Track& track : run.tracks) {
+    if (track.kind == TrackKind::kProcess) {
+      start_s = std::min(start_s, track.born_s);
+    }
+  }
+  std::vector<Member> members;
+  for (const Track& track : run.tracks) {
+    if (is_member(track, group)) {
+      members.push_back({&track, track.born_s <= start_s, std::nullopt, 0});
+    }
+  }
+  return members;
+}
+
+void join(const Change& next, Change& into) {
+  into.to_s = std::max(into.to_s, next.to_s);
+  into.born.insert(into.born.end(), next.born.begin(), next.born.end());
+  into.died.insert(into.died.end(), next.died.begin(), next.died.end());
+  // Who came and went unseen is of no weight.
+  const auto unseen = [&](std::size_t dead) {
+    const auto birth = std::find(into.born.begin(), into.born.end(), dead);
+    const bool found = birth != into.born.end();
+    if (found) {
+      into.born.erase(birth);
+    }
+    return found;
+  };
+  into.died.erase(std::remove_if(into.died.begin(), into.died.end(), unseen), into.died.end());
+}
+
+std::vector<Change> changes_of(const std::vector<Member>& members, double end) {
+  struct Move {
+    double from_s = 0.0;
+    double to_s = 0.0;
+    std::size_t member = 0;
+    bool birth = false;
+  };
+  std::vector<Move> moves;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const Track& track = *members[i].track;
+    if (!members[i].from_the_start) {
+      moves.push_back({track.born_s, settled_after_birth(track) + kLagS, i, true});
+    }
+    if (track.died_s && *track.died_s <= end) {
+      moves.push_back({*track.died_s, *track.died_s + kLagS, i, false});
+    }
+  }
+  std::stable_sort(moves.begin(), moves.end(),
+                   [](const Move& a, const Move& b) { return a.from_s < b.from_s; });
+  std::vector<Change> changes;
+  for (const Move& move : moves) {
+    Change one{move.from_s, move.to_s, {}, {}};
+    (move.birth ? one.born : one.died).push_back(move.member);
+    if (changes.empty() || move.from_s > changes.back().to_s) {
+      changes.push_back(std::move(one));
+    } else {
+      join(one, changes.back());
+    }
+  }
+  return changes;
+}
+
+double mean_floor(const std::vector<Cell>& cells, std::size_t from, std::size_t to) {
+  const double sum =
+      std::accumulate(cells.begin() + static_cast<std::ptrdiff_t>(from),
+                      cells.begin() + static_cast<std::ptrdiff_t>(to), 0.0,
+                      [](double so_far, const Cell& cell) { return so_far + cell.min_bytes; });
+  return sum / static_cast<double>(to - from);
+}
+
+// What a newborn has when it has settled, as it sees it.
+double birth_bytes(const Track& track) {
+  const Series* curve = size_curve(track);
+  return curve == nullptr
+             ? 1.0
+             : std::max(cell_before(*curve, settled_after_birth(track))->min_bytes, 1.0);
+}
+
+// What a process had at first, as a share of what it had at last.
+double share_at_first(const Track& track) {
+  const Series* curve = size_curve(track);
+  const std::optional<Levels> levels = curve == nullptr ? std::nullopt : levels_in(*curve, {});
+  return levels && levels->last_bytes > 0.0
+             ? std::clamp(levels->first_bytes / levels->last_bytes, 0.0, 1.0)
+             : 1.0;
+}
+
+class Removal {
+ public:
+  Removal(const RunTracks& run, const Track& group, const Series& curve)
+      : cells_(curve.cells()),
+        members_(members_of(run, group)),
+        changes_(changes_of(members_, place_of(cells_.back()))) {
+    alive_ = static_cast<std::size_t>(
+        std::count_if(members_.begin(), members_.end(),
+                      [](const Member& member) { return member.from_the_start; }));
+    if (alive_ == 0) {
+      level_bytes_ = 0.0;
+    }
+  }
+
+  std::optional<Series> result() {
+    if (changes_.empty()) {
+      return std::nullopt;
+    }
+    std::optional<Change> open;  // what happened since the curve was last seen
+    for (std::size_t i = 0; i < changes_.size(); ++i) {
+      if (open) {
+        join(changes_[i], *open);
+      } else {
+        open = changes_[i];
+      }
+      const Change& change = *open;
+      keep_until(change.from_s);
+      while (next_ < cells_.size() && place_of(cells_[next_]) <= change.to_s) {
+        ++next_;
+      }
+      const auto before_next_change = [&](const Cell& cell) {
+        return i + 1 == changes_.size() || place_of(cell) < changes_[i + 1].from_s;
+      };
+      std::size_t end = next_;
+      while (end < std::min(next_ + kAround, cells_.size()) && before_next_change(cells_[end])) {
+        ++end;
+      }
+      if (end == next_ && alive_ + change.born.size() > change.died.size()) {
+        continue;
+      }
+      // A group of nobody has no samples, and no memory.
+      const double after = end > next_ ? mean_floor(cells_, next_, end) : 0.0;
+      pass(change, i + 1, after - level_bytes_.value_or(after));
+      level_bytes_ = after;
+      alive_ += change.born.size() - change.died.size();
+      open.reset();
+    }
+    keep_until(kForEver);
+    return kept_.size() * kFewestLeft < cells_.size() ? std::nullopt : std::optional(rebuilt());
+  }
+
+ private:
+  struct Kept {
+    std::size_t cell = 0;
+    double weight_bytes = 0.0;  // of the processes that came
+  };
+
+  void keep_until(double t_s) {
+    const std::size_t first = next_;
+    // A merged cell that reaches beyond t_s is part of the change.
+    while (next_ < cells_.size() && place_of(cells_[next_]) < t_s &&
+           (next_ + 1 == cells_.size() || cells_[next_].count == 1 ||
+            place_of(cells_[next_ + 1]) <= t_s)) {
+      kept_.push_back({next_, alive_bytes_});
+      ++next_;
+    }
+    if (next_ > first) {
+      level_bytes_ = mean_floor(cells_, next_ - std::min(next_ - first, kAround), next_);
+    }
+  }
+
+  // The curve moved by `moved` over this change: who brought it, and who took it away?
+  void pass(const Change& change, std::size_t generation, double moved) {
+    double taken = 0.0;
+    for (const std::size_t dead : change.died) {
+      taken += members_[dead].weight_bytes.value_or(0.0);
+    }
+    double inherited = 0.0;
+    std::vector<std::size_t> strangers;
+    for (const std::size_t newborn : change.born) {
+      members_[newborn].generation = generation;
+      generations_[generation].push_back(newborn);
+      members_[newborn].weight_bytes = weight_of_predecessor(change, newborn);
+      inherited += members_[newborn].weight_bytes.value_or(0.0);
+      if (!members_[newborn].weight_bytes) {
+        strangers.push_back(newborn);
+      }
+    }
+    const double unexplained = moved + taken - inherited;
+    double strangers_bytes = 0.0;
+    for (const std::size_t stranger : strangers) {
+      strangers_bytes += birth_bytes(*members_[stranger].track);
+    }
+    for (const std::size_t stranger : strangers) {
+      members_[stranger].weight_bytes =
+          std::max(unexplained, 0.0) * birth_bytes(*members_[stranger].track) / strangers_bytes;
+    }
+    if (strangers.empty() && unexplained < 0.0) {
+      learn_from_death(change, -unexplained);
+    }
+    alive_bytes_ += inherited + (strangers.empty() ? 0.0 : std::max(unexplained, 0.0)) - taken;
+    if (change.born.empty() && unexplained > taken / 4.0) {
+      hand_over(change, unexplained);
+    }
+  }
+
+  // Of workers that are replaced, the new ones weigh, for their size, what the old ones did when
+  // they were new: what the old ones had grown by is then seen to be given back.
+  std::optional<double> weight_of_predecessor(const Change& change, std::size_t newborn) const {
+    double weight = 0.0;
+    double size = 0.0;
+    for (const std::size_t dead : change.died) {
+      const Member& member = members_[dead];
+      if (member.track->role == members_[newborn].track->role && member.weight_bytes) {
+        weight += *member.weight_bytes;
+        size += birth_bytes(*member.track);
+      }
+    }
+    return size > 0.0 ? std::optional(weight / size * birth_bytes(*members_[newborn].track))
+                      : std::nullopt;
+  }
+
+  // Nobody saw the birth of those that were there from the start; their death tells their weight.
+  void learn_from_death(const Change& change, double fallen) {
+    double first_share = 0.0;
+    std::size_t count = 0;
+    for (const std::size_t dead : change.died) {
+      if (members_[dead].from_the_start) {
+        first_share += share_at_first(*members_[dead].track);
+        ++count;
+      }
+    }
+    if (count == 0) {
+      return;
+    }
+    for (Kept& kept : kept_) {
+      kept.weight_bytes += fallen * first_share / static_cast<double>(count);
+    }
+  }
+
+  // Pages that the dead shared with those born with them are now counted with these alone.
+  void hand_over(const Change& change, double left) {
+    std::set<std::size_t> heirs;
+    for (const std::size_t dead : change.died) {
+      for (const std::size_t sibling : generations_[members_[dead].generation]) {
+        if (members_[sibling].track->died_s.value_or(kForEver) > change.to_s) {
+          heirs.insert(sibling);
+        }
+      }
+    }
+    for (const std::size_t heir : heirs) {
+      *members_[heir].weight_bytes += left / static_cast<double>(heirs.size());
+    }
+    alive_bytes_ += heirs.empty() ? 0.0 : left;
+  }
+
+  Series rebuilt() const {
+    Series series(std::max(2 * kept_.size(), Series::kDefaultCells));
+    for (const Kept& kept : kept_) {
+      const Cell& cell = cells_[kept.cell];
+      const double by = alive_bytes_ - kept.weight_bytes;
+      series.add(cell.t_s, cell.step, std::max(cell.min_bytes + by, 0.0));
+      if (cell.count > 1) {
+        series.add(cell.t_s, cell.step, std::max(cell.max_bytes + by, 0.0));
+      }
+    }
+    return series;
+  }
+
+  const std::vector<Cell>& cells_;
+  std::vector<Member> members_;
+  std::vector<Change> changes_;
+  std::map<std::size_t, std::vector<std::size_t>> generations_;  // members, by birth
+  std::vector<Kept> kept_;
+  std::size_t next_ = 0;
+  std::size_t alive_ = 0;
+  double alive_bytes_ = 0.0;           // what those that came and are still there weigh
+  std::optional<double> level_bytes_;  // of the curve, last seen between two changes
+};
+
+}  // namespace
+
+double settled_after_birth(const Track& process) {
+  const Series* curve = size_curve(process);
+  if (curve == nullptr) {
+    return process.born_s;
+  }
+  const double grown_bytes = cell_before(*curve, process.born_s + kLongestBirthS)->min_bytes;
+  for (const Cell& cell : curve->cells()) {
+    if (cell.max_bytes >= kGrownShare * grown_bytes) {
+      return std::max(place_of(cell), process.born_s);
+    }
+  }
+  return process.born_s;
+}
+
+std::optional<Series> without_births(const RunTracks& run, const Track& group,
+                                     const Series& curve) {
+  return curve.empty() ? std::nullopt : Removal(run, group, curve).result();
+}
+
+}  // namespace tidemark::tracker

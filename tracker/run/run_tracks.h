@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/process_key.h"
+#include "common/role.h"
+#include "tracker/curve/options.h"
+#include "tracker/curve/series.h"
+
+namespace tidemark::tracker {
+
+// What a curve counts.
+enum class Metric {
+  kFootprint,
+  kRss,
+  kPss,
+  kUss,
+  kRssFile,
+  kRssShmem,
+  kSwap,
+  kGpu,
+  kGpuDevice,       // of the tree: all that the devices hold, whoever uses it
+  kTorchAllocated,  // what torch's caching allocator has in use on GPUs, by its own account
+  kTorchReserved,   // and what it holds
+};
+inline constexpr std::size_t kMetricCount = 11;
+
+enum class TrackKind {
+  kProcess,
+  kRole,
+  kTree,
+  kShm,  // named segments in /dev/shm that no living process holds
+};
+
+// The curves of one process, one role or the whole tree. A metric that was never seen is empty.
+struct Track {
+  TrackKind kind = TrackKind::kTree;
+  ProcessKey key;  // of kProcess
+  Role role = Role::kOther;
+  std::optional<int> rank;
+  std::string comm;  // raw bytes
+  double born_s = 0.0;
+  std::optional<double> died_s;
+  double age_at_start_s = 0.0;       // of a process that is older than the run
+  std::uint32_t most_processes = 1;  // of a role or tree, at one time
+  std::array<Series, kMetricCount> curves;
+
+  Series& of(Metric metric) { return curves[static_cast<std::size_t>(metric)]; }
+  const Series& of(Metric metric) const { return curves[static_cast<std::size_t>(metric)]; }
+};
+
+// A fact of the run that explains a change of memory.
+struct RunEvent {
+  double t_s = 0.0;
+  enum class Kind { kSpawn, kExit, kExec, kOomKill, kPhaseBegin, kPhaseEnd } kind = Kind::kSpawn;
+  Role role = Role::kOther;
+  std::string name;  // of a phase
+};
+
+// A whole run, as the tracker sees it: the tree first, then roles, then processes, then shm.
+struct RunTracks {
+  std::vector<Track> tracks;
+  std::vector<RunEvent> events;  // in the order of time; at most 10,000, then only counted
+  std::uint64_t events_dropped = 0;
+  std::optional<double> limit_bytes;
+  std::string limit_source;
+  // Of the GPU that the run uses, where that is one only.
+  std::optional<double> gpu_limit_bytes;
+  std::string gpu_limit_source;
+  std::optional<double> epoch_steps;
+  std::optional<double> epoch_seconds;
+  std::vector<std::pair<std::string, std::uint64_t>> losses;
+};
+
+std::string_view metric_name(Metric metric);
+// Memory of a GPU, by its driver's account.
+constexpr bool is_gpu(Metric metric) {
+  return metric == Metric::kGpu || metric == Metric::kGpuDevice;
+}
+std::string_view track_kind_name(TrackKind kind);
+
+}  // namespace tidemark::tracker

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/recording_sink.h"
+#include "common/step_count.h"
+#include "tracker/curve/step_clock.h"
+#include "tracker/run/epoch_length.h"
+#include "tracker/run/gpu_ledger.h"
+#include "tracker/run/run_tracks.h"
+#include "tracker/run/shm_freshness.h"
+
+namespace tidemark::tracker {
+
+// Turns a run, tick by tick, into the curves that the tracker judges, in a bounded amount of
+// memory. The same ticks give the same curves, live or from a file.
+//
+// Where steps are marked, a sample lies between two steps: it is held back until the next marker
+// tells where.
+class TrackBuilder final : public RecordingSink {
+ public:
+  // Further processes are part of their role only, and counted as a loss. Trainers and ranks come
+  // first: for them there is as much room again.
+  static constexpr std::size_t kMostProcesses = 256;
+  static constexpr std::size_t kMostEvents = 10'000;
+
+  Status begin(const RunInfo& info) override;
+  Status add(const Tick& tick) override;
+  Status process_ended(const ProcessRecord& process) override;
+  Status end(double t_s) override;
+
+  // What has come so far, as if the run ended here.
+  RunTracks tracks() const;
+  // The same, once, without a copy.
+  RunTracks take();
+
+ private:
+  static constexpr std::size_t kNoTrack = static_cast<std::size_t>(-1);
+  static constexpr std::size_t kMostHeld = 1U << 17U;
+
+  struct Known {
+    Role role = Role::kOther;
+    std::optional<int> rank;
+    std::size_t track = kNoTrack;
+    double pss_read_s = -1.0;  // when the shares were last read, as far as they are in the curves
+  };
+  struct Held {
+    double t_s;
+    std::size_t track;
+    Metric metric;
+    double bytes;
+  };
+
+  Known& know(const ProcessKey& key);
+  void introduce(const ProcessRecord& process);
+  std::size_t track_for(const ProcessRecord& process);
+  std::size_t room_for_process(bool is_important);
+  std::size_t track_of_role(Role role);
+  void forget_curves(std::size_t track);
+
+  void take_event(const EventRecord& event);
+  void take_markers(const Tick& tick, bool late);
+  void take_marker(const MarkerRecord& marker, const Tick& tick);
+  bool is_step_source(const ProcessKey& key);
+  void place_held_before_last_step();
+  void keep_event(RunEvent event);
+  void take_loss(std::string_view what, std::uint64_t count);
+
+  void add_group(std::size_t track, const GroupSample& sum);
+  void add_process(const ProcessSample& sample);
+  void add_gpus(const Tick& tick);
+  void add_torch();
+  void put(std::size_t track, Metric metric, double bytes);
+  void put(std::size_t track, Metric metric, const std::optional<std::uint64_t>& bytes);
+
+  void finish(RunTracks& run) const;
+
+  bool time_is_steps_ = false;
+  bool is_first_tick_ = true;
+  RunTracks run_;  // its tracks in the order in which they were met
+  std::optional<std::size_t> tree_;
+  std::optional<std::size_t> shm_;
+  ShmFreshness shm_freshness_;
+  GpuLedger gpu_;
+  TorchLedger torch_;
+  std::array<std::size_t, kRoleCount> roles_{};
+  std::vector<std::size_t> process_tracks_;
+  std::unordered_map<ProcessKey, Known> processes_;
+  std::map<std::string, std::uint64_t, std::less<>> losses_;
+
+  // Of the tick that is being taken.
+  double now_s_ = 0.0;
+  double t_s_ = kUnknown;
+  double step_ = kUnknown;
+
+  StepClock clock_;
+  std::optional<ProcessKey> step_source_;  // pid 0: a log
+  std::deque<Held> held_;                  // in the order of time
+  StepCount tick_steps_;                   // of recordings that know the step of a sample only
+  EpochLength epochs_;
+};
+
+}  // namespace tidemark::tracker

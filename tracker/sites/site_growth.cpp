@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tracker/sites/site_growth.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "tracker/curve/judge.h"
+#include "tracker/curve/statistics.h"
+
+namespace tidemark::tracker {
+namespace {
+
+constexpr std::size_t kFewestPoints = 4;  // of the floor, for a rate
+
+double as_double(std::uint64_t bytes) { return static_cast<double>(bytes); }
+
+// The low-water mark at a time; nothing before the first sample.
+double low_at(const std::vector<Cell>& cells, double t_s) {
+  const auto after = std::upper_bound(cells.begin(), cells.end(), t_s,
+                                      [](double at, const Cell& cell) { return at < cell.t_s; });
+  return after == cells.begin() ? 0.0 : std::prev(after)->min_bytes;
+}
+
+// A site that came after the first look at its process held nothing before: that is part of its
+// curve, and tells a late leak from a warm-up.
+bool came_later(const SiteTrack& track, const TracedProcess& process) {
+  return track.first_seen_s > process.first_look_s;
+}
+
+struct Look {
+  const Cell* at = nullptr;
+  double bytes = 0.0;  // that all sites held
+};
+
+// The process may end in the middle of a look: what it held as a whole is from before, its sites
+// are from after. A last fall, without an earlier one half that size, is no part of the curve.
+void leave_out_last_fall(std::vector<Look>& looks) {
+  constexpr std::ptrdiff_t kLooks = 4;
+  constexpr double kStillUp = 0.95;
+  if (looks.empty()) {
+    return;
+  }
+  const auto low = [](const Look& a, const Look& b) { return a.bytes < b.bytes; };
+  const auto first = looks.end() - std::min(kLooks, std::ssize(looks));
+  const double level = std::max_element(first, looks.end(), low)->bytes;
+  auto end = looks.end();
+  while (std::prev(end)->bytes < kStillUp * level) {
+    --end;
+  }
+  double high = 0.0;
+  double earlier_fall = 0.0;
+  for (auto look = looks.begin(); look != end; ++look) {
+    high = std::max(high, look->bytes);
+    earlier_fall = std::max(earlier_fall, high - look->bytes);
+  }
+  if (earlier_fall < (level - looks.back().bytes) / 2.0) {
+    looks.erase(end, looks.end());
+  }
+}
+
+// At each look at the process while it was up, what all of them held.
+Series sum_of(const std::vector<const SiteTrack*>& tracks, const TracedProcess& process) {
+  std::vector<Look> looks;
+  for (const Cell& cell : process.live.cells()) {
+    if (cell.t_s > process.last_look_s) {
+      break;
+    }
+    Look& look = looks.emplace_back(Look{&cell, 0.0});
+    for (const SiteTrack* track : tracks) {
+      look.bytes += low_at(track->live.cells(), cell.t_s);
+    }
+  }
+  if (process.last.has_ended) {
+    leave_out_last_fall(looks);
+  }
+  Series sum(SiteTrackBuilder::kCells);
+  for (const Look& look : looks) {
+    sum.add(look.at->t_s, look.at->step, look.bytes);
+  }
+  return sum;
+}
+
+const Pattern* growth_pattern(const Reading& reading) {
+  const Pattern* leak = reading.find(PatternKind::kLeak);
+  return leak != nullptr ? leak : reading.find(PatternKind::kGrowth);
+}
+
+// Sites that hold nothing do not grow yet: with few looks the judge sees the bend too early. Growth
+// begins where they last held nothing.
+void begin_with_the_first_byte(JudgedSites& sites) {
+  const bool on_steps = sites.reading.axis == Axis::kSteps;
+  const double from = (on_steps ? sites.since.step : sites.since.t_s).value_or(0.0);
+  const std::vector<FloorPoint>& floor = sites.reading.floor;
+  // What came only at the very end has no rate of its own.
+  for (std::size_t i = 0; i + kFewestPoints <= floor.size() && floor[i].floor_bytes <= 0.0; ++i) {
+    if (floor[i].x > from) {
+      sites.since = floor[i].at;
+    }
+  }
+}
+
+// The rate is that of the straight line through the floor since growth began. A curve that was
+// estimated from samples wanders: its leaps, which the judge takes for steps that stay, are part of
+// the rate.
+void fit_rate(JudgedSites& sites) {
+  const Reading& reading = sites.reading;
+  const bool on_steps = reading.axis == Axis::kSteps;
+  const double from = (on_steps ? sites.since.step : sites.since.t_s).value_or(0.0);
+  std::vector<double> x;
+  std::vector<double> y;
+  const FloorPoint* first = nullptr;
+  const FloorPoint* last = nullptr;
+  for (const FloorPoint& point : reading.floor) {
+    if (point.x >= from) {
+      x.push_back(point.x);
+      y.push_back(point.floor_bytes);
+      first = first == nullptr ? &point : first;
+      last = &point;
+    }
+  }
+  if (x.size() < kFewestPoints) {
+    return;
+  }
+  const double slope = fit_line(x, y).slope;
+  sites.growth_bytes = y.back() - y.front();
+  if (!on_steps) {
+    sites.per_s = slope;
+    return;
+  }
+  sites.per_step = slope;
+  if (first->at.t_s && last->at.t_s && *last->at.t_s > *first->at.t_s) {
+    sites.per_s = slope * (x.back() - x.front()) / (*last->at.t_s - *first->at.t_s);
+  }
+}
+
+// Memory that was asked for and never touched costs nothing.
+double resident_share(const std::vector<const SiteTrack*>& tracks) {
+  double live = 0.0;
+  double resident = 0.0;
+  for (const SiteTrack* track : tracks) {
+    const SiteSample& last = track->last;
+    live += as_double(last.live_bytes);
+    resident += as_double(std::min(last.live_bytes, last.resident_bytes.value_or(last.live_bytes)));
+  }
+  return live > 0.0 ? resident / live : 1.0;
+}
+
+void measure_growth(JudgedSites& sites) {
+  const Reading& reading = sites.reading;
+  if (const Pattern* pattern = growth_pattern(reading)) {
+    sites.per_s = pattern->rate.bytes_per_s.value_or(0.0);
+    sites.per_step = pattern->rate.bytes_per_step;
+    sites.growth_bytes = pattern->growth_bytes;
+    sites.since = pattern->from;
+  } else {  // too few points for a pattern
+    sites.growth_bytes = reading.last_floor_bytes - reading.first_floor_bytes;
+    sites.since = reading.begin;
+  }
+  if (sites.per_s == 0.0 && reading.end.t_s && sites.since.t_s &&
+      *reading.end.t_s > *sites.since.t_s) {
+    sites.per_s = sites.growth_bytes / (*reading.end.t_s - *sites.since.t_s);
+  }
+  begin_with_the_first_byte(sites);
+  fit_rate(sites);
+  const double share = resident_share(sites.tracks);
+  sites.per_s *= share;
+  sites.growth_bytes *= share;
+  if (sites.per_step) {
+    *sites.per_step *= share;
+  }
+}
+
+// Between two samples in proportion to the time; beyond the ends what they say.
+double interpolated(const std::vector<Cell>& cells, double t_s) {
+  const auto after = std::upper_bound(cells.begin(), cells.end(), t_s,
+                                      [](double at, const Cell& cell) { return at < cell.t_s; });
+  if (after == cells.begin() || after == cells.end()) {
+    return after == cells.begin() ? cells.front().mean_bytes() : cells.back().mean_bytes();
+  }
+  const Cell& before = *std::prev(after);
+  const double share = (t_s - before.t_s) / (after->t_s - before.t_s);
+  return before.mean_bytes() + share * (after->mean_bytes() - before.mean_bytes());
+}
+
+}  // namespace
+
+JudgedSites judge_sites(const TracedProcess& process, std::vector<const SiteTrack*> tracks,
+                        const Options& options) {
+  JudgedSites sites;
+  sites.process = &process;
+  sites.tracks = std::move(tracks);
+  const bool is_plain = sites.tracks.size() == 1 && !came_later(*sites.tracks.front(), process) &&
+                        !process.last.has_ended;
+  sites.reading =
+      judge(is_plain ? sites.tracks.front()->live : sum_of(sites.tracks, process), options);
+  if (sites.grows()) {
+    measure_growth(sites);
+  }
+  return sites;
+}
+
+double end_of(const JudgedSites& sites) {
+  const double last_look_s = sites.process->last_look_s;
+  return std::min(last_look_s, sites.reading.end.t_s.value_or(last_look_s));
+}
+
+SiteSample held_by(const JudgedSites& sites) {
+  double last_bytes = 0.0;
+  for (const SiteTrack* track : sites.tracks) {
+    last_bytes += as_double(track->last.live_bytes);
+  }
+  const bool is_given_back = sites.grows() && last_bytes < 0.9 * sites.reading.last_floor_bytes;
+  SiteSample sum;
+  for (const SiteTrack* track : sites.tracks) {
+    const SiteSample& held = is_given_back ? track->highest : track->last;
+    // Where nobody looked the blocks are small: they are there.
+    if (held.resident_bytes || sum.resident_bytes) {
+      sum.resident_bytes = sum.resident_bytes.value_or(sum.live_bytes) +
+                           held.resident_bytes.value_or(held.live_bytes);
+    }
+    sum.live_bytes += held.live_bytes;
+    sum.live_blocks += held.live_blocks;
+    sum.alloc_bytes += held.alloc_bytes;
+    sum.alloc_blocks += held.alloc_blocks;
+    sum.peak_bytes += held.peak_bytes;
+    sum.temporary_blocks += held.temporary_blocks;
+  }
+  return sum;
+}
+
+std::optional<double> change(const Series& series, double from_s, double to_s) {
+  const std::vector<Cell>& cells = series.cells();
+  if (cells.empty()) {
+    return std::nullopt;
+  }
+  return interpolated(cells, to_s) - interpolated(cells, from_s);
+}
+
+}  // namespace tidemark::tracker

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tracker/curve/options.h"
+#include "tracker/curve/reading.h"
+#include "tracker/sites/site_tracks.h"
+
+namespace tidemark::tracker {
+
+// One or more sites of one process, judged as one curve of live bytes. What it points to outlives
+// it.
+struct JudgedSites {
+  const TracedProcess* process = nullptr;
+  std::vector<const SiteTrack*> tracks;  // at least one
+  Reading reading;
+  // How it grows; reserved memory that is not resident does not count. 0 unless it does.
+  double per_s = 0.0;
+  std::optional<double> per_step;
+  double growth_bytes = 0.0;  // since `since`
+  Moment since;
+
+  bool grows() const { return reading.verdict >= Verdict::kGrowing; }
+};
+
+JudgedSites judge_sites(const TracedProcess& process, std::vector<const SiteTrack*> tracks,
+                        const Options& options);
+
+// Where what was judged ends: a process that ends gives back what it held.
+double end_of(const JudgedSites& sites);
+
+// What they hold together; of a process that ended, what they held before it gave all back.
+SiteSample held_by(const JudgedSites& sites);
+
+// What a curve changed by between two times, in proportion between its samples: the memory of a
+// process and its sites are not looked at in the same moment. nullopt: it has no sample.
+std::optional<double> change(const Series& series, double from_s, double to_s);
+
+}  // namespace tidemark::tracker

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tracker/sites/site_tracks.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace tidemark::tracker {
+namespace {
+
+double as_double(std::uint64_t bytes) { return static_cast<double>(bytes); }
+
+// The last looks at a process that has ended may have come while it gave its memory back.
+void leave_out_teardown(TracedProcess& process) {
+  constexpr std::ptrdiff_t kLooks = 4;
+  constexpr double kStillUp = 0.95;
+  const std::vector<Cell>& cells = process.live.cells();
+  if (cells.empty()) {
+    return;
+  }
+  const auto low = [](const Cell& a, const Cell& b) { return a.min_bytes < b.min_bytes; };
+  const auto first = cells.end() - std::min(kLooks, std::ssize(cells));
+  const double high = std::max_element(first, cells.end(), low)->min_bytes;
+  auto last = std::prev(cells.end());
+  while (last->min_bytes < kStillUp * high) {
+    process.last_look_s = (--last)->t_s;
+  }
+}
+
+}  // namespace
+
+Status SiteTrackBuilder::begin(const RunInfo& /*info*/) { return ok(); }
+
+Status SiteTrackBuilder::add(const Tick& tick) {
+  run_.end_s = tick.t_s;
+  for (const ProcessRecord& process : tick.new_processes) {
+    introduce(process);
+  }
+  const AllocationFacts& facts = tick.allocations;
+  for (const ModuleRecord& module : facts.modules) {
+    run_.modules[module.module] = module;
+  }
+  for (const FrameRecord& frame : facts.frames) {
+    run_.frames[frame.frame] = frame;
+  }
+  for (const SiteRecord& site : facts.sites) {
+    introduce(site);
+  }
+  for (const SiteSample& sample : facts.samples) {
+    current_[sample.site] = sample;
+  }
+  // Looks and markers in the order of time, so that each look finds its step.
+  std::vector<const TraceSample*> looks;
+  for (const TraceSample& trace : facts.traces) {
+    looks.push_back(&trace);
+  }
+  std::stable_sort(looks.begin(), looks.end(),
+                   [](const TraceSample* a, const TraceSample* b) { return a->t_s < b->t_s; });
+  auto marker = tick.markers.begin();
+  for (const TraceSample* look : looks) {
+    for (; marker != tick.markers.end() && marker->t_s <= look->t_s; ++marker) {
+      take_marker(*marker);
+    }
+    take_look(*look);
+  }
+  for (; marker != tick.markers.end(); ++marker) {
+    take_marker(*marker);
+  }
+  for (const SiteBirths& births : facts.births) {
+    if (const auto it = numbers_.find(births.site); it != numbers_.end()) {
+      run_.sites[it->second].births = births;
+    }
+  }
+  for (const MemoryAccount& account : facts.accounts) {
+    take_account(account);
+  }
+  if (facts.shm) {
+    run_.shm = *facts.shm;
+  }
+  for (const ProcessSample& sample : tick.processes) {
+    take_memory(sample);
+  }
+  for (const LossRecord& loss : tick.losses) {
+    take_loss(loss);
+  }
+  if (tick.step) {
+    run_.last_step = tick.step;
+  }
+  return ok();
+}
+
+Status SiteTrackBuilder::process_ended(const ProcessRecord& process) {
+  if (step_source_ == process.key) {
+    step_source_.reset();
+  }
+  return ok();
+}
+
+Status SiteTrackBuilder::end(double t_s) {
+  run_.end_s = std::max(run_.end_s, t_s);
+  return ok();
+}
+
+void SiteTrackBuilder::introduce(const ProcessRecord& process) {
+  known_[process.key] = {process.role, process.rank, process.comm};
+  if (const auto it = processes_.find(process.key); it != processes_.end()) {
+    TracedProcess& traced = run_.processes[it->second];
+    traced.role = process.role;
+    traced.rank = process.rank;
+    traced.comm = process.comm;
+  }
+}
+
+void SiteTrackBuilder::introduce(const SiteRecord& site) {
+  const auto [it, is_new] = numbers_.try_emplace(site.site, run_.sites.size());
+  if (!is_new) {
+    run_.sites[it->second].record.frames = site.frames;  // it has been named
+    return;
+  }
+  SiteTrack& track = run_.sites.emplace_back();
+  track.record = site;
+  track.live = Series(kCells);
+  track.first_seen_s = -1.0;
+  run_.processes[process_of(site.key, run_.end_s)].sites.push_back(it->second);
+}
+
+std::size_t SiteTrackBuilder::process_of(const ProcessKey& key, double t_s) {
+  const auto [it, is_new] = processes_.try_emplace(key, run_.processes.size());
+  if (is_new) {
+    TracedProcess& process = run_.processes.emplace_back();
+    process.key = key;
+    process.first_look_s = t_s;
+    process.last_look_s = t_s;
+    for (Series* series : {&process.live, &process.footprint, &process.file, &process.shared,
+                           &process.blocks, &process.slack, &process.unhooked}) {
+      *series = Series(kCells);
+    }
+    if (const auto known = known_.find(key); known != known_.end()) {
+      process.role = known->second.role;
+      process.rank = known->second.rank;
+      process.comm = known->second.comm;
+    }
+  }
+  return it->second;
+}
+
+// A process that exits gives memory back at the very end: its last look then tells nothing about
+// what it held. One that was killed is seen as it was.
+void SiteTrackBuilder::take_look(const TraceSample& trace) {
+  TracedProcess& process = run_.processes[process_of(trace.key, trace.t_s)];
+  const bool is_first = process.live.empty();
+  const bool is_teardown =
+      trace.has_ended && !is_first && trace.live_bytes < process.last.live_bytes;
+  const TraceSample before = std::exchange(process.last, trace);
+  if (is_teardown) {
+    process.last.live_bytes = before.live_bytes;
+    process.last.live_blocks = before.live_blocks;
+    process.last.rest_bytes = before.rest_bytes;
+    process.last.rest_blocks = before.rest_blocks;
+  } else {
+    process.first_look_s = is_first ? trace.t_s : process.first_look_s;
+    process.last_look_s = trace.t_s;
+    const double step = clock_.is_running() ? clock_.place_after_last(trace.t_s) : kUnknown;
+    process.live.add(trace.t_s, step, as_double(trace.live_bytes));
+    for (const std::size_t i : process.sites) {
+      SiteTrack& site = run_.sites[i];
+      const auto sample = current_.find(site.record.site);
+      if (sample == current_.end()) {
+        continue;
+      }
+      if (site.first_seen_s < 0.0) {
+        site.first_seen_s = trace.t_s;
+        site.first_live_bytes = sample->second.live_bytes;
+      }
+      site.last = sample->second;
+      if (site.last.live_bytes >= site.highest.live_bytes) {
+        site.highest = site.last;
+      }
+      site.live.add(trace.t_s, step, as_double(sample->second.live_bytes));
+    }
+  }
+  if (trace.has_ended) {
+    leave_out_teardown(process);
+    for (const std::size_t i : process.sites) {
+      current_.erase(run_.sites[i].record.site);
+    }
+    processes_.erase(trace.key);
+  }
+}
+
+void SiteTrackBuilder::take_memory(const ProcessSample& sample) {
+  const auto it = processes_.find(sample.key);
+  const auto footprint = sample.footprint_bytes();
+  if (it == processes_.end() || !footprint || sample.state == 'Z' || sample.state == 'X') {
+    return;
+  }
+  TracedProcess& process = run_.processes[it->second];
+  const double t_s = run_.end_s;
+  process.footprint.add(t_s, kUnknown, as_double(*footprint));
+  process.shared.add(t_s, kUnknown, as_double(sample.rss_shmem_bytes.value_or(0)));
+  if (sample.rss_file_bytes) {
+    process.file.add(t_s, kUnknown, as_double(*sample.rss_file_bytes));
+  }
+}
+
+void SiteTrackBuilder::take_account(const MemoryAccount& account) {
+  // The last one of a process may come with the look after which it is no longer traced.
+  const auto process =
+      std::find_if(run_.processes.rbegin(), run_.processes.rend(),
+                   [&](const TracedProcess& each) { return each.key == account.key; });
+  if (process == run_.processes.rend()) {
+    return;
+  }
+  process->blocks.add(account.t_s, kUnknown, as_double(account.blocks_bytes));
+  process->slack.add(account.t_s, kUnknown, as_double(account.slack_bytes));
+  process->unhooked.add(account.t_s, kUnknown, as_double(account.unhooked_bytes));
+}
+
+void SiteTrackBuilder::take_marker(const MarkerRecord& marker) {
+  if (marker.kind == MarkerKind::kEpoch) {
+    epochs_.mark(marker.value, {marker.t_s, clock_.is_running() ? std::optional(clock_.last_step())
+                                                                : std::optional<double>()});
+    run_.epoch_steps = epochs_.steps();
+    run_.epoch_seconds = epochs_.seconds();
+    return;
+  }
+  if (marker.kind != MarkerKind::kStep || (step_source_ && *step_source_ != marker.key)) {
+    return;
+  }
+  step_source_ = marker.key;
+  clock_.mark(marker.t_s, marker.value);
+}
+
+void SiteTrackBuilder::take_loss(const LossRecord& loss) {
+  constexpr std::size_t kMostLosses = 64;
+  const auto known = std::find_if(run_.losses.begin(), run_.losses.end(),
+                                  [&](const auto& each) { return each.first == loss.what; });
+  if (known != run_.losses.end()) {
+    known->second += loss.count;
+  } else if (run_.losses.size() < kMostLosses) {
+    run_.losses.emplace_back(loss.what, loss.count);
+  }
+}
+
+namespace {
+
+// The last one that was taken by then; nullptr: there is none.
+const Cell* cell_at(const Series& series, double t_s) {
+  const std::vector<Cell>& cells = series.cells();
+  const auto after = std::upper_bound(cells.begin(), cells.end(), t_s,
+                                      [](double at, const Cell& cell) { return at < cell.t_s; });
+  return after == cells.begin() ? nullptr : &*std::prev(after);
+}
+
+}  // namespace
+
+std::optional<double> value_at(const Series& series, double t_s) {
+  const Cell* const cell = cell_at(series, t_s);
+  return cell == nullptr ? std::nullopt : std::optional(cell->mean_bytes());
+}
+
+std::optional<double> age_at(const Series& series, double t_s) {
+  const Cell* const cell = cell_at(series, t_s);
+  return cell == nullptr ? std::nullopt : std::optional(t_s - cell->t_s);
+}
+
+}  // namespace tidemark::tracker
