@@ -13,8 +13,8 @@
 #include "cli/messages.h"
 #include "cli/track_words.h"
 #include "common/clock.h"
+#include "common/redact.h"
 #include "common/text.h"
-#include "monitor/redact.h"
 
 namespace tidemark::cli {
 namespace {
@@ -143,8 +143,8 @@ void Check::tell_start(std::uint32_t number) const {
   const std::string which =
       planned > 1 ? fmt::format(", {} {} of {}", spec_.jobs > 1 ? "job" : "run", number, planned)
                   : "";
-  std::string command = spec_.redact ? monitor::redact_argv(spec_.command)
-                                     : fmt::format("{}", fmt::join(spec_.command, " "));
+  std::string command =
+      spec_.redact ? redact_argv(spec_.command) : fmt::format("{}", fmt::join(spec_.command, " "));
   if (command.size() > kMostBytes) {
     command = command.substr(0, kMostBytes) + "...";
   }

@@ -19,7 +19,7 @@ class NoView final : public WatchView {
  public:
   void begin(const RunInfo& /*info*/) override {}
   void tick(const Tick&, const ProcessKey&, const ProcessLookup&) override {}
-  void end(const monitor::RunSummary& /*summary*/) override {}
+  void end(const RunSummary& /*summary*/) override {}
 };
 
 class Checking final : public WatchUser {
@@ -31,7 +31,7 @@ class Checking final : public WatchUser {
     return std::make_unique<NoView>();
   }
 
-  Status prepare_launch(monitor::LaunchOptions& options) override {
+  Status prepare_launch(live::LaunchOptions& options) override {
     return run_.tracing != nullptr ? run_.tracing->launch.prepare(options) : ok();
   }
   void begin(const RunInfo& info) override {

@@ -28,7 +28,7 @@
 #include "common/io.h"
 #include "common/text.h"
 #include "common/units.h"
-#include "monitor/signal_inbox.h"
+#include "live/launch/signal_inbox.h"
 
 namespace tidemark::cli {
 namespace {
@@ -68,7 +68,7 @@ class Screen {
 class Demo {
  public:
   Demo(std::vector<DemoScenario> scenarios, std::string harness, std::string folder,
-       monitor::SignalInbox& inbox)
+       live::SignalInbox& inbox)
       : scenarios_(std::move(scenarios)),
         harness_(std::move(harness)),
         folder_(std::move(folder)),
@@ -100,7 +100,7 @@ class Demo {
   const std::vector<DemoScenario> scenarios_;
   const std::string harness_;
   const std::string folder_;
-  monitor::SignalInbox& inbox_;
+  live::SignalInbox& inbox_;
   const std::size_t at_a_time_;
   const Screen screen_;
   std::list<Running> running_;
@@ -255,7 +255,7 @@ int run_demo(const DemoOptions& options) {
     print_error(folder.error());
     return kExitTarget;
   }
-  auto inbox = monitor::SignalInbox::open(monitor::SignalInbox::For::kStop);
+  auto inbox = live::SignalInbox::open(live::SignalInbox::For::kStop);
   if (!inbox) {
     print_error(inbox.error());
     return kExitTarget;

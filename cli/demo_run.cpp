@@ -66,7 +66,7 @@ void send(int fd, const Tick& tick) {
   (void)!::write(fd, &news, sizeof news);
 }
 
-void restore_signals(const monitor::SignalInbox& inbox) {
+void restore_signals(const live::SignalInbox& inbox) {
   if (!inbox.sigpipe_was_ignored()) {
     ::signal(SIGPIPE, SIG_DFL);
   }
@@ -164,7 +164,7 @@ DemoRun::~DemoRun() {
 }
 
 Result<DemoRun> DemoRun::start(const DemoScenario& scenario, const std::string& harness,
-                               const std::string& folder, const monitor::SignalInbox& inbox) {
+                               const std::string& folder, const live::SignalInbox& inbox) {
   const std::string base = folder + '/' + std::string(scenario.name);
   // What an earlier run left here must not pass for the truth of this one.
   if (::unlink(truth_of(base).c_str()) != 0 && errno != ENOENT) {

@@ -11,7 +11,7 @@
 #include "cli/demo_scenarios.h"
 #include "common/fd.h"
 #include "common/result.h"
-#include "monitor/signal_inbox.h"
+#include "live/launch/signal_inbox.h"
 
 namespace tidemark::cli {
 
@@ -23,7 +23,7 @@ class DemoRun {
   // Leaves NAME.tidemark, NAME.truth.json and NAME.log in `folder`. `inbox` is ours; the watcher
   // gets the signals as we found them.
   static Result<DemoRun> start(const DemoScenario& scenario, const std::string& harness,
-                               const std::string& folder, const monitor::SignalInbox& inbox);
+                               const std::string& folder, const live::SignalInbox& inbox);
   // Ends it when it still runs.
   ~DemoRun();
   DemoRun(DemoRun&& other) noexcept;

@@ -16,8 +16,8 @@
 #include "cli/tick_csv.h"
 #include "cli/tick_json.h"
 #include "common/recording_sink.h"
+#include "common/run_summary.h"
 #include "common/text.h"
-#include "monitor/run_summary.h"
 #include "recording/open.h"
 #include "recording/run_writer.h"
 
@@ -103,7 +103,7 @@ class JsonLinesSink final : public TextSink {
   void finish(std::string& out) override { out += summary_json(summary_, time_is_steps_) + '\n'; }
 
  private:
-  monitor::RunSummary summary_;
+  RunSummary summary_;
   bool time_is_steps_ = false;
 };
 

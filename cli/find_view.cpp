@@ -8,9 +8,9 @@
 #include <fmt/ranges.h>
 
 #include "common/json_writer.h"
+#include "common/redact.h"
 #include "common/text.h"
 #include "common/units.h"
-#include "monitor/redact.h"
 
 namespace tidemark::cli {
 namespace {
@@ -35,7 +35,7 @@ std::string_view confidence_name(Confidence confidence) {
 
 std::string argv_of(const Candidate& candidate, const FindOptions& options) {
   return options.no_redact ? fmt::format("{}", fmt::join(candidate.argv, " "))
-                           : monitor::redact_argv(candidate.argv);
+                           : redact_argv(candidate.argv);
 }
 
 // Weak ones are noise as soon as there is a better one.

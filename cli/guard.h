@@ -9,15 +9,15 @@
 
 #include "cli/track.h"
 #include "common/result.h"
-#include "monitor/guard_policy.h"
-#include "monitor/headroom.h"
+#include "guard/guard_policy.h"
+#include "guard/headroom.h"
 
 namespace tidemark::cli {
 
 struct GuardOptions {
   TrackOptions track;  // what is watched, and how it is judged
-  monitor::GuardSettings settings;
-  monitor::KeepFree keep_free;
+  guard::GuardSettings settings;
+  guard::KeepFree keep_free;
   int signal_number = SIGTERM;
   bool dry_run = false;
   std::string notify;  // a command for the shell

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/notifier.h"
-#include "monitor/watchman.h"
+#include "guard/watchman.h"
 
 namespace tidemark::cli {
 
@@ -23,31 +23,31 @@ struct ReportFacts {
 
 // "warn", "stop", "kill", "stand_down"; "headroom", "forecast", ...: for scripts, they never
 // change.
-std::string_view act_name(monitor::GuardAct act);
-std::string_view reason_name(monitor::GuardReason reason);
+std::string_view act_name(guard::GuardAct act);
+std::string_view reason_name(guard::GuardReason reason);
 
 // "SIGTERM".
 std::string signal_name(int number);
 
 // What was done and why, with the figures: one sentence.
-std::string report_text(const monitor::GuardReport& report, const ReportFacts& facts);
+std::string report_text(const guard::GuardReport& report, const ReportFacts& facts);
 // Why a job is not guarded that is already where it would be stopped.
-std::string refusal_text(const monitor::Headroom& headroom, std::string_view limit_source);
+std::string refusal_text(const guard::Headroom& headroom, std::string_view limit_source);
 // Why a job is not guarded that this user may not signal.
 std::string refusal_text(pid_t pid);
 // "2026-11-16 12:30:05 STOP ...": a line of the log, in local time.
 std::string log_line(std::int64_t wall_ns, std::string_view word, std::string_view text);
 
 // For a command that wants to know.
-Notifier::Notice make_notice(const monitor::GuardReport& report, const ReportFacts& facts);
+Notifier::Notice make_notice(const guard::GuardReport& report, const ReportFacts& facts);
 Notifier::Notice make_notice(std::string_view event, std::string_view text,
                              const ReportFacts& facts);
 
 // What is guarded and how, at the start; one line each.
 struct GuardSetup {
-  std::vector<monitor::WatchedLimit> limits;
-  monitor::KeepFree keep_free;
-  monitor::GuardSettings settings;
+  std::vector<guard::WatchedLimit> limits;
+  guard::KeepFree keep_free;
+  guard::GuardSettings settings;
   int signal_number = 0;
   bool dry_run = false;
 };

@@ -13,13 +13,13 @@
 #include "cli/exit_code.h"
 #include "common/clock.h"
 #include "common/units.h"
-#include "monitor/job_group.h"
+#include "guard/job_group.h"
 
 namespace tidemark::cli {
 namespace {
 
-using monitor::GuardAct;
-using monitor::GuardReport;
+using guard::GuardAct;
+using guard::GuardReport;
 
 constexpr double kLimitsEveryS = 10.0;
 constexpr double kYoungS = 10.0;  // a job is moved into its control group soon after its birth
@@ -31,7 +31,7 @@ class NoView final : public WatchView {
  public:
   void begin(const RunInfo& /*info*/) override {}
   void tick(const Tick&, const ProcessKey&, const ProcessLookup&) override {}
-  void end(const monitor::RunSummary& /*summary*/) override {}
+  void end(const RunSummary& /*summary*/) override {}
 };
 
 std::string_view word_of(GuardAct act) {
@@ -59,7 +59,7 @@ std::unique_ptr<WatchView> GuardWatch::make_view(LineWriter& /*lines*/) {
 }
 
 // The command must not inherit the protection of the guard.
-Status GuardWatch::prepare_launch(monitor::LaunchOptions& options) {
+Status GuardWatch::prepare_launch(live::LaunchOptions& options) {
   surroundings_.shield.take_down();
   options.environment.emplace_back("TIDEMARK_RESTARTS",
                                    fmt::format("{}", surroundings_.restarts.restarts()));
@@ -69,7 +69,7 @@ Status GuardWatch::prepare_launch(monitor::LaunchOptions& options) {
 void GuardWatch::begin(const RunInfo& info) {
   start_wall_ns_ = info.start_wall_ns.value_or(0);
   forecast_.begin(info);
-  monitor::WatchmanOptions options;
+  guard::WatchmanOptions options;
   options.settings = options_.settings;
   options.signal_number = options_.signal_number;
   options.dry_run = options_.dry_run;
@@ -79,7 +79,7 @@ void GuardWatch::begin(const RunInfo& info) {
   if (surroundings_.notifier) {
     options.killer.except = surroundings_.notifier->pid();
   }
-  auto watchman = monitor::Watchman::create(options);
+  auto watchman = guard::Watchman::create(options);
   auto notes = watchman ? (*watchman)->start() : Result<std::vector<std::string>>(watchman.error());
   if (!notes) {
     problem_ = notes.error().what;
@@ -113,7 +113,7 @@ void GuardWatch::see(const monitor::Session& session, const Tick& tick) {
                   });
   tell_of_command();
   const Roster roster = make_roster(session.sampler(), tick);
-  auto list = std::make_unique<monitor::Watchlist>();
+  auto list = std::make_unique<guard::Watchlist>();
   if (watchman_ != nullptr) {
     fill(*list, roster, tick);
     vet(*list);
@@ -140,7 +140,7 @@ void GuardWatch::tell_of_command() {
 
 // Before the watchman has a list, nobody gets a signal. A command that we have started holds
 // nothing yet.
-void GuardWatch::vet(monitor::Watchlist& list) {
+void GuardWatch::vet(guard::Watchlist& list) {
   if (is_vetted_ || list.trainers.empty()) {
     return;
   }
@@ -170,10 +170,10 @@ void GuardWatch::vet(monitor::Watchlist& list) {
   }
 }
 
-void GuardWatch::fill(monitor::Watchlist& list, const Roster& roster, const Tick& tick) {
+void GuardWatch::fill(guard::Watchlist& list, const Roster& roster, const Tick& tick) {
   if (options_.track.limit_bytes) {
-    list.tree = monitor::TreeUse("", tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes),
-                                 roster.largest);
+    list.tree =
+        guard::TreeUse("", tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes), roster.largest);
   }
   // A job begins as a shell, often: it has some time to show who it is.
   if (!told_who_ && (roster.is_recognised || (!roster.trainers.empty() && tick.t_s > kYoungS))) {
@@ -187,7 +187,7 @@ void GuardWatch::fill(monitor::Watchlist& list, const Roster& roster, const Tick
   members_ = roster.members;
   renew_limits(roster.trainers, tick);
   list.limits = limits_;
-  list.group_kill = monitor::open_group_kill("", roster.members);
+  list.group_kill = guard::open_group_kill("", roster.members);
   list.trainers = roster.trainers;
   list.members = roster.members;
 }
@@ -197,14 +197,14 @@ void GuardWatch::renew_limits(const std::vector<ProcessKey>& trainers, const Tic
   if (limits_ != nullptr && trainers == limits_of_ && tick.t_s < next_limits_s_) {
     return;
   }
-  monitor::HeadroomReader::Options options;
+  guard::HeadroomReader::Options options;
   for (const ProcessKey& key : trainers) {
     options.resources_of.push_back(key.pid);
   }
   options.groups_of = trainers.empty() ? std::vector<pid_t>{::getpid()} : options.resources_of;
   options.given_bytes = options_.track.limit_bytes;
   options.keep_free = options_.keep_free;
-  limits_ = std::make_shared<monitor::HeadroomReader>(options);
+  limits_ = std::make_shared<guard::HeadroomReader>(options);
   limits_of_ = trainers;
   next_limits_s_ = tick.t_s < kYoungS ? tick.t_s : tick.t_s + kLimitsEveryS;
   if (trainers.empty()) {
@@ -226,7 +226,7 @@ void GuardWatch::renew_limits(const std::vector<ProcessKey>& trainers, const Tic
 
 // Only a guard whose watchman looks is alive.
 void GuardWatch::keep_service_informed(const Tick& tick) {
-  const monitor::Watchman::Glance glance = watchman_->glance();
+  const guard::Watchman::Glance glance = watchman_->glance();
   const std::int64_t now_ns = SystemClock().monotonic_ns();
   if (now_ns - glance.at_ns < kWatchmanSleepsNs) {
     surroundings_.service.still_alive();
@@ -256,12 +256,12 @@ void GuardWatch::attend() {
   }
 }
 
-ReportFacts GuardWatch::facts_of(const monitor::GuardDecision& decision) const {
+ReportFacts GuardWatch::facts_of(const guard::GuardDecision& decision) const {
   ReportFacts facts{"", options_.signal_number, options_.dry_run, step_,
                     options_.track.watch.output};
   if (decision.headroom && limits_ != nullptr &&
       decision.headroom->limit < limits_->limits().size()) {
-    const monitor::WatchedLimit& limit = limits_->limits()[decision.headroom->limit];
+    const guard::WatchedLimit& limit = limits_->limits()[decision.headroom->limit];
     if (limit.bytes == decision.headroom->limit_bytes) {  // not exchanged meanwhile
       facts.limit_source = limit.source;
     }

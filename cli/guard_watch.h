@@ -16,18 +16,18 @@
 #include "cli/guard_text.h"
 #include "cli/notifier.h"
 #include "cli/watch_user.h"
-#include "monitor/self_protection.h"
-#include "monitor/service_manager.h"
+#include "guard/self_protection.h"
+#include "guard/service_manager.h"
+#include "guard/watchman.h"
 #include "monitor/session.h"
-#include "monitor/watchman.h"
 
 namespace tidemark::cli {
 
 // What outlives one start of the command. Each outlives the GuardWatch.
 struct GuardSurroundings {
   const std::optional<Notifier>& notifier;
-  const monitor::ServiceManager& service;
-  monitor::OomShield& shield;
+  const guard::ServiceManager& service;
+  guard::OomShield& shield;
   RestartLedger& restarts;
 };
 
@@ -39,7 +39,7 @@ class GuardWatch final : public WatchUser {
 
   std::string_view name() const override { return "guard"; }
   std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
-  Status prepare_launch(monitor::LaunchOptions& options) override;
+  Status prepare_launch(live::LaunchOptions& options) override;
   void meet(WatchOutput& output) override { output_ = &output; }
   void begin(const RunInfo& info) override;
   void complete(Tick& tick) override;
@@ -61,28 +61,28 @@ class GuardWatch final : public WatchUser {
   bool restarts() const { return restarts_; }
 
  private:
-  void vet(monitor::Watchlist& list);
+  void vet(guard::Watchlist& list);
   void tell_of_command();
-  void fill(monitor::Watchlist& list, const Roster& roster, const Tick& tick);
+  void fill(guard::Watchlist& list, const Roster& roster, const Tick& tick);
   void renew_limits(const std::vector<ProcessKey>& trainers, const Tick& tick);
   void keep_service_informed(const Tick& tick);
-  void tell(const monitor::GuardReport& report);
+  void tell(const guard::GuardReport& report);
   void say(std::int64_t wall_ns, std::string_view word, std::string_view text);
-  ReportFacts facts_of(const monitor::GuardDecision& decision) const;
+  ReportFacts facts_of(const guard::GuardDecision& decision) const;
   bool is_command_stopped() const;
   EndedBy ended_by(const WatchEnding& ending) const;
 
   const GuardOptions& options_;
   GuardSurroundings surroundings_;
   WatchOutput* output_ = nullptr;
-  std::unique_ptr<monitor::Watchman> watchman_;
+  std::unique_ptr<guard::Watchman> watchman_;
   std::string problem_;      // why nothing is guarded
   bool is_vetted_ = false;   // what runs is not already where it would be stopped
   bool is_refused_ = false;  // it is
   std::int64_t start_wall_ns_ = 0;
 
   GuardForecast forecast_;
-  std::shared_ptr<monitor::HeadroomReader> limits_;
+  std::shared_ptr<guard::HeadroomReader> limits_;
   std::vector<ProcessKey> limits_of_;  // the trainers, for whom they were looked up
   double next_limits_s_ = 0.0;
   std::vector<std::string> told_setup_;  // of this start; of the first one only on stderr

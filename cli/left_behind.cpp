@@ -10,9 +10,9 @@
 #include <memory>
 
 #include "common/clock.h"
+#include "live/launch/tree_ending.h"
 #include "monitor/procfs/procps_source.h"
 #include "monitor/session.h"
-#include "monitor/tree_ending.h"
 
 namespace tidemark::cli {
 namespace {
@@ -126,7 +126,7 @@ void end_strays() {
   if (below.session == nullptr) {
     return;
   }
-  monitor::TreeEnding ending(clock.monotonic_ns(), kSettleNs);
+  live::TreeEnding ending(clock.monotonic_ns(), kSettleNs);
   const std::int64_t give_up_ns = clock.monotonic_ns() + 3 * kSettleNs;
   while (!below.session->sampler().finished() && clock.monotonic_ns() < give_up_ns) {
     ending.act(clock.monotonic_ns(), below.session->sampler().members());

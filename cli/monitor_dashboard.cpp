@@ -10,13 +10,13 @@
 #include "cli/monitor_lines.h"
 #include "cli/profile_frames.h"
 #include "common/text.h"
-#include "monitor/tui/dashboard.h"
+#include "dashboard/dashboard.h"
 
 namespace tidemark::cli {
 namespace {
 
-tui::JobRow row_of(const ServedJob& job) {
-  tui::JobRow row;
+dashboard::JobRow row_of(const ServedJob& job) {
+  dashboard::JobRow row;
   row.name = escape_text(job.id + " " + job.arguments);
   row.state = escape_text(job.state);
   row.step = job.step;
@@ -41,7 +41,7 @@ std::string line_text(const tracker::RunSites& run, const tracker::RankedSite& s
 
 class DashboardView final : public WatchView {
  public:
-  DashboardView(LineWriter& writer, std::unique_ptr<tui::Dashboard> dashboard,
+  DashboardView(LineWriter& writer, std::unique_ptr<dashboard::Dashboard> dashboard,
                 const DashboardSetup& setup)
       : writer_(writer),
         dashboard_(std::move(dashboard)),
@@ -65,7 +65,7 @@ class DashboardView final : public WatchView {
     }
   }
   // The screen is gone then: what was told on it, and the summary, stay in the scroll-back.
-  void end(const monitor::RunSummary& summary) override {
+  void end(const RunSummary& summary) override {
     dashboard_.reset();
     writer_.submit_always(std::exchange(told_, {}) + summary_text(summary, moments_));
   }
@@ -96,7 +96,7 @@ class DashboardView final : public WatchView {
       jobs_.notice(process);
     }
     if (const auto jobs = jobs_.poll()) {
-      std::vector<tui::JobRow> rows;
+      std::vector<dashboard::JobRow> rows;
       for (const ServedJob& job : *jobs) {
         rows.push_back(row_of(job));
       }
@@ -105,7 +105,7 @@ class DashboardView final : public WatchView {
   }
 
   LineWriter& writer_;
-  std::unique_ptr<tui::Dashboard> dashboard_;
+  std::unique_ptr<dashboard::Dashboard> dashboard_;
   const bool is_live_;
   const std::function<bool()> take_end_of_profile_;
   MomentWords moments_;
@@ -115,15 +115,15 @@ class DashboardView final : public WatchView {
 
 }  // namespace
 
-bool dashboard_is_possible() { return tui::dashboard_is_possible(); }
+bool dashboard_is_possible() { return dashboard::dashboard_is_possible(); }
 
 std::unique_ptr<WatchView> make_dashboard_view(LineWriter& lines, const DashboardSetup& setup) {
-  auto dashboard = tui::Dashboard::open({setup.can_mark,
-                                         setup.replay_speed,
-                                         setup.output_path,
-                                         setup.run_file,
-                                         {setup.warmup, setup.min_leak, setup.metric},
-                                         {&lines_of, &line_text}});
+  auto dashboard = dashboard::Dashboard::open({setup.can_mark,
+                                               setup.replay_speed,
+                                               setup.output_path,
+                                               setup.run_file,
+                                               {setup.warmup, setup.min_leak, setup.metric},
+                                               {&lines_of, &line_text}});
   return dashboard ? std::make_unique<DashboardView>(lines, *std::move(dashboard), setup) : nullptr;
 }
 

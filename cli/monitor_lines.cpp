@@ -113,7 +113,7 @@ std::string_view verb_of(EventKind kind) {
   return "?";
 }
 
-std::string rate_text(const monitor::Course& course, const MomentWords& moments) {
+std::string rate_text(const Course& course, const MomentWords& moments) {
   std::string text;
   if (const auto per_s = course.growth_bytes_per_s(); per_s && moments.has_time()) {
     text += fmt::format(", {}/min", format_bytes_delta(std::llround(*per_s * 60.0)));
@@ -124,8 +124,7 @@ std::string rate_text(const monitor::Course& course, const MomentWords& moments)
   return text;
 }
 
-std::string course_text(const monitor::Course& course, const MomentWords& moments,
-                        bool with_rate = true) {
+std::string course_text(const Course& course, const MomentWords& moments, bool with_rate = true) {
   const std::string peak =
       fmt::format("peak {} at {}", format_bytes(course.peak_bytes), moments.at(course.peak_s));
   if (course.ended) {
@@ -238,7 +237,7 @@ std::vector<std::string> LossLines::lines(const Tick& tick) {
   return lines;
 }
 
-std::string summary_text(const monitor::RunSummary& summary, const MomentWords& moments) {
+std::string summary_text(const RunSummary& summary, const MomentWords& moments) {
   if (!summary.has_seen_any()) {
     return "summary: nothing was seen\n";
   }
@@ -247,7 +246,7 @@ std::string summary_text(const monitor::RunSummary& summary, const MomentWords& 
                   summary.ticks(), summary.ticks() == 1 ? "sample" : "samples", summary.births(),
                   summary.deaths());
   const bool has_footprint = summary.footprint().seen;
-  const auto add = [&](std::string_view what, const monitor::Course& course, bool with_rate) {
+  const auto add = [&](std::string_view what, const Course& course, bool with_rate) {
     out += fmt::format("  {:<22} {}\n", what,
                        course.seen ? course_text(course, moments, with_rate) : "?");
   };

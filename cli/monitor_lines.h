@@ -10,7 +10,7 @@
 #include "cli/process_lookup.h"
 #include "common/moment_words.h"
 #include "common/records.h"
-#include "monitor/run_summary.h"
+#include "common/run_summary.h"
 
 namespace tidemark::cli {
 
@@ -53,6 +53,6 @@ class LossLines {
 };
 
 // The last lines: start, end, peak, growth and rates, of the tree and per role; what was lost.
-std::string summary_text(const monitor::RunSummary& summary, const MomentWords& moments = {});
+std::string summary_text(const RunSummary& summary, const MomentWords& moments = {});
 
 }  // namespace tidemark::cli

@@ -49,7 +49,7 @@ class PlainView final : public WatchView {
     writer_.submit(std::move(text));
   }
 
-  void end(const monitor::RunSummary& summary) override {
+  void end(const RunSummary& summary) override {
     writer_.submit_always(summary_text(summary, moments_));
   }
 
@@ -79,7 +79,7 @@ class JsonView final : public WatchView {
     writer_.submit(std::move(text));
   }
 
-  void end(const monitor::RunSummary& summary) override {
+  void end(const RunSummary& summary) override {
     writer_.submit_always(summary_json(summary, time_is_steps_) + '\n');
   }
 

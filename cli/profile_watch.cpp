@@ -31,7 +31,7 @@ class Profiling final : public WatchUser {
   std::string_view name() const override { return "profile"; }
   std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
 
-  Status prepare_launch(monitor::LaunchOptions& launch) override { return traced_.prepare(launch); }
+  Status prepare_launch(live::LaunchOptions& launch) override { return traced_.prepare(launch); }
   void wake_in(const std::string& directory, pid_t pid) { traced_.wake_in(directory, pid); }
 
   void begin(const RunInfo& info) override { traced_.begin(info); }
@@ -79,7 +79,7 @@ class ProfileLines final : public WatchView {
       show(tick.t_s);
     }
   }
-  void end(const monitor::RunSummary& /*summary*/) override {
+  void end(const RunSummary& /*summary*/) override {
     erase();
     writer_.submit_always('\n' +
                           profile_text(profiling_.report(), style_for(lines_fd(), options_.plain)));
@@ -129,7 +129,7 @@ class ProfileJson final : public WatchView {
 
   void begin(const RunInfo& /*info*/) override {}
   void tick(const Tick&, const ProcessKey&, const ProcessLookup&) override {}
-  void end(const monitor::RunSummary& /*summary*/) override {
+  void end(const RunSummary& /*summary*/) override {
     writer_.submit_always(profile_json(profiling_.report()) + '\n');
   }
 

@@ -3,13 +3,13 @@
 
 #include <utility>
 
-#include "monitor/redact.h"
+#include "common/redact.h"
 
 namespace tidemark::cli {
 namespace {
 
 ProcessRecord redacted(ProcessRecord process) {
-  process.argv = monitor::redact_text(process.argv);
+  process.argv = redact_text(process.argv);
   return process;
 }
 
@@ -17,7 +17,7 @@ ProcessRecord redacted(ProcessRecord process) {
 
 Status RedactingSink::begin(const RunInfo& info) {
   RunInfo redacted_info = info;
-  redacted_info.command = monitor::redact_text(info.command);
+  redacted_info.command = redact_text(info.command);
   return next_.begin(redacted_info);
 }
 

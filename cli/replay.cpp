@@ -16,8 +16,8 @@
 #include "cli/watch_output.h"
 #include "common/clock.h"
 #include "common/recording_sink.h"
-#include "monitor/run_summary.h"
-#include "monitor/signal_inbox.h"
+#include "common/run_summary.h"
+#include "live/launch/signal_inbox.h"
 #include "recording/open.h"
 
 namespace tidemark::cli {
@@ -28,7 +28,7 @@ constexpr std::int64_t kLookEveryNs = kNsPerSecond / 20;
 // Hands ticks to the view when their time has come.
 class Player final : public RecordingSink {
  public:
-  Player(double speed, WatchView& view, monitor::SignalInbox& inbox)
+  Player(double speed, WatchView& view, live::SignalInbox& inbox)
       : speed_(speed), view_(view), inbox_(inbox) {}
 
   Status begin(const RunInfo& info) override {
@@ -63,7 +63,7 @@ class Player final : public RecordingSink {
   }
 
   bool is_stopped() const { return is_stopped_; }
-  const monitor::RunSummary& summary() const { return summary_; }
+  const RunSummary& summary() const { return summary_; }
 
  private:
   // False when the user has stopped it. Also a replay that is late looks for that.
@@ -121,10 +121,10 @@ class Player final : public RecordingSink {
 
   const double speed_;
   WatchView& view_;
-  monitor::SignalInbox& inbox_;
+  live::SignalInbox& inbox_;
   const SystemClock clock_;
   ProcessTable table_;
-  monitor::RunSummary summary_;
+  RunSummary summary_;
   ProcessKey trainer_;
   std::optional<double> last_s_;
   std::int64_t due_ns_ = 0;
@@ -141,7 +141,7 @@ int replay(const std::string& path, double speed,
     print_error(reader.error());
     return kExitTarget;
   }
-  auto inbox = monitor::SignalInbox::open(monitor::SignalInbox::For::kStop);
+  auto inbox = live::SignalInbox::open(live::SignalInbox::For::kStop);
   if (!inbox) {
     print_error(inbox.error());
     return kExitTarget;

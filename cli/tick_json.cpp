@@ -133,7 +133,7 @@ void add_losses(JsonWriter& json, const std::vector<LossRecord>& losses) {
   json.end_object();
 }
 
-void add_course(JsonWriter& json, const monitor::Course& course, bool time_is_steps) {
+void add_course(JsonWriter& json, const Course& course, bool time_is_steps) {
   json.field("start_bytes", course.first_bytes)
       .field("end_bytes", course.last_bytes)
       .field("peak_bytes", course.peak_bytes)
@@ -143,7 +143,7 @@ void add_course(JsonWriter& json, const monitor::Course& course, bool time_is_st
       .field("growth_bytes_per_step", course.growth_bytes_per_step());
 }
 
-void add_course_or_null(JsonWriter& json, std::string_view name, const monitor::Course& course,
+void add_course_or_null(JsonWriter& json, std::string_view name, const Course& course,
                         bool time_is_steps) {
   json.key(name);
   if (!course.seen) {
@@ -217,7 +217,7 @@ std::string event_json(const EventRecord& event, const ProcessLookup& lookup, bo
   return json.end_object().take();
 }
 
-std::string summary_json(const monitor::RunSummary& summary, bool time_is_steps) {
+std::string summary_json(const RunSummary& summary, bool time_is_steps) {
   JsonWriter json;
   begin_line(json, "summary", seconds(summary.last_s(), time_is_steps));
   json.key("summary")

@@ -5,7 +5,7 @@
 
 #include "cli/process_lookup.h"
 #include "common/records.h"
-#include "monitor/run_summary.h"
+#include "common/run_summary.h"
 
 namespace tidemark::cli {
 
@@ -16,6 +16,6 @@ std::string run_json(const RunInfo& info);
 std::string tick_json(const Tick& tick, const ProcessLookup& lookup, bool time_is_steps = false);
 std::string event_json(const EventRecord& event, const ProcessLookup& lookup,
                        bool time_is_steps = false);
-std::string summary_json(const monitor::RunSummary& summary, bool time_is_steps = false);
+std::string summary_json(const RunSummary& summary, bool time_is_steps = false);
 
 }  // namespace tidemark::cli

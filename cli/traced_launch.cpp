@@ -19,7 +19,7 @@ void TracedLaunch::make_worker(reader::CollectorOptions collecting) {
   worker_->look_at_shm();
 }
 
-Status TracedLaunch::prepare(monitor::LaunchOptions& launch) {
+Status TracedLaunch::prepare(live::LaunchOptions& launch) {
   auto directory = reader::TraceDirectory::create(reader::trace_bases());
   if (!directory) {
     return directory.error();

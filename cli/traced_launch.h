@@ -14,7 +14,7 @@
 #include "common/records.h"
 #include "common/result.h"
 #include "common/step_count.h"
-#include "monitor/launch.h"
+#include "live/launch/launch.h"
 #include "profiler/reader/trace_directory.h"
 #include "tracker/sites/site_tracks.h"
 
@@ -28,7 +28,7 @@ class TracedLaunch {
       : options_(options), start_ns_(SystemClock().monotonic_ns()) {}
 
   // Before the command is started.
-  Status prepare(monitor::LaunchOptions& launch);
+  Status prepare(live::LaunchOptions& launch);
   // For a process that has the tracer in it already: where its file is, among those of others.
   void wake_in(const std::string& directory, pid_t pid);
   void begin(const RunInfo& info);

@@ -104,7 +104,7 @@ class TrackLines final : public WatchView {
       next_s_ = next_line_s(tick.t_s, options_.watch.duration_ns);
     }
   }
-  void end(const monitor::RunSummary& /*summary*/) override {
+  void end(const RunSummary& /*summary*/) override {
     writer_.submit_always('\n' + track_text(tracking_.answer(), glyphs_of_locale()));
   }
 
@@ -121,7 +121,7 @@ class TrackJson final : public WatchView {
 
   void begin(const RunInfo& /*info*/) override {}
   void tick(const Tick&, const ProcessKey&, const ProcessLookup&) override {}
-  void end(const monitor::RunSummary& /*summary*/) override {
+  void end(const RunSummary& /*summary*/) override {
     writer_.submit_always(track_json(tracking_.answer()) + '\n');
   }
 

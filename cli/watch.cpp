@@ -16,8 +16,8 @@
 #include "cli/messages.h"
 #include "cli/target.h"
 #include "common/io.h"
+#include "common/redact.h"
 #include "monitor/procfs/procps_source.h"
-#include "monitor/redact.h"
 
 namespace tidemark::cli {
 namespace {
@@ -37,8 +37,8 @@ void raise_descriptor_limit() {
 }  // namespace
 
 Status Watch::prepare() {
-  auto inbox = monitor::SignalInbox::open(wraps_command() ? monitor::SignalInbox::For::kCommand
-                                                          : monitor::SignalInbox::For::kStop);
+  auto inbox = live::SignalInbox::open(wraps_command() ? live::SignalInbox::For::kCommand
+                                                       : live::SignalInbox::For::kStop);
   if (!inbox) {
     return inbox.error();
   }
@@ -121,7 +121,7 @@ Status Watch::open_step_source() {
     return ok();
   }
   const int stderr_sink = command_output_ ? command_output_.get() : STDERR_FILENO;
-  auto relay = monitor::OutputRelay::open(
+  auto relay = live::OutputRelay::open(
       {.pattern = *std::move(pattern),
        .stdout_sink = options_.json || command_output_ ? stderr_sink : STDOUT_FILENO,
        .stderr_sink = stderr_sink,
@@ -135,7 +135,7 @@ Status Watch::open_step_source() {
 }
 
 Status Watch::launch() {
-  monitor::LaunchOptions options;
+  live::LaunchOptions options;
   options.argv = options_.target.command;
   Fd no_input;
   if (command_output_) {
@@ -157,7 +157,7 @@ Status Watch::launch() {
   if (auto prepared = user_.prepare_launch(options); !prepared) {
     return prepared;
   }
-  auto command = monitor::LaunchedCommand::start(options, *inbox_);
+  auto command = live::LaunchedCommand::start(options, *inbox_);
   if (!command) {
     return command.error();
   }
@@ -196,7 +196,7 @@ RunInfo Watch::describe() const {
   info.tool_version = version();
   const auto& command = options_.target.command;
   info.command =
-      options_.redact ? monitor::redact_argv(command) : fmt::format("{}", fmt::join(command, " "));
+      options_.redact ? redact_argv(command) : fmt::format("{}", fmt::join(command, " "));
   return info;
 }
 

@@ -15,15 +15,15 @@
 #include "common/fd.h"
 #include "common/records.h"
 #include "common/result.h"
-#include "monitor/launch.h"
+#include "live/launch/launch.h"
+#include "live/launch/output_relay.h"
+#include "live/launch/signal_inbox.h"
+#include "live/launch/stop_request.h"
+#include "live/launch/tree_ending.h"
 #include "monitor/markers/step_log.h"
-#include "monitor/output_relay.h"
 #include "monitor/procfs/process_source.h"
 #include "monitor/roles/finder.h"
 #include "monitor/session.h"
-#include "monitor/signal_inbox.h"
-#include "monitor/stop_request.h"
-#include "monitor/tree_ending.h"
 #include "recording/recorder.h"
 
 namespace tidemark::cli {
@@ -67,7 +67,7 @@ class Watch {
   // Sleeps until `due_ns`; false when watching is over.
   bool wait_until(std::int64_t due_ns);
   void handle_signals();
-  bool ask_in_turn(const monitor::ReceivedSignal& signal);
+  bool ask_in_turn(const live::ReceivedSignal& signal);
   void pass_on_stop();
   bool is_worth_watching() const;
   bool command_runs() const { return command_ && command_->running(); }
@@ -93,15 +93,15 @@ class Watch {
   WatchUser& user_;
   const SystemClock clock_;
   const std::int64_t start_ns_;
-  std::optional<monitor::SignalInbox> inbox_;
+  std::optional<live::SignalInbox> inbox_;
   std::optional<WatchOutput> output_;
   Fd command_output_;  // see WatchOptions
-  std::optional<monitor::OutputRelay> relay_;
+  std::optional<live::OutputRelay> relay_;
   std::optional<monitor::LogFollower> log_;
-  std::optional<monitor::LaunchedCommand> command_;
-  std::optional<monitor::StopRequest> stop_;  // whose end the command waits for, to be told
-  std::optional<monitor::ReceivedSignal> stop_signal_;  // which it is told by then
-  std::optional<monitor::TreeEnding> ending_;           // of the command, when its time is limited
+  std::optional<live::LaunchedCommand> command_;
+  std::optional<live::StopRequest> stop_;            // whose end the command waits for, to be told
+  std::optional<live::ReceivedSignal> stop_signal_;  // which it is told by then
+  std::optional<live::TreeEnding> ending_;           // of the command, when its time is limited
   std::unique_ptr<monitor::ProcessSource> source_;
   std::unique_ptr<monitor::Session> session_;
   std::unique_ptr<recording::Recorder> recorder_;

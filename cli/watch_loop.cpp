@@ -181,7 +181,7 @@ void Watch::handle_signals() {
         output_end_ns_ = clock_.monotonic_ns() + *patience_ns;
       }
     }
-    for (const monitor::ReapedChild& child : command_->take_reaped()) {
+    for (const live::ReapedChild& child : command_->take_reaped()) {
       wait_statuses_[child.pid] = child.wait_status;
     }
   }
@@ -189,7 +189,7 @@ void Watch::handle_signals() {
 
 // A wrapper that ends by a signal leaves its trainer alone, and a signal from a process reaches the
 // wrapper only. True: the command is told later.
-bool Watch::ask_in_turn(const monitor::ReceivedSignal& signal) {
+bool Watch::ask_in_turn(const live::ReceivedSignal& signal) {
   if (!signal.asks_to_stop() || signal.from_kernel || !command_runs()) {
     return false;
   }

@@ -14,8 +14,8 @@
 #include "common/clock.h"
 #include "common/records.h"
 #include "common/result.h"
-#include "monitor/launch.h"
-#include "monitor/run_summary.h"
+#include "common/run_summary.h"
+#include "live/launch/launch.h"
 #include "monitor/session.h"
 
 namespace tidemark::cli {
@@ -27,7 +27,7 @@ class WatchView {
   // Before the first tick.
   virtual void begin(const RunInfo& info) = 0;
   virtual void tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& lookup) = 0;
-  virtual void end(const monitor::RunSummary& summary) = 0;
+  virtual void end(const RunSummary& summary) = 0;
   // Another limit holds from the next tick on: the trainer has one of its own, or it was changed.
   virtual void change_limit(std::optional<std::uint64_t> /*bytes*/, const std::string& /*source*/) {
   }
@@ -75,7 +75,7 @@ class WatchUser {
   virtual std::unique_ptr<WatchView> make_view(LineWriter& lines) = 0;
 
   // Before the command is started: what it is to be started with.
-  virtual Status prepare_launch(monitor::LaunchOptions& /*options*/) { return ok(); }
+  virtual Status prepare_launch(live::LaunchOptions& /*options*/) { return ok(); }
   // Adds to a tick what the session does not know; before anybody else sees it.
   virtual void complete(Tick& /*tick*/) {}
   // A signal that was sent to us alone asks to stop. Nobody is told first: the command is at once.

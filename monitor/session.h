@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/records.h"
 #include "common/result.h"
+#include "common/run_summary.h"
 #include "common/step_count.h"
 #include "monitor/gpu/gpu_watch.h"
 #include "monitor/growth_warning.h"
@@ -19,7 +20,6 @@
 #include "monitor/procfs/process_source.h"
 #include "monitor/procfs/shm_watch.h"
 #include "monitor/procfs/system_sample.h"
-#include "monitor/run_summary.h"
 #include "monitor/sampler.h"
 
 namespace tidemark::monitor {

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/clock.h"
-#include "monitor/redact.h"
+#include "common/redact.h"
 #include "monitor/roles/roles.h"
 
 namespace tidemark::monitor {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "common/redact.h"
 #include "common/text.h"
 #include "common/units.h"
-#include "monitor/redact.h"
 #include "monitor/roles/finder.h"
 
 namespace tidemark::monitor {

@@ -16,11 +16,11 @@
 
 #include "common/clock.h"
 #include "common/units.h"
-#include "monitor/tui/frame_painter.h"
-#include "monitor/tui/layout.h"
-#include "monitor/tui/live_judge.h"
-#include "monitor/tui/model_builder.h"
-#include "monitor/tui/screen_text.h"
+#include "dashboard/frame_painter.h"
+#include "dashboard/layout.h"
+#include "dashboard/live_judge.h"
+#include "dashboard/model_builder.h"
+#include "dashboard/screen_text.h"
 
 namespace {
 
@@ -74,8 +74,8 @@ int main(int argc, char** argv) {
   const int width = argc > 4 ? std::atoi(argv[3]) : 200;
   const int height = argc > 4 ? std::atoi(argv[4]) : 60;
 
-  tui::RunHistory history;
-  tui::LiveJudge judge;
+  dashboard::RunHistory history;
+  dashboard::LiveJudge judge;
   RunInfo info;
   info.limit_bytes = 32'000 * kMiB;
   history.begin(info);
@@ -93,9 +93,9 @@ int main(int argc, char** argv) {
   }
 
   constexpr int kSeconds = 60;
-  tui::FramePainter painter;
-  std::optional<tui::JudgedRun> judged;
-  tui::ViewState state;
+  dashboard::FramePainter painter;
+  std::optional<dashboard::JudgedRun> judged;
+  dashboard::ViewState state;
   state.flipped.insert(Role::kCompileWorker);
   double next_judgement = 0.0;
   double worst_judgement = 0.0;
@@ -109,15 +109,16 @@ int main(int argc, char** argv) {
     judge.add(tick);
     if (second >= next_judgement) {
       const double before = cpu_s();
-      judged = tui::judge_now(judge.tracks(), history.now_s());
+      judged = dashboard::judge_now(judge.tracks(), history.now_s());
       worst_judgement = std::max(worst_judgement, cpu_s() - before);
-      next_judgement = tui::next_judgement_s(second, cpu_s() - before);
+      next_judgement = dashboard::next_judgement_s(second, cpu_s() - before);
     }
     const double drawing = cpu_s();
-    const tui::DashboardModel model = tui::build_model(history, judged, state, {});
-    (void)tui::scene_of(model, tui::plan_layout(model, width, height));
-    bytes += painter.paint(tui::screen_lines(model, width, height, {true, true}), {width, height})
-                 .size();
+    const dashboard::DashboardModel model = dashboard::build_model(history, judged, state, {});
+    (void)dashboard::scene_of(model, dashboard::plan_layout(model, width, height));
+    bytes +=
+        painter.paint(dashboard::screen_lines(model, width, height, {true, true}), {width, height})
+            .size();
     draws += cpu_s() - drawing;
     used += cpu_s() - begin;
   }

@@ -18,12 +18,14 @@ MAY_INCLUDE = {
     "tracker": {"common"},
     "monitor/procfs": {"common"},
     "monitor": {"common", "api", "monitor/procfs"},
-    "monitor/tui": {"common", "monitor", "monitor/procfs", "recording", "tracker"},
+    "live": {"common", "monitor", "monitor/procfs"},
+    "guard": {"common", "monitor/procfs"},
+    "dashboard": {"common", "monitor", "monitor/procfs", "recording", "tracker"},
     "profiler/reader": {"common", "profiler/wire"},
     "profiler/inject": {"common"},
     "profiler/tracer": {"profiler/wire"},
     "trainer_harness": {"api", "common"},
-    "cli": {"common", "api", "recording", "tracker", "monitor", "monitor/procfs", "monitor/tui", "profiler/reader",
+    "cli": {"common", "api", "recording", "tracker", "monitor", "monitor/procfs", "live", "guard", "dashboard", "profiler/reader",
             "profiler/inject", "profiler/wire"},
 }
 # Third-party headers belong to one adapter each.
@@ -35,10 +37,10 @@ ADAPTERS = {
     "nlohmann/": {"recording/json_series_parse.cpp", "cli/check_files.cpp", "cli/demo_truth.cpp",
                   "cli/job_status.cpp"},
     "CLI/": {"cli/command_line.cpp", "cli/command_line_check.cpp"},
-    "ftxui/": {"monitor/tui/banner_view.cpp", "monitor/tui/dashboard_view.cpp",
-               "monitor/tui/pane_views.cpp", "monitor/tui/phase_line.cpp",
-               "monitor/tui/style.cpp", "monitor/tui/style.h", "monitor/tui/timeline_view.cpp",
-               "monitor/tui/tree_view.cpp", "monitor/tui/views.h"},
+    "ftxui/": {"dashboard/banner_view.cpp", "dashboard/dashboard_view.cpp",
+               "dashboard/pane_views.cpp", "dashboard/phase_line.cpp",
+               "dashboard/style.cpp", "dashboard/style.h", "dashboard/timeline_view.cpp",
+               "dashboard/tree_view.cpp", "dashboard/views.h"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/check.h"
+#include "common/redact.h"
 #include "common/text.h"
-#include "monitor/redact.h"
 #include "monitor/roles/roles.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -19,9 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     argv.emplace_back(word);
   }
 
-  const std::string redacted = monitor::redact_argv(argv);
+  const std::string redacted = redact_argv(argv);
   TIDEMARK_CHECK(redacted.size() <= 4 * size + argv.size() + 4, "masks grow a text by little");
-  (void)monitor::redact_text(text);
+  (void)redact_text(text);
 
   // A parent and two children that carry the same words, the last word being their comm.
   std::vector<monitor::ProcessFacts> tree(3);

@@ -9,8 +9,8 @@
 
 #include "common/check.h"
 #include "common/text.h"
-#include "monitor/tui/key_decoder.h"
-#include "monitor/tui/view_state.h"
+#include "dashboard/key_decoder.h"
+#include "dashboard/view_state.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tidemark;       // NOLINT(google-build-using-namespace)

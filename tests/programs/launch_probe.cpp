@@ -16,10 +16,10 @@
 
 #include "common/clock.h"
 #include "common/records.h"
-#include "monitor/launch.h"
+#include "live/launch/launch.h"
+#include "live/launch/output_relay.h"
+#include "live/launch/signal_inbox.h"
 #include "monitor/markers/step_pattern.h"
-#include "monitor/output_relay.h"
-#include "monitor/signal_inbox.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "common/quiet_thread.h"
-#include "monitor/tui/terminal.h"
+#include "dashboard/terminal.h"
 
 namespace {
 
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     return 2;
   }
-  const auto terminal = tidemark::tui::Terminal::open();
+  const auto terminal = tidemark::dashboard::Terminal::open();
   if (!terminal) {
     std::fprintf(stderr, "terminal_probe: %s\n", terminal.error().what.c_str());
     return 3;

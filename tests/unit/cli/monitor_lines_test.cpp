@@ -172,7 +172,7 @@ TEST(LossLines, TellEachKindOnce) {
 }
 
 TEST(SummaryText, GivesGrowthRatesAndLosses) {
-  monitor::RunSummary summary;
+  RunSummary summary;
   Tick first = sample_tick(0);
   first.step = 0;
   Tick last = sample_tick(60, 400);
@@ -190,7 +190,7 @@ TEST(SummaryText, GivesGrowthRatesAndLosses) {
 }
 
 TEST(SummaryText, OfRssAloneSaysSo) {
-  monitor::RunSummary summary;
+  RunSummary summary;
   summary.add(rss_tick(0, 100));
   summary.add(rss_tick(60, 160));
 
@@ -203,7 +203,7 @@ TEST(SummaryText, OfRssAloneSaysSo) {
 }
 
 TEST(SummaryText, HasNoMinutesWhereThereIsNoTime) {
-  monitor::RunSummary summary;
+  RunSummary summary;
   for (const int step : {0, 60}) {
     Tick tick = rss_tick(step, 100U + static_cast<unsigned>(step));
     tick.step = step;
@@ -218,7 +218,7 @@ TEST(SummaryText, HasNoMinutesWhereThereIsNoTime) {
 }
 
 TEST(SummaryText, SaysWhenNothingWasSeen) {
-  EXPECT_EQ(summary_text(monitor::RunSummary()), "summary: nothing was seen\n");
+  EXPECT_EQ(summary_text(RunSummary()), "summary: nothing was seen\n");
 }
 
 }  // namespace

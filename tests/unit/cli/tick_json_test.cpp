@@ -73,7 +73,7 @@ TEST(EventJson, CountsTheProcessesOfAnOomKill) {
 }
 
 TEST(SummaryJson, PutsTheTotalsUnderSummary) {
-  monitor::RunSummary summary;
+  RunSummary summary;
   summary.add(sample_tick(0));
   summary.add(sample_tick(10, 400));
 

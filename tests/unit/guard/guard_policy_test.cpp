@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "monitor/guard_policy.h"
+#include "guard/guard_policy.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 
-namespace tidemark::monitor {
+namespace tidemark::guard {
 namespace {
 
 constexpr std::int64_t kMib = 1LL << 20U;
@@ -260,4 +260,4 @@ TEST_F(GuardPolicyTest, WhoWasKilledIsDead) {
 }
 
 }  // namespace
-}  // namespace tidemark::monitor
+}  // namespace tidemark::guard

@@ -13,9 +13,9 @@
 namespace tidemark::cli {
 namespace {
 
-using monitor::GuardAct;
-using monitor::GuardReason;
-using monitor::GuardReport;
+using guard::GuardAct;
+using guard::GuardReason;
+using guard::GuardReport;
 using testing::Contains;
 using testing::Pair;
 
@@ -25,7 +25,7 @@ GuardReport report_of(GuardAct act, GuardReason reason) {
   GuardReport report;
   report.decision.act = act;
   report.decision.reason = reason;
-  report.decision.headroom = monitor::Headroom{40 * kMib, 1000U * kMib, 50U * kMib, 0};
+  report.decision.headroom = guard::Headroom{40 * kMib, 1000U * kMib, 50U * kMib, 0};
   return report;
 }
 
@@ -122,9 +122,9 @@ TEST(GuardText, ANoticeHasTheFiguresForScripts) {
 
 TEST(GuardText, TheSetUpNamesEveryLimit) {
   GuardSetup setup;
-  setup.limits = {{monitor::LimitKind::kMachine, 1000U * kMib, "physical memory"},
-                  {monitor::LimitKind::kAddressSpace, 100U * kMib, "RLIMIT_AS of pid 11"},
-                  {monitor::LimitKind::kAddressSpace, 100U * kMib, "RLIMIT_AS of pid 12"}};
+  setup.limits = {{guard::LimitKind::kMachine, 1000U * kMib, "physical memory"},
+                  {guard::LimitKind::kAddressSpace, 100U * kMib, "RLIMIT_AS of pid 11"},
+                  {guard::LimitKind::kAddressSpace, 100U * kMib, "RLIMIT_AS of pid 12"}};
   setup.signal_number = SIGTERM;
   EXPECT_THAT(setup_lines(setup),
               testing::ElementsAre("guard: keeps 50.0 MiB free below 1000 MiB (physical memory)",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "monitor/headroom.h"
+#include "guard/headroom.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include "tests/support/temp_tree.h"
 #include "tests/unit/tracer/no_alloc_scope.h"
 
-namespace tidemark::monitor {
+namespace tidemark::guard {
 namespace {
 
 using testing::HasSubstr;
@@ -247,4 +247,4 @@ TEST(HeadroomHere, IsReadOfThisMachine) {
 }
 
 }  // namespace
-}  // namespace tidemark::monitor
+}  // namespace tidemark::guard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "monitor/job_group.h"
+#include "guard/job_group.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "tests/support/temp_tree.h"
 
-namespace tidemark::monitor {
+namespace tidemark::guard {
 namespace {
 
 // The job is processes 42 and 43.
@@ -53,4 +53,4 @@ TEST_F(JobGroupTest, IsNotWhereTheKernelHasNoSuchFile) {
 }
 
 }  // namespace
-}  // namespace tidemark::monitor
+}  // namespace tidemark::guard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "monitor/self_protection.h"
+#include "guard/self_protection.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 #include "tests/support/in_child.h"
 #include "tests/support/temp_tree.h"
 
-namespace tidemark::monitor {
+namespace tidemark::guard {
 namespace {
 
 // The address sanitizer turns mlock into nothing.
@@ -118,4 +118,4 @@ TEST(LockRegion, IsRefusedBeyondTheLimitOfAUser) {
 }
 
 }  // namespace
-}  // namespace tidemark::monitor
+}  // namespace tidemark::guard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "monitor/service_manager.h"
+#include "guard/service_manager.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "common/fd.h"
 #include "tests/support/temp_tree.h"
 
-namespace tidemark::monitor {
+namespace tidemark::guard {
 namespace {
 
 // What systemd would read.
@@ -75,4 +75,4 @@ TEST_F(ServiceManagerTest, IsNotMissed) {
 }
 
 }  // namespace
-}  // namespace tidemark::monitor
+}  // namespace tidemark::guard

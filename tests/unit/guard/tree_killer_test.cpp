@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "monitor/tree_killer.h"
+#include "guard/tree_killer.h"
+#include "monitor/procfs/process_signal.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@
 #include "tests/support/in_child.h"
 #include "tests/unit/tracer/no_alloc_scope.h"
 
-namespace tidemark::monitor {
+namespace tidemark::guard {
 namespace {
 
 using tests::ChildProcess;
@@ -32,7 +33,7 @@ using tests::NoAllocScope;
 constexpr unsigned kLongestLifeS = 20;
 
 ProcessKey key_of(pid_t pid) {
-  const auto key = process_key_of("/proc", pid);
+  const auto key = monitor::process_key_of("/proc", pid);
   return key ? *key : ProcessKey{};
 }
 
@@ -68,14 +69,14 @@ TEST(SignalProcess, ReachesTheProcessThatIsMeantAndNoOther) {
   ChildProcess child([](const ChildProcess::Link& link) { link.wait_for_order(); });
   const ProcessKey key = key_of(child.pid());
 
-  EXPECT_EQ(signal_process(proc.get(), {key.pid, key.start_ticks + 1}, SIGKILL), ESRCH)
+  EXPECT_EQ(monitor::signal_process(proc.get(), {key.pid, key.start_ticks + 1}, SIGKILL), ESRCH)
       << "another process with that pid";
-  EXPECT_TRUE(is_running(proc.get(), key));
-  EXPECT_EQ(signal_process(proc.get(), key, SIGKILL), 0);
+  EXPECT_TRUE(monitor::is_running(proc.get(), key));
+  EXPECT_EQ(monitor::signal_process(proc.get(), key, SIGKILL), 0);
   child.wait_until_zombie();
-  EXPECT_FALSE(is_running(proc.get(), key));
+  EXPECT_FALSE(monitor::is_running(proc.get(), key));
   child.wait();
-  EXPECT_EQ(signal_process(proc.get(), key, SIGKILL), ESRCH);
+  EXPECT_EQ(monitor::signal_process(proc.get(), key, SIGKILL), ESRCH);
 }
 
 // Each in a child, so that all processes that could go wrong are below it.
@@ -252,4 +253,4 @@ TEST(TreeKiller, AllocatesNothing) {
 }
 
 }  // namespace
-}  // namespace tidemark::monitor
+}  // namespace tidemark::guard

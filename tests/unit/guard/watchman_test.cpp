@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "monitor/watchman.h"
+#include "guard/watchman.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -19,7 +19,7 @@
 #include "tests/support/temp_tree.h"
 #include "tests/unit/tracer/no_alloc_scope.h"
 
-namespace tidemark::monitor {
+namespace tidemark::guard {
 namespace {
 
 using tests::ChildProcess;
@@ -55,7 +55,7 @@ class WatchmanTest : public testing::Test {
   }
   std::unique_ptr<Watchlist> list() const {
     auto made = std::make_unique<Watchlist>();
-    const auto key = process_key_of("/proc", trainer_.pid());
+    const auto key = monitor::process_key_of("/proc", trainer_.pid());
     made->trainers = {*key};
     made->members = {*key};
     HeadroomReader::Options options;
@@ -270,4 +270,4 @@ TEST(Watchman, WithoutAListItWaits) {
 }
 
 }  // namespace
-}  // namespace tidemark::monitor
+}  // namespace tidemark::guard

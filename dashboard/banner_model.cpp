@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+#include "dashboard/model_builder.h"
+#include "dashboard/verdict_words.h"
+
+namespace tidemark::dashboard {
+namespace {
+
+constexpr std::size_t kLongestName = 24;
+
+std::string short_name(const ProcessRecord& record) {
+  return shorten(escape_text(record.comm), kLongestName);
+}
+
+std::string who_words(const tracker::Track& track) {
+  switch (track.kind) {
+    case tracker::TrackKind::kTree:
+      return "the tree";
+    case tracker::TrackKind::kShm:
+      return "/dev/shm that nobody holds";
+    case tracker::TrackKind::kRole:
+      return fmt::format("{} x{}", role_name(track.role), track.most_processes);
+    case tracker::TrackKind::kProcess:
+      break;
+  }
+  return name_of(track.role, track.key.pid);
+}
+
+// Whose curve gave the answer, and who carries it.
+std::string place_words(const JudgedRun& judged) {
+  const tracker::RunVerdict& verdict = *judged.verdict;
+  std::string text = who_words(judged.run.tracks[verdict.answer().track]);
+  if (is_gpu(verdict.answer().metric)) {
+    text = "GPU memory of " + text;
+  }
+  if (verdict.carrier && *verdict.carrier != verdict.where && verdict.carrier_share > 0.5) {
+    text += ", mostly " + who_words(judged.run.tracks[verdict.readings[*verdict.carrier].track]);
+  }
+  return text;
+}
+
+// The wrappers and launchers between the trainer and the root of the tree, the nearest in words.
+std::string wrappers_above(const RunHistory& history, const ProcessRecord& trainer) {
+  std::unordered_map<pid_t, const ProcessRecord*> by_pid;
+  for (const auto& [key, process] : history.processes()) {
+    by_pid[key.pid] = &process.record;
+  }
+  std::string text;
+  int more = 0;
+  constexpr int kDeepest = 16;
+  pid_t pid = trainer.ppid;
+  for (int depth = 0; depth < kDeepest && pid > 0; ++depth) {
+    const auto parent = by_pid.find(pid);
+    if (parent == by_pid.end()) {
+      break;
+    }
+    const ProcessRecord& record = *parent->second;
+    if (record.role == Role::kWrapper || record.role == Role::kLauncher) {
+      if (text.empty()) {
+        text =
+            fmt::format("{} {} ({})", role_name(record.role), record.key.pid, short_name(record));
+      } else {
+        ++more;
+      }
+    }
+    pid = record.ppid;
+  }
+  return more > 0 ? fmt::format("{} and {} more", text, more) : text;
+}
+
+void tell_who_is_watched(const RunHistory& history, BannerModel& banner) {
+  const auto trainer = history.processes().find(history.trainer());
+  if (trainer == history.processes().end()) {
+    banner.watched = fmt::format("{} processes", history.tree().processes);
+    return;
+  }
+  const ProcessRecord& record = trainer->second.record;
+  banner.watched = fmt::format("{}{}", role_name(record.role),
+                               record.rank ? fmt::format(" {}", *record.rank) : "");
+  if (record.key.pid > 0) {
+    banner.watched += fmt::format(", pid {}", record.key.pid);
+  }
+  if (!record.comm.empty()) {
+    banner.watched += fmt::format(" ({})", short_name(record));
+  }
+  if (history.everybody_has_ended()) {
+    banner.watched += ", until it ended";
+  }
+  if (const std::string above = wrappers_above(history, record); !above.empty()) {
+    banner.because = "not the " + above + " above it";
+  }
+}
+
+}  // namespace
+
+BannerModel build_banner(const RunHistory& history, const std::optional<JudgedRun>& judged) {
+  BannerModel banner;
+  if (history.is_empty()) {
+    return banner;
+  }
+  if (history.info().time_is_steps) {
+    banner.progress = history.moment_words(history.now_s());
+  } else {
+    banner.clock = history.moment_words(history.now_s());
+    if (history.step()) {
+      banner.progress = fmt::format("step {}", *history.step());
+    }
+  }
+  if (history.epoch()) {
+    banner.progress +=
+        fmt::format("{}epoch {}", banner.progress.empty() ? "" : ", ", *history.epoch());
+  }
+  tell_who_is_watched(history, banner);
+  if (!judged || !judged->verdict) {
+    banner.word = "TOO EARLY";
+    banner.finding = "the first samples";
+    return banner;
+  }
+  const tracker::RunVerdict& verdict = *judged->verdict;
+  const tracker::Reading& reading = verdict.answer().reading;
+  banner.word = verdict_word(reading, verdict.verdict);
+  banner.tone = verdict_tone(reading, verdict.verdict);
+  if (!reading.undetermined) {
+    banner.confidence = reading.confidence;
+  }
+  banner.whose = place_words(*judged);
+  banner.finding = finding_words(reading, verdict.verdict);
+  if (!history.everybody_has_ended()) {
+    banner.outlook = outlook_words(reading);
+  }
+  return banner;
+}
+
+}  // namespace tidemark::dashboard

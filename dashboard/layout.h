@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "dashboard/dashboard_model.h"
+
+namespace tidemark::dashboard {
+
+inline constexpr int kLeastWidth = 40;
+inline constexpr int kLeastHeight = 12;
+
+// How many lines each part of the screen gets, titles included; 0: not shown. They add up to the
+// height.
+struct Layout {
+  bool is_too_small = false;
+  int width = 0;
+  int height = 0;
+  int banner = 0;
+  int timeline = 0;
+  bool has_marks_line = false;   // of the timeline
+  bool has_phases_line = false;  // likewise
+  int gpu = 0;
+  int sites = 0;
+  int jobs = 0;
+  int tree = 0;  // its title and header, then rows
+  int detail = 0;
+  int output = 0;
+  int status = 1;
+
+  int plot_lines() const {
+    return timeline - 2 - (has_marks_line ? 1 : 0) - (has_phases_line ? 1 : 0);
+  }
+  int tree_rows() const { return tree - 2; }
+};
+
+Layout plan_layout(const DashboardModel& model, int width, int height);
+
+// The first of `shown` rows, so that the selected one is among them: as near as possible to the one
+// that was the first before. A click must not move what is below the mouse.
+std::size_t first_visible_row(const TreeModel& tree, std::size_t shown);
+
+// The help as it is shown: wrapped, and as much of it as there is room for.
+struct HelpPage {
+  std::vector<std::string> lines;  // all of them
+  std::size_t first = 0;
+  std::size_t shown = 0;
+  std::size_t last_first() const { return lines.size() - shown; }
+};
+HelpPage help_page(const DashboardModel& model, const Layout& layout);
+
+// What keys and the mouse act on.
+Scene scene_of(const DashboardModel& model, const Layout& layout);
+
+}  // namespace tidemark::dashboard

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dashboard/live_judge.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tidemark::dashboard {
+
+namespace {
+
+bool is_important(Role role) { return role == Role::kTrainer || role == Role::kRank; }
+
+}  // namespace
+
+// Trainers and ranks; of the others the larger ones, in the order in which they come.
+bool LiveJudge::admits(const ProcessSample& sample, double least_bytes) {
+  if (admitted_.contains(sample.key)) {
+    return true;
+  }
+  const auto record = waiting_.find(sample.key);
+  if (record == waiting_.end() || !is_important(record->second.role)) {
+    const auto bytes = sample.footprint_bytes() ? sample.footprint_bytes() : sample.rss_bytes;
+    if (admitted_.size() >= kMostProcesses || !bytes || static_cast<double>(*bytes) < least_bytes) {
+      return false;
+    }
+  }
+  admitted_.insert(sample.key);
+  return true;
+}
+
+void LiveJudge::begin(const RunInfo& info) {
+  (void)builder_.begin(info);  // there is no file behind it
+  set_limit(info.limit_bytes, info.limit_source);
+}
+
+void LiveJudge::set_limit(std::optional<std::uint64_t> bytes, std::string source) {
+  limit_bytes_ = bytes ? std::optional(static_cast<double>(*bytes)) : std::nullopt;
+  limit_source_ = std::move(source);
+}
+
+tracker::RunTracks LiveJudge::tracks() const {
+  tracker::RunTracks tracks = builder_.tracks();
+  tracks.limit_bytes = limit_bytes_;
+  tracks.limit_source = limit_source_;
+  return tracks;
+}
+
+void LiveJudge::add(const Tick& tick) {
+  constexpr double kLeastShare = 0.005;  // of the tree
+  Tick taken = tick;
+  taken.new_processes.clear();
+  for (const ProcessRecord& process : tick.new_processes) {
+    if (admitted_.contains(process.key)) {
+      taken.new_processes.push_back(process);  // another program in a known process
+    } else {
+      waiting_[process.key] = process;
+    }
+  }
+  const auto tree_bytes =
+      static_cast<double>(tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes));
+  const bool all_fit = tick.processes.size() <= kMostProcesses;
+  std::erase_if(taken.processes, [&](const ProcessSample& sample) {
+    return !admits(sample, all_fit ? 0.0 : kLeastShare * tree_bytes);
+  });
+  for (const ProcessSample& sample : taken.processes) {
+    if (auto node = waiting_.extract(sample.key)) {
+      taken.new_processes.push_back(std::move(node.mapped()));
+    }
+  }
+  (void)builder_.add(taken);
+  for (const EventRecord& event : tick.events) {
+    if (event.kind == EventKind::kExit) {
+      ProcessRecord ended;
+      ended.key = event.key;
+      ended.died_s = event.t_s;
+      (void)builder_.process_ended(ended);
+      waiting_.erase(event.key);
+      admitted_.erase(event.key);
+    }
+  }
+}
+
+JudgedRun judge_now(tracker::RunTracks run, double at_s, const JudgeOptions& judging) {
+  tracker::Options options;
+  options.warmup = judging.warmup;
+  options.min_leak = judging.min_leak;
+  options.epoch_steps = run.epoch_steps;
+  options.epoch_seconds = run.epoch_seconds;
+  if (judging.metric == tracker::Metric::kGpu) {
+    run.limit_bytes = run.gpu_limit_bytes;  // not that of the machine's memory
+    run.limit_source = run.gpu_limit_source;
+  }
+  options.limit_bytes = run.limit_bytes;
+  JudgedRun judged{std::move(run), std::nullopt, at_s};
+  judged.verdict = tracker::judge_run(judged.run, options, judging.metric);
+  return judged;
+}
+
+double next_judgement_s(double now_s, double cost_s) {
+  constexpr double kSoonestS = 2.0;
+  constexpr double kShareOfTime = 0.01;
+  return now_s + std::max(kSoonestS, cost_s / kShareOfTime);
+}
+
+}  // namespace tidemark::dashboard

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "common/records.h"
+#include "common/units.h"
+#include "tracker/curve/options.h"
+#include "tracker/run/run_tracks.h"
+#include "tracker/run/run_verdict.h"
+#include "tracker/run/track_builder.h"
+
+namespace tidemark::dashboard {
+
+// The run as the tracker sees it and what it says about it.
+struct JudgedRun {
+  tracker::RunTracks run;
+  std::optional<tracker::RunVerdict> verdict;  // nullopt: nothing could be judged
+  double at_s = 0.0;                           // time of the run
+};
+
+// Collects the curves for a verdict that is given again and again while the run goes on. Of a tree
+// with a thousand processes only the larger ones get a curve of their own; all are in their role
+// and in the tree. Not thread-safe.
+class LiveJudge {
+ public:
+  static constexpr std::size_t kMostProcesses = 48;
+
+  void begin(const RunInfo& info);
+  // From now on.
+  void set_limit(std::optional<std::uint64_t> bytes, std::string source);
+  void add(const Tick& tick);
+  // A copy of the curves, for judge_now(): cheap enough to take while others wait.
+  tracker::RunTracks tracks() const;
+
+ private:
+  bool admits(const ProcessSample& sample, double least_bytes);
+
+  tracker::TrackBuilder builder_;
+  std::optional<double> limit_bytes_;
+  std::string limit_source_;
+  std::unordered_set<ProcessKey> admitted_;
+  std::unordered_map<ProcessKey, ProcessRecord> waiting_;  // alive and not admitted
+};
+
+// What the user knows better than the defaults.
+struct JudgeOptions {
+  tracker::Warmup warmup;
+  std::optional<Rate> min_leak;
+  std::optional<tracker::Metric> metric;
+};
+
+// Takes time linear in the size of the curves. Pure.
+JudgedRun judge_now(tracker::RunTracks run, double at_s, const JudgeOptions& judging = {});
+
+// When to judge again, so that judging takes at most a hundredth of the time.
+double next_judgement_s(double now_s, double cost_s);
+
+}  // namespace tidemark::dashboard

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dashboard/model_builder.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+#include "common/units.h"
+
+namespace tidemark::dashboard {
+namespace {
+
+// A key is told only where it does something.
+std::vector<std::string> keys_of(const Surroundings& around) {
+  std::vector<std::string> keys = {"? help", "q quit",     "space pause", "z zoom",  "/ filter",
+                                   "s sort", "enter open", "tab focus",   "e export"};
+  if (around.can_mark) {
+    keys.emplace_back("m mark");
+  }
+  return keys;
+}
+
+std::vector<std::string> help_of(const Surroundings& around, bool time_is_steps) {
+  std::vector<std::string> lines = {
+      "q            quit",
+      around.replay_speed ? "space        stop and go on" : "space        pause (watching goes on)",
+      "up/down j k  select a process; in the timeline: zoom",
+      "left/right   go back and forth in time (h l)",
+      "enter        open or close a role",
+      "tab          tree or timeline",
+      "pgup pgdn    a page",
+      "home end g G first and last",
+      "/            filter by name, pid or command; esc clears",
+      "s            sort by footprint, rss, change, rate, pid",
+      time_is_steps ? "z            zoom: 60, 600, 3600 steps, all"
+                    : "z            zoom: 1 min, 10 min, 1 h, all",
+      "e            export this screen as text",
+  };
+  if (around.can_mark) {
+    lines.emplace_back("m            mark this moment");
+  }
+  lines.insert(lines.end(), {
+                                "ctrl-l       draw again",
+                                "",
+                                "Marks: b born, d ended, E epoch, W growth warning,",
+                                "O OOM kill, X GPU lost, g gap, M your mark",
+                            });
+  return lines;
+}
+
+// The processes of the tree on a device, the largest first.
+std::string users_of(const GpuSample& gpu, const std::unordered_map<pid_t, std::string>& roles) {
+  constexpr std::size_t kMost = 4;
+  std::vector<GpuProcessUse> uses = gpu.processes;
+  std::stable_sort(uses.begin(), uses.end(), [](const GpuProcessUse& a, const GpuProcessUse& b) {
+    return a.used_bytes.value_or(0) > b.used_bytes.value_or(0);
+  });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(uses.size(), kMost); ++i) {
+    const auto role = roles.find(uses[i].pid);
+    text +=
+        fmt::format("{}{}{} {}", i == 0 ? "" : ", ", role == roles.end() ? "" : role->second + " ",
+                    uses[i].pid, uses[i].used_bytes ? format_bytes(*uses[i].used_bytes) : "?");
+  }
+  return uses.size() > kMost ? fmt::format("{}, {} more", text, uses.size() - kMost) : text;
+}
+
+std::vector<GpuModel> gpus_of(const RunHistory& history) {
+  std::unordered_map<pid_t, std::string> roles;
+  for (const auto& [key, process] : history.processes()) {
+    roles[key.pid] = role_name(process.record.role);
+  }
+  std::vector<GpuModel> gpus;
+  for (const GpuSample& gpu : history.gpus()) {
+    GpuModel model;
+    constexpr std::string_view kMaker = "NVIDIA ";  // they all begin like that
+    const std::string_view name =
+        std::string_view(gpu.name).substr(gpu.name.starts_with(kMaker) ? kMaker.size() : 0);
+    model.name = fmt::format("{} {}", gpu_label(gpu.index), shorten(escape_text(name), 24));
+    model.used_bytes = gpu.used_bytes;
+    model.total_bytes = gpu.total_bytes;
+    model.busy_percent = gpu.busy_percent;
+    model.is_lost = gpu.is_lost;
+    model.age_s = gpu.age_s;
+    model.processes = users_of(gpu, roles);
+    gpus.push_back(std::move(model));
+  }
+  return gpus;
+}
+
+std::string state_of(const ViewState& state, const Surroundings& around) {
+  std::string text = around.replay_speed ? fmt::format("REPLAY {:g}x", *around.replay_speed) : "";
+  const auto add = [&](std::string_view word) {
+    text += (text.empty() ? "" : " ") + std::string(word);
+  };
+  if (around.has_ended) {
+    add("ENDED");
+  }
+  if (state.is_paused && !(around.has_ended && around.replay_speed)) {
+    add(around.replay_speed ? "STOPPED" : "PAUSED");
+  }
+  return text;
+}
+
+}  // namespace
+
+DashboardModel build_model(const RunHistory& history, const std::optional<JudgedRun>& judged,
+                           const ViewState& state, const Surroundings& around) {
+  DashboardModel model;
+  model.banner = build_banner(history, judged);
+  model.timeline = build_timeline(history, judged, state, around);
+  model.tree = build_tree(history, state, around.cpu);
+  model.detail = build_detail(history, judged, model.tree);
+  model.gpus = gpus_of(history);
+  model.sites = around.sites;
+  model.jobs = around.jobs;
+  model.output = around.output;
+  model.output_path = around.output_path;
+  model.status.message = around.message;
+  model.status.state = state_of(state, around);
+  model.status.keys = keys_of(around);
+  model.shows_help = state.shows_help;
+  if (state.shows_help) {
+    model.help = help_of(around, history.info().time_is_steps);
+    model.help_line = state.help_line;
+    model.help.emplace_back();
+    model.help.insert(model.help.end(), around.notes.rbegin(), around.notes.rend());
+    for (const LossRecord& loss : history.losses()) {
+      model.help.push_back(fmt::format("not seen: {} x{}", escape_text(loss.what), loss.count));
+    }
+    if (model.help.back().empty()) {
+      model.help.pop_back();  // nothing follows the keys
+    }
+  }
+  return model;
+}
+
+}  // namespace tidemark::dashboard

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dashboard/cpu_meter.h"
+#include "dashboard/dashboard_model.h"
+#include "dashboard/live_judge.h"
+#include "dashboard/run_history.h"
+#include "dashboard/view_state.h"
+
+namespace tidemark::dashboard {
+
+// What the screen depends on besides the run itself.
+struct Surroundings {
+  bool can_mark = false;
+  bool has_ended = false;
+  std::optional<double> replay_speed;
+  std::string message;
+  std::vector<std::string> notes;
+  std::string output_path;
+  std::vector<std::string> output;
+  std::vector<SiteRow> sites;
+  std::vector<JobRow> jobs;
+  // Older samples than the history has, from the run file: for the window that is looked at.
+  std::vector<HistoryPoint> recorded;
+  CpuShares cpu;  // of who was looked at
+};
+
+// Puts together what is to be seen. Pure.
+DashboardModel build_model(const RunHistory& history, const std::optional<JudgedRun>& judged,
+                           const ViewState& state, const Surroundings& around);
+
+// The window of the timeline, in the time of the run.
+struct Window {
+  double from_s = 0.0;
+  double to_s = 0.0;
+};
+Window window_of(const RunHistory& history, const ViewState& state);
+
+// The parts of the above.
+BannerModel build_banner(const RunHistory& history, const std::optional<JudgedRun>& judged);
+TimelineModel build_timeline(const RunHistory& history, const std::optional<JudgedRun>& judged,
+                             const ViewState& state, const Surroundings& around);
+TreeModel build_tree(const RunHistory& history, const ViewState& state, const CpuShares& cpu);
+std::optional<DetailModel> build_detail(const RunHistory& history,
+                                        const std::optional<JudgedRun>& judged,
+                                        const TreeModel& tree);
+
+}  // namespace tidemark::dashboard

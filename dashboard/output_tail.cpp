@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dashboard/output_tail.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "common/io.h"
+#include "common/text.h"
+
+namespace tidemark::dashboard {
+namespace {
+
+constexpr char kEscapeByte = '\x1b';
+
+// Without control sequences (ESC [ ... letter), operating system commands (ESC ] ... BEL) and the
+// like: https://ecma-international.org/publications-and-standards/standards/ecma-48/
+std::string without_sequences(std::string_view line) {
+  std::string text;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] != kEscapeByte) {
+      text += line[i];
+      continue;
+    }
+    ++i;
+    if (i < line.size() && line[i] == '[') {
+      ++i;
+      while (i < line.size() && (line[i] < '@' || line[i] > '~')) {
+        ++i;
+      }
+    } else if (i < line.size() && line[i] == ']') {
+      while (i < line.size() && line[i] != '\a' && line[i] != kEscapeByte) {
+        ++i;
+      }
+    }
+  }
+  return text;
+}
+
+// What a terminal would show of a line that was rewritten with \r.
+std::string_view last_rewrite(std::string_view line) {
+  while (!line.empty() && line.back() == '\r') {
+    line.remove_suffix(1);
+  }
+  const std::size_t at = line.rfind('\r');
+  return at == std::string_view::npos ? line : line.substr(at + 1);
+}
+
+}  // namespace
+
+std::vector<std::string> last_lines(std::string_view bytes, std::size_t most) {
+  std::vector<std::string> lines;
+  for (const std::string_view line : split(bytes, '\n')) {
+    std::string text = escape_text(without_sequences(last_rewrite(line)));
+    if (!trim(text).empty()) {
+      lines.push_back(std::move(text));
+    }
+  }
+  if (lines.size() > most) {
+    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(most));
+  }
+  return lines;
+}
+
+bool OutputTail::refresh() {
+  constexpr std::int64_t kLookBack = 8192;
+  struct stat info {};
+  if (path_.empty() || ::stat(path_.c_str(), &info) != 0 || info.st_size == size_) {
+    return false;
+  }
+  size_ = info.st_size;
+  const auto file = open_file(path_, O_RDONLY);
+  if (!file) {
+    return false;
+  }
+  std::array<char, kLookBack> buffer{};
+  const std::int64_t from = std::max<std::int64_t>(0, size_ - kLookBack);
+  const auto count = pread_full(file->get(), buffer, from);
+  if (!count) {
+    return false;
+  }
+  std::string_view bytes(buffer.data(), *count);
+  if (from > 0) {  // the first line may be the rest of one
+    const std::size_t end = bytes.find('\n');
+    bytes.remove_prefix(end == std::string_view::npos ? 0 : end + 1);
+  }
+  lines_ = last_lines(bytes, kMostLines);
+  return true;
+}
+
+}  // namespace tidemark::dashboard

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "dashboard/dashboard_model.h"
+
+namespace tidemark::dashboard {
+
+// What a character of the plot stands for; the view gives it its colour.
+enum class Ink { kNone, kFloor, kCurve, kLimit };
+
+struct PlotCell {
+  std::string glyph = " ";
+  Ink ink = Ink::kNone;
+};
+
+// A curve drawn with characters: what lies below the low-water line is filled, the curve runs above
+// it. Braille dots where the terminal knows them, else one character per cell.
+struct Plot {
+  std::size_t width = 0;
+  std::size_t height = 0;
+  std::vector<PlotCell> cells;  // line by line, from the top
+  double low_bytes = 0.0;
+  double high_bytes = 0.0;
+
+  const PlotCell& at(std::size_t x, std::size_t y) const { return cells[y * width + x]; }
+};
+
+Plot draw_timeline(const TimelineModel& timeline, std::size_t width, std::size_t height, bool utf8);
+
+// The column of a moment, or nullopt outside of the window.
+std::optional<std::size_t> plot_column(const TimelineModel& timeline, std::size_t width,
+                                       double t_s);
+
+// The same for a small curve in one line, evenly spaced: eighths of a block, or digits of height.
+std::string sparkline(const std::vector<double>& values, std::size_t width, bool utf8);
+
+}  // namespace tidemark::dashboard
