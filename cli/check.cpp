@@ -1,196 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/check.h"
+#include "check/check.h"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <map>
-#include <optional>
-#include <utility>
+#include <memory>
+#include <string>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "cli/check_config.h"
-#include "cli/check_history.h"
-#include "cli/check_one.h"
-#include "cli/check_outputs.h"
-#include "cli/check_text.h"
-#include "cli/exit_code.h"
-#include "cli/messages.h"
-#include "cli/report_file.h"
-#include "common/io.h"
-#include "common/text.h"
+#include "cli/command.h"
 
 namespace tidemark::cli {
 namespace {
 
-constexpr std::string_view kStdout = "-";
+using check::CheckOptions;
+using check::CheckSetting;
 
-bool runs_on_github() {
-  const char* const value = std::getenv("GITHUB_ACTIONS");  // NOLINT(concurrency-mt-unsafe)
-  return value != nullptr && std::string_view(value) == "true";
+std::string group_of(const CheckSetting& setting) {
+  if (setting.key.starts_with("gpu_")) {
+    return "Budgets on GPUs";
+  }
+  if (setting.key.starts_with("max_")) {
+    return "Budgets";
+  }
+  const bool compares = setting.key == "baseline" || setting.key == "update_baseline" ||
+                        setting.key == "tolerance" || setting.key == "history" ||
+                        setting.key == "commit";
+  return compares ? "Comparison" : "Runs";
 }
 
-void print(const std::string& text) {
-  // A closed stderr leaves nobody to tell.
-  (void)write_all(STDERR_FILENO, runs_on_github() ? without_workflow_commands(text) : text);
-}
-
-// The one check of a command line.
-Result<CheckConfig> config_of_command(const CheckOptions& options) {
-  CheckConfig config;
-  CheckSpec spec;
-  spec.command = options.command;
-  spec.name = options.names.empty() ? std::string(basename_of(options.command.front()))
-                                    : options.names.front();
-  if (Status applied = apply_settings(spec, options.settings); !applied) {
-    return applied.error();
-  }
-  if (const std::string problem = problem_with(spec); !problem.empty()) {
-    return Error{Errc::kUsage, problem};
-  }
-  // Suppressions belong to a file; of other checks in it nothing is wanted here.
-  if (!options.config.empty()) {
-    auto file = read_check_config(options.config, {});
-    if (!file) {
-      return file.error();
+void add_setting(Command& command, const CheckSetting& setting, CheckOptions& options) {
+  const auto take = [&options, &setting](const std::string& text) -> Status {
+    check::CheckSpec scratch;  // wrong values are told at once
+    if (const Status status = setting.set(scratch, text); !status) {
+      return Error{Errc::kUsage,
+                   fmt::format("{}: {}", check::option_name(setting), status.error().what)};
     }
-    config.suppressions = std::move(file->suppressions);
+    options.settings.emplace_back(setting.key, text);
+    return ok();
+  };
+  std::string name = check::option_name(setting);
+  if (setting.key == "output") {
+    name = "-o," + name;
+  } else if (setting.key == "interval") {
+    name = "-i," + name;
   }
-  config.checks.push_back(std::move(spec));
-  return config;
+  const std::string help(setting.help);
+  const Option option =
+      setting.is_flag()
+          ? command.flag(
+                name, [take] { (void)take("true"); }, help)
+          : command.value(name, std::string(setting.value), take, help);
+  (void)option.group(group_of(setting));
 }
 
-Result<CheckConfig> config_of_file(const CheckOptions& options) {
-  const std::string path = options.config.empty() ? std::string(kConfigName) : options.config;
-  auto config = read_check_config(path, options.settings);
-  if (!config || options.names.empty()) {
-    return config;
+std::string problem_with(const CheckOptions& options) {
+  if (!options.command.empty() && options.names.size() > 1) {
+    return "a command has one name";
   }
-  std::vector<CheckSpec> chosen;
-  for (const std::string& name : options.names) {
-    const auto found = std::find_if(config->checks.begin(), config->checks.end(),
-                                    [&](const CheckSpec& spec) { return spec.name == name; });
-    if (found == config->checks.end()) {
-      std::vector<std::string> known;
-      for (const CheckSpec& spec : config->checks) {
-        known.push_back(escape_text(spec.name));
-      }
-      return Error{Errc::kUsage, fmt::format("{} has no check '{}', only {}", path,
-                                             escape_text(name), fmt::join(known, ", "))};
-    }
-    chosen.push_back(*found);
+  int to_stdout = 0;
+  for (const std::string* const path : {&options.junit, &options.markdown, &options.json}) {
+    to_stdout += *path == "-" ? 1 : 0;
   }
-  config->checks = std::move(chosen);
-  return config;
-}
-
-// A run file that several checks would write to, each over the one before, becomes one of each.
-void part_run_files(std::vector<CheckSpec>& checks) {
-  std::map<std::string, int> uses;
-  for (const CheckSpec& spec : checks) {
-    ++uses[spec.output];
-  }
-  for (CheckSpec& spec : checks) {
-    if (!spec.output.empty() && uses[spec.output] > 1) {
-      std::string tag = spec.name;
-      std::replace(tag.begin(), tag.end(), '/', '_');
-      spec.output = tagged_output(spec.output, tag);
-    }
-  }
-}
-
-struct OutputFile {
-  std::string path;
-  std::string (*text)(std::span<const CheckResult> results);
-};
-
-std::string json_line(std::span<const CheckResult> results) { return check_json(results) + '\n'; }
-
-std::vector<OutputFile> output_files(const CheckOptions& options) {
-  std::vector<OutputFile> files{
-      {options.junit, check_junit}, {options.markdown, check_markdown}, {options.json, json_line}};
-  std::erase_if(files, [](const OutputFile& file) { return file.path.empty(); });
-  return files;
-}
-
-// What cannot be written is told before hours of work, not after them.
-Status try_output_files(const CheckOptions& options, const CheckConfig& config) {
-  for (const OutputFile& file : output_files(options)) {
-    if (Status writable = can_write_report(file.path); !writable) {
-      return writable;
-    }
-  }
-  for (const CheckSpec& spec : config.checks) {
-    if (!spec.history.empty()) {
-      if (Status writable = can_append_history(spec.history); !writable) {
-        return writable;
-      }
-    }
-    if (spec.update_baseline) {
-      if (Status writable = can_write_report(spec.baseline); !writable) {
-        return writable;
-      }
-    }
-  }
-  return ok();
-}
-
-bool write_output_files(const CheckOptions& options, std::span<const CheckResult> results) {
-  bool all = true;
-  for (const OutputFile& file : output_files(options)) {
-    if (const Status written = write_report_file(file.path, file.text(results)); !written) {
-      print_error(written.error());
-      all = false;
-    }
-  }
-  return all;
-}
-
-std::string usage_hint(const CheckOptions& options, const Error& error) {
-  if (options.command.empty() && options.config.empty() && error.code == Errc::kNotFound) {
-    return "give a command, tidemark check -- COMMAND, or describe your checks in tidemark.json "
-           "(docs/check.md)";
-  }
-  return "see tidemark check --help";
+  return to_stdout > 1 ? "only one report can go to the standard output" : "";
 }
 
 }  // namespace
 
-int run_check(const CheckOptions& options) {
-  auto config = options.command.empty() ? config_of_file(options) : config_of_command(options);
-  if (!config) {
-    print_error(config.error(), usage_hint(options, config.error()));
-    const bool is_io = config.error().sys_errno != 0;
-    return is_io && !options.config.empty() ? kExitTarget : kExitUsage;
+void add_check(Program& program) {
+  const auto options = std::make_shared<CheckOptions>();
+  Command& command = program.add(
+      "check", "CI gate: does the memory of a command keep to its budgets? (docs/check.md)");
+  command.arguments("NAME", options->names,
+                    "Of the checks in tidemark.json (default: all); with a command, its name");
+  command.text("--config", "FILE", options->config,
+               "Read checks from this file (default tidemark.json)");
+  command.take_rest(options->command);
+  for (const CheckSetting& setting : check::check_settings()) {
+    add_setting(command, setting, *options);
   }
-  part_run_files(config->checks);
-  if (const Status writable = try_output_files(options, *config); !writable) {
-    print_error(writable.error());
-    return kExitTarget;
-  }
-  const bool stdout_is_ours =
-      options.json == kStdout || options.junit == kStdout || options.markdown == kStdout;
-  const Glyphs glyphs = glyphs_of_locale();
-  std::vector<CheckResult> results;
-  for (const CheckSpec& spec : config->checks) {
-    results.push_back(check_one(spec, {config->suppressions, stdout_is_ours}));
-    print('\n' + check_text(results.back(), glyphs));
-    const std::optional<CheckRun>& run = results.back().shown;
-    if (run && run->ending.was_told_to_stop) {
-      break;  // whoever stops one of them wants to stop
-    }
-  }
-  if (results.size() > 1) {
-    print('\n' + check_summary(results));
-  }
-  if (runs_on_github()) {
-    (void)write_all(STDERR_FILENO, github_annotations(results));
-  }
-  const bool wrote_all = write_output_files(options, results);
-  return wrote_all ? exit_code_of(status_of(results)) : kExitTarget;
+  const auto add_report = [&](const std::string& name, std::string& into, const std::string& help) {
+    command.text(name, "FILE", into, help).group("Reports");
+  };
+  add_report("--junit", options->junit, "Write a JUnit report; - is the standard output");
+  add_report("--markdown", options->markdown, "Write a comment for a pull request");
+  add_report("--json", options->json, "Write everything as one JSON object (docs/output.md)");
+  command.footer(
+      "Everything after -- is the command. Exit codes: 0 within its budgets, 1 a budget is\n"
+      "exceeded, 3 the command failed or could not be run, 4 cannot tell: run it for longer.\n\n"
+      "Examples:\n"
+      "  tidemark check --max-growth 1MiB/step --warmup 20steps -- python train.py\n"
+      "  tidemark check --max-peak 4GiB --max-retained 0 --timeout 10min -- ./train.sh\n"
+      "  tidemark check --baseline base.json --update-baseline --jobs 3 -- ./train.sh\n"
+      "  tidemark check                      # all checks of tidemark.json");
+  command.run_by([options] { return check::run_check(*options); },
+                 [options] { return problem_with(*options); });
 }
 
 }  // namespace tidemark::cli

@@ -1,91 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/diff.h"
+#include "report/diff.h"
 
-#include <utility>
+#include <memory>
 
-#include <fmt/format.h>
-
-#include "cli/diff_view.h"
-#include "cli/exit_code.h"
-#include "cli/export_output.h"
-#include "cli/messages.h"
-#include "cli/track.h"
-#include "cli/track_result.h"
-#include "recording/open.h"
-#include "tracker/compare/run_diff.h"
-#include "tracker/run/track_builder.h"
+#include "cli/shared_options.h"
 
 namespace tidemark::cli {
-namespace {
 
-using tracker::RunDiff;
-using tracker::RunTracks;
-
-Result<RunTracks> read_tracks(const std::string& path) {
-  auto reader = recording::open_recording(path);
-  if (!reader) {
-    return reader.error();
-  }
-  tracker::TrackBuilder builder;
-  const auto summary = (*reader)->read(builder);
-  if (!summary) {
-    return summary.error();
-  }
-  RunTracks tracks = builder.take();
-  if (summary->bad_lines > 0) {
-    tracks.losses.emplace_back("bad_lines", summary->bad_lines);
-  }
-  return tracks;
-}
-
-Result<RunDiff> compare(const RunTracks& a, const RunTracks& b, const DiffOptions& options) {
-  TrackOptions judging;
-  judging.warmup = options.warmup;
-  judging.min_leak = options.min_leak;
-  judging.metric = options.metric ? options.metric : common_metric(a, b);
-  if (!judging.metric) {
-    return Error{Errc::kMalformed,
-                 "the recordings have no measure of memory in common, or one of them is empty"};
-  }
-  const TrackResult result_a = judge_tracks(a, judging);
-  const TrackResult result_b = judge_tracks(b, judging);
-  if (result_a.verdict && result_b.verdict) {
-    if (auto diff = compare_runs({result_a.run, *result_a.verdict},
-                                 {result_b.run, *result_b.verdict}, *judging.metric)) {
-      return *std::move(diff);
-    }
-  }
-  return Error{Errc::kMalformed,
-               fmt::format("{} is not in both recordings", metric_name(*judging.metric))};
-}
-
-int fail(const Error& error) {
-  print_error(error);
-  return kExitTarget;
-}
-
-}  // namespace
-
-int run_diff(const DiffOptions& options) {
-  const auto a = read_tracks(options.a);
-  if (!a) {
-    return fail(a.error());
-  }
-  const auto b = read_tracks(options.b);
-  if (!b) {
-    return fail(b.error());
-  }
-  const auto diff = compare(*a, *b, options);
-  if (!diff) {
-    return fail(diff.error());
-  }
-  const DiffInput input_a{options.a, a->losses};
-  const DiffInput input_b{options.b, b->losses};
-  ExportOutput output = ExportOutput::to_stdout();
-  output.buffer() =
-      options.json ? diff_json(*diff, input_a, input_b) : diff_text(*diff, input_a, input_b);
-  const Status written = output.finish();
-  return written ? kExitOk : fail(written.error());
+void add_diff(Program& program) {
+  const auto options = std::make_shared<report::DiffOptions>();
+  Command& command =
+      program.add("diff", "Two recordings side by side: which got better, which got worse");
+  command
+      .argument("A", "FILE", options->a,
+                "A recording (run file, CSV, mprof, psrecord, JSON series)")
+      .required();
+  command.argument("B", "FILE", options->b, "Another, after a change").required();
+  command.flag("--json", options->json, "Print one JSON object");
+  add_judging(command, options->judge);
+  command.footer("Example:\n  tidemark diff before.tidemark after.tidemark");
+  command.run_by([options] { return report::run_diff(*options); });
 }
 
 }  // namespace tidemark::cli

@@ -1,167 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/guard.h"
+#include "guard/guard.h"
 
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <memory>
 
-#include <algorithm>
-#include <chrono>
-#include <filesystem>
-#include <optional>
-#include <thread>
-#include <utility>
-
-#include <fmt/format.h>
-
-#include "cli/exit_code.h"
-#include "cli/guard_text.h"
-#include "cli/guard_watch.h"
-#include "cli/messages.h"
-#include "cli/watch.h"
-#include "common/text.h"
+#include "cli/shared_options.h"
 #include "common/units.h"
-#include "guard/tree_killer.h"
 
 namespace tidemark::cli {
 namespace {
 
-constexpr std::int64_t kLongestLeftoverNs = 30 * kNsPerSecond;
+using guard::GuardOptions;
 
-// A guard that would stop the job at once is a mistake of the settings. Of a command that is still
-// to be started: it will be in our control group and inherit our rlimits. A job that runs is looked
-// at by the GuardWatch.
-Status check_headroom(const GuardOptions& options) {
-  if (options.track.watch.target.command.empty()) {
-    return ok();
+std::string problem_with(const GuardOptions& options) {
+  const live::WatchOptions& watch = options.track.watch;
+  if (targets_given(watch.target) == 0) {
+    return "say what to guard: --pid PID, --find-training or -- COMMAND";
   }
-  guard::HeadroomReader::Options wanted;
-  wanted.groups_of = {::getpid()};
-  wanted.keep_free = options.keep_free;
-  guard::HeadroomReader reader(wanted);
-  if (const auto headroom = reader.read(nullptr); headroom && headroom->to_spare_bytes() < 0) {
-    return Error{Errc::kUsage, refusal_text(*headroom, reader.limits()[headroom->limit].source)};
+  if (options.restart && watch.target.command.empty()) {
+    return "--restart needs -- COMMAND: a job that was started by others cannot be started again";
   }
-  // What we use of ours ourselves says nothing: it is only too low when all of it is to be kept.
-  wanted.resources_of = {::getpid()};
-  const guard::HeadroomReader inherited(wanted);
-  for (const guard::WatchedLimit& limit : inherited.limits()) {
-    const std::uint64_t keep_free = options.keep_free.of(limit.bytes);
-    if (keep_free >= limit.bytes) {
-      const auto all = static_cast<std::int64_t>(limit.bytes);
-      return Error{Errc::kUsage, refusal_text({all, limit.bytes, keep_free, 0}, limit.source)};
-    }
+  if (options.restart && watch.duration_ns) {
+    return "--restart and --duration exclude each other";
   }
-  return ok();
+  const auto limit_bytes = options.track.judge.limit_bytes;
+  if (limit_bytes && options.keep_free.of(*limit_bytes) >= *limit_bytes) {
+    return "--keep-free has to be less than --limit: the job would be stopped at once";
+  }
+  return watch_problem(watch);
 }
 
-// A night must not end at its second run file.
-Status check_outputs(const GuardOptions& options) {
-  const WatchOptions& watch = options.track.watch;
-  for (std::uint32_t n = 2; options.restart && !watch.force && n <= options.max_restarts + 1; ++n) {
-    const std::string path = chunk_output(watch.output, n);
-    std::error_code error;
-    if (!path.empty() && std::filesystem::exists(path, error)) {
-      return Error{Errc::kUsage,
-                   fmt::format("{} exists, and is where the {}. start would be recorded; --force "
-                               "replaces it",
-                               escape_text(path), n)};
-    }
-  }
-  return ok();
-}
-
-void reap() {
-  while (::waitpid(-1, nullptr, WNOHANG) > 0) {
-  }
-}
-
-// What the command left behind ends before the command is started again: they would pile up.
-void clear_leftovers(std::int64_t patience_ns, std::optional<pid_t> helper) {
-  guard::TreeKiller::Options options;
-  options.children_of = ::getpid();
-  options.except = helper;
-  auto killer = guard::TreeKiller::open(options);
-  if (!killer) {
-    print_error(killer.error());
-    return;
-  }
-  const SystemClock clock;
-  const std::int64_t end_ns = clock.monotonic_ns() + patience_ns;
-  reap();
-  std::uint32_t running = killer->count({});
-  if (running > 0) {
-    print_note(fmt::format("guard: {} processes of the job still run; they have {} to end", running,
-                           format_duration(to_seconds(patience_ns))));
-  }
-  while (running > 0 && clock.monotonic_ns() < end_ns) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    reap();
-    running = killer->count({});
-  }
-  for (int i = 0; running > 0 && i < 50; ++i) {
-    killer->kill({});
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    reap();
-    running = killer->count({});
-  }
+// How the guard is to act.
+void add_actions(Command& command, GuardOptions& options) {
+  command.value("--keep-free", "SIZE", parse_size_bytes, options.keep_free.bytes,
+                "Act when less is free below a limit (default: 5 % of the limit, at most 2GiB)");
+  command.value("--horizon", "TIME", parse_duration_ns, options.settings.horizon_ns,
+                "Act when it leaks and the limit comes sooner (default 2min)");
+  command.value("--signal", "NAME", guard::parse_signal, options.signal_number,
+                "What the trainer gets first (default TERM)");
+  command.value("--grace", "TIME", parse_duration_ns, options.settings.grace_ns,
+                "Time for its checkpoint, then the tree is killed (default 2min)");
+  command.text("--notify", "COMMAND", options.notify,
+               "Run this in a shell for every action; TIDEMARK_TEXT and others say what it was");
+  command.flag("--desktop", options.desktop, "Show every action on the desktop (notify-send)");
+  command.flag("--dry-run", options.dry_run, "Only say what would be done");
+  const Option restart = command.flag(
+      "--restart", options.restart,
+      "Start the command again after it was stopped; it has to resume its checkpoint by itself");
+  command
+      .number("--max-restarts", options.max_restarts, 1, 10000,
+              "At most so many times (default 10)")
+      .needs(restart);
 }
 
 }  // namespace
 
-Result<int> parse_signal(std::string_view text) {
-  const std::string_view name = text.starts_with("SIG") ? text.substr(3) : text;
-  const auto number = parse_number<int>(name);
-  for (int signal = 1; signal < NSIG; ++signal) {
-    const char* const known = ::sigabbrev_np(signal);
-    const bool is_meant = number ? *number == signal : (known != nullptr && name == known);
-    if (is_meant && signal != SIGKILL && signal != SIGSTOP) {
-      return signal;
-    }
-  }
-  return Error{Errc::kUsage,
-               fmt::format("--signal is one that a program can catch, such as TERM, INT or USR1, "
-                           "not '{}'",
-                           escape_text(text))};
-}
-
-int run_guard(const GuardOptions& options) {
-  for (const Status& checked : {check_headroom(options), check_outputs(options)}) {
-    if (!checked) {
-      print_error(checked.error(), "see tidemark guard --help");
-      return kExitTarget;
-    }
-  }
-  // First of all: it must have neither our threads nor our protection.
-  std::optional<Notifier> notifier;
-  if (!options.notify.empty() || options.desktop) {
-    auto started = Notifier::start({options.notify, options.desktop});
-    if (!started) {
-      print_error(started.error());
-      return kExitTarget;
-    }
-    notifier.emplace(*std::move(started));
-  }
-  const auto service = guard::ServiceManager::from_environment();
-  if (const std::string note = guard::lock_own_memory(); !note.empty()) {
-    print_note("note: " + note);
-  }
-  guard::OomShield shield;
-  RestartLedger restarts(options.restart && !options.dry_run, options.max_restarts);
-  GuardOptions chunk = options;
-  while (true) {
-    chunk.track.watch.output = chunk_output(options.track.watch.output, restarts.restarts() + 1);
-    chunk.track.watch.output_is_optional = restarts.restarts() > 0;  // the night goes on
-    chunk.track.watch.helper = notifier ? std::optional(notifier->pid()) : std::nullopt;
-    GuardWatch watching(chunk, {notifier, service, shield, restarts});
-    const int code = Watch(chunk.track.watch, watching).run();
-    if (!watching.restarts()) {
-      service.stopping();
-      return code;
-    }
-    clear_leftovers(std::min(options.settings.grace_ns, kLongestLeftoverNs),
-                    chunk.track.watch.helper);
-  }
+void add_guard(Program& program) {
+  const auto options = std::make_shared<GuardOptions>();
+  Command& command =
+      program.add("guard", "Stop a job, with a checkpoint, before the kernel kills it");
+  add_watch(command, options->track.watch);
+  command.remove("--system");  // it acts on one job
+  add_limit(command, options->track.judge,
+            "What the job may use, beside the limits of cgroup, rlimit and machine");
+  add_actions(command, *options);
+  add_thresholds(command, options->track.judge);
+  command.footer(
+      "Everything after -- is a command to start and guard. Exit codes: the command's own,\n"
+      "1 when the guard stopped it for good, 3 when it cannot be guarded. docs/guard.md\n"
+      "tells the rest.\n\n"
+      "Examples:\n"
+      "  tidemark guard --restart -o night.tidemark -- python train.py --resume last.pt\n"
+      "  tidemark guard --pid 1234 --keep-free 4GiB --notify 'mail -s \"$TIDEMARK_TEXT\" me'\n"
+      "  tidemark guard --find-training --dry-run");
+  command.run_by([options] { return guard::run_guard(*options); },
+                 [options] { return problem_with(*options); });
 }
 
 }  // namespace tidemark::cli

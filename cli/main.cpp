@@ -3,45 +3,32 @@
 
 #include <cstdio>
 #include <exception>
-#include <type_traits>
-#include <variant>
 
-#include "cli/command_line.h"
-#include "cli/exit_code.h"
-#include "cli/messages.h"
+#include "cli/command.h"
+#include "common/exit_code.h"
+#include "common/messages.h"
 #include "monitor/gpu/gpu_watch.h"
+
+namespace tidemark::cli {
+
+// Each in the file of its name. The help lists them in the order of the calls below.
+using AddCommand = void(Program& program);
+AddCommand add_find, add_monitor, add_track, add_profile, add_guard, add_check, add_export,
+    add_diff, add_demo;
+
+}  // namespace tidemark::cli
 
 namespace {
 
-int run(const tidemark::cli::Command& command) {
-  using namespace tidemark::cli;  // NOLINT(google-build-using-namespace): nine names, one function
-  return std::visit(
-      [](const auto& options) -> int {
-        using Options = std::decay_t<decltype(options)>;
-        if constexpr (std::is_same_v<Options, int>) {
-          return options;
-        } else if constexpr (std::is_same_v<Options, FindOptions>) {
-          return run_find(options);
-        } else if constexpr (std::is_same_v<Options, MonitorOptions>) {
-          return run_monitor(options);
-        } else if constexpr (std::is_same_v<Options, TrackOptions>) {
-          return run_track(options);
-        } else if constexpr (std::is_same_v<Options, ProfileOptions>) {
-          return run_profile(options);
-        } else if constexpr (std::is_same_v<Options, GuardOptions>) {
-          return run_guard(options);
-        } else if constexpr (std::is_same_v<Options, CheckOptions>) {
-          return run_check(options);
-        } else if constexpr (std::is_same_v<Options, DiffOptions>) {
-          return run_diff(options);
-        } else if constexpr (std::is_same_v<Options, DemoOptions>) {
-          return run_demo(options);
-        } else {
-          static_assert(std::is_same_v<Options, ExportOptions>);
-          return run_export(options);
-        }
-      },
-      command);
+int run(int argc, char** argv) {
+  tidemark::cli::Program program;
+  for (tidemark::cli::AddCommand* const add :
+       {tidemark::cli::add_find, tidemark::cli::add_monitor, tidemark::cli::add_track,
+        tidemark::cli::add_profile, tidemark::cli::add_guard, tidemark::cli::add_check,
+        tidemark::cli::add_export, tidemark::cli::add_diff, tidemark::cli::add_demo}) {
+    add(program);
+  }
+  return program.run(argc, argv);
 }
 
 // A GPU driver that hangs must not keep us: its library cleans up at exit, and would wait for it.
@@ -57,11 +44,11 @@ int leave(int code) {
 
 int main(int argc, char** argv) {
   try {
-    return leave(run(tidemark::cli::parse_command_line(argc, argv)));
+    return leave(run(argc, argv));
   } catch (const std::exception& error) {
-    tidemark::cli::print_error(error.what(), "this is a bug in tidemark, please report it");
+    tidemark::print_error(error.what(), "this is a bug in tidemark, please report it");
   } catch (...) {
-    tidemark::cli::print_error("unknown exception", "this is a bug in tidemark, please report it");
+    tidemark::print_error("unknown exception", "this is a bug in tidemark, please report it");
   }
-  return tidemark::cli::kExitBug;
+  return tidemark::kExitBug;
 }

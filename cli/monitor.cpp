@@ -1,129 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/monitor.h"
+#include "dashboard/monitor.h"
 
-#include <unistd.h>
-
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <string_view>
-#include <utility>
 
-#include "cli/command_output.h"
-#include "cli/exit_code.h"
-#include "cli/live_sites.h"
-#include "cli/messages.h"
-#include "cli/monitor_dashboard.h"
-#include "cli/monitor_view.h"
-#include "cli/replay.h"
-#include "cli/watch.h"
-#include "common/clock.h"
-#include "recording/open.h"
+#include "cli/shared_options.h"
+#include "common/text.h"
+#include "common/units.h"
 
 namespace tidemark::cli {
 namespace {
 
-class Monitor final : public WatchUser {
- public:
-  // `setup`: of the dashboard; nullopt for lines.
-  Monitor(bool json, std::optional<DashboardSetup> setup, std::int64_t interval_ns = kNsPerSecond)
-      : json_(json), setup_(std::move(setup)) {
-    if (setup_ && !setup_->replay_speed) {
-      sites_.emplace(SystemClock().monotonic_ns(), interval_ns);
-      setup_->take_end_of_profile = [this] { return sites_->take_end(); };
-    }
-  }
+using dashboard::MonitorOptions;
 
-  Monitor(const Monitor&) = delete;  // what it has set up knows it
-  Monitor& operator=(const Monitor&) = delete;
-
-  std::string_view name() const override { return "monitor"; }
-  std::unique_ptr<WatchView> make_view(LineWriter& lines) override {
-    if (setup_) {
-      if (auto dashboard = make_dashboard_view(lines, *setup_)) {
-        return dashboard;
-      }
-    }
-    return json_ ? make_json_view(lines) : make_plain_view(lines);
+// "20x" or "20".
+Result<double> parse_speed(std::string_view text) {
+  constexpr double kFastest = 1e6;
+  const std::string_view number = text.ends_with('x') ? text.substr(0, text.size() - 1) : text;
+  const auto speed = parse_number<double>(number);
+  if (!speed || !(*speed > 0.0 && *speed <= kFastest)) {
+    return Error{Errc::kUsage, "--speed is a factor such as 20x, not '" + escape_text(text) + "'"};
   }
-  void complete(Tick& tick) override {
-    if (sites_) {
-      sites_->complete(tick);
-    }
-  }
-  bool tells_of_no_gpu() const override { return !json_ && !setup_; }
-  // Transparent around a command.
-  int exit_code(const WatchEnding& ending) override {
-    command_has_run_ = ending.command_status.has_value();
-    return ending.command_status.value_or(ending.own_code);
-  }
-  // Known at the end.
-  bool command_has_run() const { return command_has_run_; }
-
- private:
-  bool json_;
-  std::optional<DashboardSetup> setup_;
-  bool command_has_run_ = false;
-  std::optional<LiveSites> sites_;  // of the dashboard, unless it plays a recording
-};
-
-DashboardSetup setup_of(const MonitorOptions& options) {
-  DashboardSetup setup;
-  setup.warmup = options.warmup;
-  setup.min_leak = options.min_leak;
-  setup.metric = options.metric;
-  return setup;
+  return *speed;
 }
 
-bool judges(const MonitorOptions& options) {
-  return options.metric || options.min_leak || !options.warmup.automatic();
+Status take_warn_growth(const std::string& text, live::WatchOptions& watch) {
+  if (text == "off") {
+    watch.warn = false;
+    return ok();
+  }
+  const auto rate = parse_rate(text);
+  if (!rate) {
+    return rate.error();
+  }
+  watch.warn_growth = *rate;
+  return ok();
+}
+
+std::string problem_with(const MonitorOptions& options) {
+  const live::WatchOptions& watch = options.watch;
+  if (options.replay.empty()) {
+    return watch_problem(watch);
+  }
+  const live::WatchOptions usual;
+  const bool is_watching = targets_given(watch.target) > 0 || is_for_watching(watch) ||
+                           watch.warn_growth || !watch.warn ||
+                           watch.interval_ns != usual.interval_ns || watch.pss != usual.pss;
+  return is_watching ? "--replay plays a recording: it takes nothing to watch, no --duration, "
+                       "--output, --step-regex, --log-file, --interval, --pss or --warn-growth"
+                     : "";
 }
 
 }  // namespace
 
-int run_monitor(const MonitorOptions& options) {
-  const bool has_dashboard = !options.plain && !options.watch.json && dashboard_is_possible();
-  if (!has_dashboard && judges(options)) {
-    print_note(
-        "note: --metric, --warmup and --min-leak are for the verdict of the dashboard; tidemark "
-        "track gives one without");
-  }
-  if (!options.replay.empty()) {
-    DashboardSetup setup = setup_of(options);
-    setup.replay_speed = options.speed;
-    if (recording::is_run_file(options.replay)) {
-      setup.run_file = options.replay;
-    }
-    Monitor monitor(options.watch.json,
-                    has_dashboard ? std::optional(std::move(setup)) : std::nullopt);
-    return replay(options.replay, options.speed,
-                  [&](LineWriter& lines) { return monitor.make_view(lines); });
-  }
-  if (!has_dashboard) {
-    Monitor monitor(options.watch.json, std::nullopt);
-    return Watch(options.watch, monitor).run();
-  }
-  WatchOptions watch = options.watch;
-  if (!watch.target.command.empty()) {
-    auto path = make_command_output(watch.output);
-    if (!path) {
-      print_error(path.error());
-      return kExitTarget;
-    }
-    watch.command_output = *std::move(path);
-  }
-  DashboardSetup setup = setup_of(options);
-  setup.can_mark = true;
-  setup.output_path = watch.command_output;
-  setup.run_file = watch.output;
-  Monitor monitor(false, std::move(setup), watch.interval_ns);
-  const int code = Watch(watch, monitor).run();
-  if (!watch.command_output.empty() && !monitor.command_has_run()) {
-    (void)::unlink(watch.command_output.c_str());  // nobody has written to it, nor will
-  } else if (!watch.command_output.empty()) {
-    print_note("the output of the command is in " + watch.command_output);
-  }
-  return code;
+void add_monitor(Program& program) {
+  const auto options = std::make_shared<MonitorOptions>();
+  Command& command =
+      program.add("monitor", "Watch a process tree: memory by process, role and in total");
+  add_watch(command, options->watch);
+  const Option json =
+      command.flag("--json", options->watch.json, "Print one JSON object per sample and event");
+  command.flag("--plain", options->plain, "Print lines (the default where there is no terminal)")
+      .excludes(json);
+  const Option replay =
+      command.text("--replay", "FILE", options->replay, "Play a recording instead of watching");
+  command.value("--speed", "N", parse_speed, options->speed, "How fast to play it (default 20x)")
+      .needs(replay);
+  add_judging(command, options->judge);
+  command.value(
+      "--warn-growth", "RATE",
+      [options](const std::string& text) { return take_warn_growth(text, options->watch); },
+      "Warn when the tree grows faster, for example 200MB/10s or 1MiB/step "
+      "(default: 5 % of the limit per minute; off)");
+  command.footer(
+      "On a terminal this is a dashboard, with a verdict by --metric, --warmup and --min-leak; ? "
+      "shows its keys.\n"
+      "Everything after -- is a command to start and watch; its exit status is passed on.\n\n"
+      "Examples:\n"
+      "  tidemark monitor --find-training -o run.tidemark\n"
+      "  tidemark monitor --pid 1234 --duration 5min\n"
+      "  tidemark monitor --replay run.tidemark --speed 20x\n"
+      "  tidemark monitor --step-regex 'Step +(\\d+)' -- python train.py");
+  command.run_by([options] { return dashboard::run_monitor(*options); },
+                 [options] { return problem_with(*options); });
 }
 
 }  // namespace tidemark::cli

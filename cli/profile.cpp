@@ -1,85 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/profile.h"
+#include "live/profile.h"
 
-#include <unistd.h>
+#include <memory>
 
-#include <string>
-
-#include <fmt/format.h>
-
-#include "cli/exit_code.h"
-#include "cli/messages.h"
-#include "cli/profile_json.h"
-#include "cli/profile_report.h"
-#include "cli/profile_text.h"
-#include "cli/profile_watch.h"
-#include "cli/read_notes.h"
-#include "common/io.h"
-#include "common/text.h"
-#include "common/units.h"
-#include "recording/open.h"
-#include "tracker/sites/site_tracks.h"
+#include "cli/shared_options.h"
 
 namespace tidemark::cli {
 namespace {
 
-int profile_recording(const ProfileOptions& options) {
-  auto reader = recording::open_recording(options.input);
-  if (!reader) {
-    print_error(reader.error());
-    return kExitTarget;
+using live::ProfileOptions;
+
+std::string recording_problem(const ProfileOptions& options) {
+  if (targets_given(options.watch.target) > 0) {
+    return "a recording and something to watch exclude each other";
   }
-  tracker::SiteTrackBuilder builder;
-  const auto summary = (*reader)->read(builder);
-  if (!summary) {
-    print_error(summary.error());
-  } else {
-    print_read_notes(*summary);
+  return options.trace != ProfileOptions().trace || is_for_watching(options.watch)
+             ? "--duration, --output, --step-regex, --log-file, --mode, --sample-every, "
+               "--no-follow and --unwinder are for a command, not for a recording"
+             : "";
+}
+
+std::string problem_with(const ProfileOptions& options) {
+  if (!options.input.empty()) {
+    return recording_problem(options);
   }
-  if (builder.sites().empty()) {
-    print_error(fmt::format("{} has no allocation sites", escape_text(options.input)),
-                "tidemark profile -o FILE -- COMMAND records them; tidemark track FILE judges it");
-    return kExitTarget;
+  const live::TargetOptions& target = options.watch.target;
+  if (target.pids.size() > 1) {
+    return "profile takes one --pid";
   }
-  tracker::Options judging;
-  judging.warmup = options.warmup;
-  judging.min_leak = options.min_leak;
-  ProfileReport report = make_report(builder.sites(), judging, options.top);
-  report.command = (*reader)->info().command;
-  const std::string text = options.watch.json
-                               ? profile_json(report) + '\n'
-                               : profile_text(report, style_for(STDOUT_FILENO, options.plain));
-  if (const Status written = write_all(STDOUT_FILENO, text); !written) {
-    print_error(written.error());
-    return kExitTarget;
+  if (targets_given(target) == 0) {
+    return "say what to profile: -- COMMAND, or a run file";
   }
-  return summary ? kExitOk : kExitTarget;
+  if (!target.pids.empty() && !target.command.empty()) {
+    return "--pid and -- COMMAND exclude each other";
+  }
+  return watch_problem(options.watch);
+}
+
+void add_tracing(Command& command, collect::TraceOptions& trace) {
+  command.value(
+      "--mode", "sampled|exact", collect::parse_trace_mode, trace.mode,
+      "sampled (default): a block in some bytes, for next to nothing; exact: every block");
+  command.value("--sample-every", "SIZE", collect::parse_sample_every, trace.sample_every_bytes,
+                "Of sampled mode: one sample in so many allocated bytes (default 512KiB)");
+  command.flag("--follow-children", trace.follow_children,
+               "Trace the programs that the command starts as well (default)");
+  command.flag(
+      "--no-follow", [&] { trace.follow_children = false; }, "Leave them alone");
+  command.value(
+      "--unwinder", "own|libunwind",
+      [&](const std::string& text) -> Status {
+        if (text != "own" && text != "libunwind") {
+          return Error{Errc::kUsage, "--unwinder is own or libunwind"};
+        }
+        trace.use_libunwind = text == "libunwind";
+        return ok();
+      },
+      "How stacks are walked: own (default) or libunwind");
 }
 
 }  // namespace
 
-Result<TraceMode> parse_trace_mode(std::string_view text) {
-  const auto mode = trace_mode_from_name(text);
-  if (!mode || *mode == TraceMode::kDormant) {
-    return Error{Errc::kUsage,
-                 fmt::format("--mode is sampled or exact, not '{}'", escape_text(text))};
-  }
-  return *mode;
-}
-
-Result<std::uint64_t> parse_sample_every(std::string_view text) {
-  constexpr std::uint64_t kLeast = 1024;
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 40U;
-  auto bytes = parse_size_bytes(text);
-  if (bytes && (*bytes < kLeast || *bytes > kMost)) {
-    return Error{Errc::kUsage,
-                 "--sample-every is at least 1KiB, for example 512KiB; --mode exact records all"};
-  }
-  return bytes;
-}
-
-int run_profile(const ProfileOptions& options) {
-  return options.input.empty() ? watch_and_profile(options) : profile_recording(options);
+void add_profile(Program& program) {
+  const auto options = std::make_shared<ProfileOptions>();
+  Command& command =
+      program.add("profile", "Which lines of native code hold the growth of a command");
+  command.argument("FILE", "", options->input, "A run file that this command has recorded");
+  add_watch(command, options->watch);
+  // The tracer has to be there from the start: nothing that merely runs can be profiled.
+  command.remove("--find-training");
+  command.remove("--system");
+  command.describe("--pid", "Wake the tracer that sleeps in this process (docs/profile.md)");
+  const Option json =
+      command.flag("--json", options->watch.json, "Print one JSON object at the end");
+  command.flag("--plain", options->plain, "Print lines, without colour").excludes(json);
+  add_tracing(command, options->trace);
+  command.number("--top", options->top, 1, 1000, "Show at most so many lines of code (default 10)");
+  add_thresholds(command, options->judge);
+  command.footer(
+      "Everything after -- is a command to start with the tracer in it; its output and its exit\n"
+      "status are its own, the report goes to stderr. The lines are of native code (C, C++ and\n"
+      "the like, with -g); of Python code it names the native function that Python calls.\n"
+      "docs/profile.md explains the report.\n\n"
+      "Examples:\n"
+      "  tidemark profile -- tidemark-harness train leak --cause native\n"
+      "  tidemark profile --mode exact --step-regex 'Step +(\\d+)' -o run.tidemark -- ./train\n"
+      "  tidemark profile run.tidemark");
+  command.run_by([options] { return live::run_profile(*options); },
+                 [options] { return problem_with(*options); });
 }
 
 }  // namespace tidemark::cli

@@ -1,106 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/track.h"
+#include "live/track.h"
 
-#include <unistd.h>
+#include <memory>
 
-#include <array>
-#include <string>
-
-#include <fmt/format.h>
-
-#include "cli/exit_code.h"
-#include "cli/messages.h"
-#include "cli/read_notes.h"
-#include "cli/track_json.h"
-#include "cli/track_result.h"
-#include "cli/track_text.h"
-#include "cli/track_watch.h"
-#include "common/clock.h"
-#include "common/io.h"
-#include "common/text.h"
-#include "recording/open.h"
-#include "tracker/run/track_builder.h"
+#include "cli/shared_options.h"
 
 namespace tidemark::cli {
 namespace {
 
-int track_recording(const TrackOptions& options) {
-  auto reader = recording::open_recording(options.input);
-  if (!reader) {
-    print_error(reader.error());
-    return kExitTarget;
+std::string problem_with(const live::TrackOptions& options) {
+  const int targets = targets_given(options.watch.target);
+  if (options.input.empty()) {
+    return targets > 0 ? watch_problem(options.watch)
+                       : "say what to judge: a recording, --pid PID, --find-training, --system or "
+                         "-- COMMAND";
   }
-  tracker::TrackBuilder builder;
-  const auto summary = (*reader)->read(builder);
-  const TrackResult result = judge_tracks(builder.take(), options);
-  if (!summary) {
-    print_error(summary.error());
-    if (!result.verdict) {
-      return kExitTarget;
-    }
-    print_note("note: the verdict is on what came before the error");
-  } else {
-    print_read_notes(*summary);
+  if (targets > 0) {
+    return "a recording and something to watch exclude each other";
   }
-  const std::string text =
-      options.watch.json ? track_json(result) + '\n' : track_text(result, glyphs_of_locale());
-  if (const Status written = write_all(STDOUT_FILENO, text); !written) {
-    print_error(written.error());
-    return kExitTarget;
-  }
-  return summary ? exit_code_of(result) : kExitTarget;
+  return is_for_watching(options.watch)
+             ? "--duration, --output, --step-regex and --log-file are for watching, "
+               "not for a recording"
+             : "";
 }
 
 }  // namespace
 
-Result<tracker::Warmup> parse_warmup(std::string_view text) {
-  tracker::Warmup warmup;
-  if (text == "auto") {
-    return warmup;
-  }
-  for (const std::string_view unit : {"steps", "step"}) {
-    if (text.ends_with(unit)) {
-      const auto steps =
-          parse_number<std::uint64_t>(trim(text.substr(0, text.size() - unit.size())));
-      if (!steps) {
-        break;
-      }
-      warmup.steps = static_cast<double>(*steps);
-      return warmup;
-    }
-  }
-  const auto ns = parse_duration_ns(text);
-  if (!ns) {
-    return Error{Errc::kUsage, fmt::format("--warmup is a time, a number of steps or auto (10min, "
-                                           "200steps, auto), not '{}'",
-                                           escape_text(text))};
-  }
-  warmup.seconds = to_seconds(*ns);
-  return warmup;
-}
-
-Result<tracker::Metric> parse_metric(std::string_view text) {
-  using tracker::Metric;
-  for (const Metric metric :
-       {Metric::kFootprint, Metric::kRss, Metric::kPss, Metric::kUss, Metric::kGpu}) {
-    if (text == metric_name(metric)) {
-      return metric;
-    }
-  }
-  return Error{Errc::kUsage, fmt::format("--metric is footprint, rss, pss, uss or gpu, not '{}'",
-                                         escape_text(text))};
-}
-
-Result<std::uint64_t> parse_limit(std::string_view text) {
-  auto bytes = parse_size_bytes(text);
-  if (bytes && *bytes == 0) {
-    return Error{Errc::kUsage, "--limit is an amount of memory, for example 32GB"};
-  }
-  return bytes;
-}
-
-int run_track(const TrackOptions& options) {
-  return options.input.empty() ? watch_and_track(options) : track_recording(options);
+void add_track(Program& program) {
+  const auto options = std::make_shared<live::TrackOptions>();
+  Command& command =
+      program.add("track", "Warm-up, spikes or leak? Of a recording or of what runs");
+  command.argument("FILE", "", options->input,
+                   "A recording (run file, CSV, mprof, psrecord, JSON series); - reads stdin");
+  add_watch(command, options->watch);
+  command.flag("--json", options->watch.json, "Print one JSON object at the end");
+  add_judging(command, options->judge);
+  add_limit(command, options->judge,
+            "Memory that there is, for the forecast (default: cgroup, rlimit or machine)");
+  command.footer(
+      "Everything after -- is a command to start and watch. Exit codes: 0 no leak, 1 leak,\n"
+      "3 the target failed or could not be read, 4 cannot tell yet.\n\n"
+      "Examples:\n"
+      "  tidemark track run.tidemark\n"
+      "  tidemark track --find-training --duration 30min -o run.tidemark\n"
+      "  tidemark track --warmup 200steps --step-regex 'Step +(\\d+)' -- python train.py");
+  command.run_by([options] { return live::run_track(*options); },
+                 [options] { return problem_with(*options); });
 }
 
 }  // namespace tidemark::cli

@@ -32,6 +32,8 @@ endif()
 
 find_program(TIDEMARK_CCACHE ccache)
 if(TIDEMARK_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # ccache keeps nothing that uses precompiled headers unless it is told that it may.
   set(CMAKE_C_COMPILER_LAUNCHER ${TIDEMARK_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${TIDEMARK_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${TIDEMARK_CCACHE})
 endif()

@@ -1,9 +1,8 @@
 # Targets with ranks. A library may depend on lower ranks only; a wrong dependency stops the
-# configuration. The ranks of DESIGN: 0 common, wire; 1 recording, monitor, tracker, ...; 2 tui;
-# 3 programs.
+# configuration. docs/architecture.md has the table.
 
 define_property(TARGET PROPERTY TIDEMARK_RANK
-                BRIEF_DOCS "layer of a target" FULL_DOCS "0 base, 1 module, 2 view, 3 program")
+                BRIEF_DOCS "layer of a target" FULL_DOCS "0 base, 1 to 5 modules, 6 programs")
 
 function(tidemark_check_ranks name rank)
   foreach(dep IN LISTS ARGN)
@@ -24,23 +23,60 @@ function(tidemark_setup_target name rank)
   target_link_libraries(${name} PRIVATE tidemark_warnings tidemark_sanitizers)
 endfunction()
 
-# tidemark_add_library(NAME RANK n SOURCES ... [DEPS public...] [PRIVATE_DEPS private...])
+# What nearly every file includes, compiled once: it is most of the time that a file takes. Files
+# include what they use all the same; the preset `dev` builds without, and would tell.
+if(TIDEMARK_PRECOMPILED_HEADERS)
+  set(TIDEMARK_COMMON_HEADERS
+    <algorithm> <array> <cstdint> <functional> <memory> <optional> <string> <string_view>
+    <unordered_map> <utility> <vector> <fmt/format.h>)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "")
+  add_library(tidemark_precompiled OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
+  target_link_libraries(tidemark_precompiled PRIVATE fmt::fmt tidemark_warnings
+                                                     tidemark_sanitizers)
+  target_precompile_headers(tidemark_precompiled PRIVATE ${TIDEMARK_COMMON_HEADERS})
+endif()
+
+function(tidemark_use_precompiled name from)
+  if(TIDEMARK_PRECOMPILED_HEADERS)
+    target_precompile_headers(${name} REUSE_FROM ${from})
+  endif()
+endfunction()
+
+# tidemark_add_library(NAME RANK n SOURCES ... [DEPS public...] [PRIVATE_DEPS private...] [PLAIN])
+# PLAIN: without the precompiled headers, for what has flags of its own.
 function(tidemark_add_library name)
-  cmake_parse_arguments(ARG "" "RANK" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "PLAIN" "RANK" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   tidemark_check_ranks(${name} ${ARG_RANK} ${ARG_DEPS} ${ARG_PRIVATE_DEPS})
   add_library(${name} STATIC ${ARG_SOURCES})
   tidemark_setup_target(${name} ${ARG_RANK})
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
+  if(NOT ARG_PLAIN)
+    tidemark_use_precompiled(${name} tidemark_precompiled)
+  endif()
 endfunction()
 
-# tidemark_add_program(NAME RANK n SOURCES ... DEPS ...)
+# tidemark_add_program(NAME RANK n SOURCES ... DEPS ... [PLAIN])
 function(tidemark_add_program name)
-  cmake_parse_arguments(ARG "" "RANK" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "PLAIN" "RANK" "SOURCES;DEPS" ${ARGN})
   tidemark_check_ranks(${name} ${ARG_RANK} ${ARG_DEPS})
   add_executable(${name} ${ARG_SOURCES})
   tidemark_setup_target(${name} ${ARG_RANK})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  if(NOT ARG_PLAIN)
+    tidemark_use_precompiled(${name} tidemark_precompiled)
+  endif()
 endfunction()
+
+if(TIDEMARK_PRECOMPILED_HEADERS AND BUILD_TESTING)
+  add_library(tidemark_precompiled_tests OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
+  target_link_libraries(tidemark_precompiled_tests PRIVATE fmt::fmt GTest::gmock
+                                                           tidemark_warnings
+                                                           tidemark_sanitizers)
+  target_compile_options(tidemark_precompiled_tests PRIVATE
+                         $<$<CONFIG:RelWithDebInfo>:-O0 -g1>)
+  target_precompile_headers(tidemark_precompiled_tests PRIVATE ${TIDEMARK_COMMON_HEADERS}
+                            <gmock/gmock.h> <gtest/gtest.h>)
+endif()
 
 add_custom_target(tidemark_unit_tests)  # what the sanitizer presets build
 add_custom_target(tidemark_fuzzers)     # what the fuzz preset builds
@@ -60,6 +96,9 @@ function(tidemark_add_test name)
                                         tidemark_sanitizers)
   # The code under test keeps its optimisation; the tests themselves are compiled twice as fast.
   target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0 -g1>)
+  if(NOT ARG_SOURCES MATCHES "\\.c(;|$)")  # they are C++
+    tidemark_use_precompiled(${name} tidemark_precompiled_tests)
+  endif()
   target_compile_definitions(${name} PRIVATE
     TIDEMARK_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TIDEMARK_BINARY_DIR="${PROJECT_BINARY_DIR}")
   if(ARG_NEEDS)

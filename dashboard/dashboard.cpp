@@ -122,6 +122,4 @@ int Dashboard::news_fd() const { return state_->shared.news.get(); }
 void Dashboard::take_news() { Shared::drain(state_->shared.news); }
 std::uint64_t Dashboard::take_marks() { return state_->shared.marks.exchange(0); }
 
-bool dashboard_is_possible() { return terminal_is_usable(); }
-
 }  // namespace tidemark::dashboard

@@ -20,7 +20,7 @@ struct DashboardOptions {
   std::optional<double> replay_speed;  // of a recording that is played
   std::string output_path;             // of the command whose output is kept there; empty: none
   std::string run_file;                // where the run is recorded; empty: nowhere
-  JudgeOptions judging;
+  tracker::JudgeOptions judging;
   LineNamer line_namer;  // none: no pane of lines that grow
 };
 
@@ -64,8 +64,5 @@ class Dashboard {
 
   std::unique_ptr<State> state_;
 };
-
-// Whether the dashboard can be opened here: there is a terminal, and it was not told to be dumb.
-bool dashboard_is_possible();
 
 }  // namespace tidemark::dashboard

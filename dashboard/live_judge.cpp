@@ -80,7 +80,7 @@ void LiveJudge::add(const Tick& tick) {
   }
 }
 
-JudgedRun judge_now(tracker::RunTracks run, double at_s, const JudgeOptions& judging) {
+JudgedRun judge_now(tracker::RunTracks run, double at_s, const tracker::JudgeOptions& judging) {
   tracker::Options options;
   options.warmup = judging.warmup;
   options.min_leak = judging.min_leak;

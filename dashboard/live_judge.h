@@ -10,7 +10,7 @@
 
 #include "common/records.h"
 #include "common/units.h"
-#include "tracker/curve/options.h"
+#include "tracker/run/judge_options.h"
 #include "tracker/run/run_tracks.h"
 #include "tracker/run/run_verdict.h"
 #include "tracker/run/track_builder.h"
@@ -48,15 +48,8 @@ class LiveJudge {
   std::unordered_map<ProcessKey, ProcessRecord> waiting_;  // alive and not admitted
 };
 
-// What the user knows better than the defaults.
-struct JudgeOptions {
-  tracker::Warmup warmup;
-  std::optional<Rate> min_leak;
-  std::optional<tracker::Metric> metric;
-};
-
 // Takes time linear in the size of the curves. Pure.
-JudgedRun judge_now(tracker::RunTracks run, double at_s, const JudgeOptions& judging = {});
+JudgedRun judge_now(tracker::RunTracks run, double at_s, const tracker::JudgeOptions& judging = {});
 
 // When to judge again, so that judging takes at most a hundredth of the time.
 double next_judgement_s(double now_s, double cost_s);

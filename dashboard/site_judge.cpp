@@ -5,7 +5,7 @@
 
 namespace tidemark::dashboard {
 
-std::vector<SiteRow> SiteJudge::rows(const LineNamer& namer, const JudgeOptions& judging,
+std::vector<SiteRow> SiteJudge::rows(const LineNamer& namer, const tracker::JudgeOptions& judging,
                                      std::size_t most) const {
   const tracker::RunSites& run = builder_.sites();
   const bool is_traced = std::any_of(run.processes.begin(), run.processes.end(),

@@ -30,7 +30,7 @@ class SiteJudge {
  public:
   void add(const Tick& tick) { (void)builder_.add(tick); }  // there is no file behind it
   // Those that grow, the fastest first. Takes time linear in what was added.
-  std::vector<SiteRow> rows(const LineNamer& namer, const JudgeOptions& judging,
+  std::vector<SiteRow> rows(const LineNamer& namer, const tracker::JudgeOptions& judging,
                             std::size_t most) const;
 
  private:

@@ -175,7 +175,7 @@ void HeadroomReader::add_hidden_limit(const std::string& directory, std::string_
   const bool is_known = std::any_of(limits_.begin(), limits_.end(), [&](const WatchedLimit& limit) {
     return bytes && limit.bytes <= *bytes;
   });
-  if (bytes && !is_known && parse_cgroup_limit(fmt::format("{}", *bytes))) {
+  if (bytes && !is_known && monitor::parse_cgroup_limit(fmt::format("{}", *bytes))) {
     add({LimitKind::kControlGroup, *bytes,
          fmt::format("cgroup v1 limit above {}", escape_text(name))},
         std::move(files));

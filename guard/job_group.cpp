@@ -42,7 +42,7 @@ std::optional<std::string> group_directory(const std::string& root, pid_t pid) {
 }
 
 bool has_groups_below(const std::string& directory) {
-  auto stream = DirectoryStream::open_at(AT_FDCWD, directory);
+  auto stream = monitor::DirectoryStream::open_at(AT_FDCWD, directory);
   if (!stream) {
     return true;  // who knows
   }

@@ -18,8 +18,8 @@
 #include "common/fd.h"
 #include "common/process_key.h"
 #include "common/result.h"
-#include "guard/guard_policy.h"
 #include "guard/headroom.h"
+#include "guard/policy.h"
 #include "guard/tree_killer.h"
 
 namespace tidemark::guard {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/pss_budget.h"
 
+#include <fmt/format.h>
+
+#include "common/text.h"
+
 #include <algorithm>
 
 namespace tidemark::monitor {
@@ -41,6 +45,19 @@ void PssBudget::first_pass_done() {
 
 bool PssBudget::too_large(std::uint64_t rss_bytes) const {
   return mode_ == PssMode::kAuto && rss_bytes > kTooLargeBytes;
+}
+
+Result<PssMode> parse_pss_mode(std::string_view text) {
+  if (text == "off") {
+    return PssMode::kOff;
+  }
+  if (text == "auto") {
+    return PssMode::kAuto;
+  }
+  if (text == "always") {
+    return PssMode::kAlways;
+  }
+  return Error{Errc::kUsage, "--pss is off, auto or always, not '" + escape_text(text) + "'"};
 }
 
 }  // namespace tidemark::monitor

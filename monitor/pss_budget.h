@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
+
+#include "common/result.h"
 
 namespace tidemark::monitor {
 
@@ -10,6 +13,8 @@ enum class PssMode {
   kAuto,    // within the budget
   kAlways,  // every process at every tick, whatever it costs
 };
+// "off", "auto", "always".
+Result<PssMode> parse_pss_mode(std::string_view text);
 
 // How much time may go into reading smaps_rollup, which holds the target's mmap lock for about
 // 13 ms per GiB. Readings are paid afterwards, as nobody knows their price before: a reading is

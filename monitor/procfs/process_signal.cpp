@@ -76,7 +76,7 @@ int signal_process(int proc_directory, const ProcessKey& key, int number) {
     return ESRCH;
   }
   const Fd handle(static_cast<int>(opened));  // kernels before 5.3 and full tables have none
-  const auto row = read_row(proc_directory, key.pid);
+  const auto row = read_stat_row(proc_directory, key.pid);
   if (!row || row->start_ticks != key.start_ticks) {
     return ESRCH;
   }
@@ -86,7 +86,7 @@ int signal_process(int proc_directory, const ProcessKey& key, int number) {
 }
 
 bool is_running(int proc_directory, const ProcessKey& key) {
-  const auto row = read_row(proc_directory, key.pid);
+  const auto row = read_stat_row(proc_directory, key.pid);
   return row && row->start_ticks == key.start_ticks && !has_ended(row->state);
 }
 

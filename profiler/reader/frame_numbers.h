@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/site_records.h"
-#include "profiler/reader/source_frame.h"
+#include "common/source_frame.h"
 
 namespace tidemark::reader {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "profiler/reader/source_frame.h"
+#include "common/source_frame.h"
 #include "profiler/reader/trace_values.h"
 
 namespace tidemark::reader {

@@ -11,10 +11,29 @@
 #include <utility>
 
 #include "common/text.h"
-#include "profiler/reader/profile_model.h"
 
 namespace tidemark::reader {
 namespace {
+
+const char* site_kind_name(wire::SiteKind kind) {
+  switch (kind) {
+    case wire::SiteKind::kHeap:
+      return "heap";
+    case wire::SiteKind::kAnonymousMap:
+      return "anonymous map";
+    case wire::SiteKind::kSharedMap:
+      return "shared map";
+    case wire::SiteKind::kAllocatorMap:
+      return "allocator map";
+    case wire::SiteKind::kCudaDevice:
+      return "CUDA device";
+    case wire::SiteKind::kCudaPinned:
+      return "CUDA pinned";
+    case wire::SiteKind::kCudaRegistered:
+      return "CUDA registered";
+  }
+  return "unknown";
+}
 
 using Out = std::back_insert_iterator<std::string>;
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "common/process_key.h"
+#include "common/source_frame.h"
 #include "profiler/reader/memory_areas.h"
 #include "profiler/reader/residency.h"
-#include "profiler/reader/source_frame.h"
 #include "profiler/reader/trace_values.h"
 
 namespace tidemark::reader {

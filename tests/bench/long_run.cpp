@@ -15,13 +15,13 @@
 
 #include <fmt/format.h>
 
-#include "cli/monitor_lines.h"
 #include "common/clock.h"
 #include "common/text.h"
 #include "monitor/procfs/process_handle.h"
 #include "monitor/procfs/procps_source.h"
 #include "monitor/session.h"
 #include "recording/recorder.h"
+#include "report/monitor_lines.h"
 
 namespace tidemark {
 namespace {
@@ -65,7 +65,7 @@ int run(pid_t pid, std::uint64_t ticks) {
   if (!recorder.begin((*session)->describe())) {
     return 3;
   }
-  cli::TickLines lines;
+  report::TickLines lines;
   double early = 0;
   std::size_t printed = 0;
   for (std::uint64_t i = 0; i < ticks; ++i) {

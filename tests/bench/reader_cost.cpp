@@ -28,7 +28,7 @@
 
 namespace {
 
-using tidemark::reader::FrameDetail;
+using tidemark::FrameDetail;
 using tidemark::reader::Symbolizer;
 using tidemark::reader::TraceFile;
 using tidemark::tests::open_trace;

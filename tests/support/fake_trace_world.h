@@ -36,13 +36,12 @@ class FakeTraceWorld final : public reader::TraceWorld {
   bool is_alive(const ProcessKey& key) override { return !dead.contains(key.pid); }
   bool is_in_tree(const ProcessKey& key, pid_t) override { return !strangers.contains(key.pid); }
   std::optional<bool> is_mapped(const ProcessKey&, const std::string&) override { return mapped; }
-  std::vector<reader::SourceFrame> name(const ProcessKey& key,
-                                        const std::vector<reader::StackFrame>& stack,
-                                        const std::vector<reader::TraceModule>&) override {
+  std::vector<SourceFrame> name(const ProcessKey& key, const std::vector<reader::StackFrame>& stack,
+                                const std::vector<reader::TraceModule>&) override {
     named.push_back(std::to_string(key.pid));
-    std::vector<reader::SourceFrame> frames;
+    std::vector<SourceFrame> frames;
     for (const reader::StackFrame& frame : stack) {
-      reader::SourceFrame& source = frames.emplace_back();
+      SourceFrame& source = frames.emplace_back();
       source.function = fmt::format("f{:x}", frame.value);
       source.module = "/lib/a.so";
       source.address = frame.value;

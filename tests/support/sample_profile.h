@@ -4,14 +4,14 @@
 #include <string>
 #include <utility>
 
-#include "profiler/reader/profile_model.h"
+#include "report/profile_model.h"
 
 namespace tidemark::tests {
 
-inline reader::SourceFrame source_frame(std::string function, std::string file, std::uint32_t line,
-                                        std::uint64_t address, bool inlined = false) {
-  reader::SourceFrame frame;
-  frame.detail = reader::FrameDetail::kSource;
+inline SourceFrame source_frame(std::string function, std::string file, std::uint32_t line,
+                                std::uint64_t address, bool inlined = false) {
+  SourceFrame frame;
+  frame.detail = FrameDetail::kSource;
   frame.function = std::move(function);
   frame.file = std::move(file);
   frame.line = line;
@@ -23,15 +23,15 @@ inline reader::SourceFrame source_frame(std::string function, std::string file, 
 }
 
 // Two sites of a trainer: one that leaks below an inlined function, and pinned memory that shrank.
-inline reader::Profile sample_profile() {
-  reader::SourceFrame library;
-  library.detail = reader::FrameDetail::kModule;
+inline report::Profile sample_profile() {
+  SourceFrame library;
+  library.detail = FrameDetail::kModule;
   library.function = "libcudart.so.12+0x20";
   library.module = "/usr/lib/libcudart.so.12";
   library.address = 0x20;
   const auto main = source_frame("main", "/src/main.cpp", 7, 0x900);
 
-  reader::ProfileSite leak;
+  report::ProfileSite leak;
   leak.frames = {source_frame("std::vector<int, std::allocator<int> >::push_back(int)",
                               "/usr/include/vector.h", 30, 0x500, true),
                  source_frame("collate(Batch)", "/src/collate.cpp", 42, 0x500), main};
@@ -41,8 +41,8 @@ inline reader::Profile sample_profile() {
   leak.alloc_bytes = 10000.0;
   leak.alloc_blocks = 50.0;
 
-  reader::ProfileSite pinned;
-  pinned.kind = wire::SiteKind::kCudaPinned;
+  report::ProfileSite pinned;
+  pinned.kind = AllocationKind::kCudaPinned;
   pinned.truncated = true;
   pinned.frames = {library, main};
   pinned.live_bytes = 512.0;
@@ -51,7 +51,7 @@ inline reader::Profile sample_profile() {
   pinned.alloc_bytes = 612.0;
   pinned.alloc_blocks = 2.0;
 
-  reader::Profile profile;
+  report::Profile profile;
   profile.process = "trainer 4711";
   profile.start_unix_ns = 1'700'000'000'000'000'000;
   profile.duration_ns = 60'000'000'000;

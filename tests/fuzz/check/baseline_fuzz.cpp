@@ -5,15 +5,15 @@
 #include <cstdint>
 #include <string_view>
 
-#include "cli/check_baseline.h"
+#include "check/baseline.h"
 #include "common/check.h"
 
 namespace {
 
 using namespace tidemark;  // NOLINT(google-build-using-namespace)
 
-void check_figures(const cli::BaselineEntry& entry, const cli::BaselineEntry& again) {
-  TIDEMARK_CHECK(cli::class_differences(entry.machine, again.machine).empty(), "another machine");
+void check_figures(const check::BaselineEntry& entry, const check::BaselineEntry& again) {
+  TIDEMARK_CHECK(check::class_differences(entry.machine, again.machine).empty(), "another machine");
   TIDEMARK_CHECK(entry.runs.size() == again.runs.size(), "runs are lost");
   for (std::size_t i = 0; i < entry.runs.size(); ++i) {
     const tracker::BaselineRun& run = entry.runs[i].figures;
@@ -30,13 +30,13 @@ void check_figures(const cli::BaselineEntry& entry, const cli::BaselineEntry& ag
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto baseline = cli::parse_baseline({reinterpret_cast<const char*>(data), size});
+  const auto baseline = check::parse_baseline({reinterpret_cast<const char*>(data), size});
   if (!baseline) {
     TIDEMARK_CHECK(!baseline.error().what.empty(), "an error without words");
     return 0;
   }
 
-  const auto again = cli::parse_baseline(cli::baseline_text(*baseline));
+  const auto again = check::parse_baseline(check::baseline_text(*baseline));
 
   TIDEMARK_CHECK(again, "it cannot be read again");
   TIDEMARK_CHECK(baseline->checks.size() == again->checks.size(), "checks are lost");
@@ -46,9 +46,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                    "entries are lost");
     for (std::size_t i = 0; i < entries.size(); ++i) {
       check_figures(entries[i], same->second[i]);
-      (void)cli::machine_text(entries[i].machine);
+      (void)check::machine_text(entries[i].machine);
       TIDEMARK_CHECK(entries[i].runs.empty() ||
-                         cli::find_entry(*baseline, name, entries[i].machine) != nullptr,
+                         check::find_entry(*baseline, name, entries[i].machine) != nullptr,
                      "an entry that nobody finds");
     }
   }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "cli/check_config.h"
+#include "check/config.h"
 #include "common/check.h"
 #include "common/text.h"
 
@@ -23,12 +23,12 @@ tracker::RunSites one_stack() {
   return run;
 }
 
-void check_suppression(const cli::Suppression& suppression) {
+void check_suppression(const check::Suppression& suppression) {
   static const tracker::RunSites run = one_stack();
-  const auto date = cli::parse_date(cli::date_text(suppression.expires));
+  const auto date = check::parse_date(check::date_text(suppression.expires));
   TIDEMARK_CHECK(date && *date == suppression.expires, "a date is written as it is read");
   TIDEMARK_CHECK(!trim(suppression.reason).empty(), "a suppression without a reason");
-  (void)cli::matches_site(suppression.site, run, {1});
+  (void)check::matches_site(suppression.site, run, {1});
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ void check_suppression(const cli::Suppression& suppression) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
 
-  const auto config = cli::parse_check_config(text, {{"warmup", "20steps"}});
+  const auto config = check::parse_check_config(text, {{"warmup", "20steps"}});
 
   if (!config) {
     const std::string& what = config.error().what;
@@ -45,12 +45,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                    "an error that is not escaped");
     return 0;
   }
-  for (const cli::CheckSpec& check : config->checks) {
+  for (const check::CheckSpec& check : config->checks) {
     TIDEMARK_CHECK(!check.name.empty() && !check.command.empty(), "a check that runs nothing");
-    TIDEMARK_CHECK(cli::problem_with(check).empty(), "settings that exclude each other");
+    TIDEMARK_CHECK(check::problem_with(check).empty(), "settings that exclude each other");
     TIDEMARK_CHECK(check.warmup.steps == 20.0, "the command line counts more than the file");
   }
-  for (const cli::Suppression& suppression : config->suppressions) {
+  for (const check::Suppression& suppression : config->suppressions) {
     check_suppression(suppression);
   }
   return 0;

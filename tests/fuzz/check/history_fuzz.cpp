@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "cli/check_history.h"
+#include "check/history.h"
 #include "common/check.h"
 
 namespace {
@@ -18,7 +18,7 @@ bool is_about(const std::optional<double>& a, const std::optional<double>& b, do
   return a.has_value() == b.has_value() && (!a || std::abs(*a - *b) <= decimals);
 }
 
-void check_same(const cli::HistoryRow& a, const cli::HistoryRow& b) {
+void check_same(const check::HistoryRow& a, const check::HistoryRow& b) {
   TIDEMARK_CHECK(a.time == b.time && a.commit == b.commit && a.check == b.check &&
                      a.machine == b.machine && a.result == b.result,
                  "texts differ");
@@ -34,21 +34,22 @@ void check_same(const cli::HistoryRow& a, const cli::HistoryRow& b) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto rows = cli::parse_history({reinterpret_cast<const char*>(data), size});
+  const auto rows = check::parse_history({reinterpret_cast<const char*>(data), size});
   if (!rows) {
     TIDEMARK_CHECK(!rows.error().what.empty(), "an error without words");
     return 0;
   }
 
-  const auto again = cli::parse_history(cli::history_file_text(*rows));
+  const auto again = check::parse_history(check::history_file_text(*rows));
 
   TIDEMARK_CHECK(again && again->size() == rows->size(), "rows are lost");
   for (std::size_t i = 0; i < rows->size(); ++i) {
     check_same((*rows)[i], (*again)[i]);
   }
   if (!rows->empty()) {
-    const cli::HistoryRow& row = rows->back();
-    for (const cli::HistoryChange& change : cli::history_changes(*rows, row.check, row.machine)) {
+    const check::HistoryRow& row = rows->back();
+    for (const check::HistoryChange& change :
+         check::history_changes(*rows, row.check, row.machine)) {
       TIDEMARK_CHECK(change.change.index < rows->size(), "a change after the last row");
     }
   }

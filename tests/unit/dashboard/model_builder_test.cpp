@@ -164,7 +164,7 @@ TEST(Timeline, DrawsTheGpuWhereThatIsJudged) {
     history.add(tick, kTrainer);
     judge.add(tick);
   }
-  JudgeOptions judging;
+  tracker::JudgeOptions judging;
   judging.metric = tracker::Metric::kGpu;
 
   const DashboardModel model =
@@ -189,7 +189,7 @@ TEST(Timeline, OfAnotherCurveHasNoEmptyWindows) {
     history.add(tick, kTrainer);
     judge.add(tick);
   }
-  JudgeOptions judging;
+  tracker::JudgeOptions judging;
   judging.metric = tracker::Metric::kPss;
   ViewState state;
   state.zoom = Zoom::kMinute;

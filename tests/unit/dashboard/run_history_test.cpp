@@ -198,7 +198,7 @@ TEST(LiveJudge, BelievesTheUserAboutWarmup) {
   }
 
   const JudgedRun by_default = judge_now(judge.tracks(), 240.0);
-  JudgeOptions short_warmup;
+  tracker::JudgeOptions short_warmup;
   short_warmup.warmup.seconds = 20.0;
   const JudgedRun told = judge_now(judge.tracks(), 240.0, short_warmup);
 

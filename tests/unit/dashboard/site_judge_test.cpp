@@ -36,8 +36,8 @@ tests::SiteRun traced_run() {
   return run;
 }
 
-JudgeOptions after(double warmup_s) {
-  JudgeOptions judging;
+tracker::JudgeOptions after(double warmup_s) {
+  tracker::JudgeOptions judging;
   judging.warmup.seconds = warmup_s;
   return judging;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/guard_text.h"
+#include "guard/guard_text.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include <cerrno>
 
-namespace tidemark::cli {
+namespace tidemark::guard {
 namespace {
 
 using guard::GuardAct;
@@ -133,4 +133,4 @@ TEST(GuardText, TheSetUpNamesEveryLimit) {
 }
 
 }  // namespace
-}  // namespace tidemark::cli
+}  // namespace tidemark::guard

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/check.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "check/config.h"
+#include "check/history.h"
+#include "check/one_check.h"
+#include "check/outputs.h"
+#include "check/text.h"
+#include "common/exit_code.h"
+#include "common/io.h"
+#include "common/messages.h"
+#include "common/text.h"
+#include "report/report_file.h"
+
+namespace tidemark::check {
+namespace {
+
+constexpr std::string_view kStdout = "-";
+
+bool runs_on_github() {
+  const char* const value = std::getenv("GITHUB_ACTIONS");  // NOLINT(concurrency-mt-unsafe)
+  return value != nullptr && std::string_view(value) == "true";
+}
+
+void print(const std::string& text) {
+  // A closed stderr leaves nobody to tell.
+  (void)write_all(STDERR_FILENO, runs_on_github() ? without_workflow_commands(text) : text);
+}
+
+// The one check of a command line.
+Result<CheckConfig> config_of_command(const CheckOptions& options) {
+  CheckConfig config;
+  CheckSpec spec;
+  spec.command = options.command;
+  spec.name = options.names.empty() ? std::string(basename_of(options.command.front()))
+                                    : options.names.front();
+  if (Status applied = apply_settings(spec, options.settings); !applied) {
+    return applied.error();
+  }
+  if (const std::string problem = problem_with(spec); !problem.empty()) {
+    return Error{Errc::kUsage, problem};
+  }
+  // Suppressions belong to a file; of other checks in it nothing is wanted here.
+  if (!options.config.empty()) {
+    auto file = read_check_config(options.config, {});
+    if (!file) {
+      return file.error();
+    }
+    config.suppressions = std::move(file->suppressions);
+  }
+  config.checks.push_back(std::move(spec));
+  return config;
+}
+
+Result<CheckConfig> config_of_file(const CheckOptions& options) {
+  const std::string path = options.config.empty() ? std::string(kConfigName) : options.config;
+  auto config = read_check_config(path, options.settings);
+  if (!config || options.names.empty()) {
+    return config;
+  }
+  std::vector<CheckSpec> chosen;
+  for (const std::string& name : options.names) {
+    const auto found = std::find_if(config->checks.begin(), config->checks.end(),
+                                    [&](const CheckSpec& spec) { return spec.name == name; });
+    if (found == config->checks.end()) {
+      std::vector<std::string> known;
+      for (const CheckSpec& spec : config->checks) {
+        known.push_back(escape_text(spec.name));
+      }
+      return Error{Errc::kUsage, fmt::format("{} has no check '{}', only {}", path,
+                                             escape_text(name), fmt::join(known, ", "))};
+    }
+    chosen.push_back(*found);
+  }
+  config->checks = std::move(chosen);
+  return config;
+}
+
+// A run file that several checks would write to, each over the one before, becomes one of each.
+void part_run_files(std::vector<CheckSpec>& checks) {
+  std::map<std::string, int> uses;
+  for (const CheckSpec& spec : checks) {
+    ++uses[spec.output];
+  }
+  for (CheckSpec& spec : checks) {
+    if (!spec.output.empty() && uses[spec.output] > 1) {
+      std::string tag = spec.name;
+      std::replace(tag.begin(), tag.end(), '/', '_');
+      spec.output = tagged_output(spec.output, tag);
+    }
+  }
+}
+
+struct OutputFile {
+  std::string path;
+  std::string (*text)(std::span<const CheckResult> results);
+};
+
+std::string json_line(std::span<const CheckResult> results) { return check_json(results) + '\n'; }
+
+std::vector<OutputFile> output_files(const CheckOptions& options) {
+  std::vector<OutputFile> files{
+      {options.junit, check_junit}, {options.markdown, check_markdown}, {options.json, json_line}};
+  std::erase_if(files, [](const OutputFile& file) { return file.path.empty(); });
+  return files;
+}
+
+// What cannot be written is told before hours of work, not after them.
+Status try_output_files(const CheckOptions& options, const CheckConfig& config) {
+  for (const OutputFile& file : output_files(options)) {
+    if (Status writable = report::can_write_report(file.path); !writable) {
+      return writable;
+    }
+  }
+  for (const CheckSpec& spec : config.checks) {
+    if (!spec.history.empty()) {
+      if (Status writable = can_append_history(spec.history); !writable) {
+        return writable;
+      }
+    }
+    if (spec.update_baseline) {
+      if (Status writable = report::can_write_report(spec.baseline); !writable) {
+        return writable;
+      }
+    }
+  }
+  return ok();
+}
+
+bool write_output_files(const CheckOptions& options, std::span<const CheckResult> results) {
+  bool all = true;
+  for (const OutputFile& file : output_files(options)) {
+    if (const Status written = report::write_report_file(file.path, file.text(results)); !written) {
+      print_error(written.error());
+      all = false;
+    }
+  }
+  return all;
+}
+
+std::string usage_hint(const CheckOptions& options, const Error& error) {
+  if (options.command.empty() && options.config.empty() && error.code == Errc::kNotFound) {
+    return "give a command, tidemark check -- COMMAND, or describe your checks in tidemark.json "
+           "(docs/check.md)";
+  }
+  return "see tidemark check --help";
+}
+
+}  // namespace
+
+int run_check(const CheckOptions& options) {
+  auto config = options.command.empty() ? config_of_file(options) : config_of_command(options);
+  if (!config) {
+    print_error(config.error(), usage_hint(options, config.error()));
+    const bool is_io = config.error().sys_errno != 0;
+    return is_io && !options.config.empty() ? kExitTarget : kExitUsage;
+  }
+  part_run_files(config->checks);
+  if (const Status writable = try_output_files(options, *config); !writable) {
+    print_error(writable.error());
+    return kExitTarget;
+  }
+  const bool stdout_is_ours =
+      options.json == kStdout || options.junit == kStdout || options.markdown == kStdout;
+  const report::Glyphs glyphs = report::glyphs_of_locale();
+  std::vector<CheckResult> results;
+  for (const CheckSpec& spec : config->checks) {
+    results.push_back(check_one(spec, {config->suppressions, stdout_is_ours}));
+    print('\n' + check_text(results.back(), glyphs));
+    const std::optional<CheckRun>& run = results.back().shown;
+    if (run && run->ending.was_told_to_stop) {
+      break;  // whoever stops one of them wants to stop
+    }
+  }
+  if (results.size() > 1) {
+    print('\n' + check_summary(results));
+  }
+  if (runs_on_github()) {
+    (void)write_all(STDERR_FILENO, github_annotations(results));
+  }
+  const bool wrote_all = write_output_files(options, results);
+  return wrote_all ? exit_code_of(status_of(results)) : kExitTarget;
+}
+
+}  // namespace tidemark::check

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/left_behind.h"
+
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "common/clock.h"
+#include "live/launch/tree_ending.h"
+#include "monitor/procfs/procps_source.h"
+#include "monitor/session.h"
+
+namespace tidemark::check {
+namespace {
+
+constexpr std::int64_t kSettleNs = 2 * kNsPerSecond;
+constexpr std::int64_t kPauseNs = kNsPerSecond / 10;
+
+void pause_for(std::int64_t ns) {
+  timespec left{ns / kNsPerSecond, ns % kNsPerSecond};
+  while (::nanosleep(&left, &left) != 0 && errno == EINTR) {
+  }
+}
+
+// Orphans of the command that have ended are ours to bury.
+void reap() {
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
+}
+
+// All that is below this process. nullptr: nobody.
+struct Below {
+  std::unique_ptr<monitor::ProcessSource> source;
+  std::unique_ptr<monitor::Session> session;
+  std::string problem;
+};
+
+Below watch_below(const Clock& clock) {
+  Below below;
+  auto source = monitor::make_procps_source();
+  if (!source) {
+    below.problem = source.error().what;
+    return below;
+  }
+  below.source = *std::move(source);
+  monitor::SessionOptions options;
+  options.sampler.roots.children_of = ::getpid();
+  options.sampler.pss = monitor::PssMode::kAlways;
+  options.start_ns = clock.monotonic_ns();
+  options.warn = false;
+  auto session = monitor::Session::start(std::move(options), *below.source, clock);
+  if (session) {
+    below.session = *std::move(session);
+  } else if (session.error().code != Errc::kNotFound) {
+    below.problem = session.error().what;
+  }
+  return below;
+}
+
+void note_strays(const Tick& tick, const monitor::Sampler& sampler, LeftBehind& left) {
+  left.strays.clear();
+  std::uint64_t sum = 0;
+  for (const ProcessSample& sample : tick.processes) {
+    const ProcessRecord* const record = sampler.find(sample.key);
+    if (record == nullptr || sample.state == 'Z' || sample.state == 'X') {
+      continue;
+    }
+    const std::uint64_t bytes =
+        sample.pss_footprint_bytes.value_or(sample.footprint_bytes().value_or(0));
+    left.strays.push_back({sample.key, record->comm, bytes});
+    sum += bytes;
+  }
+  left.stray_bytes = left.strays.empty() ? 0 : tick.tree.footprint_bytes.value_or(sum);
+  std::sort(left.strays.begin(), left.strays.end(),
+            [](const Stray& a, const Stray& b) { return a.bytes > b.bytes; });
+  if (!tick.gpus.empty()) {
+    left.gpu_bytes = 0;
+    for (const GpuSample& gpu : tick.gpus) {
+      for (const GpuProcessUse& use : gpu.processes) {
+        *left.gpu_bytes += use.used_bytes.value_or(0);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+LeftBehind LeftBehindMeter::measure() const {
+  const SystemClock clock;
+  LeftBehind left;
+  reap();
+  const Below below = watch_below(clock);
+  left.problem = below.problem;
+  const std::int64_t end_ns = clock.monotonic_ns() + kSettleNs;
+  while (below.session != nullptr) {
+    const Tick tick = below.session->look(clock.monotonic_ns(), {});
+    note_strays(tick, below.session->sampler(), left);
+    if (below.session->sampler().finished() || clock.monotonic_ns() >= end_ns) {
+      break;
+    }
+    pause_for(kPauseNs);
+    reap();
+  }
+  if (left.strays.empty() && left.problem.empty()) {
+    left.gpu_bytes = 0;  // nobody is left to hold any
+  }
+  collect::ShmGrowth now = before_;
+  now.look(pids_);
+  ShmGrowthReport nobodys;
+  for (const GrowingSegment& segment : now.report().largest) {
+    if (!segment.held.value_or(false)) {  // by a stray: it is in that one's footprint
+      nobodys.largest.push_back(segment);
+    }
+  }
+  left.segments = collect::made_by(nobodys, pids_);
+  return left;
+}
+
+void end_strays() {
+  const SystemClock clock;
+  const Below below = watch_below(clock);
+  if (below.session == nullptr) {
+    return;
+  }
+  live::TreeEnding ending(clock.monotonic_ns(), kSettleNs);
+  const std::int64_t give_up_ns = clock.monotonic_ns() + 3 * kSettleNs;
+  while (!below.session->sampler().finished() && clock.monotonic_ns() < give_up_ns) {
+    ending.act(clock.monotonic_ns(), below.session->sampler().members());
+    pause_for(kPauseNs / 2);
+    reap();
+    (void)below.session->look(clock.monotonic_ns(), {});
+  }
+}
+
+}  // namespace tidemark::check

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/run.h"
+
+#include <utility>
+
+#include "common/exit_code.h"
+#include "live/watch.h"
+#include "profiler/collect/preload.h"
+#include "tracker/run/track_builder.h"
+
+namespace tidemark::check {
+namespace {
+
+// Finer than `tidemark profile` has it: a check is short, and so are its samples.
+constexpr std::uint64_t kSampleEveryBytes = 64U << 10U;
+
+// The report comes when all runs are over.
+class NoView final : public live::WatchView {
+ public:
+  void begin(const RunInfo& /*info*/) override {}
+  void tick(const Tick&, const ProcessKey&, const ProcessLookup&) override {}
+  void end(const RunSummary& /*summary*/) override {}
+};
+
+class Checking final : public live::WatchUser {
+ public:
+  Checking(CheckRun& run, LeftBehindMeter& meter) : run_(run), meter_(meter) {}
+
+  std::string_view name() const override { return "check"; }
+  std::unique_ptr<live::WatchView> make_view(live::LineWriter& /*lines*/) override {
+    return std::make_unique<NoView>();
+  }
+
+  Status prepare_launch(live::LaunchOptions& options) override {
+    return run_.tracing != nullptr ? run_.tracing->launch.prepare(options) : ok();
+  }
+  void begin(const RunInfo& info) override {
+    run_.info = info;
+    (void)builder_.begin(info);
+    if (run_.tracing != nullptr) {
+      run_.tracing->launch.begin(info);
+    }
+  }
+  void complete(Tick& tick) override {
+    if (run_.tracing != nullptr) {
+      run_.tracing->launch.complete(tick);
+    }
+  }
+  void tick(const Tick& tick) override {
+    for (const ProcessRecord& process : tick.new_processes) {
+      meter_.add_process(process.key.pid);
+    }
+    run_.seconds = tick.t_s;
+    if (!is_over_) {
+      (void)builder_.add(tick);
+    }
+    if (run_.tracing != nullptr) {
+      run_.tracing->launch.add(tick);
+    }
+  }
+  void begin_teardown() override { is_over_ = true; }
+  std::optional<std::int64_t> output_patience_ns() const override {
+    return live::kOutputPatienceNs;
+  }
+  void process_ended(const ProcessRecord& process) override {
+    (void)builder_.process_ended(process);
+    if (run_.tracing != nullptr) {
+      run_.tracing->launch.process_ended(process);
+    }
+  }
+  bool finish_looking() override {
+    return run_.tracing != nullptr && run_.tracing->launch.finish();
+  }
+
+  void conclude(const live::WatchEnding& ending, live::WatchOutput& /*output*/) override {
+    if (ending.command_status) {
+      run_.left = meter_.measure();
+    }
+  }
+  int exit_code(const live::WatchEnding& ending) override {
+    run_.ending = ending;
+    return kExitOk;
+  }
+
+  tracker::RunTracks take_tracks() { return builder_.take(); }
+
+ private:
+  CheckRun& run_;
+  LeftBehindMeter& meter_;
+  tracker::TrackBuilder builder_;
+  bool is_over_ = false;  // what the command does when it is told to end is not judged
+};
+
+live::WatchOptions watch_options(const CheckSpec& spec, const CheckPlace& place) {
+  live::WatchOptions watch;
+  watch.target.command = spec.command;
+  watch.interval_ns = spec.interval_ns;
+  watch.output = place.output;
+  watch.force = true;
+  watch.pss = spec.pss;
+  watch.redact = spec.redact;
+  watch.warn = false;
+  watch.step_regex = spec.step_regex;
+  watch.log_file = spec.log_file;
+  watch.json = place.stdout_is_ours;
+  watch.end_after_ns = spec.timeout_ns ? spec.timeout_ns : spec.duration_ns;
+  return watch;
+}
+
+void add_tracing(const CheckSpec& spec, const live::WatchOptions& watch, CheckRun& run) {
+  if (!spec.profile) {
+    return;
+  }
+  if (const auto tracer = collect::find_tracer(); !tracer) {
+    run.tracing_problem = tracer.error().what;
+    return;
+  }
+  run.tracing = std::make_unique<CheckTracing>();
+  run.tracing->options.watch = watch;
+  run.tracing->options.judge.warmup = spec.warmup;
+  run.tracing->options.trace.sample_every_bytes = kSampleEveryBytes;
+}
+
+}  // namespace
+
+CheckRun run_once(const CheckSpec& spec, const CheckPlace& place) {
+  CheckRun run;
+  const live::WatchOptions watch = watch_options(spec, place);
+  add_tracing(spec, watch, run);
+  Checking checking(run, place.meter);
+  (void)live::Watch(watch, checking).run();  // run.ending has more than its exit code
+  if (run.tracing != nullptr) {
+    run.tracing->conclude();
+  }
+
+  tracker::JudgeOptions judging;
+  judging.warmup = spec.warmup;
+  run.track = tracker::judge_tracks(checking.take_tracks(), judging);
+  if (spec.budgets.gpu.any()) {
+    tracker::JudgeOptions on_gpu = judging;
+    on_gpu.metric = tracker::Metric::kGpu;
+    run.gpu = tracker::judge_tracks(run.track.run, on_gpu).verdict;
+  }
+  return run;
+}
+
+tracker::MeasuredRun CheckRun::measured() const {
+  tracker::MeasuredRun measured;
+  measured.memory = tracker::measure_run(track.run, track.verdict);
+  measured.gpu = tracker::measure_run(track.run, gpu);
+  measured.retained.bytes = static_cast<double>(left.bytes());
+  if (left.gpu_bytes) {
+    measured.retained.gpu_bytes = static_cast<double>(*left.gpu_bytes);
+  }
+  measured.was_interrupted = ending.was_told_to_stop;
+  return measured;
+}
+
+}  // namespace tidemark::check

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "cli/command.h"
+#include "live/watch_options.h"
+#include "tracker/run/judge_options.h"
+
+// Options that several commands have, and what can be wrong with them.
+namespace tidemark::cli {
+
+// What all commands that watch a target take.
+void add_watch(Command& command, live::WatchOptions& options);
+// For how long growth is to be expected, and how fast is a leak.
+void add_thresholds(Command& command, tracker::JudgeOptions& options);
+// The same, and what is judged.
+void add_judging(Command& command, tracker::JudgeOptions& options);
+void add_limit(Command& command, tracker::JudgeOptions& options, const std::string& help);
+
+// How many of --pid, --find-training, --system and -- COMMAND are given; one is right.
+int targets_given(const live::TargetOptions& target);
+// What is wrong with what is to be watched; "" when nothing is.
+std::string watch_problem(const live::WatchOptions& options);
+// Whether options are set that a recording has no use for.
+bool is_for_watching(const live::WatchOptions& options);
+
+}  // namespace tidemark::cli

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+namespace tidemark {
+
+// Of the tool, "0.1.0".
+constexpr std::string_view version() { return TIDEMARK_VERSION; }
+
+}  // namespace tidemark

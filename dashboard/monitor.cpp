@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dashboard/monitor.h"
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "common/clock.h"
+#include "common/exit_code.h"
+#include "common/messages.h"
+#include "dashboard/watch_dashboard.h"
+#include "live/command_output.h"
+#include "live/monitor_view.h"
+#include "live/replay.h"
+#include "live/watch.h"
+#include "profiler/collect/live_sites.h"
+#include "recording/open.h"
+
+namespace tidemark::dashboard {
+namespace {
+
+class Monitor final : public live::WatchUser {
+ public:
+  // `setup`: of the dashboard; nullopt for lines.
+  Monitor(bool json, std::optional<DashboardSetup> setup, std::int64_t interval_ns = kNsPerSecond)
+      : json_(json), setup_(std::move(setup)) {
+    if (setup_ && !setup_->replay_speed) {
+      sites_.emplace(SystemClock().monotonic_ns(), interval_ns);
+      setup_->take_end_of_profile = [this] { return sites_->take_end(); };
+    }
+  }
+
+  Monitor(const Monitor&) = delete;  // what it has set up knows it
+  Monitor& operator=(const Monitor&) = delete;
+
+  std::string_view name() const override { return "monitor"; }
+  std::unique_ptr<live::WatchView> make_view(live::LineWriter& lines) override {
+    if (setup_) {
+      if (auto dashboard = make_dashboard_view(lines, *setup_)) {
+        return dashboard;
+      }
+    }
+    return json_ ? live::make_json_view(lines) : live::make_plain_view(lines);
+  }
+  void complete(Tick& tick) override {
+    if (sites_) {
+      sites_->complete(tick);
+    }
+  }
+  bool tells_of_no_gpu() const override { return !json_ && !setup_; }
+  // Transparent around a command.
+  int exit_code(const live::WatchEnding& ending) override {
+    command_has_run_ = ending.command_status.has_value();
+    return ending.command_status.value_or(ending.own_code);
+  }
+  // Known at the end.
+  bool command_has_run() const { return command_has_run_; }
+
+ private:
+  bool json_;
+  std::optional<DashboardSetup> setup_;
+  bool command_has_run_ = false;
+  std::optional<collect::LiveSites> sites_;  // of the dashboard, unless it plays a recording
+};
+
+DashboardSetup setup_of(const MonitorOptions& options) {
+  DashboardSetup setup;
+  setup.judge = options.judge;
+  return setup;
+}
+
+bool judges(const MonitorOptions& options) {
+  return options.judge.metric || options.judge.min_leak || !options.judge.warmup.automatic();
+}
+
+}  // namespace
+
+int run_monitor(const MonitorOptions& options) {
+  const bool has_dashboard = !options.plain && !options.watch.json && dashboard_is_possible();
+  if (!has_dashboard && judges(options)) {
+    print_note(
+        "note: --metric, --warmup and --min-leak are for the verdict of the dashboard; tidemark "
+        "track gives one without");
+  }
+  if (!options.replay.empty()) {
+    DashboardSetup setup = setup_of(options);
+    setup.replay_speed = options.speed;
+    if (recording::is_run_file(options.replay)) {
+      setup.run_file = options.replay;
+    }
+    Monitor monitor(options.watch.json,
+                    has_dashboard ? std::optional(std::move(setup)) : std::nullopt);
+    return live::replay(options.replay, options.speed,
+                        [&](live::LineWriter& lines) { return monitor.make_view(lines); });
+  }
+  if (!has_dashboard) {
+    Monitor monitor(options.watch.json, std::nullopt);
+    return live::Watch(options.watch, monitor).run();
+  }
+  live::WatchOptions watch = options.watch;
+  if (!watch.target.command.empty()) {
+    auto path = live::make_command_output(watch.output);
+    if (!path) {
+      print_error(path.error());
+      return kExitTarget;
+    }
+    watch.command_output = *std::move(path);
+  }
+  DashboardSetup setup = setup_of(options);
+  setup.can_mark = true;
+  setup.output_path = watch.command_output;
+  setup.run_file = watch.output;
+  Monitor monitor(false, std::move(setup), watch.interval_ns);
+  const int code = live::Watch(watch, monitor).run();
+  if (!watch.command_output.empty() && !monitor.command_has_run()) {
+    (void)::unlink(watch.command_output.c_str());  // nobody has written to it, nor will
+  } else if (!watch.command_output.empty()) {
+    print_note("the output of the command is in " + watch.command_output);
+  }
+  return code;
+}
+
+}  // namespace tidemark::dashboard

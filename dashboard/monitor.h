@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/units.h"
+#include "live/watch_options.h"
+#include "tracker/run/judge_options.h"
+
+namespace tidemark::dashboard {
+
+struct MonitorOptions {
+  live::WatchOptions watch;
+  bool plain = false;   // lines also where there could be more than lines
+  std::string replay;   // a recording to play instead of watching; empty: none
+  double speed = 20.0;  // of the replay
+  // Of the dashboard's verdict.
+  tracker::JudgeOptions judge;
+};
+
+int run_monitor(const MonitorOptions& options);
+
+}  // namespace tidemark::dashboard

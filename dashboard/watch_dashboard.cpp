@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dashboard/watch_dashboard.h"
+
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+#include "dashboard/dashboard.h"
+#include "dashboard/job_status.h"
+#include "dashboard/terminal.h"
+#include "report/monitor_lines.h"
+#include "tracker/sites/stack_lines.h"
+
+namespace tidemark::dashboard {
+namespace {
+
+JobRow row_of(const ServedJob& job) {
+  JobRow row;
+  row.name = escape_text(job.id + " " + job.arguments);
+  row.state = escape_text(job.state);
+  row.step = job.step;
+  row.peak_bytes = job.peak_bytes;
+  if (job.before_bytes && job.after_bytes) {
+    row.kept_bytes =
+        static_cast<std::int64_t>(*job.after_bytes) - static_cast<std::int64_t>(*job.before_bytes);
+  }
+  return row;
+}
+
+std::vector<std::string> lines_of(const tracker::RunSites& run, const SiteRecord& site) {
+  return tracker::own_lines(run, site.frames);
+}
+
+std::string line_text(const tracker::RunSites& run, const tracker::RankedSite& site,
+                      const std::string& line) {
+  constexpr std::size_t kColumns = 120;
+  const std::string text =
+      tracker::headline(tracker::shown_stack(run, site.frames), line, kColumns);
+  return text.empty() ? fmt::format("({} without a name)", allocation_kind_name(site.kind)) : text;
+}
+
+class DashboardView final : public live::WatchView {
+ public:
+  DashboardView(live::LineWriter& writer, std::unique_ptr<Dashboard> dashboard,
+                const DashboardSetup& setup)
+      : writer_(writer),
+        dashboard_(std::move(dashboard)),
+        is_live_(!setup.replay_speed),
+        take_end_of_profile_(setup.take_end_of_profile) {}
+
+  void begin(const RunInfo& info) override {
+    moments_ = MomentWords::of(info);
+    dashboard_->begin(info);
+  }
+  void change_limit(std::optional<std::uint64_t> bytes, const std::string& source) override {
+    dashboard_->set_limit(bytes, source);
+  }
+  void tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& /*lookup*/) override {
+    if (take_end_of_profile_ && take_end_of_profile_()) {
+      dashboard_->forget_sites();
+    }
+    dashboard_->add(tick, trainer);
+    if (is_live_) {
+      show_jobs(tick);
+    }
+  }
+  // The screen is gone then: what was told on it, and the summary, stay in the scroll-back.
+  void end(const RunSummary& summary) override {
+    dashboard_.reset();
+    writer_.submit_always(std::exchange(told_, {}) + report::summary_text(summary, moments_));
+  }
+
+  int news_fd() const override { return dashboard_->news_fd(); }
+  bool attend() override {
+    dashboard_->take_news();
+    return !dashboard_->is_closed();
+  }
+  std::uint64_t take_marks() override { return dashboard_->take_marks(); }
+  bool tell(const std::string& text) override {
+    if (dashboard_ == nullptr) {
+      return false;
+    }
+    told_ += text;
+    dashboard_->tell(text);
+    return true;
+  }
+  bool stay() override {
+    dashboard_->set_ended();
+    return true;
+  }
+  bool is_paused() const override { return dashboard_->is_paused(); }
+
+ private:
+  void show_jobs(const Tick& tick) {
+    for (const ProcessRecord& process : tick.new_processes) {
+      jobs_.notice(process);
+    }
+    if (const auto jobs = jobs_.poll()) {
+      std::vector<JobRow> rows;
+      for (const ServedJob& job : *jobs) {
+        rows.push_back(row_of(job));
+      }
+      dashboard_->set_jobs(std::move(rows));
+    }
+  }
+
+  live::LineWriter& writer_;
+  std::unique_ptr<Dashboard> dashboard_;
+  const bool is_live_;
+  const std::function<bool()> take_end_of_profile_;
+  MomentWords moments_;
+  JobWatch jobs_;
+  std::string told_;
+};
+
+}  // namespace
+
+bool dashboard_is_possible() { return terminal_is_usable(); }
+
+std::unique_ptr<live::WatchView> make_dashboard_view(live::LineWriter& lines,
+                                                     const DashboardSetup& setup) {
+  auto dashboard = Dashboard::open({setup.can_mark,
+                                    setup.replay_speed,
+                                    setup.output_path,
+                                    setup.run_file,
+                                    setup.judge,
+                                    {&lines_of, &line_text}});
+  return dashboard ? std::make_unique<DashboardView>(lines, *std::move(dashboard), setup) : nullptr;
+}
+
+}  // namespace tidemark::dashboard

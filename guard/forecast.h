@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/process_table.h"
+#include "common/records.h"
+#include "guard/policy.h"
+#include "guard/roster.h"
+#include "tracker/run/judge_options.h"
+#include "tracker/run/track_builder.h"
+
+namespace tidemark::guard {
+
+// How fast the job leaks, judged about once a second. Only of processes that are there: a script
+// may start one trainer after the other, and what the first one did says nothing of the second.
+class GuardForecast {
+ public:
+  // Outlived by the options.
+  explicit GuardForecast(const tracker::JudgeOptions& options) : options_(options) {}
+
+  void begin(const RunInfo& info);
+  // One tick, who is who in it, and where the records of its processes are.
+  void see(const Tick& tick, const Roster& roster, const ProcessLookup& lookup);
+  void process_ended(const ProcessRecord& process) { (void)builder_.process_ended(process); }
+
+  // nullopt: it does not leak, or nobody can tell.
+  const std::optional<guard::LeakRate>& leak() const { return leak_; }
+  // "unknown" before the first one.
+  const std::string& verdict() const { return verdict_; }
+
+ private:
+  bool is_another_job(const Roster& roster) const;
+  void judge(const Tick& tick);
+
+  const tracker::JudgeOptions& options_;
+  RunInfo info_;
+  tracker::TrackBuilder builder_;
+  std::vector<ProcessKey> trainers_;  // that were recognised last
+  double next_judgement_s_ = 0.0;
+  std::optional<guard::LeakRate> leak_;
+  std::optional<ProcessKey> leaks_;  // who; nullopt: several
+  std::string verdict_ = "unknown";
+};
+
+}  // namespace tidemark::guard

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "common/result.h"
+#include "monitor/procfs/process_source.h"
+#include "monitor/roles/finder.h"
+
+namespace tidemark::live {
+
+struct FindOptions {
+  bool json = false;
+  bool all = false;  // also candidates with weak evidence
+  bool no_redact = false;
+};
+
+// `tidemark find`: prints which process is the training job, and why. kExitTarget when there is
+// none, or when several look equally good.
+int run_find(const FindOptions& options);
+
+// Who trains here, by everything that this user may see: what `find` and `monitor --find-training`
+// go by.
+Result<monitor::FindResult> look_for_training(monitor::ProcessSource& source);
+// "tidemark: error: ...", a line for each detail, and the hint.
+std::string no_pick_text(const monitor::NoPick& no_pick);
+
+}  // namespace tidemark::live

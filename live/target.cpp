@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/target.h"
+
+#include <fmt/format.h>
+
+#include "live/find.h"
+#include "monitor/procfs/process_entry.h"
+#include "monitor/procfs/process_handle.h"
+
+namespace tidemark::live {
+namespace {
+
+Status add_root(monitor::TreeRoots& roots, pid_t pid) {
+  const auto key = monitor::process_key_of("/proc", pid);
+  if (!key) {
+    return Error{key.error().code, fmt::format("there is no process {}", pid),
+                 key.error().sys_errno};
+  }
+  // /proc has threads too, though it does not list them.
+  if (const auto process = monitor::process_of_thread("/proc", pid); process && *process != pid) {
+    return Error{Errc::kNotFound, fmt::format("{} is a thread of process {}: use --pid {}", pid,
+                                              *process, *process)};
+  }
+  roots.keys.push_back(*key);
+  return ok();
+}
+
+}  // namespace
+
+Result<ResolvedTarget> resolve_target(const TargetOptions& target, monitor::ProcessSource& source) {
+  ResolvedTarget resolved;
+  resolved.roots.everything = target.system;
+  for (const pid_t pid : target.pids) {
+    if (auto added = add_root(resolved.roots, pid); !added) {
+      return added.error();
+    }
+  }
+  if (target.find_training) {
+    const auto found = look_for_training(source);
+    if (!found) {
+      return found.error();
+    }
+    if (!found->picked) {
+      resolved.no_pick = monitor::explain_no_pick(*found);
+      return resolved;
+    }
+    const monitor::Candidate& job = found->candidates[*found->picked];
+    for (const pid_t pid : job.watch) {
+      if (auto added = add_root(resolved.roots, pid); !added) {
+        return added.error();
+      }
+    }
+    resolved.note =
+        fmt::format("found the training job: pid {} (tidemark find says why)", job.key.pid);
+  }
+  return resolved;
+}
+
+}  // namespace tidemark::live

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/result.h"
+#include "live/watch_options.h"
+#include "monitor/process_tree.h"
+#include "monitor/procfs/process_source.h"
+#include "monitor/roles/finder.h"
+
+namespace tidemark::live {
+
+// --pid, --find-training or --system, looked up: who is to be watched, and what to tell about it.
+struct ResolvedTarget {
+  monitor::TreeRoots roots;
+  std::optional<monitor::NoPick> no_pick;  // of --find-training: why nobody is watched
+  std::string note;                        // "found the trainer: pid 1240 (python3 train.py)"
+};
+
+// The error says what to try next.
+Result<ResolvedTarget> resolve_target(const TargetOptions& target, monitor::ProcessSource& source);
+
+}  // namespace tidemark::live

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/traced_launch.h"
+
+#include <utility>
+
+#include "profiler/collect/preload.h"
+
+namespace tidemark::live {
+namespace {
+
+// The last stacks are named while the user waits.
+constexpr std::int64_t kLastNamingNs = 20 * kNsPerSecond;
+
+}  // namespace
+
+void TracedLaunch::make_worker(reader::CollectorOptions collecting) {
+  collecting.start_ns = start_ns_;
+  worker_ =
+      std::make_unique<collect::ProfileWorker>(std::move(collecting), options_.watch.interval_ns);
+  worker_->look_at_shm();
+}
+
+Status TracedLaunch::prepare(live::LaunchOptions& launch) {
+  auto directory = reader::TraceDirectory::create(reader::trace_bases());
+  if (!directory) {
+    return directory.error();
+  }
+  auto variables = collect::tracing_environment(options_.trace, options_.watch.target.command,
+                                                directory->path());
+  if (!variables) {
+    return variables.error();
+  }
+  directory_.emplace(*std::move(directory));
+  launch.environment = *std::move(variables);
+  reader::CollectorOptions collecting;
+  collecting.directory = directory_->path();
+  make_worker(std::move(collecting));
+  return ok();
+}
+
+void TracedLaunch::wake_in(const std::string& directory, pid_t pid) {
+  reader::CollectorOptions collecting;
+  collecting.directory = directory;
+  collecting.remove_files = false;
+  collecting.wake_as =
+      options_.trace.mode == TraceMode::kExact ? wire::Mode::kExact : wire::Mode::kSampled;
+  collecting.wake_below = pid;
+  collecting.sample_every_bytes = options_.trace.sample_every_bytes;
+  make_worker(std::move(collecting));
+}
+
+void TracedLaunch::begin(const RunInfo& info) {
+  command_ = info.command;
+  (void)builder_.begin(info);
+  if (worker_ != nullptr) {
+    worker_->start();
+  }
+}
+
+void TracedLaunch::complete(Tick& tick) {
+  if (worker_ == nullptr) {
+    return;
+  }
+  if (tick.step) {
+    worker_->set_step(steps_.add_numbered(*tick.step));
+  }
+  for (const ProcessRecord& process : tick.new_processes) {
+    worker_->add_process(process.key.pid);
+  }
+  collect::ProfileNews news = worker_->take();
+  tick.allocations = std::move(news.facts);
+  for (LossRecord& loss : news.losses) {
+    loss.t_s = tick.t_s;
+    tick.losses.push_back(std::move(loss));
+  }
+  problems_.insert(problems_.end(), news.problems.begin(), news.problems.end());
+}
+
+bool TracedLaunch::finish() {
+  if (worker_ == nullptr) {
+    return false;
+  }
+  worker_->finish(kLastNamingNs, /*put_to_sleep=*/true);
+  directory_.reset();  // whom the command starts from now on looks for it in vain
+  return true;
+}
+
+report::ProfileReport TracedLaunch::report() const {
+  report::ProfileReport report =
+      report::make_report(builder_.sites(), options_.judge, options_.top);
+  report.command = command_;
+  report.coverage.problems.insert(report.coverage.problems.end(), problems_.begin(),
+                                  problems_.end());
+  return report;
+}
+
+}  // namespace tidemark::live

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/records.h"
+#include "common/result.h"
+#include "common/step_count.h"
+#include "live/launch/launch.h"
+#include "live/profile.h"
+#include "profiler/collect/collector_thread.h"
+#include "profiler/reader/trace_directory.h"
+#include "report/profile_report.h"
+#include "tracker/sites/site_tracks.h"
+
+namespace tidemark::live {
+
+// The allocation tracer in what somebody else watches: hand it the launch, every tick and the end.
+// `options` outlives it. Not thread-safe.
+class TracedLaunch {
+ public:
+  explicit TracedLaunch(const ProfileOptions& options)
+      : options_(options), start_ns_(SystemClock().monotonic_ns()) {}
+
+  // Before the command is started.
+  Status prepare(live::LaunchOptions& launch);
+  // For a process that has the tracer in it already: where its file is, among those of others.
+  void wake_in(const std::string& directory, pid_t pid);
+  void begin(const RunInfo& info);
+  // Adds what the tracer has told since to a tick, before anybody else sees it.
+  void complete(Tick& tick);
+  void add(const Tick& tick) { (void)builder_.add(tick); }
+  void process_ended(const ProcessRecord& process) { (void)builder_.process_ended(process); }
+  // The last look. True: one more tick is to be completed. Programs that are started from now on
+  // are not traced.
+  bool finish();
+
+  // False: no process could be traced.
+  bool has_traced() const { return !builder_.sites().empty(); }
+  // Which call stacks grow. It refers to this object.
+  report::ProfileReport report() const;
+
+ private:
+  void make_worker(reader::CollectorOptions collecting);
+
+  const ProfileOptions& options_;
+  std::int64_t start_ns_;
+  std::optional<reader::TraceDirectory> directory_;
+  std::unique_ptr<collect::ProfileWorker> worker_;
+  tracker::SiteTrackBuilder builder_;
+  StepCount steps_;
+  std::string command_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace tidemark::live

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/result.h"
+#include "live/watch_options.h"
+#include "tracker/run/judge_options.h"
+
+namespace tidemark::live {
+
+struct TrackOptions {
+  std::string input;   // any recording that we read, "-": the standard input; empty: watch a target
+  WatchOptions watch;  // of a recording only `json` counts
+  tracker::JudgeOptions judge;
+};
+
+// `tidemark track`: warm-up, spikes or leak? The exit code is the answer.
+int run_track(const TrackOptions& options);
+
+}  // namespace tidemark::live

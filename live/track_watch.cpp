@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/track_watch.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/clock.h"
+#include "common/exit_code.h"
+#include "live/watch.h"
+#include "report/track_json.h"
+#include "report/track_text.h"
+#include "tracker/run/track_builder.h"
+#include "tracker/run/track_result.h"
+
+namespace tidemark::live {
+namespace {
+
+// When the next line is due: twenty in a run of known length, else ever more rarely.
+double next_line_s(double t_s, const std::optional<std::int64_t>& duration_ns) {
+  constexpr double kSoonest = 10.0;
+  constexpr double kLatest = 600.0;
+  constexpr double kLines = 20.0;
+  if (duration_ns) {
+    return t_s + std::clamp(to_seconds(*duration_ns) / kLines, 0.5, kLatest);
+  }
+  return t_s + std::clamp(t_s / 10.0, kSoonest, kLatest);
+}
+
+class Tracking final : public WatchUser {
+ public:
+  Tracking(const TrackOptions& options, std::function<void(const Tick& tick)> on_tick)
+      : options_(options), on_tick_(std::move(on_tick)) {}
+
+  std::string_view name() const override { return "track"; }
+  std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
+
+  // Building cannot fail: there is no file behind it.
+  void begin(const RunInfo& info) override { (void)builder_.begin(info); }
+  void tick(const Tick& tick) override {
+    (void)builder_.add(tick);
+    if (on_tick_) {
+      on_tick_(tick);
+    }
+  }
+  void process_ended(const ProcessRecord& process) override {
+    (void)builder_.process_ended(process);
+  }
+
+  bool tells_of_no_gpu() const override { return options_.judge.metric == tracker::Metric::kGpu; }
+
+  tracker::TrackResult so_far() const {
+    return tracker::judge_tracks(builder_.tracks(), options_.judge);
+  }
+  // The answer, which is also given when nobody reads it.
+  const tracker::TrackResult& answer() {
+    if (!answer_) {
+      answer_ = tracker::judge_tracks(builder_.take(), options_.judge);
+    }
+    return *answer_;
+  }
+
+  void conclude(const WatchEnding& ending, WatchOutput& output) override {
+    if (has_failed(ending)) {
+      output.note(fmt::format("the command failed with status {}; the verdict on its memory is {}",
+                              *ending.command_status, verdict_word()));
+    }
+  }
+  int exit_code(const WatchEnding& ending) override {
+    return ending.own_code != kExitOk || has_failed(ending)
+               ? (ending.own_code != kExitOk ? ending.own_code : kExitTarget)
+               : tracker::exit_code_of(answer());
+  }
+
+ private:
+  static bool has_failed(const WatchEnding& ending) {
+    return ending.command_status.value_or(0) != 0 && !ending.was_told_to_stop;
+  }
+  std::string_view verdict_word() {
+    return answer().verdict ? verdict_name(answer().verdict->verdict) : "unknown";
+  }
+
+  const TrackOptions& options_;
+  const std::function<void(const Tick& tick)> on_tick_;
+  tracker::TrackBuilder builder_;
+  std::optional<tracker::TrackResult> answer_;
+};
+
+class TrackLines final : public WatchView {
+ public:
+  TrackLines(Tracking& tracking, const TrackOptions& options, LineWriter& writer)
+      : tracking_(tracking), options_(options), writer_(writer) {
+    next_s_ = next_line_s(0.0, options.watch.duration_ns);
+  }
+
+  void begin(const RunInfo& /*info*/) override {}
+  void tick(const Tick& tick, const ProcessKey& /*trainer*/, const ProcessLookup&) override {
+    if (tick.t_s >= next_s_) {
+      writer_.submit(report::track_line(tracking_.so_far(), tick.t_s));
+      next_s_ = next_line_s(tick.t_s, options_.watch.duration_ns);
+    }
+  }
+  void end(const RunSummary& /*summary*/) override {
+    writer_.submit_always('\n' +
+                          report::track_text(tracking_.answer(), report::glyphs_of_locale()));
+  }
+
+ private:
+  Tracking& tracking_;
+  const TrackOptions& options_;
+  LineWriter& writer_;
+  double next_s_ = 0.0;
+};
+
+class TrackJson final : public WatchView {
+ public:
+  TrackJson(Tracking& tracking, LineWriter& writer) : tracking_(tracking), writer_(writer) {}
+
+  void begin(const RunInfo& /*info*/) override {}
+  void tick(const Tick&, const ProcessKey&, const ProcessLookup&) override {}
+  void end(const RunSummary& /*summary*/) override {
+    writer_.submit_always(report::track_json(tracking_.answer()) + '\n');
+  }
+
+ private:
+  Tracking& tracking_;
+  LineWriter& writer_;
+};
+
+std::unique_ptr<WatchView> Tracking::make_view(LineWriter& lines) {
+  if (options_.watch.json) {
+    return std::make_unique<TrackJson>(*this, lines);
+  }
+  return std::make_unique<TrackLines>(*this, options_, lines);
+}
+
+}  // namespace
+
+int watch_and_track(const TrackOptions& options, std::function<void(const Tick& tick)> on_tick) {
+  Tracking tracking(options, std::move(on_tick));
+  return Watch(options.watch, tracking).run();
+}
+
+}  // namespace tidemark::live

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/result.h"
+#include "common/units.h"
+#include "monitor/pss_budget.h"
+
+namespace tidemark::live {
+
+// What a command works on; exactly one of them is given.
+struct TargetOptions {
+  std::vector<pid_t> pids;
+  bool find_training = false;
+  bool system = false;
+  std::vector<std::string> command;
+};
+
+// What all commands that watch a target have in common.
+struct WatchOptions {
+  TargetOptions target;
+  std::int64_t interval_ns = kNsPerSecond;
+  std::optional<std::int64_t> duration_ns;
+  bool json = false;
+  std::string output;  // run file; empty: none
+  bool force = false;
+  bool output_is_optional =
+      false;  // a run file that cannot be made is told of, and no reason to end
+  monitor::PssMode pss = monitor::PssMode::kAuto;
+  bool redact = true;
+  std::optional<Rate> warn_growth;  // nullopt: 5 % of the limit per minute
+  bool warn = true;
+  std::string step_regex;
+  std::string log_file;
+  // Where the output of the command goes when a screen of ours is on the terminal; it gets no input
+  // then. Empty: it has the terminal to itself.
+  std::string command_output;
+  // A child of ours that is not part of the command.
+  std::optional<pid_t> helper;
+  // The command is ended after this time, with all that is left of its tree.
+  std::optional<std::int64_t> end_after_ns;
+};
+
+}  // namespace tidemark::live

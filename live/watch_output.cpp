@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/watch_output.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/messages.h"
+
+namespace tidemark::live {
+namespace {
+
+// The signal to stop was perhaps meant for the command: a reader that does read gets its lines.
+constexpr int kLastLinesMs = 200;
+
+void finish_writing(LineWriter& writer, const std::function<bool(int fd)>& wait) {
+  writer.close();
+  if (!wait(writer.ended_fd())) {
+    pollfd ended{writer.ended_fd(), POLLIN, 0};
+    ::poll(&ended, 1, kLastLinesMs);
+  }
+}
+
+}  // namespace
+
+Result<WatchOutput> WatchOutput::open(Lines where) {
+  auto messages = LineWriter::open(STDERR_FILENO);
+  if (!messages) {
+    return messages.error();
+  }
+  WatchOutput output(*std::move(messages));
+  if (where == Lines::kStdout) {
+    auto lines = LineWriter::open(STDOUT_FILENO);
+    if (!lines) {
+      return lines.error();
+    }
+    output.output_.emplace(*std::move(lines));
+  }
+  return output;
+}
+
+bool WatchOutput::check_lines() {
+  const auto failure = lines().error();
+  if (failure && !std::exchange(lines_failed_, true) && failure->sys_errno != EPIPE) {
+    is_incomplete_ = true;
+    error(fmt::format("the output is incomplete: {}", failure->what));
+  }
+  return !lines_failed_;
+}
+
+int WatchOutput::lines_ended_fd() { return lines_failed_ ? -1 : lines().ended_fd(); }
+
+std::uint64_t WatchOutput::take_dropped() {
+  const std::uint64_t dropped = lines().take_dropped();
+  dropped_ += dropped;
+  return dropped;
+}
+
+void WatchOutput::tell_dropped() {
+  take_dropped();
+  if (dropped_ > 0) {
+    note(fmt::format("lines_dropped: {} lines were not shown, nobody read them in time", dropped_));
+  }
+}
+
+void WatchOutput::say(std::string text) {
+  if (!listener_ || !listener_(text)) {
+    messages_.submit_always(std::move(text));
+  }
+}
+
+void WatchOutput::note(std::string_view text) { say(note_text(text)); }
+
+void WatchOutput::error(std::string_view what, std::string_view hint) {
+  say(error_text(what, hint));
+}
+
+void WatchOutput::flush(const std::function<bool(int fd)>& wait) {
+  if (output_) {
+    finish_writing(*output_, wait);
+  }
+  check_lines();
+  finish_writing(messages_, wait);
+  check_lines();
+}
+
+}  // namespace tidemark::live

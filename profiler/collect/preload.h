@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/result.h"
+#include "profiler/collect/trace_options.h"
+
+// How the tracer gets into a command: two environment variables.
+namespace tidemark::collect {
+
+// The tracer's library, as it was built or installed with this program.
+Result<std::string> find_tracer();
+
+// Whether a command, or what is preloaded into it, brings an allocator with an operator new of its
+// own. `search_path` is that of the shell, for a command without a slash.
+bool has_other_allocator(const std::vector<std::string>& command, std::string_view preloaded,
+                         std::string_view search_path);
+
+// An error for a command that is linked to the run time of AddressSanitizer, unless the options of
+// that let others come before it.
+Status refuse_address_sanitizer(const std::vector<std::string>& command,
+                                std::string_view search_path, std::string_view asan_options);
+
+// The value of LD_PRELOAD: the tracer, its operators where they are wanted and exist, then what was
+// there. An error when the loader could not read the name.
+Result<std::string> preload_value(const std::string& tracer, bool with_operators,
+                                  std::string_view preloaded);
+
+// The variables that a command is started with.
+Result<std::vector<std::pair<std::string, std::string>>> tracing_environment(
+    const TraceOptions& options, const std::vector<std::string>& command,
+    const std::string& directory);
+
+}  // namespace tidemark::collect

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/diff_view.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "common/text.h"
+#include "common/units.h"
+
+namespace tidemark::report {
+namespace {
+
+using tracker::Alignment;
+using tracker::Axis;
+using tracker::Change;
+using tracker::DiffRow;
+using tracker::DiffSide;
+using tracker::DiffValue;
+using tracker::DiffWhat;
+using tracker::RunDiff;
+using tracker::Verdict;
+
+constexpr double kSecondsPerMinute = 60.0;
+
+bool on_steps(const RunDiff& diff) {
+  return diff.alignment && diff.alignment->axis == Axis::kSteps;
+}
+
+std::string bytes_text(double bytes) {
+  return format_bytes(static_cast<std::uint64_t>(std::llround(std::max(0.0, bytes))));
+}
+
+std::string delta_text(double bytes) {
+  return format_bytes_delta(static_cast<std::int64_t>(std::llround(bytes)));
+}
+
+std::string rate_text(double bytes_per_unit, bool steps) {
+  const double bytes = steps ? bytes_per_unit : bytes_per_unit * kSecondsPerMinute;
+  const std::string size = bytes < 0 ? delta_text(bytes) : bytes_text(bytes);
+  return size + (steps ? "/step" : "/min");
+}
+
+std::string place_text(double place, Axis axis) {
+  return axis == Axis::kSteps ? fmt::format("{:.0f}", place) : format_clock(place);
+}
+
+std::string distance_text(double distance, bool steps) {
+  return steps ? fmt::format("{:.0f} steps", distance) : format_duration(distance);
+}
+
+std::string label_of(const DiffRow& row) {
+  switch (row.what) {
+    case DiffWhat::kSettledFloor:
+      return "settled floor";
+    case DiffWhat::kGrowthRate:
+      return "growth";
+    case DiffWhat::kPeak:
+      return "peak";
+    case DiffWhat::kSpikeHeight:
+      return "spike height";
+    case DiffWhat::kSpikeEvery:
+      return "spike every";
+    case DiffWhat::kRole:
+      break;
+  }
+  return std::string(role_name(row.role));
+}
+
+std::string growth_text(const DiffValue& growth, bool steps) {
+  if (!growth.value) {
+    return "?";
+  }
+  if (*growth.value == 0.0 && growth.high) {
+    return "< " + rate_text(*growth.high, steps);
+  }
+  return rate_text(*growth.value, steps);
+}
+
+// Of a rate that is not zero; "" where the interval is not known.
+std::string interval_text(const DiffValue& growth, bool steps) {
+  if (!growth.value || *growth.value == 0.0 || !growth.low || !growth.high) {
+    return "";
+  }
+  return "+-" + rate_text((*growth.high - *growth.low) / 2, steps);
+}
+
+std::string value_text(const RunDiff& diff, const DiffRow& row, std::size_t index) {
+  const DiffValue& value = index == 0 ? row.a : row.b;
+  const DiffSide& side = index == 0 ? diff.a : diff.b;
+  switch (row.what) {
+    case DiffWhat::kGrowthRate:
+      return growth_text(value, on_steps(diff));
+    case DiffWhat::kSettledFloor:
+      return value.value ? bytes_text(*value.value) : "not settled";
+    case DiffWhat::kSpikeHeight:
+    case DiffWhat::kSpikeEvery:
+      if (!value.value) {
+        return side.spikes == 0 ? "none" : "?";
+      }
+      return row.what == DiffWhat::kSpikeHeight ? bytes_text(*value.value)
+                                                : distance_text(*value.value, on_steps(diff));
+    case DiffWhat::kRole:
+      if (row.processes[index] == 0) {
+        return "none";
+      }
+      return fmt::format("x{} {}", row.processes[index],
+                         value.value ? bytes_text(*value.value) : "?");
+    case DiffWhat::kPeak:
+      break;
+  }
+  return value.value ? bytes_text(*value.value) : "?";
+}
+
+std::string difference_text(const RunDiff& diff, const DiffRow& row) {
+  const auto difference = row.difference();
+  if (!difference) {
+    return "";
+  }
+  if (row.what == DiffWhat::kGrowthRate) {
+    return (*difference < 0 ? "" : "+") + rate_text(*difference, on_steps(diff));
+  }
+  if (row.what == DiffWhat::kSpikeEvery) {
+    return fmt::format("{}{}", *difference < 0 ? "-" : "+",
+                       distance_text(std::abs(*difference), on_steps(diff)));
+  }
+  return delta_text(*difference);
+}
+
+std::string change_text(Change change) {
+  switch (change) {
+    case Change::kSame:
+      return "within noise";
+    case Change::kUnclear:
+      return "cannot tell";
+    default:
+      return std::string(change_name(change));
+  }
+}
+
+using Line = std::array<std::string, 5>;  // label, A, B, difference, change
+
+std::string table_text(const std::vector<Line>& lines) {
+  std::array<std::size_t, 5> widths{};
+  for (const Line& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      widths[i] = std::max(widths[i], line[i].size());
+    }
+  }
+  std::string text;
+  for (const Line& line : lines) {
+    std::string row =
+        fmt::format("  {:<{}}  {:>{}}  {:>{}}  {:>{}}  {}", line[0], widths[0], line[1], widths[1],
+                    line[2], widths[2], line[3], widths[3], line[4]);
+    row.erase(row.find_last_not_of(' ') + 1);
+    text += row + '\n';
+  }
+  return text;
+}
+
+std::string verdict_text(const DiffSide& side) {
+  const std::string name(tracker::verdict_name(side.verdict));
+  return side.undetermined && side.verdict != Verdict::kGrowing ? name + "?" : name;
+}
+
+std::string verdict_change_text(const RunDiff& diff) {
+  if (diff.verdict != Change::kSame) {
+    return change_text(diff.verdict);
+  }
+  return diff.a.verdict == Verdict::kLeak ? "both leak" : "neither leaks";
+}
+
+std::vector<Line> table_lines(const RunDiff& diff) {
+  std::vector<Line> lines;
+  lines.push_back({"", "A", "B", "B - A", ""});
+  lines.push_back(
+      {"verdict", verdict_text(diff.a), verdict_text(diff.b), "", verdict_change_text(diff)});
+  for (const DiffRow& row : diff.rows) {
+    const bool one_is_unsettled = row.what == DiffWhat::kSettledFloor && !row.difference();
+    lines.push_back({label_of(row), value_text(diff, row, 0), value_text(diff, row, 1),
+                     difference_text(diff, row),
+                     one_is_unsettled ? std::string() : change_text(row.change)});
+    const bool is_rate = row.what == DiffWhat::kGrowthRate;
+    const std::string interval_a = is_rate ? interval_text(row.a, on_steps(diff)) : "";
+    const std::string interval_b = is_rate ? interval_text(row.b, on_steps(diff)) : "";
+    if (!interval_a.empty() || !interval_b.empty()) {
+      lines.push_back({"  95 % interval", interval_a, interval_b, "", ""});
+    }
+  }
+  for (const tracker::FloorPair& pair : diff.floors) {
+    const Axis axis = diff.alignment->axis;
+    const auto text = [](const std::optional<double>& bytes) {
+      return bytes ? bytes_text(*bytes) : std::string("?");
+    };
+    lines.push_back({fmt::format("floor at {}{}", axis == Axis::kSteps ? "step " : "",
+                                 place_text(pair.place, axis)),
+                     text(pair.a_bytes), text(pair.b_bytes),
+                     pair.a_bytes && pair.b_bytes ? delta_text(*pair.b_bytes - *pair.a_bytes) : "",
+                     ""});
+  }
+  return lines;
+}
+
+// "peak -1.20 GiB, growth -2.0 MiB/step" of all rows that changed this way.
+std::string changed_text(const RunDiff& diff, Change change) {
+  std::vector<std::string> parts;
+  for (const DiffRow& row : diff.rows) {
+    if (row.change == change && row.what != DiffWhat::kRole) {
+      const std::string difference = difference_text(diff, row);
+      parts.push_back(difference.empty()
+                          ? fmt::format("{} {} instead of {}", label_of(row),
+                                        value_text(diff, row, 1), value_text(diff, row, 0))
+                          : fmt::format("{} {}", label_of(row), difference));
+    }
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// Of the run that leaks; "" when its tree as a whole does not grow measurably.
+std::string leak_rate_text(const RunDiff& diff, std::size_t index) {
+  const DiffRow* const row = diff.find(DiffWhat::kGrowthRate);
+  const DiffValue* const rate = row == nullptr ? nullptr : index == 0 ? &row->a : &row->b;
+  return rate != nullptr && rate->value && *rate->value > 0
+             ? " " + rate_text(*rate->value, on_steps(diff))
+             : "";
+}
+
+std::string leaks_text(const RunDiff& diff) {
+  const std::string rates =
+      fmt::format("A{}, B{}", leak_rate_text(diff, 0), leak_rate_text(diff, 1));
+  const DiffRow* const rate = diff.find(DiffWhat::kGrowthRate);
+  if (rate == nullptr) {
+    return "Both leak; their rates cannot be compared.";
+  }
+  switch (rate->change) {
+    case Change::kBetter:
+      return fmt::format("Both leak, B more slowly: {}.", rates);
+    case Change::kWorse:
+      return fmt::format("Both leak, B faster: {}.", rates);
+    case Change::kSame:
+      return fmt::format("Both leak, at the same rate within noise: {}.", rates);
+    default:
+      return fmt::format("Both leak: {}.", rates);
+  }
+}
+
+std::string undetermined_text(const RunDiff& diff) {
+  const std::string who = diff.a.undetermined && diff.b.undetermined ? "both runs are"
+                          : diff.a.undetermined                      ? "A is"
+                                                                     : "B is";
+  return fmt::format("Cannot tell whether B leaks less: {} too short to judge.", who);
+}
+
+std::string answer_text(const RunDiff& diff) {
+  if (diff.verdict == Change::kBetter) {
+    return fmt::format("B is better: A leaks{}, B does not leak.", leak_rate_text(diff, 0));
+  }
+  if (diff.verdict == Change::kWorse) {
+    return fmt::format("B is worse: it leaks{}, A does not leak.", leak_rate_text(diff, 1));
+  }
+  if (diff.verdict == Change::kUnclear) {
+    return undetermined_text(diff);
+  }
+  if (diff.a.verdict == Verdict::kLeak) {
+    return leaks_text(diff);
+  }
+  switch (diff.overall) {
+    case Change::kBetter:
+    case Change::kWorse:
+      return fmt::format("B is {}: {}.", change_name(diff.overall),
+                         changed_text(diff, diff.overall));
+    case Change::kMixed:
+      return fmt::format("B is better in some and worse in others: {}; {}.",
+                         changed_text(diff, Change::kBetter), changed_text(diff, Change::kWorse));
+    default:
+      return "No difference beyond noise.";
+  }
+}
+
+std::string alignment_text(const RunDiff& diff) {
+  const std::string what = fmt::format("{} of the whole tree", tracker::metric_name(diff.metric));
+  if (!diff.alignment) {
+    return what + "; one run knows only time, the other only steps: nothing to align them on";
+  }
+  const Alignment& alignment = *diff.alignment;
+  const bool steps = alignment.axis == Axis::kSteps;
+  return fmt::format("{}, aligned on {} {} to {}{}", what, steps ? "steps" : "time",
+                     place_text(alignment.from, alignment.axis),
+                     place_text(alignment.to, alignment.axis),
+                     alignment.from_start ? ", counted from each run's first" : "");
+}
+
+std::string losses_text(std::string_view name, const DiffInput& input) {
+  std::string text;
+  for (const auto& [what, count] : input.losses) {
+    text += fmt::format("not seen in {}: {} {}\n", name, escape_text(what), count);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string diff_text(const RunDiff& diff, const DiffInput& a, const DiffInput& b) {
+  return answer_text(diff) + "\n\n" + fmt::format("A  {}\n", escape_text(a.file)) +
+         fmt::format("B  {}\n", escape_text(b.file)) + alignment_text(diff) + "\n\n" +
+         table_text(table_lines(diff)) + losses_text("A", a) + losses_text("B", b);
+}
+
+}  // namespace tidemark::report

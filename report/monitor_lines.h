@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/moment_words.h"
+#include "common/process_table.h"
+#include "common/records.h"
+#include "common/run_summary.h"
+
+namespace tidemark::report {
+
+// One line per tick, for people and logs: no colour, no cursor movement, every name escaped.
+class TickLines {
+ public:
+  explicit TickLines(const MomentWords& moments = {}) : moments_(moments) {}
+
+  // `trainer`: the process that gets a column of its own; pid 0 for none.
+  std::string line(const Tick& tick, const ProcessKey& trainer);
+
+ private:
+  // What one figure of the tree was.
+  struct Past {
+    std::optional<std::uint64_t> first_bytes;
+    std::uint64_t previous_bytes = 0;
+  };
+  std::string tree_part(const GroupSample& tree);
+
+  MomentWords moments_;
+  Past footprint_;
+  Past rss_;
+  Past pss_;
+};
+
+// The events of a tick, a line each; many alike (20 workers born) become one line.
+std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& lookup,
+                                     const MomentWords& moments = {});
+
+// A line for each kind of loss when it first appears; the summary has the sums.
+class LossLines {
+ public:
+  explicit LossLines(const MomentWords& moments = {}) : moments_(moments) {}
+
+  std::vector<std::string> lines(const Tick& tick);
+
+ private:
+  MomentWords moments_;
+  std::set<std::string> told_;
+};
+
+// The last lines: start, end, peak, growth and rates, of the tree and per role; what was lost.
+std::string summary_text(const RunSummary& summary, const MomentWords& moments = {});
+
+}  // namespace tidemark::report

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/site_records.h"
+#include "common/source_frame.h"
+
+namespace tidemark::report {
+
+// "heap", "anonymous map", "shared map", "allocator map", "CUDA device", ...
+std::string_view allocation_kind_label(AllocationKind kind);
+
+// One call stack and what it allocated, between two times or since the start.
+struct ProfileSite {
+  AllocationKind kind = AllocationKind::kHeap;
+  std::vector<SourceFrame> frames;  // innermost first; empty: the stack is not known
+  bool truncated = false;           // the outermost frames are missing
+  double live_bytes = 0.0;
+  double live_blocks = 0.0;
+  double growth_bytes = 0.0;  // of live bytes over the profile's time; may be negative
+  double alloc_bytes = 0.0;
+  double alloc_blocks = 0.0;
+  double peak_live_bytes = 0.0;
+  double temporary_blocks = 0.0;
+};
+
+// The value that exports and reports share: sites of one process or of several together.
+struct Profile {
+  std::string process;                   // label, raw bytes: "trainer 4711"
+  std::int64_t start_unix_ns = 0;        // 0: unknown
+  std::int64_t duration_ns = 0;          // 0: unknown
+  std::uint64_t sample_every_bytes = 0;  // 0: exact
+  std::vector<ProfileSite> sites;
+};
+
+// What the width of a frame means in formats that have one number per stack.
+enum class ProfileMeasure { kLiveBytes, kLiveBlocks, kGrowthBytes, kAllocBytes, kAllocBlocks };
+
+// The number itself, rounded; negative growth is 0: these formats show parts of a whole.
+std::uint64_t measure_of(const ProfileSite& site, ProfileMeasure measure);
+
+}  // namespace tidemark::report

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/profile_site_text.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+#include "common/units.h"
+#include "common/wrap_text.h"
+#include "report/sparkline.h"
+#include "report/track_words.h"
+#include "tracker/sites/stack_lines.h"
+
+namespace tidemark::report {
+namespace {
+
+using tracker::HeldMemory;
+using tracker::RankedLine;
+using tracker::RankedSite;
+using tracker::TracedProcess;
+using tracker::Verdict;
+
+constexpr std::size_t kIndent = 13;
+constexpr std::size_t kMostFrames = 12;  // of one stack; --json has all
+constexpr std::size_t kMostStacks = 3;   // of one line
+
+std::string processes_text(const ProfileReport& report, const HeldMemory& held) {
+  const TracedProcess* first =
+      held.processes.empty() ? nullptr : find_process(*report.run, held.processes.front());
+  if (first == nullptr) {
+    return "?";
+  }
+  return held.processes.size() == 1 ? process_text(*first)
+                                    : fmt::format("{} x{} (pid {}, ...)", role_name(held.role),
+                                                  held.processes.size(), first->key.pid);
+}
+
+std::string since_text(const tracker::Moment& since) {
+  if (since.step) {
+    return fmt::format("since step {:.0f}", *since.step);
+  }
+  return since.t_s ? "since " + format_clock(*since.t_s) : "";
+}
+
+std::string live_text(const HeldMemory& held) {
+  std::string text =
+      fmt::format("{} in {} {}", format_bytes(held.live_bytes), grouped(held.live_blocks),
+                  held.live_blocks == 1 ? "block" : "blocks");
+  if (held.live_blocks > 1) {
+    text += fmt::format(" of about {}", format_bytes(held.live_bytes / held.live_blocks));
+  }
+  if (held.kind != AllocationKind::kHeap) {
+    std::string kind(allocation_kind_name(held.kind));
+    std::replace(kind.begin(), kind.end(), '_', ' ');
+    text += ", " + kind;
+  }
+  if (held.resident_bytes && *held.resident_bytes < held.live_bytes / 10 * 9) {
+    text += fmt::format(", of which {} resident", format_bytes(*held.resident_bytes));
+  }
+  text += fmt::format("; peak {}, {} allocated in all", format_bytes(held.peak_bytes),
+                      format_bytes(held.alloc_bytes));
+  return text;
+}
+
+// "+383 KiB/step" where steps are known, else "+12.3 MiB/min".
+std::string short_rate(const HeldMemory& held) {
+  return held.growth_bytes_per_step ? signed_size(*held.growth_bytes_per_step) + "/step"
+                                    : growth_text(held.growth_bytes_per_s);
+}
+
+// Of a long way from the allocation to the user's own line, the beginning and the end: frames
+// [0, first) and from `second` on are shown.
+std::pair<std::size_t, std::size_t> shown_parts(const tracker::ShownStack& stack) {
+  constexpr std::size_t kHead = 2;
+  constexpr std::size_t kBefore = 1;  // the user's own line
+  const std::size_t own = stack.own_line.value_or(0);
+  if (own <= kHead + kBefore + 1) {
+    return {kHead, kHead};
+  }
+  return {kHead, own - kBefore};
+}
+
+// Whether two stacks are the same from their own lines on.
+bool have_one_caller(const tracker::ShownStack& a, const tracker::ShownStack& b) {
+  if (!a.own_line || !b.own_line) {
+    return false;
+  }
+  const auto text = [](const tracker::ShownFrame& frame) {
+    return tracker::frame_text(frame, 200);
+  };
+  return std::equal(a.frames.begin() + static_cast<std::ptrdiff_t>(*a.own_line), a.frames.end(),
+                    b.frames.begin() + static_cast<std::ptrdiff_t>(*b.own_line), b.frames.end(),
+                    [&](const tracker::ShownFrame& x, const tracker::ShownFrame& y) {
+                      return text(x) == text(y);
+                    });
+}
+
+// The frames of a stack. `above`: another stack of the line that was shown before.
+std::string frames_text(const tracker::ShownStack& stack, std::string_view label,
+                        const tracker::ShownStack* above, const ProfileStyle& style) {
+  const auto parts = shown_parts(stack);
+  const std::size_t head = std::min(parts.first, stack.frames.size());
+  const std::size_t tail = std::max(head, std::min(parts.second, stack.frames.size()));
+  const bool as_above = above != nullptr && have_one_caller(stack, *above);
+  std::string out;
+  const auto add = [&](std::size_t i) {
+    const bool is_own = stack.own_line == i;
+    const std::string text = tracker::frame_text(stack.frames[i], style.columns - kIndent);
+    out += fmt::format("    {:<6}{} {}\n", i == 0 ? label : "", is_own ? "->" : "  ",
+                       is_own && style.colour ? "\x1b[1m" + text + "\x1b[0m" : text);
+  };
+  for (std::size_t i = 0; i < head; ++i) {
+    add(i);
+  }
+  if (tail > head) {
+    out += fmt::format("             ... {} frames of {}\n", tail - head,
+                       escape_text(basename_of(stack.frames[tail - 1].module)));
+  }
+  std::size_t end = std::min(stack.frames.size(), tail + (kMostFrames - head));
+  if (as_above) {
+    end = std::clamp(*stack.own_line + 1, tail, end);
+  }
+  for (std::size_t i = tail; i < end; ++i) {
+    add(i);
+  }
+  const std::size_t more = stack.frames.size() - std::max(end, head);
+  if (more > 0 && as_above) {
+    out += "             (then as above)\n";
+  } else if (more > 0) {
+    out += fmt::format("             ({} more {}; --json has all)\n", more,
+                       more == 1 ? "frame" : "frames");
+  }
+  return out;
+}
+
+// Not those that hardly add to it.
+std::size_t shown_stacks(const ProfileReport& report, const RankedLine& line) {
+  constexpr double kLeastShare = 0.03;
+  std::size_t shown = 1;
+  while (shown < std::min(line.sites.size(), kMostStacks) &&
+         report.ranking.sites[line.sites[shown]].growth_bytes_per_s >=
+             kLeastShare * line.growth_bytes_per_s) {
+    ++shown;
+  }
+  return shown;
+}
+
+std::string stacks_text(const ProfileReport& report, const RankedLine& line,
+                        const ProfileStyle& style) {
+  std::string out;
+  const bool is_one = line.sites.size() == 1;
+  tracker::ShownStack first;
+  const std::size_t shown = shown_stacks(report, line);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const RankedSite& site = report.ranking.sites[line.sites[i]];
+    tracker::ShownStack stack = tracker::shown_stack(*report.run, site.frames);
+    const bool has_own_line = stack.own_line.has_value();
+    stack.own_line = tracker::find_line(stack, line.name);
+    if (!is_one) {
+      out += fmt::format("    stack {}  {}, live {} in {} blocks\n", i + 1,
+                         site.grows() ? short_rate(site) : "does not grow",
+                         format_bytes(site.live_bytes), grouped(site.live_blocks));
+    }
+    out += stack.frames.empty()
+               ? std::string("    stack    not known\n")
+               : frames_text(stack, is_one ? "stack" : "", i == 0 ? nullptr : &first, style);
+    if (!has_own_line && stack.own_line && i + 1 == shown) {
+      out += "             (lines of Python are not seen yet: -> is what it calls)\n";
+    }
+    if (site.is_truncated) {
+      out += "             (the stack goes deeper than the tracer walks)\n";
+    }
+    if (i == 0) {
+      first = std::move(stack);
+    }
+  }
+  if (line.sites.size() > shown) {
+    const std::size_t more = line.sites.size() - shown;
+    out += fmt::format("    and {} more call {} through this line; --json has {}\n", more,
+                       more == 1 ? "stack" : "stacks", more == 1 ? "it" : "them");
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string signed_size(double bytes) {
+  return bytes < 0.0 ? "-" + size_text(-bytes) : "+" + size_text(bytes);
+}
+
+std::string grouped(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t at = digits.size(); at > 3; at -= 3) {
+    digits.insert(at - 3, ",");
+  }
+  return digits;
+}
+
+std::string growth_text(double bytes_per_s) { return signed_size(bytes_per_s * 60.0) + "/min"; }
+
+std::string process_text(const TracedProcess& process) {
+  std::string text(role_name(process.role));
+  if (process.rank) {
+    text += fmt::format(" {}", *process.rank);
+  }
+  text += fmt::format(", pid {}", process.key.pid);
+  if (!process.comm.empty()) {
+    text += fmt::format(" ({})", shorten(escape_text(process.comm), 30));
+  }
+  return text;
+}
+
+std::string share_text(const ProfileReport& report, const HeldMemory& held) {
+  constexpr double kMoreThanAll = 1.1;
+  const std::string who = processes_text(report, held);
+  if (!held.share_of_growth) {
+    return "in " + who;
+  }
+  if (*held.share_of_growth > kMoreThanAll) {
+    return fmt::format("more than {} grew by: something else of it shrank", who);
+  }
+  return fmt::format("{:.0f} % of the growth of {}", std::min(*held.share_of_growth, 1.0) * 100.0,
+                     who);
+}
+
+std::string line_text(const ProfileReport& report, const RankedLine& line, std::size_t columns) {
+  return tracker::headline(
+      tracker::shown_stack(*report.run, report.ranking.sites[line.sites.front()].frames), line.name,
+      columns);
+}
+
+std::string birth_text(std::span<const SiteBirths::Birth> births, Glyphs glyphs) {
+  // Steps come in leaps, a few a second: finer columns would show gaps that are none.
+  constexpr std::size_t kColumns = 12;
+  std::vector<double> bytes(std::min(births.size(), kColumns));
+  for (std::size_t i = 0; i < births.size(); ++i) {
+    bytes[i * bytes.size() / births.size()] += static_cast<double>(births[i].bytes);
+  }
+  const double total = std::accumulate(bytes.begin(), bytes.end(), 0.0);
+  if (bytes.size() < 4 || total <= 0.0) {
+    return "";
+  }
+  const auto share_of = [&](std::size_t from, std::size_t to) {
+    return std::accumulate(bytes.begin() + static_cast<std::ptrdiff_t>(from),
+                           bytes.begin() + static_cast<std::ptrdiff_t>(to), 0.0) /
+           total;
+  };
+  const std::size_t quarter = std::max<std::size_t>(1, bytes.size() / 4);
+  std::string_view words = "at different times";
+  if (share_of(0, quarter) > 0.8) {
+    words = "nearly all at the beginning";
+  } else if (share_of(bytes.size() - quarter, bytes.size()) > 0.8) {
+    words = "nearly all of it young";
+  } else if (std::count_if(bytes.begin(), bytes.end(),
+                           [&](double each) {
+                             return each > 0.2 * total / static_cast<double>(bytes.size());
+                           }) *
+                 10 >=
+             static_cast<std::ptrdiff_t>(bytes.size()) * 7) {
+    words = "in every part of the run";
+  }
+  const SiteBirths::Birth& first = births.front();
+  const SiteBirths::Birth& last = births.back();
+  const auto place = [](const SiteBirths::Birth& birth) {
+    return birth.in_steps ? fmt::format("step {:.0f}", birth.from) : format_clock(birth.from);
+  };
+  return fmt::format("{}  {}, {} to {}", outline_text(bytes, glyphs), words, place(first),
+                     place(last));
+}
+
+std::string line_paragraph(const ProfileReport& report, const RankedLine& line, std::size_t rank,
+                           const ProfileStyle& style) {
+  std::string head = growth_text(line.growth_bytes_per_s);
+  if (line.growth_bytes_per_step) {
+    head += fmt::format("  {}/step", signed_size(*line.growth_bytes_per_step));
+  }
+  if (const std::string since = since_text(line.since); !since.empty()) {
+    head += "  " + since;
+  }
+  const std::string front = fmt::format("{:>2}  {:<7}  ", rank, verdict_name(line.verdict));
+  std::string out = wrap_text(front, head, style.columns);
+  if (style.colour) {
+    out.insert(out.size() - 1, "\x1b[0m");
+    out.insert(0, "\x1b[1m");
+  }
+  out += wrap_text("    share    ", share_text(report, line), style.columns);
+  if (line.sites.size() > 1) {
+    out += fmt::format("    line     {}\n             through {} call stacks\n",
+                       line_text(report, line, style.columns - kIndent), line.sites.size());
+  }
+  out += wrap_text("    live     ", live_text(line), style.columns);
+  if (const std::string born = birth_text(line.births, style.glyphs); !born.empty()) {
+    out += "    born     " + born + '\n';
+  }
+  if (line.needs && line.verdict == Verdict::kGrowing) {
+    if (const std::string needs = needs_text(*line.needs); !needs.empty()) {
+      const std::string hint = needs_hint(*line.needs);
+      out += wrap_text(
+          "    needs    ",
+          fmt::format("{} to tell a leak from warm-up{}{}", needs, hint.empty() ? "" : "; ", hint),
+          style.columns);
+    }
+  }
+  return out + stacks_text(report, line, style) + '\n';
+}
+
+}  // namespace tidemark::report

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "report/profile_report.h"
+#include "report/profile_style.h"
+
+// Words of `tidemark profile` for one line of code, or one call stack. All of it is escaped.
+namespace tidemark::report {
+
+// "+12.3 MiB".
+std::string signed_size(double bytes);
+// "12,345".
+std::string grouped(std::uint64_t number);
+// "+12.3 MiB/min".
+std::string growth_text(double bytes_per_s);
+// "trainer, pid 4711 (python3)".
+std::string process_text(const tracker::TracedProcess& process);
+// "98 % of the growth of trainer, pid 4711 (python3)", or "in ..." when no share is known.
+std::string share_text(const ProfileReport& report, const tracker::HeldMemory& held);
+// The frame that stands for a line: "collate(Batch&) train.cpp:42".
+std::string line_text(const ProfileReport& report, const tracker::RankedLine& line,
+                      std::size_t columns);
+
+// When the live bytes of a site were born, as bars and in words: "▁▂▇█  in every part of the run".
+std::string birth_text(std::span<const SiteBirths::Birth> births, Glyphs glyphs);
+
+// A line with its figures and its call stacks: a paragraph.
+std::string line_paragraph(const ProfileReport& report, const tracker::RankedLine& line,
+                           std::size_t rank, const ProfileStyle& style);
+
+}  // namespace tidemark::report

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/tick_json.h"
+
+#include <optional>
+#include <string_view>
+
+#include "common/json_writer.h"
+#include "common/known_rss.h"
+
+namespace tidemark::report {
+namespace {
+
+constexpr int kSchema = 1;
+
+std::optional<double> seconds(double t_s, bool time_is_steps) {
+  return time_is_steps ? std::nullopt : std::optional(t_s);
+}
+
+void begin_line(JsonWriter& json, std::string_view kind, std::optional<double> t_s) {
+  json.begin_object().field("schema", kSchema).field("kind", kind).field("t_s", t_s);
+}
+
+void add_group(JsonWriter& json, std::string_view count_name, const Tick& tick,
+               const GroupSample& group) {
+  json.begin_object()
+      .field(count_name, group.processes)
+      .field("rss_bytes", known_rss_bytes(group))
+      .field("footprint_bytes", group.footprint_bytes)
+      .field("footprint_held", group.footprint_held)
+      .field("pss_bytes", group.pss_bytes)
+      .field("swap_bytes", known_swap_bytes(tick, group))
+      .field("unreadable", group.unreadable)
+      .end_object();
+}
+
+void add_identity(JsonWriter& json, const ProcessKey& key, const ProcessLookup& lookup) {
+  json.field("pid", key.pid).field("start_ticks", key.start_ticks);
+  const ProcessRecord* record = lookup(key);
+  if (record == nullptr) {
+    json.field("ppid", nullptr).field("role", nullptr).field("comm", nullptr);
+    return;
+  }
+  json.field("ppid", record->ppid).field("role", role_name(record->role));
+  if (record->rank) {
+    json.field("rank", *record->rank);
+  }
+  json.field("comm", record->comm);
+}
+
+void add_process(JsonWriter& json, const ProcessSample& sample, const ProcessLookup& lookup) {
+  json.begin_object();
+  add_identity(json, sample.key, lookup);
+  json.field("state", std::string_view(&sample.state, 1))
+      .field("threads", sample.threads)
+      .field("rss_bytes", sample.rss_bytes)
+      .field("rss_anon_bytes", sample.rss_anon_bytes)
+      .field("rss_file_bytes", sample.rss_file_bytes)
+      .field("rss_shmem_bytes", sample.rss_shmem_bytes)
+      .field("swap_bytes", sample.swap_bytes)
+      .field("hwm_bytes", sample.hwm_bytes)
+      .field("footprint_bytes", sample.footprint_bytes())
+      .field("pss_bytes", sample.pss_bytes)
+      .field("pss_footprint_bytes", sample.pss_footprint_bytes)
+      .field("uss_bytes", sample.uss_bytes)
+      .field("pss_age_s", sample.pss_age_s)
+      .end_object();
+}
+
+void add_system(JsonWriter& json, const SystemSample& system) {
+  json.begin_object()
+      .field("total_bytes", system.total_bytes)
+      .field("available_bytes", system.available_bytes)
+      .field("swap_total_bytes", system.swap_total_bytes)
+      .field("swap_free_bytes", system.swap_free_bytes)
+      .field("shmem_bytes", system.shmem_bytes)
+      .field("psi_some_avg10", system.psi_some_avg10)
+      .field("psi_full_avg10", system.psi_full_avg10)
+      .field("cgroup_psi_some_avg10", system.cgroup_psi_some_avg10)
+      .field("cgroup_psi_full_avg10", system.cgroup_psi_full_avg10)
+      .field("cgroup_used_bytes", system.cgroup_used_bytes)
+      .field("cgroup_limit_bytes", system.cgroup_limit_bytes)
+      .field("dev_shm_bytes", system.dev_shm_bytes)
+      .field("dev_shm_segments", system.dev_shm_segments)
+      .field("dev_shm_unheld_bytes", system.dev_shm_unheld_bytes)
+      .end_object();
+}
+
+void add_gpu(JsonWriter& json, const GpuSample& gpu) {
+  json.begin_object()
+      .field("index", gpu.index)
+      .field("label", gpu_label(gpu.index))
+      .field("name", gpu.name)
+      .field("used_bytes", gpu.used_bytes)
+      .field("total_bytes", gpu.total_bytes)
+      .field("reserved_bytes", gpu.reserved_bytes)
+      .field("busy_percent", gpu.busy_percent)
+      .field("age_s", gpu.age_s)
+      .field("lost", gpu.is_lost)
+      .key("processes")
+      .begin_array();
+  for (const GpuProcessUse& use : gpu.processes) {
+    json.begin_object().field("pid", use.pid).field("used_bytes", use.used_bytes).end_object();
+  }
+  json.end_array().end_object();
+}
+
+void add_markers(JsonWriter& json, const std::vector<MarkerRecord>& markers, bool time_is_steps) {
+  json.begin_array();
+  for (const MarkerRecord& marker : markers) {
+    json.begin_object()
+        .field("t_s", seconds(marker.t_s, time_is_steps))
+        .field("marker", marker_name(marker.kind));
+    if (marker.key.pid > 0) {
+      json.field("pid", marker.key.pid);
+    }
+    const bool is_count = marker.kind == MarkerKind::kStep || marker.kind == MarkerKind::kEpoch;
+    if (!is_count) {
+      json.field("name", marker.name);
+    }
+    if (is_count || marker.kind == MarkerKind::kGauge) {
+      json.field("value", marker.value);
+    }
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void add_losses(JsonWriter& json, const std::vector<LossRecord>& losses) {
+  json.key("losses").begin_object();
+  for (const LossRecord& loss : losses) {
+    json.field(loss.what, loss.count);
+  }
+  json.end_object();
+}
+
+void add_course(JsonWriter& json, const Course& course, bool time_is_steps) {
+  json.field("start_bytes", course.first_bytes)
+      .field("end_bytes", course.last_bytes)
+      .field("peak_bytes", course.peak_bytes)
+      .field("peak_s", seconds(course.peak_s, time_is_steps))
+      .field("growth_bytes", course.growth_bytes())
+      .field("growth_bytes_per_s", time_is_steps ? std::nullopt : course.growth_bytes_per_s())
+      .field("growth_bytes_per_step", course.growth_bytes_per_step());
+}
+
+void add_course_or_null(JsonWriter& json, std::string_view name, const Course& course,
+                        bool time_is_steps) {
+  json.key(name);
+  if (!course.seen) {
+    json.value(nullptr);
+    return;
+  }
+  json.begin_object();
+  add_course(json, course, time_is_steps);
+  json.end_object();
+}
+
+}  // namespace
+
+std::string run_json(const RunInfo& info) {
+  JsonWriter json;
+  begin_line(json, "run", seconds(0.0, info.time_is_steps));
+  json.field("tool_version", info.tool_version)
+      .field("host", info.host)
+      .field("kernel", info.kernel)
+      .field("command", info.command)
+      .field("start_wall_ns", info.start_wall_ns)
+      .field("physical_bytes", info.physical_bytes)
+      .field("limit_bytes", info.limit_bytes)
+      .field("limit_source", info.limit_source)
+      .field("interval_s", info.interval_s);
+  return json.end_object().take();
+}
+
+std::string tick_json(const Tick& tick, const ProcessLookup& lookup, bool time_is_steps) {
+  JsonWriter json;
+  begin_line(json, "tick", seconds(tick.t_s, time_is_steps));
+  json.field("late_s", tick.late_s).field("step", tick.step).field("epoch", tick.epoch);
+  json.key("tree");
+  add_group(json, "processes", tick, tick.tree);
+  json.key("roles").begin_object();
+  for (const RoleSample& role : tick.roles) {
+    json.key(role_name(role.role));
+    add_group(json, "count", tick, role.sum);
+  }
+  json.end_object().key("processes").begin_array();
+  for (const ProcessSample& sample : tick.processes) {
+    add_process(json, sample, lookup);
+  }
+  json.end_array().key("system");
+  if (tick.system) {
+    add_system(json, *tick.system);
+  } else {
+    json.value(nullptr);
+  }
+  json.key("gpus").begin_array();
+  for (const GpuSample& gpu : tick.gpus) {
+    add_gpu(json, gpu);
+  }
+  json.end_array().key("markers");
+  add_markers(json, tick.markers, time_is_steps);
+  add_losses(json, tick.losses);
+  return json.end_object().take();
+}
+
+std::string event_json(const EventRecord& event, const ProcessLookup& lookup, bool time_is_steps) {
+  JsonWriter json;
+  begin_line(json, "event", seconds(event.t_s, time_is_steps));
+  json.field("event", event_name(event.kind));
+  if (event.key.pid > 0) {
+    add_identity(json, event.key, lookup);
+  }
+  json.field("detail", event.detail);
+  if (event.kind == EventKind::kOomKill) {
+    json.field("count", event.count);
+  }
+  return json.end_object().take();
+}
+
+std::string summary_json(const RunSummary& summary, bool time_is_steps) {
+  JsonWriter json;
+  begin_line(json, "summary", seconds(summary.last_s(), time_is_steps));
+  json.key("summary")
+      .begin_object()
+      .field("ticks", summary.ticks())
+      .field("worst_late_s", summary.worst_late_s())
+      .field("births", summary.births())
+      .field("deaths", summary.deaths())
+      .field("oom_kills", summary.oom_kills());
+  add_course_or_null(json, "footprint", summary.footprint(), time_is_steps);
+  add_course_or_null(json, "rss", summary.rss(), time_is_steps);
+  json.key("roles").begin_object();
+  for (const auto& role : summary.roles()) {
+    if (role.memory.seen) {
+      json.key(role_name(role.role)).begin_object().field("most_processes", role.most_processes);
+      add_course(json, role.memory, time_is_steps);
+      json.end_object();
+    }
+  }
+  json.end_object().end_object();
+  add_losses(json, summary.losses());
+  return json.end_object().take();
+}
+
+}  // namespace tidemark::report

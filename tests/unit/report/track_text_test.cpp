@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/track_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/exit_code.h"
+#include "common/text.h"
+#include "common/wrap_text.h"
+#include "report/evidence_words.h"
+#include "report/track_words.h"
+#include "tests/support/golden.h"
+#include "tests/unit/report/sample_verdict.h"
+
+namespace tidemark::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+using tests::difference_from_golden;
+using tests::growing_run;
+using tests::kGiBf;
+using tests::kMiBf;
+using tests::leaking_run;
+using tests::stable_run;
+using tracker::Axis;
+using tracker::Verdict;
+
+TEST(TrackText, LooksAsInTheGoldenFiles) {
+  EXPECT_EQ(difference_from_golden("track/leak.txt", track_text(leaking_run(), Glyphs::kAscii)),
+            "");
+  EXPECT_EQ(difference_from_golden("track/stable.txt", track_text(stable_run(), Glyphs::kUtf8)),
+            "");
+  EXPECT_EQ(difference_from_golden("track/growing.txt", track_text(growing_run(), Glyphs::kAscii)),
+            "");
+}
+
+TEST(TrackText, FitsIntoEightyColumnsAndEscapesNames) {
+  const std::string text = track_text(leaking_run(), Glyphs::kAscii);
+
+  EXPECT_THAT(text, HasSubstr("\\x1b[2J"));
+  std::string_view rest = text;
+  while (const auto line = next_line(rest)) {
+    EXPECT_LE(line->size(), kLineColumns) << *line;
+    for (const char c : *line) {
+      EXPECT_TRUE(c >= ' ' && c <= '~') << *line;
+    }
+  }
+}
+
+TEST(TrackText, SaysFirstWhatWhoHowFastSinceAndUntilWhen) {
+  const std::string answer = answer_text(leaking_run());
+
+  EXPECT_THAT(answer, StartsWith("LEAK: footprint of trainer, pid 1240 (py"));
+  EXPECT_THAT(answer, HasSubstr("2.00 MiB/step, 120 MiB/min since step 400."));
+  EXPECT_THAT(answer,
+              HasSubstr("the limit of 32.0 GiB (cgroup v2 /job) in 3 h 53 min to 4 h 26 min"));
+}
+
+TEST(TrackText, GivesTheIntervalOfALeaksRate) {
+  const tracker::TrackResult result = leaking_run();
+
+  EXPECT_THAT(pattern_text(result.verdict->answer().reading.patterns[1], Axis::kSteps),
+              HasSubstr("1.90 MiB/step to 2.10 MiB/step"));
+  EXPECT_THAT(pattern_text(result.verdict->answer().reading.patterns[1], Axis::kTime),
+              HasSubstr("114 MiB/min to 126 MiB/min"));
+}
+
+TEST(TrackText, NamesTheCarrierOfAGroupsGrowth) {
+  tracker::TrackResult result = leaking_run();
+  result.verdict->where = 0;
+  result.verdict->carrier = 2;
+  result.verdict->carrier_share = 0.93;
+
+  EXPECT_THAT(answer_text(result), StartsWith("LEAK in trainer, pid 1240 (py"));
+  EXPECT_THAT(answer_text(result), HasSubstr(": footprint of the whole tree grew by"));
+  EXPECT_THAT(answer_text(result), HasSubstr("93 % of the growth is there."));
+}
+
+TEST(TrackText, CountsCalmProcessesInsteadOfListingThem) {
+  tracker::TrackResult result = leaking_run();
+  for (int i = 0; i < 3; ++i) {
+    result.run.tracks.push_back(
+        tests::track_of(tracker::TrackKind::kProcess, Role::kCompileWorker, 2000 + i));
+    result.verdict->readings.push_back(
+        {3U + static_cast<std::size_t>(i), tracker::Metric::kFootprint,
+         tests::reading_of(Verdict::kStable, Axis::kSteps,
+                           [&](double) { return (i + 1) * kMiBf; })});
+  }
+
+  const std::string text = track_text(result, Glyphs::kAscii);
+
+  EXPECT_THAT(text, HasSubstr("stable  3 single processes\n"));
+  EXPECT_THAT(text, Not(HasSubstr("pid 2001")));
+}
+
+TEST(TrackText, SaysThatTooFewSamplesProveNothing) {
+  tracker::TrackResult result = stable_run();
+  tracker::Reading& reading = result.verdict->readings[0].reading;
+  reading.undetermined = true;
+  reading.samples = 4;
+  reading.needs = tracker::Needs{{}, {}, 2.0};
+
+  EXPECT_THAT(answer_text(result), HasSubstr("CANNOT TELL YET"));
+  EXPECT_THAT(answer_text(result), HasSubstr("4 samples, which is too few. To decide it takes "
+                                             "about 2 more samples."));
+}
+
+TEST(TrackText, CountsTheMomentsOfTooFewSamplesAndNamesTheirSpike) {
+  tracker::TrackResult result = stable_run();
+  result.verdict->verdict = Verdict::kSpikes;
+  tracker::Reading& reading = result.verdict->readings[0].reading;
+  reading.undetermined = true;
+  reading.samples = 3;
+  reading.evidence = {{tracker::EvidenceKind::kPoints, 1.0, 6.0}};
+  tracker::Pattern spike;
+  spike.kind = tracker::PatternKind::kSpikes;
+  spike.count = 1;
+  spike.height_bytes = 4 * tests::kGiBf;
+  reading.patterns = {spike};
+
+  EXPECT_THAT(answer_text(result), HasSubstr("has 1 spike of about 4.00 GiB and shows no growth in "
+                                             "3 samples of 1 moment, which is too few."));
+}
+
+TEST(TrackText, SaysThatTheFloorUnderSpikesGrewBefore) {
+  tracker::TrackResult result = leaking_run();
+  result.verdict->verdict = Verdict::kSpikes;
+
+  EXPECT_THAT(answer_text(result), HasSubstr("; its floor grew by 1.00 GiB until step 200 and "));
+}
+
+TEST(TrackText, SaysThatTheLimitIsExceededAlready) {
+  tracker::TrackResult result = leaking_run();
+  tracker::Forecast& forecast = result.verdict->readings[2].reading.forecast;
+  forecast.in_s_low = forecast.in_s_high = 0.0;
+
+  EXPECT_THAT(answer_text(result),
+              HasSubstr("The limit of 32.0 GiB (cgroup v2 /job) is exceeded already."));
+  EXPECT_THAT(answer_text(result), Not(HasSubstr("At this rate")));
+}
+
+TEST(TrackText, SaysWhichOptionsCouldNotBeCounted) {
+  tracker::TrackResult result = stable_run();
+  tracker::Reading& reading = result.verdict->readings[0].reading;
+  reading.warmup_ignored = true;
+  reading.min_leak_ignored = true;
+
+  const std::string text = track_text(result, Glyphs::kAscii);
+
+  EXPECT_THAT(text, HasSubstr("note: --warmup counts steps, and too few are known here: the"));
+  EXPECT_THAT(text, HasSubstr("note: --min-leak counts steps, and too few are known here: the"));
+}
+
+TEST(TrackText, SaysWhichMetricsThereAreInstead) {
+  tracker::TrackResult result;
+  result.asked_metric = tracker::Metric::kPss;
+  result.run.tracks.push_back(tests::track_of(tracker::TrackKind::kTree, Role::kOther));
+  result.run.tracks[0].of(tracker::Metric::kRss).add(0.0, tracker::kUnknown, 1.0);
+
+  EXPECT_EQ(answer_text(result), "CANNOT TELL: there is no sample of pss to judge, only of rss.");
+}
+
+TEST(TrackText, SaysFromWhereToWhereTheDataAre) {
+  tracker::TrackResult result = stable_run();
+  result.verdict->readings[0].reading.end.t_s = 1000.0;  // the last stretch begins at 990
+
+  const std::string text = track_text(result, Glyphs::kAscii);
+
+  EXPECT_THAT(text, HasSubstr("00:00:00 to 00:16:40"));
+  EXPECT_THAT(text, Not(HasSubstr("00:16:30")));
+}
+
+TEST(TrackText, SaysWarmUpAndSpikesWithTheirNumbers) {
+  tracker::TrackResult warmup = leaking_run();
+  warmup.verdict->verdict = Verdict::kWarmup;
+  tracker::TrackResult spikes = leaking_run();
+  spikes.verdict->verdict = Verdict::kSpikes;
+
+  EXPECT_THAT(answer_text(warmup), HasSubstr("grew by 1.00 GiB until step 200 and stands at"));
+  EXPECT_THAT(answer_text(spikes), HasSubstr("has 9 spikes of about 64.0 MiB, every 100 steps"));
+}
+
+TEST(TrackText, SaysThatAStableCurveDrifts) {
+  tracker::TrackResult result = stable_run();
+  tracker::Pattern drift;
+  drift.kind = tracker::PatternKind::kDrift;
+  drift.rate.bytes_per_s = 3000.0;
+  result.verdict->readings[0].reading.patterns = {drift};
+
+  EXPECT_THAT(answer_text(result), HasSubstr(" is at 2.00 GiB."));
+  EXPECT_THAT(track_text(result, Glyphs::kAscii), Not(HasSubstr("stood still")));
+
+  EXPECT_THAT(answer_text(result), HasSubstr("It drifts by 176 KiB/min, too slow to be called"));
+}
+
+TEST(TrackText, SaysThatNothingWasSeen) {
+  tracker::TrackResult nothing;
+  nothing.run.losses = {{"status_unreadable", 7}};
+
+  EXPECT_EQ(track_text(nothing, Glyphs::kAscii),
+            "CANNOT TELL: there is no sample to judge.\nnot seen status_unreadable x7\n");
+}
+
+TEST(TrackText, GivesSmallRatesForALongerTime) {
+  tracker::GrowthRate rate;
+  rate.bytes_per_s = 100.0;
+  rate.bytes_per_step = 10.0;
+
+  EXPECT_EQ(rate_text(rate, Axis::kSteps), "9.77 KiB/1000 steps, 352 KiB/h");
+  EXPECT_EQ(rate_text(rate, Axis::kTime), "352 KiB/h, 9.77 KiB/1000 steps");
+}
+
+TEST(TrackText, ShowsOneLineOfALiveRun) {
+  EXPECT_EQ(track_line(leaking_run(), 3725.0),
+            "01:02:05  step 990  floor 3.15 GiB  ceiling 3.21 GiB  +120 MiB/min  leak\n");
+  EXPECT_EQ(track_line(growing_run(), 12.0),
+            "00:00:12  floor 1.97 GiB  ceiling 2.03 GiB  +60.0 MiB/min  growing "
+            "(needs about 25 min more)\n");
+  EXPECT_EQ(track_line(tracker::TrackResult{}, 1.0), "00:00:01  nothing to judge yet\n");
+}
+
+TEST(tracker::TrackResult, ExitsWithOneForALeakFourWhenNobodyCanTellElseZero) {
+  EXPECT_EQ(tracker::exit_code_of(leaking_run()), kExitLeak);
+  EXPECT_EQ(tracker::exit_code_of(growing_run()), kExitUndetermined);
+  EXPECT_EQ(tracker::exit_code_of(stable_run()), kExitOk);
+  EXPECT_EQ(tracker::exit_code_of(tracker::TrackResult{}), kExitUndetermined);
+  tracker::TrackResult few = stable_run();
+  few.verdict->readings[0].reading.undetermined = true;
+  EXPECT_EQ(tracker::exit_code_of(few), kExitUndetermined);
+}
+
+TEST(ChartText, DrawsNothingFromTwoPoints) {
+  tracker::Reading reading =
+      tests::reading_of(Verdict::kStable, Axis::kTime, [](double) { return kGiBf; });
+  reading.floor.resize(2);
+
+  EXPECT_EQ(chart_text(reading, Glyphs::kAscii), "");
+}
+
+TEST(ChartText, MarksWhatBeginsWithTheFirstStretch) {
+  tracker::Reading reading = growing_run().verdict->readings[0].reading;
+  for (tracker::FloorPoint& point : reading.floor) {
+    point.x += 5.0;  // its middle
+  }
+
+  EXPECT_THAT(chart_text(reading, Glyphs::kAscii), HasSubstr(" +G-"));
+}
+
+TEST(ChartText, DoesNotMakeNoiseLookLikeGrowth) {
+  tracker::Reading reading = tests::reading_of(Verdict::kStable, Axis::kTime, [](double x) {
+    return 10 * kGiBf + x * 1024;  // 0.01 %
+  });
+
+  const std::string chart = chart_text(reading, Glyphs::kAscii);
+
+  std::string_view rest = chart;
+  while (const auto line = next_line(rest)) {
+    const auto first = line->find('#');
+    if (first != std::string_view::npos && line->find('|') != std::string_view::npos) {
+      EXPECT_EQ(first, 11U) << *line;  // a floor that is level from the left to the right
+    }
+  }
+}
+
+TEST(WrapText, BreaksAtBlanksAndKeepsNumbersWithTheirUnits) {
+  EXPECT_EQ(wrap_text("do ", "aaaa bbbb 12 GiB cc", 12), "do aaaa bbbb\n   12 GiB cc\n");
+  EXPECT_EQ(wrap_text("", "no break", 80), "no break\n");
+}
+
+TEST(ParseLimit, IsMoreThanNothing) {
+  EXPECT_EQ(*tracker::parse_limit("32KiB"), 32768U);
+  EXPECT_FALSE(tracker::parse_limit("0"));
+  EXPECT_FALSE(tracker::parse_limit("much"));
+}
+
+TEST(ParseWarmup, TakesTimeStepsAndAuto) {
+  EXPECT_EQ(tracker::parse_warmup("10min")->seconds, 600.0);
+  EXPECT_EQ(tracker::parse_warmup("200steps")->steps, 200.0);
+  EXPECT_EQ(tracker::parse_warmup("200 steps")->steps, 200.0);
+  EXPECT_TRUE(tracker::parse_warmup("auto")->automatic());
+  for (const char* bad : {"", "steps", "-5steps", "5x", "soon"}) {
+    EXPECT_FALSE(tracker::parse_warmup(bad)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::report

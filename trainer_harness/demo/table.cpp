@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer_harness/demo/table.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+#include "common/wrap_text.h"
+#include "report/track_words.h"
+
+namespace tidemark::demo {
+namespace {
+
+constexpr std::size_t kCells = 5;  // the mark comes after them
+constexpr std::string_view kGap = "  ";
+constexpr std::size_t kMarkColumns = 6;
+constexpr std::string_view kNone = "-";
+using Row = std::array<std::string, kCells>;
+
+std::string verdict_cell(const std::optional<tracker::Verdict>& verdict) {
+  return std::string(verdict ? tracker::verdict_name(*verdict) : kNone);
+}
+
+// "512 KiB / 515 KiB"
+std::string rate_cell(const DemoGrade& grade) {
+  const auto text = [](const std::optional<double>& bytes) {
+    return bytes ? report::size_text(*bytes) : std::string(kNone);
+  };
+  if (!grade.true_bytes_per_step && !grade.measured_bytes_per_step) {
+    return std::string(kNone);
+  }
+  return fmt::format("{} / {}", text(grade.true_bytes_per_step),
+                     text(grade.measured_bytes_per_step));
+}
+
+// A source line without its folders; of a long one the end is kept, which has the number.
+std::string source_line(const std::string& line, std::size_t columns) {
+  constexpr std::string_view kCut = "...";
+  const std::string text = escape_text(basename_of(line));
+  if (text.size() <= columns) {
+    return text.empty() ? std::string(kNone) : text;
+  }
+  std::size_t from = text.size() - columns + kCut.size();
+  while (from < text.size() && utf8_sequence_length(std::string_view(text).substr(from)) == 0) {
+    ++from;
+  }
+  return std::string(kCut) + text.substr(from);
+}
+
+// "collator.cpp:42 / same", "/ none" where somebody looked in vain, "/ -" where nobody did.
+std::string line_cell(const DemoGrade& grade) {
+  constexpr std::size_t kLongest = 32;
+  const std::string found = grade.found_line.value_or("");
+  if (grade.true_line.empty() && found.empty()) {
+    return std::string(kNone);
+  }
+  if (found.empty()) {
+    return fmt::format("{} / {}", source_line(grade.true_line, kLongest),
+                       grade.found_line ? "none" : kNone);
+  }
+  if (basename_of(grade.true_line) == basename_of(found)) {
+    return source_line(grade.true_line, kLongest) + " / same";
+  }
+  return fmt::format("{} / {}", source_line(grade.true_line, kLongest / 2),
+                     source_line(found, kLongest / 2));
+}
+
+Row row_of(const DemoGrade& grade) {
+  return {escape_text(grade.scenario), verdict_cell(grade.truth), verdict_cell(grade.verdict),
+          rate_cell(grade), line_cell(grade)};
+}
+
+std::string line_of(const Row& row, const std::array<std::size_t, kCells>& widths,
+                    std::string_view mark) {
+  std::string line;
+  for (std::size_t i = 0; i < kCells; ++i) {
+    line += fmt::format("{:<{}}{}", row[i], widths[i], kGap);
+  }
+  line += mark;
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + '\n';
+}
+
+}  // namespace
+
+std::string demo_mark(const DemoGrade& grade, Colour colour) {
+  const std::string_view word = !grade.has_run() ? "FAILED" : grade.is_right() ? "right" : "WRONG";
+  if (colour == Colour::kNone) {
+    return std::string(word);
+  }
+  return fmt::format("\x1b[{}m{}\x1b[0m", grade.is_right() ? "32" : "1;31", word);
+}
+
+std::string demo_finding(const DemoGrade& grade) {
+  if (!grade.has_run()) {
+    return grade.problem;
+  }
+  std::string text(grade.verdict ? tracker::verdict_name(*grade.verdict) : "no verdict");
+  if (grade.measured_bytes_per_step) {
+    text += fmt::format(", {}/step", report::size_text(*grade.measured_bytes_per_step));
+  }
+  return text;
+}
+
+std::string demo_table(std::span<const DemoGrade> grades, Colour colour) {
+  const Row heads{"", "", "", "RATE PER STEP", "LEAKING LINE"};
+  const Row subheads{"SCENARIO", "TRUTH", "VERDICT", "TRUE / MEASURED", "TRUE / FOUND"};
+  std::vector<Row> rows;
+  std::array<std::size_t, kCells> widths{};
+  for (const DemoGrade& grade : grades) {
+    rows.push_back(row_of(grade));
+  }
+  for (std::size_t i = 0; i < kCells; ++i) {
+    widths[i] = std::max(heads[i].size(), subheads[i].size());
+    for (const Row& row : rows) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text = line_of(heads, widths, "") + line_of(subheads, widths, "");
+  std::size_t columns = kMarkColumns + kCells * kGap.size();
+  for (const std::size_t width : widths) {
+    columns += width;
+  }
+  text += std::string(std::min(columns, kDemoColumns), '-') + '\n';
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    text += line_of(rows[i], widths, demo_mark(grades[i], colour));
+  }
+  for (const DemoGrade& grade : grades) {
+    if (!grade.problem.empty()) {
+      text += '\n' + wrap_text(escape_text(grade.scenario) + ": ", grade.problem, kDemoColumns);
+    }
+  }
+  return text;
+}
+
+}  // namespace tidemark::demo

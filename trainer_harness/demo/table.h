@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "report/chart_text.h"
+#include "trainer_harness/demo/grade.h"
+
+namespace tidemark::demo {
+
+inline constexpr std::size_t kDemoColumns = 100;
+
+// Whether words may be coloured: only a terminal wants it.
+enum class Colour { kNone, kAnsi };
+struct DemoStyle {
+  Colour colour = Colour::kNone;
+  report::Glyphs glyphs = report::Glyphs::kAscii;
+};
+
+// "right", "WRONG", "FAILED".
+std::string demo_mark(const DemoGrade& grade, Colour colour);
+
+// One row per scenario, truth and verdict side by side; below it, what is wrong in words.
+std::string demo_table(std::span<const DemoGrade> grades, Colour colour);
+
+// "leak, 513 KiB/step"; what was found in one scenario.
+std::string demo_finding(const DemoGrade& grade);
+
+}  // namespace tidemark::demo
