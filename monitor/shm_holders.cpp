@@ -14,7 +14,6 @@
 #include "common/text.h"
 #include "monitor/directory_stream.h"
 #include "monitor/kernel_text.h"
-#include "monitor/whole_lines.h"
 
 namespace tidemark::monitor {
 namespace {

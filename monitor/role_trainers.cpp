@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "common/text.h"
-#include "common/units.h"
 #include "monitor/role_tree.h"
 
 // Which processes train: owners of workers, ranks, or the best guess where there are neither.
@@ -43,7 +42,7 @@ std::size_t heaviest(const RoleTree& tree, const std::vector<std::size_t>& indic
   return best == indices.end() ? kNoNode : *best;
 }
 
-// Processes that share one rank and hang together: the rank itself and shells in front of it.
+// Processes of one rank, each the parent of the next: the rank itself and shells in front of it.
 struct RankGroup {
   int rank = 0;
   std::size_t job = kNoNode;         // the launcher that started it, or the root of its first tree
@@ -107,7 +106,7 @@ std::size_t pick_member(const RoleTree& tree, const RankGroup& group) {
 // Lightning's main process is rank 0 itself and starts the others with LOCAL_RANK=1, 2, ...
 bool is_implied_rank_zero(const RoleNode& node, const std::set<int>& ranks) {
   return node.unplaced() && node.command.python && !node.rank && !ranks.contains(0) &&
-         (node.owns_workers || node.facts->footprint_bytes >= 32 * kMiB);
+         (node.owns_workers || node.facts->footprint_bytes >= kHeavyBytes);
 }
 
 void place_ranks(RoleTree& tree) {
@@ -165,8 +164,8 @@ void place_spawned_ranks(RoleTree& tree) {
 
 // What is known of one tree of the forest before guessing.
 struct TreeSummary {
-  bool has_job = false;      // trainers, ranks, ray or inference: nothing to guess
-  bool has_session = false;  // a desktop or a machine rather than a job
+  bool has_job = false;  // trainers, ranks, ray or inference: nothing to guess
+  bool has_session = false;
   std::vector<std::size_t> pythons;
   std::vector<std::size_t> natives;  // topmost processes that no rule knows
 };
@@ -176,8 +175,8 @@ std::map<std::size_t, TreeSummary> summarise(const RoleTree& tree) {
   for (const std::size_t i : tree.order) {
     const RoleNode& node = tree.nodes[i];
     TreeSummary& summary = summaries[node.root];
+    summary.has_session = tree.has_session(node);
     summary.has_job |= node.is_job() || node.role == Role::kRay || node.role == Role::kInference;
-    summary.has_session |= node.rule != nullptr && node.rule->scope == Scope::kSession;
     if (!node.unplaced()) {
       continue;
     }
@@ -192,7 +191,7 @@ std::map<std::size_t, TreeSummary> summarise(const RoleTree& tree) {
 
 void guess_trainer(RoleTree& tree, const TreeSummary& summary) {
   if (const std::size_t python = heaviest(tree, summary.pythons); python != kNoNode) {
-    if (!summary.has_session || tree.nodes[python].facts->footprint_bytes >= 100 * kMiB) {
+    if (!summary.has_session || tree.nodes[python].facts->footprint_bytes >= kSmallBytes) {
       tree.nodes[python].place(Role::kTrainer, "the heaviest python of its tree", /*guess=*/true);
     }
     return;
@@ -210,14 +209,14 @@ void guess_trainer(RoleTree& tree, const TreeSummary& summary) {
     rest_bytes = std::max(rest_bytes, i == first ? 0 : tree.nodes[i].facts->footprint_bytes);
   }
   const std::uint64_t first_bytes = tree.nodes[first].facts->footprint_bytes;
-  if (first_bytes >= 32 * kMiB && first_bytes / 4 >= rest_bytes) {
+  if (first_bytes >= kHeavyBytes && first_bytes / 4 >= rest_bytes) {
     tree.nodes[first].place(Role::kTrainer, "by far the heaviest of its tree", /*guess=*/true);
   }
 }
 
 }  // namespace
 
-void place_jobs(RoleTree& tree) {
+void place_trainers(RoleTree& tree) {
   place_ranks(tree);
   place_spawned_ranks(tree);
   for (RoleNode& node : tree.nodes) {
