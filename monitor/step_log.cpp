@@ -15,7 +15,7 @@
 namespace tidemark::monitor {
 
 std::size_t StepScanner::feed(std::string_view bytes, double t_s, std::vector<MarkerRecord>& out,
-                              const Limits& limits) {
+                              const StepLimits& limits) {
   const std::size_t steps_before = out.size();
   const std::uint64_t work_before = work_;
   std::size_t taken = 0;
@@ -120,7 +120,7 @@ bool LogFollower::read_more(double t_s, std::vector<MarkerRecord>& out) {
       return true;
     }
     const std::string_view text(buffer_.data(), *n);
-    const StepScanner::Limits rest = {stop_steps - out.size(), stop_work - scanner_.work()};
+    const StepLimits rest = {stop_steps - out.size(), stop_work - scanner_.work()};
     offset_ += static_cast<off_t>(scanner_.feed(text, t_s, out, rest));
   }
   return false;

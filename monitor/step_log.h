@@ -30,6 +30,12 @@ struct StepLosses {
   }
 };
 
+// Where a search of a stream stops: behind the line that reaches one of these.
+struct StepLimits {
+  std::size_t steps = static_cast<std::size_t>(-1);
+  std::uint64_t work = static_cast<std::uint64_t>(-1);  // of StepSearch
+};
+
 // Finds steps in a stream of output. Lines end with \n or \r (progress bars rewrite theirs); only
 // the first kMaxLineBytes of a line are looked at. A step that is printed again and again counts
 // once. Not thread-safe.
@@ -37,21 +43,12 @@ class StepScanner {
  public:
   static constexpr std::size_t kMaxLineBytes = 4096;
 
-  // Where feed() stops: behind the line that reaches one of these.
-  struct Limits {
-    std::size_t steps = static_cast<std::size_t>(-1);
-    std::uint64_t work = static_cast<std::uint64_t>(-1);  // of StepSearch
-  };
-
   explicit StepScanner(StepPattern pattern) : pattern_(std::move(pattern)) {}
 
   // Appends a marker (pid 0, time `t_s`) for each line of `bytes` that names another step than the
   // one before. Returns how much it has taken.
   std::size_t feed(std::string_view bytes, double t_s, std::vector<MarkerRecord>& out,
-                   const Limits& limits);
-  std::size_t feed(std::string_view bytes, double t_s, std::vector<MarkerRecord>& out) {
-    return feed(bytes, t_s, out, Limits{});
-  }
+                   const StepLimits& limits = {});
   // The stream has ended: its last line may have no end.
   void end(double t_s, std::vector<MarkerRecord>& out);
   // Forgets a line of which the rest will never come.

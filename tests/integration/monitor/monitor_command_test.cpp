@@ -177,6 +177,13 @@ TEST(MonitorCommand, StepsThatWereLostAreInTheSummary) {
   EXPECT_GT(summaries[0].at("losses").value("steps_lost", 0), 0) << "65,536 wait for a look";
 }
 
+TEST(MonitorCommand, ABadStepPatternIsRefusedWithItsColumn) {
+  const Output output = run_tool({"monitor", "--step-regex", "Step (\\d+", "--", "/bin/true"});
+
+  EXPECT_EQ(output.exit_code, 2);
+  EXPECT_THAT(output.err, HasSubstr("--step-regex: column 10: missing closing parenthesis"));
+}
+
 TEST(MonitorCommand, ALineThatTheStepPatternGivesUpIsCountedAndTold) {
   const Output output = run_tool({"monitor", "--json", "--interval", "100ms", "--step-regex",
                                   "(?:a+)+ Step (\\d+)", "--", "/bin/sh", "-c",
