@@ -111,7 +111,8 @@ std::vector<std::size_t> forked_children(const RoleTree& tree, const RoleNode& p
   return forked;
 }
 
-// One pool: forked in one go. torch 2.0-2.3 forks its compile workers so; they then mostly wait.
+// One pool: forked one right after the other. torch 2.0-2.3 forks its compile workers so; they then
+// mostly wait.
 void place_pool(RoleTree& tree, std::span<const std::size_t> pool) {
   constexpr std::uint64_t kFewTicks = 300;  // 3 s of CPU each
   constexpr std::uint32_t kFewThreads = 4;
@@ -158,13 +159,13 @@ void place_forked(RoleTree& tree, const RoleNode& parent) {
     }
     return;
   }
-  constexpr std::uint64_t kOneGoTicks = 10;  // 100 ms between one fork and the next
+  constexpr std::uint64_t kSamePoolTicks = 10;  // 100 ms between one fork and the next
   std::size_t begin = 0;
   for (std::size_t end = 1; end <= forked.size(); ++end) {
     const auto started = [&](std::size_t i) {
       return tree.nodes[forked[i]].facts->key.start_ticks;
     };
-    if (end == forked.size() || started(end) - started(end - 1) > kOneGoTicks) {
+    if (end == forked.size() || started(end) - started(end - 1) > kSamePoolTicks) {
       place_pool(tree, std::span(forked).subspan(begin, end - begin));
       begin = end;
     }
