@@ -24,7 +24,7 @@ constexpr std::size_t kMaxPatternBytes = 1000;
 constexpr std::uint32_t kMaxWork = 100'000;
 constexpr std::uint32_t kMatchLimit = kMaxWork;
 constexpr std::uint32_t kDepthLimit = 50'000;
-constexpr std::uint32_t kHeapLimitKib = 16U << 10U;
+constexpr std::uint32_t kHeapLimitKib = 8U << 10U;
 
 template <auto kFree>
 struct Deleter {
