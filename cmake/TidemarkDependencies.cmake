@@ -8,6 +8,7 @@ find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libproc2 REQUIRED IMPORTED_TARGET libproc2)
 pkg_check_modules(libdw REQUIRED IMPORTED_TARGET libdw)
+pkg_check_modules(libpcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 
 # The dashboard's library: the distribution's, or what cmake/build_ftxui.sh has built.
 if(TIDEMARK_BUILD_TUI)

@@ -19,7 +19,7 @@ constexpr std::string_view kUrlEnds = " \t\r\n\"'`<>\\";
 constexpr std::string_view kAuthorityEnds = "/?# \t\r\n\"'`<>\\";
 constexpr std::string_view kDigits = "0123456789";
 
-constexpr std::size_t kGlance = 256;  // enough of a value to tell whether it is a secret
+constexpr std::size_t kDecidingBytes = 256;  // of a value: they tell whether it is a secret
 
 bool is_one_of(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
 
@@ -205,8 +205,8 @@ class Scanner {
     }
     copy_up_to(value);
     // The beginning decides: what is not masked is looked at again, so this must be bounded.
-    const std::size_t glance = end_of_value(secrecy, name_begin, at_ + kGlance);
-    const std::size_t secret = secret_in(text_.substr(at_, glance - at_), secrecy);
+    const std::size_t deciding_end = end_of_value(secrecy, name_begin, at_ + kDecidingBytes);
+    const std::size_t secret = secret_in(text_.substr(at_, deciding_end - at_), secrecy);
     if (secret == std::string_view::npos) {
       return {};
     }

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <string>
-#include <vector>
 
 namespace tidemark {
 namespace {
@@ -58,38 +57,32 @@ bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_alnum(char c) { return is_upper(c) || is_lower(c) || is_digit(c); }
 
-// "--hf_authToken" -> {"hf", "auth", "token"}.
-std::vector<std::string> words_of(std::string_view name) {
-  std::vector<std::string> words;
-  bool boundary = true;
+// "--hf_authToken" -> "hf auth token".
+std::string words_of(std::string_view name) {
+  std::string words;
   char before = '\0';
   for (const char c : name) {
-    if (!is_alnum(c)) {
-      boundary = true;
-    } else {
-      if (boundary || (is_upper(c) && is_lower(before))) {
-        words.emplace_back();
-      }
-      words.back() += is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
-      boundary = false;
+    if (is_alnum(c)) {
+      const bool begins = !is_alnum(before) || (is_upper(c) && is_lower(before));
+      words += begins && !words.empty() ? " " : "";
+      words += is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
     }
     before = c;
   }
   return words;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) {
-    text += (text.empty() ? "" : " ") + word;
-  }
-  return text;
+// "" when there is none left.
+std::string_view take_last_word(std::string_view& words) {
+  const std::size_t blank = words.rfind(' ');
+  const std::string_view last = words.substr(blank + 1);  // of all words when there is no blank
+  words = words.substr(0, blank == std::string_view::npos ? 0 : blank);
+  return last;
 }
 
-bool names_secret(const std::vector<std::string>& words) {
-  const std::string_view last = words.back();
-  const std::string_view before =
-      words.size() > 1 ? std::string_view(words[words.size() - 2]) : std::string_view();
+bool names_secret(std::string_view words) {
+  const std::string_view last = take_last_word(words);
+  const std::string_view before = take_last_word(words);
   if (last == "key" || last == "keys" || last == "tokens") {
     return contains(kKeyOwners, before);
   }
@@ -160,27 +153,26 @@ Secrecy secrecy_of(std::string_view name) {
   if (name == "-u" || name == "--user" || name == "--proxy-user") {
     return Secrecy::kUserPassword;
   }
-  const std::vector<std::string> words = words_of(name);
-  if (words.empty()) {
-    return Secrecy::kNone;
-  }
-  const std::string whole = joined(words);
-  if (contains(kHeaders, whole)) {
+  const std::string words = words_of(name);
+  if (contains(kHeaders, words)) {
     return Secrecy::kHeader;
   }
-  if (contains(kHarmless, whole)) {
+  if (words.empty() || contains(kHarmless, words)) {
     return Secrecy::kNone;
   }
   if (names_secret(words)) {
     return Secrecy::kAlways;
   }
-  if (words.back() == "auth") {
+  std::string_view rest = words;
+  if (take_last_word(rest) == "auth") {
     return Secrecy::kAuth;
   }
-  const bool telling = std::any_of(words.begin(), words.end(), [](const std::string& word) {
-    return contains(kTellingWords, word);
-  });
-  return telling ? Secrecy::kIfRandom : Secrecy::kNone;
+  for (rest = words; !rest.empty();) {
+    if (contains(kTellingWords, take_last_word(rest))) {
+      return Secrecy::kIfRandom;
+    }
+  }
+  return Secrecy::kNone;
 }
 
 bool is_service_key(std::string_view word) {

@@ -110,7 +110,7 @@ Status Watch::open_step_source() {
   }
   auto pattern = monitor::StepPattern::compile(options_.step_regex);
   if (!pattern) {
-    return pattern.error();
+    return Error{pattern.error().code, "--step-regex: " + pattern.error().what};
   }
   if (!options_.log_file.empty()) {
     auto log = monitor::LogFollower::open(options_.log_file, *std::move(pattern));

@@ -109,7 +109,7 @@ class Watch {
   std::unordered_map<pid_t, int> wait_statuses_;  // of our own children, since the last look
   std::optional<monitor::NoPick> no_pick_;        // why --find-training found nobody
   std::vector<MarkerRecord> late_steps_;          // found after the last look
-  std::uint64_t late_lost_steps_ = 0;
+  monitor::StepLosses late_lost_;
   std::uint64_t marks_ = 0;
   std::optional<std::uint64_t> limit_bytes_;  // that the view knows of
   std::int64_t output_end_ns_ = INT64_MAX;    // for how long it is worth waiting for
@@ -117,6 +117,7 @@ class Watch {
   bool told_to_stop_ = false;
   bool command_was_told_to_stop_ = false;
   bool told_who_lingers_ = false;
+  bool told_lost_lines_ = false;
   bool has_begun_recording_ = false;
   bool has_failed_ = false;  // something that the user asked for is missing or incomplete
 };

@@ -48,10 +48,19 @@ std::vector<MarkerRecord> Watch::steps_from_log() {
 // What this side of the tool has lost since the last call.
 std::vector<LossRecord> Watch::take_losses() {
   std::vector<LossRecord> losses;
-  const std::uint64_t lost_steps =
-      std::exchange(late_lost_steps_, 0) + (relay_ ? relay_->take_lost() : 0);
-  if (lost_steps > 0) {
-    losses.push_back({0, "steps_lost", lost_steps});
+  monitor::StepLosses lost = std::exchange(late_lost_, {});
+  lost += relay_ ? relay_->take_lost() : monitor::StepLosses{};
+  lost += log_ ? log_->take_lost() : monitor::StepLosses{};
+  if (lost.steps > 0) {
+    losses.push_back({0, "steps_lost", lost.steps});
+  }
+  if (lost.lines > 0) {
+    losses.push_back({0, "step_lines_lost", lost.lines});
+    if (!std::exchange(told_lost_lines_, true)) {
+      output_->note(
+          "note: --step-regex would take too long on a line of the log; steps in such lines are "
+          "not seen. A pattern without nested repeats is faster");
+    }
   }
   if (const std::uint64_t dropped = output_->take_dropped(); dropped > 0) {
     losses.push_back({0, "lines_dropped", dropped});
@@ -359,7 +368,7 @@ void Watch::settle_output() {
     output_->error(fmt::format("the command's output is incomplete: {}", error->what));
   }
   relay_->take(late_steps_);
-  late_lost_steps_ += relay_->take_lost();
+  late_lost_ += relay_->take_lost();
   relay_.reset();
 }
 

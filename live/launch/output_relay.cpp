@@ -18,7 +18,6 @@
 #include "common/io.h"
 #include "common/quiet_thread.h"
 #include "live/launch/output_channel.h"
-#include "monitor/markers/step_log.h"
 
 namespace tidemark::live {
 namespace {
@@ -39,13 +38,15 @@ void signal_event(const Fd& event) {
 // The steps that all channels have found and the main loop has not taken.
 class StepQueue {
  public:
-  void add(std::vector<MarkerRecord>& steps) {
+  // `lost` beyond what this queue has no room for.
+  void add(std::vector<MarkerRecord>& steps, const StepLosses& lost) {
     const std::lock_guard lock(mutex_);
+    lost_ += lost;
     for (MarkerRecord& step : steps) {
       if (steps_.size() < kMaxWaitingSteps) {
         steps_.push_back(std::move(step));
       } else {
-        ++lost_;
+        ++lost_.steps;
       }
     }
     steps.clear();
@@ -55,15 +56,15 @@ class StepQueue {
     std::move(steps_.begin(), steps_.end(), std::back_inserter(out));
     steps_.clear();
   }
-  std::uint64_t take_lost() {
+  StepLosses take_lost() {
     const std::lock_guard lock(mutex_);
-    return std::exchange(lost_, 0);
+    return std::exchange(lost_, {});
   }
 
  private:
   std::mutex mutex_;
   std::vector<MarkerRecord> steps_;
-  std::uint64_t lost_ = 0;
+  StepLosses lost_;
 };
 
 }  // namespace
@@ -151,10 +152,10 @@ void OutputRelay::State::run(OutputChannel& channel) {
       break;
     }
     scanner.feed(bytes, t_s, found);
-    steps.add(found);
+    steps.add(found, scanner.take_lost());
   }
   scanner.end(t_s, found);
-  steps.add(found);
+  steps.add(found, scanner.take_lost());
   close(channel);
 }
 
@@ -202,7 +203,7 @@ void OutputRelay::copy_window_size() {
 }
 
 void OutputRelay::take(std::vector<MarkerRecord>& out) { state_->steps.take(out); }
-std::uint64_t OutputRelay::take_lost() { return state_->steps.take_lost(); }
+StepLosses OutputRelay::take_lost() { return state_->steps.take_lost(); }
 
 std::optional<Error> OutputRelay::take_error() {
   const std::lock_guard lock(state_->mutex);

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/records.h"
 #include "common/result.h"
+#include "monitor/markers/step_log.h"
 #include "monitor/markers/step_pattern.h"
 
 namespace tidemark::live {
@@ -51,8 +52,8 @@ class OutputRelay {
 
   // Appends the steps found since the last call.
   void take(std::vector<MarkerRecord>& out);
-  // Steps that were dropped because nobody took them, since the last call.
-  std::uint64_t take_lost();
+  // What was lost since the last call.
+  StepLosses take_lost();
 
   // The first failure to write the command's output, given out once.
   std::optional<Error> take_error();

@@ -15,10 +15,12 @@
 namespace tidemark::monitor {
 
 std::size_t StepScanner::feed(std::string_view bytes, double t_s, std::vector<MarkerRecord>& out,
-                              std::size_t max_steps) {
-  const std::size_t before = out.size();
+                              const StepLimits& limits) {
+  const std::size_t steps_before = out.size();
+  const std::uint64_t work_before = work_;
   std::size_t taken = 0;
-  while (taken < bytes.size() && out.size() - before < max_steps) {
+  while (taken < bytes.size() && out.size() - steps_before < limits.steps &&
+         work_ - work_before < limits.work) {
     const std::size_t end = bytes.find_first_of("\r\n", taken);
     if (end == std::string_view::npos) {
       add_to_line(bytes.substr(taken));
@@ -40,7 +42,10 @@ void StepScanner::add_to_line(std::string_view part) {
 }
 
 void StepScanner::finish_line(double t_s, std::vector<MarkerRecord>& out) {
-  const auto step = line_.empty() ? std::nullopt : pattern_.match(line_);
+  const StepSearch search = line_.empty() ? StepSearch{} : pattern_.search(line_);
+  const auto step = search.step;
+  lost_lines_ += search.gave_up ? 1U : 0U;
+  work_ += search.work;
   line_.clear();
   if (step && step != last_step_) {
     last_step_ = step;
@@ -108,13 +113,15 @@ bool LogFollower::read_more(double t_s, std::vector<MarkerRecord>& out) {
   }
   const off_t stop_bytes = offset_ + static_cast<off_t>(kMaxBytesPerPoll);
   const std::size_t stop_steps = out.size() + kMaxStepsPerPoll;
-  while (offset_ < stop_bytes && out.size() < stop_steps) {
+  const std::uint64_t stop_work = scanner_.work() + kMaxWorkPerPoll;
+  while (offset_ < stop_bytes && out.size() < stop_steps && scanner_.work() < stop_work) {
     const auto n = pread_full(file_.get(), buffer_, offset_);
     if (!n || *n == 0) {
       return true;
     }
     const std::string_view text(buffer_.data(), *n);
-    offset_ += static_cast<off_t>(scanner_.feed(text, t_s, out, stop_steps - out.size()));
+    const StepLimits rest = {stop_steps - out.size(), stop_work - scanner_.work()};
+    offset_ += static_cast<off_t>(scanner_.feed(text, t_s, out, rest));
   }
   return false;
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/fd.h"
@@ -16,6 +17,24 @@
 #include "monitor/markers/step_pattern.h"
 
 namespace tidemark::monitor {
+
+// What --step-regex did not see.
+struct StepLosses {
+  std::uint64_t steps = 0;  // found, and dropped because nobody took them in time
+  std::uint64_t lines = 0;  // given up: the pattern would have taken too long on them
+
+  StepLosses& operator+=(const StepLosses& other) {
+    steps += other.steps;
+    lines += other.lines;
+    return *this;
+  }
+};
+
+// Where a search of a stream stops: behind the line that reaches one of these.
+struct StepLimits {
+  std::size_t steps = static_cast<std::size_t>(-1);
+  std::uint64_t work = static_cast<std::uint64_t>(-1);  // of StepSearch
+};
 
 // Finds steps in a stream of output. Lines end with \n or \r (progress bars rewrite theirs); only
 // the first kMaxLineBytes of a line are looked at. A step that is printed again and again counts
@@ -27,13 +46,17 @@ class StepScanner {
   explicit StepScanner(StepPattern pattern) : pattern_(std::move(pattern)) {}
 
   // Appends a marker (pid 0, time `t_s`) for each line of `bytes` that names another step than the
-  // one before. Stops behind the line with the last of `max_steps`; returns how much it has taken.
+  // one before. Returns how much it has taken.
   std::size_t feed(std::string_view bytes, double t_s, std::vector<MarkerRecord>& out,
-                   std::size_t max_steps = static_cast<std::size_t>(-1));
+                   const StepLimits& limits = {});
   // The stream has ended: its last line may have no end.
   void end(double t_s, std::vector<MarkerRecord>& out);
   // Forgets a line of which the rest will never come.
   void drop_partial_line();
+  // Lines that were given up since the last call.
+  StepLosses take_lost() { return {.lines = std::exchange(lost_lines_, 0)}; }
+  // Of all searches so far.
+  std::uint64_t work() const { return work_; }
 
  private:
   void add_to_line(std::string_view part);
@@ -42,6 +65,8 @@ class StepScanner {
   StepPattern pattern_;
   std::string line_;
   std::optional<std::int64_t> last_step_;
+  std::uint64_t lost_lines_ = 0;
+  std::uint64_t work_ = 0;
 };
 
 // `--log-file`: follows a log that the job writes, as `tail -F` does: it may appear later, be
@@ -55,9 +80,11 @@ class LogFollower {
   // Appends the steps in what was written since the last call. Of one log it takes no more at once
   // than the limits below; the next call goes on there.
   void poll(double t_s, std::vector<MarkerRecord>& out);
+  StepLosses take_lost() { return scanner_.take_lost(); }
 
   static constexpr std::size_t kMaxBytesPerPoll = 4U << 20U;
   static constexpr std::size_t kMaxStepsPerPoll = 16'384;
+  static constexpr std::uint64_t kMaxWorkPerPoll = 4'000'000;  // about 100 ms
 
  private:
   LogFollower(std::string path, StepPattern pattern);

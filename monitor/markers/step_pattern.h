@@ -10,11 +10,16 @@
 
 namespace tidemark::monitor {
 
-// `--step-regex`: finds the step number in a line of a log. The dialect is POSIX extended regular
-// expressions, on bytes, plus what people write from habit: \d \D \s \S \w \W \b \B \t, escapes in
-// brackets, (?:...), (?P<name>...), (?<name>...), and (?i) in front. What would mean something else
-// here than in Python (lazy and possessive quantifiers, look-around, back references) is refused.
-// The engine is the C library's: it needs no more stack for longer lines.
+// What a search of one line gave.
+struct StepSearch {
+  std::optional<std::int64_t> step;  // nullopt: no match, or no number in it
+  bool gave_up = false;    // the pattern would have taken too long on this line: nothing is known
+  std::uint32_t work = 0;  // how often an item of the pattern was tried
+};
+
+// `--step-regex`: finds the step number in a line of a log. Patterns are those of Perl (PCRE2),
+// on bytes: lines may hold NUL and invalid UTF-8. The work on a line is bounded, whatever pattern
+// and line are.
 //
 // Copies share the compiled form. Thread-safe.
 class StepPattern {
@@ -23,8 +28,8 @@ class StepPattern {
   static Result<StepPattern> compile(std::string_view pattern);
 
   // The number in the first group, or in the whole match when the pattern has no group: its first
-  // digits, of which "," and "_" may part thousands. nullopt: no match, or no number in it.
-  std::optional<std::int64_t> match(std::string_view line) const;
+  // digits, of which "," and "_" may part thousands.
+  StepSearch search(std::string_view line) const;
 
  private:
   struct Compiled;

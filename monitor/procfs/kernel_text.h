@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "common/result.h"
 
 // The forms in which the kernel writes numbers and names into its text files.
 namespace tidemark::monitor {
@@ -28,5 +31,10 @@ std::optional<std::uint64_t> keyed_number(std::string_view text, std::string_vie
 
 // Undoes the octal escapes ("\040" for a blank) of mountinfo and maps.
 std::string undo_octal_escapes(std::string_view text);
+
+// Reads a text file piece by piece, in constant memory, and hands out pieces that consist of whole
+// lines (the last may lack its '\n'). Stops early when `take` returns false, and at `limit_bytes`.
+Status read_whole_lines(int fd, const std::function<bool(std::string_view)>& take,
+                        std::size_t limit_bytes = static_cast<std::size_t>(-1));
 
 }  // namespace tidemark::monitor

@@ -14,7 +14,6 @@
 #include "common/text.h"
 #include "monitor/procfs/directory_stream.h"
 #include "monitor/procfs/kernel_text.h"
-#include "monitor/procfs/whole_lines.h"
 
 namespace tidemark::monitor {
 namespace {

@@ -37,4 +37,11 @@ Command parse_command(std::span<const std::string> argv);
 // their values may stand before it.
 bool has_verb(const Command& command, std::string_view verb);
 
+// What in a command line sounds like training; empty where nothing does.
+struct TrainingWords {
+  std::string name;      // of the script or module: "train.py"
+  std::string argument;  // "--epochs"
+};
+TrainingWords training_words(const Command& command);
+
 }  // namespace tidemark::monitor

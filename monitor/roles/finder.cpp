@@ -1,19 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/roles/finder.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
-#include "monitor/roles/candidate_score.h"
+#include <fmt/format.h>
+
+#include "common/redact.h"
+#include "common/text.h"
+#include "common/units.h"
+#include "monitor/roles/command.h"
 #include "monitor/roles/roles.h"
 
 namespace tidemark::monitor {
 namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+constexpr std::uint64_t kBigBytes = 100 * kMiB;
+constexpr std::uint64_t kMuchGpuBytes = 256 * kMiB;  // more than a desktop program takes
+constexpr double kLongCpuSeconds = 60;
+constexpr std::size_t kArgvColumns = 80;
+constexpr std::size_t kMostShown = 10;
+
+struct WorkerCounts {
+  std::size_t compile_workers = 0;
+  std::size_t dataloader_workers = 0;
+  std::size_t named = 0;  // of both: recognised by a name, not by a guess
+};
+
+// What the evidence says about one process.
+struct Assessment {
+  Confidence confidence = Confidence::kWeak;
+  int score = 0;                     // orders candidates of the same confidence
+  std::vector<std::string> reasons;  // the strongest first
+};
+
+// Points are compared between candidates only; the tiers of Confidence come first.
+void add(Assessment& assessment, int points, std::string reason) {
+  assessment.score += points;
+  assessment.reasons.push_back(std::move(reason));
+}
+
+std::string counted(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{} below it", count, what, count == 1 ? "" : "s");
+}
+
+double cpu_seconds(const ProcessFacts& facts) {
+  static const long kTicksPerSecond = ::sysconf(_SC_CLK_TCK);
+  return static_cast<double>(facts.cpu_ticks) / static_cast<double>(kTicksPerSecond);
+}
+
+void add_workers(Assessment& assessment, const WorkerCounts& workers, bool framework) {
+  if (workers.named == 0 && !framework) {
+    return;  // the pool of any Python program
+  }
+  if (workers.compile_workers > 0) {
+    add(assessment, 40, counted(workers.compile_workers, "compile worker"));
+  }
+  if (workers.dataloader_workers > 0) {
+    add(assessment, 40, counted(workers.dataloader_workers, "DataLoader worker"));
+  }
+}
+
+void add_gpu(Assessment& assessment, const ProcessEvidence& evidence) {
+  if (evidence.gpu_bytes.value_or(0) > 0) {
+    add(assessment, 25, fmt::format("holds {} of GPU memory", format_bytes(*evidence.gpu_bytes)));
+  } else if (!evidence.gpu_device.empty()) {
+    add(assessment, 15, fmt::format("has {} open", escape_text(evidence.gpu_device)));
+  } else if (!evidence.libraries.gpu.empty()) {
+    add(assessment, 5, fmt::format("maps {}", escape_text(evidence.libraries.gpu)));
+  }
+}
+
+void add_size(Assessment& assessment, const ProcessFacts& facts) {
+  const std::uint64_t bytes = facts.footprint_bytes;
+  if (bytes >= kBigBytes) {
+    const int points = bytes >= 10 * kGiB ? 8 : bytes >= kGiB ? 5 : 2;
+    add(assessment, points, fmt::format("footprint {}", format_bytes(bytes)));
+  }
+  if (const double seconds = cpu_seconds(facts); seconds >= kLongCpuSeconds) {
+    add(assessment, seconds >= 3600 ? 5 : 3,
+        fmt::format("has used {} of CPU time", format_duration(seconds)));
+  }
+}
+
+Confidence confidence_of(const ProcessEvidence& evidence, const RoleAssignment& role,
+                         const WorkerCounts& workers, const TrainingWords& words, bool python) {
+  const bool framework = !evidence.libraries.framework.empty();
+  const bool named = !words.name.empty() || !words.argument.empty();
+  const bool on_gpu = evidence.gpu_bytes.value_or(0) > 0 || !evidence.gpu_device.empty();
+  const bool several_ranks = role.role == Role::kRank && !role.inferred;
+  if (workers.named > 0 || several_ranks ||
+      (framework && (named || on_gpu || role.rank || role.role == Role::kRank))) {
+    return Confidence::kCertain;
+  }
+  const bool big_enough = python || evidence.facts.footprint_bytes >= kBigBytes;
+  if (framework || evidence.gpu_bytes.value_or(0) >= kMuchGpuBytes ||
+      (!words.name.empty() && big_enough)) {
+    return Confidence::kLikely;
+  }
+  return Confidence::kWeak;
+}
+
+Assessment assess(const ProcessEvidence& evidence, const RoleAssignment& role,
+                  const WorkerCounts& workers) {
+  const Command command = parse_command(evidence.facts.argv);
+  const TrainingWords words = training_words(command);
+  const bool framework = !evidence.libraries.framework.empty();
+  Assessment assessment;
+  assessment.confidence = confidence_of(evidence, role, workers, words, command.python);
+  if (framework) {
+    add(assessment, 40, fmt::format("maps {}", escape_text(evidence.libraries.framework)));
+  }
+  add_workers(assessment, workers, framework);
+  add_gpu(assessment, evidence);
+  if (role.rank) {
+    add(assessment, 20, fmt::format("its rank is {}", *role.rank));
+  } else if (!evidence.job_variables.empty()) {
+    add(assessment, 10, fmt::format("{} is set", evidence.job_variables.front()));
+  }
+  if (!words.name.empty()) {
+    add(assessment, 20, fmt::format("named like training: {}", escape_text(words.name)));
+  }
+  if (!words.argument.empty()) {
+    add(assessment, 5, fmt::format("has the argument {}", escape_text(words.argument)));
+  }
+  if (command.python) {
+    add(assessment, 5, "runs python");
+  }
+  add_size(assessment, evidence.facts);
+  return assessment;
+}
+
+// Small scripts and programs without any sign of training are not even weak candidates.
+bool is_worth_showing(const ProcessEvidence& evidence, Confidence confidence) {
+  return confidence > Confidence::kWeak ||
+         (parse_command(evidence.facts.argv).python && evidence.facts.footprint_bytes >= kBigBytes);
+}
 
 // One job tree of the machine, with the roles of its members.
 class JobTree {
@@ -204,6 +332,40 @@ void add_single_jobs(const JobTree& tree, std::vector<Candidate>& candidates) {
   }
 }
 
+// What to give to --pid for each candidate of this confidence, and what it is.
+std::vector<std::string> choices(const FindResult& result, Confidence confidence) {
+  std::vector<std::string> lines;
+  std::size_t left_off = 0;
+  for (const Candidate& candidate : result.candidates) {
+    if (candidate.confidence != confidence) {
+      continue;
+    }
+    if (lines.size() == kMostShown) {
+      ++left_off;
+      continue;
+    }
+    std::string line;
+    for (const pid_t pid : candidate.watch) {
+      line += fmt::format("--pid {} ", pid);
+    }
+    lines.push_back(line +
+                    fmt::format("({}, {})",
+                                shorten(escape_text(redact_argv(candidate.argv)), kArgvColumns),
+                                format_bytes(candidate.footprint_bytes)));
+  }
+  if (left_off > 0) {
+    lines.push_back(fmt::format("and {} more", left_off));
+  }
+  return lines;
+}
+
+std::string permission_note(const FindResult& result) {
+  return result.not_permitted == 0
+             ? ""
+             : fmt::format(" ({} more could not be read for lack of permission)",
+                           result.not_permitted);
+}
+
 }  // namespace
 
 FindResult rank_candidates(const Evidence& evidence) {
@@ -231,6 +393,34 @@ FindResult rank_candidates(const Evidence& evidence) {
     result.picked = 0;
   }
   return result;
+}
+
+std::string NoPick::one_line() const {
+  std::string text = what;
+  for (const std::string& detail : details) {
+    text += (text.size() == what.size() ? ": " : "; ") + detail;
+  }
+  return text;
+}
+
+NoPick explain_no_pick(const FindResult& result) {
+  if (result.candidates.empty()) {
+    return {
+        fmt::format("found no training process among {} processes{}", result.processes,
+                    permission_note(result)),
+        {"looked for libtorch, TensorFlow or JAX in memory", "GPU devices and GPU memory in use",
+         "compile and DataLoader workers", "RANK, LOCAL_RANK or WORLD_SIZE",
+         "python with a name or arguments like those of a training script"},
+        "name the process with --pid, or start it as `tidemark monitor -- COMMAND`"};
+  }
+  const Candidate& first = result.candidates.front();
+  if (first.confidence == Confidence::kWeak) {
+    return {fmt::format("no process shows more than weak signs of training{}; the big pythons are",
+                        permission_note(result)),
+            choices(result, first.confidence), "if one of them is yours, name it with --pid"};
+  }
+  return {"several jobs look equally like training", choices(result, first.confidence),
+          fmt::format("choose one, for example: tidemark monitor --pid {}", first.watch.front())};
 }
 
 }  // namespace tidemark::monitor

@@ -14,9 +14,10 @@
 #include <fmt/format.h>
 
 #include "common/io.h"
+#include "common/text.h"
 #include "monitor/procfs/directory_stream.h"
+#include "monitor/procfs/kernel_text.h"
 #include "monitor/procfs/process_handle.h"
-#include "monitor/procfs/whole_lines.h"
 #include "monitor/roles/command.h"
 #include "monitor/roles/role_rules.h"
 
@@ -25,6 +26,27 @@ namespace {
 
 constexpr std::size_t kMapsLimitBytes = 32U << 20U;  // torch has 2000 lines, 0.3 MB
 constexpr std::size_t kDescriptorLimit = 4096;
+
+struct LibraryName {
+  std::string_view prefix;
+  std::string LoadedLibraries::*kind;
+};
+
+constexpr LibraryName kKnownLibraries[] = {
+    {"libtorch", &LoadedLibraries::framework},
+    {"libtensorflow", &LoadedLibraries::framework},
+    {"_pywrap_tensorflow", &LoadedLibraries::framework},
+    {"libjax", &LoadedLibraries::framework},
+    {"xla_extension", &LoadedLibraries::framework},
+    {"libmxnet", &LoadedLibraries::framework},
+    {"libpaddle", &LoadedLibraries::framework},
+    {"libmlx", &LoadedLibraries::framework},
+    {"libcuda.so", &LoadedLibraries::gpu},
+    {"libcudart", &LoadedLibraries::gpu},
+    {"libamdhip64", &LoadedLibraries::gpu},
+    {"libhsa-runtime64", &LoadedLibraries::gpu},
+    {"libze_intel_gpu", &LoadedLibraries::gpu},
+};
 
 const std::vector<std::string>& wanted_variables() {
   static const std::vector<std::string> kNames = [] {
@@ -87,10 +109,10 @@ std::uint64_t footprint_of(const StatusFields& status) {
 }
 
 // kPartly: the process is known, what it has mapped is not.
-enum class Looked { kYes, kPartly, kGone, kRefused };
+enum class ReadOutcome { kRead, kPartly, kGone, kRefused };
 
-Looked outcome(const Error& error) {
-  return error.code == Errc::kPermission ? Looked::kRefused : Looked::kGone;
+ReadOutcome outcome_of(const Error& error) {
+  return error.code == Errc::kPermission ? ReadOutcome::kRefused : ReadOutcome::kGone;
 }
 
 void read_environment(const ProcessHandle& handle, ProcessEvidence& evidence) {
@@ -105,15 +127,16 @@ void read_environment(const ProcessHandle& handle, ProcessEvidence& evidence) {
   }
 }
 
-Looked look_at(const ProcessEntry& entry, const std::string& proc_root, ProcessEvidence& evidence) {
+ReadOutcome read_process(const ProcessEntry& entry, const std::string& proc_root,
+                         ProcessEvidence& evidence) {
   const auto handle = ProcessHandle::open(proc_root, entry.key);
   if (!handle) {
-    return outcome(handle.error());
+    return outcome_of(handle.error());
   }
   const auto status = handle->status();
   auto argv = handle->argv();
   if (!status || !argv) {
-    return outcome(!status ? status.error() : argv.error());
+    return outcome_of(!status ? status.error() : argv.error());
   }
   evidence.facts = {.key = entry.key,
                     .ppid = entry.ppid,
@@ -126,12 +149,12 @@ Looked look_at(const ProcessEntry& entry, const std::string& proc_root, ProcessE
                     .job = {}};
   read_environment(*handle, evidence);
   if (!may_train(evidence.facts)) {
-    return Looked::kYes;
+    return ReadOutcome::kRead;
   }
   const std::string directory = fmt::format("{}/{}", proc_root, entry.key.pid);
   const auto libraries = read_libraries(directory, evidence.libraries);
   evidence.gpu_device = open_gpu_device(directory);
-  return libraries ? Looked::kYes : Looked::kPartly;
+  return libraries ? ReadOutcome::kRead : ReadOutcome::kPartly;
 }
 
 void add_gpu_use(GpuSource& gpu, std::vector<ProcessEvidence>& processes) {
@@ -159,6 +182,28 @@ void add_gpu_use(GpuSource& gpu, std::vector<ProcessEvidence>& processes) {
 
 }  // namespace
 
+void note_libraries(std::string_view maps_lines, LoadedLibraries& libraries) {
+  std::string_view line;
+  while (take_line(maps_lines, line)) {
+    const std::size_t slash = line.find('/');
+    if (slash == std::string_view::npos) {
+      continue;
+    }
+    std::string_view name = basename_of(line.substr(slash));
+    constexpr std::string_view kDeleted = " (deleted)";
+    if (name.ends_with(kDeleted)) {
+      name.remove_suffix(kDeleted.size());
+    }
+    for (const LibraryName& known : kKnownLibraries) {
+      // A model file may carry such a name too; a library has ".so" in it.
+      if (name.starts_with(known.prefix) && name.find(".so") != std::string_view::npos &&
+          (libraries.*known.kind).empty()) {
+        libraries.*known.kind = std::string(name);
+      }
+    }
+  }
+}
+
 Result<Evidence> collect_evidence(ProcessSource& source, const EvidenceOptions& options) {
   const auto table = source.snapshot();
   if (!table) {
@@ -171,11 +216,12 @@ Result<Evidence> collect_evidence(ProcessSource& source, const EvidenceOptions& 
     }
     ProcessEvidence process;
     const bool ours = options.uid == 0 || entry.uid == options.uid;
-    const Looked looked = ours ? look_at(entry, options.proc_root, process) : Looked::kRefused;
-    if (looked == Looked::kRefused || looked == Looked::kPartly) {
+    const ReadOutcome outcome =
+        ours ? read_process(entry, options.proc_root, process) : ReadOutcome::kRefused;
+    if (outcome == ReadOutcome::kRefused || outcome == ReadOutcome::kPartly) {
       ++evidence.not_permitted;
     }
-    if (looked == Looked::kYes || looked == Looked::kPartly) {
+    if (outcome == ReadOutcome::kRead || outcome == ReadOutcome::kPartly) {
       evidence.processes.push_back(std::move(process));
     }
   }

@@ -7,15 +7,26 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/result.h"
 #include "monitor/gpu/gpu_source.h"
-#include "monitor/procfs/loaded_libraries.h"
 #include "monitor/procfs/process_source.h"
 #include "monitor/roles/roles.h"
 
 namespace tidemark::monitor {
+
+// The libraries in a process's memory map that tell what it does; empty where there is none.
+struct LoadedLibraries {
+  std::string framework;  // "libtorch_cpu.so", "libtensorflow_framework.so.2", ...
+  std::string gpu;        // "libcuda.so.1", "libcudart.so.12", ...
+
+  bool complete() const { return !framework.empty() && !gpu.empty(); }
+};
+
+// Adds what some lines of a /proc/PID/maps show.
+void note_libraries(std::string_view maps_lines, LoadedLibraries& libraries);
 
 // What a process shows of being a training job.
 struct ProcessEvidence {
@@ -26,7 +37,7 @@ struct ProcessEvidence {
   std::vector<std::string> job_variables;  // names that launchers set: "WORLD_SIZE", ...
 };
 
-// A look at the machine.
+// Of all processes that could be read.
 struct Evidence {
   std::vector<ProcessEvidence> processes;
   std::size_t not_permitted = 0;  // processes of other users, or that refuse to be read

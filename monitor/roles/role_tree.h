@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "common/units.h"
 #include "monitor/roles/command.h"
 #include "monitor/roles/role_rules.h"
 #include "monitor/roles/roles.h"
@@ -18,6 +22,9 @@
 namespace tidemark::monitor {
 
 inline constexpr std::size_t kNoNode = static_cast<std::size_t>(-1);
+
+inline constexpr std::uint64_t kHeavyBytes = 32 * kMiB;   // less than this is no trainer
+inline constexpr std::uint64_t kSmallBytes = 100 * kMiB;  // more than this does work of its own
 
 struct RoleNode {
   const ProcessFacts* facts = nullptr;
@@ -41,6 +48,7 @@ struct RoleNode {
                                                         rule->match != Match::kCompiler));
   }
   bool matched(Match match) const { return rule != nullptr && rule->match == match; }
+  bool is_session() const { return rule != nullptr && rule->scope == Scope::kSession; }
 
   void place(Role new_role, std::string_view why, bool guess) {
     role = new_role;
@@ -52,13 +60,22 @@ struct RoleNode {
 struct RoleTree {
   std::vector<RoleNode> nodes;     // in the order of the facts
   std::vector<std::size_t> order;  // every node once, parents before children
+  std::unordered_map<pid_t, std::size_t> by_pid;
+  std::set<std::size_t> session_roots;  // of trees that are a machine or a desktop, not a job
+
+  bool has_session(const RoleNode& node) const { return session_roots.contains(node.root); }
+  bool any_child(const RoleNode& node, auto&& predicate) const {
+    return std::any_of(node.children.begin(), node.children.end(),
+                       [&](std::size_t child) { return predicate(nodes[child]); });
+  }
 };
 
 // Joins the trees of one job: a batch system starts every rank on its own.
 class RankTrees {
  public:
-  // Which tree `facts` belongs to that would begin the tree `own`: the first of its job. Whoever
-  // has the rank of another is none of the job; a shell in a step hands its variables to all.
+  // The tree that `facts` belongs to, which would otherwise be the root of the tree `own`: the
+  // first of its job. A second process of the same rank is not part of the job: a shell in a step
+  // hands its variables to all that it starts.
   std::size_t tree_of(const ProcessFacts& facts, std::size_t own);
 
  private:
@@ -69,16 +86,10 @@ class RankTrees {
   std::map<std::string, Job> jobs_;
 };
 
-// Links parents and children and applies the rules that hold anywhere.
-RoleTree build_role_tree(std::span<const ProcessFacts> facts);
-
-// Places the workers that only their neighbours give away, then marks who owns workers.
+// Places the workers that only their neighbours show, then marks who owns workers.
 void place_workers(RoleTree& tree);
 
 // Names trainers, ranks and, where ranks were started by multiprocessing, their launcher.
-void place_jobs(RoleTree& tree);
-
-// What depends on the trainers being known: compilers below them, wrappers above them.
-void place_surroundings(RoleTree& tree);
+void place_trainers(RoleTree& tree);
 
 }  // namespace tidemark::monitor

@@ -2,20 +2,13 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "common/text.h"
 #include "monitor/roles/role_tree.h"
 
-// Workers that no name gives away, and whose workers they are.
+// Workers that have no name of their own, and whose workers they are.
 namespace tidemark::monitor {
 namespace {
-
-bool any_child(const RoleTree& tree, const RoleNode& node, auto&& predicate) {
-  return std::any_of(node.children.begin(), node.children.end(),
-                     [&](std::size_t child) { return predicate(tree.nodes[child]); });
-}
 
 // A worker that multiprocessing started with an interpreter of its own. DataLoader workers are
 // daemons and may not have such children themselves, so whoever has is a rank or a trainer.
@@ -24,7 +17,7 @@ bool is_spawned(const RoleNode& node) {
 }
 
 bool has_workers_below(const RoleTree& tree, const RoleNode& node) {
-  return any_child(tree, node, [](const RoleNode& child) {
+  return tree.any_child(node, [](const RoleNode& child) {
     return child.is_worker() || is_spawned(child) || child.role == Role::kForkserver;
   });
 }
@@ -35,9 +28,9 @@ bool forks_workers(const RoleNode& parent, const RoleNode& child) {
 
 // The ranks of torch.multiprocessing.spawn look like DataLoader workers but do the parent's work.
 bool outweighs(const RoleNode& child, const RoleNode& parent) {
-  constexpr std::uint64_t kHeavyBytes = 64U << 20U;
+  constexpr std::uint64_t kBusyBytes = 64 * kMiB;
   const std::uint64_t parent_bytes = parent.facts->footprint_bytes;
-  return child.facts->footprint_bytes >= kHeavyBytes &&
+  return child.facts->footprint_bytes >= kBusyBytes &&
          child.facts->footprint_bytes > parent_bytes + parent_bytes / 2;
 }
 
@@ -52,30 +45,16 @@ std::size_t requester(const RoleTree& tree, const RoleNode& node) {
 
 // torch names its DataLoader workers, and its compile workers by their program, since 2.4.
 bool has_named_workers(const RoleTree& tree, const RoleNode& node) {
-  return any_child(tree, node, [](const RoleNode& c) { return c.is_worker() && !c.inferred; });
+  return tree.any_child(node, [](const RoleNode& c) { return c.is_worker() && !c.inferred; });
 }
 
-// A tree that holds a session is a machine or a desktop: there, pools of any Python service would
-// pass for workers, so only what has a name counts.
-class Guessing {
- public:
-  explicit Guessing(const RoleTree& tree) : tree_(tree) {
-    for (const RoleNode& node : tree.nodes) {
-      if (node.rule != nullptr && node.rule->scope == Scope::kSession) {
-        session_roots_.insert(node.root);
-      }
-    }
-  }
-  bool allowed(const RoleNode& owner) const {
-    return !session_roots_.contains(owner.root) || has_named_workers(tree_, owner);
-  }
+// In a tree that holds a session, pools of any Python service would pass for workers, so only what
+// has a name counts.
+bool may_guess(const RoleTree& tree, const RoleNode& owner) {
+  return !tree.has_session(owner) || has_named_workers(tree, owner);
+}
 
- private:
-  const RoleTree& tree_;
-  std::unordered_set<std::size_t> session_roots_;
-};
-
-void place_multiprocessing(RoleTree& tree, RoleNode& node, const Guessing& guessing) {
+void place_multiprocessing(RoleTree& tree, RoleNode& node) {
   if (node.parent == kNoNode || node.is_worker()) {
     return;
   }
@@ -92,7 +71,7 @@ void place_multiprocessing(RoleTree& tree, RoleNode& node, const Guessing& guess
     return;  // an orphan, or a child of something that trains nothing
   }
   const std::size_t owner = requester(tree, node);
-  if (owner == kNoNode || !guessing.allowed(tree.nodes[owner])) {
+  if (owner == kNoNode || !may_guess(tree, tree.nodes[owner])) {
     return;
   }
   if (has_workers_below(tree, node) || outweighs(node, tree.nodes[owner])) {
@@ -132,13 +111,14 @@ std::vector<std::size_t> forked_children(const RoleTree& tree, const RoleNode& p
   return forked;
 }
 
-// One pool: forked in one go. torch 2.0-2.3 forks its compile workers so; they then mostly wait.
+// One pool: forked one right after the other. torch 2.0-2.3 forks its compile workers so; they then
+// mostly wait.
 void place_pool(RoleTree& tree, std::span<const std::size_t> pool) {
   constexpr std::uint64_t kFewTicks = 300;  // 3 s of CPU each
   constexpr std::uint32_t kFewThreads = 4;
   const bool compiles = std::any_of(pool.begin(), pool.end(), [&](std::size_t i) {
-    return any_child(tree, tree.nodes[i],
-                     [](const RoleNode& child) { return child.matched(Match::kCompiler); });
+    return tree.any_child(tree.nodes[i],
+                          [](const RoleNode& child) { return child.matched(Match::kCompiler); });
   });
   const bool few_threads = std::all_of(pool.begin(), pool.end(), [&](std::size_t i) {
     return tree.nodes[i].facts->threads <= kFewThreads;
@@ -163,15 +143,15 @@ void place_pool(RoleTree& tree, std::span<const std::size_t> pool) {
   }
 }
 
-void place_forked(RoleTree& tree, const RoleNode& parent, const Guessing& guessing) {
-  if (!parent.command.python || !parent.unplaced() || !guessing.allowed(parent)) {
+void place_forked(RoleTree& tree, const RoleNode& parent) {
+  if (!parent.command.python || !parent.unplaced() || !may_guess(tree, parent)) {
     return;
   }
   const std::vector<std::size_t> forked = forked_children(tree, parent);
   if (forked.empty()) {
     return;
   }
-  // Beside named workers a nameless child is a DataLoader worker that was born a moment ago.
+  // Beside named workers a nameless child is a DataLoader worker that has just started.
   if (has_named_workers(tree, parent)) {
     for (const std::size_t i : forked) {
       tree.nodes[i].place(Role::kDataloaderWorker,
@@ -179,13 +159,13 @@ void place_forked(RoleTree& tree, const RoleNode& parent, const Guessing& guessi
     }
     return;
   }
-  constexpr std::uint64_t kOneGoTicks = 10;  // 100 ms between one fork and the next
+  constexpr std::uint64_t kSamePoolTicks = 10;  // 100 ms between one fork and the next
   std::size_t begin = 0;
   for (std::size_t end = 1; end <= forked.size(); ++end) {
     const auto started = [&](std::size_t i) {
       return tree.nodes[forked[i]].facts->key.start_ticks;
     };
-    if (end == forked.size() || started(end) - started(end - 1) > kOneGoTicks) {
+    if (end == forked.size() || started(end) - started(end - 1) > kSamePoolTicks) {
       place_pool(tree, std::span(forked).subspan(begin, end - begin));
       begin = end;
     }
@@ -207,17 +187,13 @@ std::optional<pid_t> named_parent(const RoleNode& node) {
 }
 
 void mark_owners(RoleTree& tree) {
-  std::unordered_map<pid_t, std::size_t> by_pid;
-  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
-    by_pid.emplace(tree.nodes[i].facts->key.pid, i);
-  }
   for (const RoleNode& node : tree.nodes) {
     if (!node.is_worker()) {
       continue;
     }
     std::size_t owner = requester(tree, node);
-    if (const auto pid = named_parent(node); pid && by_pid.contains(*pid)) {
-      owner = by_pid.find(*pid)->second;
+    if (const auto pid = named_parent(node); pid && tree.by_pid.contains(*pid)) {
+      owner = tree.by_pid.at(*pid);
     }
     if (owner != kNoNode && tree.nodes[owner].unplaced()) {
       tree.nodes[owner].owns_workers = true;
@@ -228,13 +204,12 @@ void mark_owners(RoleTree& tree) {
 }  // namespace
 
 void place_workers(RoleTree& tree) {
-  const Guessing guessing(tree);
   for (const std::size_t i : tree.order) {
-    place_multiprocessing(tree, tree.nodes[i], guessing);
+    place_multiprocessing(tree, tree.nodes[i]);
     place_below_compile_worker(tree, tree.nodes[i]);
   }
   for (const std::size_t i : tree.order) {
-    place_forked(tree, tree.nodes[i], guessing);
+    place_forked(tree, tree.nodes[i]);
   }
   for (const std::size_t i : tree.order) {
     place_below_compile_worker(tree, tree.nodes[i]);

@@ -13,9 +13,130 @@
 namespace tidemark::monitor {
 namespace {
 
+// Parents before children. A snapshot that is torn by pid reuse may hold a cycle of parents: the
+// first of its members is then taken for a root.
+void put_in_order(RoleTree& tree) {
+  std::vector<bool> seen(tree.nodes.size(), false);
+  std::vector<std::size_t> stack;
+  const auto visit = [&](std::size_t root) {
+    stack.push_back(root);
+    while (!stack.empty()) {
+      const std::size_t at = stack.back();
+      stack.pop_back();
+      if (seen[at]) {
+        continue;
+      }
+      seen[at] = true;
+      tree.nodes[at].root = root;
+      tree.order.push_back(at);
+      const auto& children = tree.nodes[at].children;
+      stack.insert(stack.end(), children.rbegin(), children.rend());
+    }
+  };
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+    if (tree.nodes[i].parent == kNoNode) {
+      visit(i);
+    }
+  }
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+    if (!seen[i]) {
+      auto& siblings = tree.nodes[tree.nodes[i].parent].children;
+      std::erase(siblings, i);
+      tree.nodes[i].parent = kNoNode;
+      visit(i);
+    }
+  }
+}
+
+// Links parents and children and applies the rules that hold anywhere.
+RoleTree build_role_tree(std::span<const ProcessFacts> facts) {
+  RoleTree tree;
+  tree.nodes.resize(facts.size());
+  tree.order.reserve(facts.size());
+  tree.by_pid.reserve(facts.size());
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    tree.by_pid.emplace(facts[i].key.pid, i);
+  }
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    RoleNode& node = tree.nodes[i];
+    node.facts = &facts[i];
+    node.command = parse_command(facts[i].argv);
+    const std::string_view argv0 = facts[i].argv.empty() ? "" : std::string_view(facts[i].argv[0]);
+    node.rule = match_rule(node.command, argv0, facts[i].comm);
+    if (node.rule != nullptr && node.rule->scope != Scope::kBelowJob) {
+      node.place(node.rule->role, node.rule->reason, /*guess=*/false);
+    }
+    const auto parent = tree.by_pid.find(facts[i].ppid);
+    if (parent != tree.by_pid.end() && parent->second != i) {
+      node.parent = parent->second;
+      tree.nodes[parent->second].children.push_back(i);
+    }
+  }
+  put_in_order(tree);
+  for (const RoleNode& node : tree.nodes) {
+    if (node.is_session()) {
+      tree.session_roots.insert(node.root);
+    }
+  }
+  return tree;
+}
+
+// Below a training process a compiler works for it, and a shell is no wrapper.
+void place_below_trainers(RoleTree& tree) {
+  std::vector<bool> below(tree.nodes.size(), false);
+  for (const std::size_t i : tree.order) {
+    RoleNode& node = tree.nodes[i];
+    if (node.parent == kNoNode) {
+      continue;
+    }
+    const RoleNode& parent = tree.nodes[node.parent];
+    below[i] = below[node.parent] || parent.is_job() || parent.is_worker();
+    if (!below[i]) {
+      continue;
+    }
+    if (node.matched(Match::kCompiler)) {
+      node.place(Role::kCompileWorker, node.rule->reason, /*guess=*/false);
+    } else if (node.role == Role::kWrapper && tree.any_child(node, [](const RoleNode& child) {
+                 return child.matched(Match::kCompiler);
+               })) {
+      node.place(Role::kCompileWorker, "starts compilers for the training process",
+                 /*guess=*/false);
+    } else if (node.role == Role::kWrapper) {
+      node.place(Role::kOther, "started by the training process", /*guess=*/false);
+    }
+  }
+}
+
+// A process that no rule knows is a wrapper when it is small and its one heavy child is the job.
+void place_unknown_wrappers(RoleTree& tree) {
+  struct Below {
+    std::size_t children_with_jobs = 0;
+    std::uint64_t heaviest_job_bytes = 0;
+  };
+  std::vector<Below> below(tree.nodes.size());
+  for (auto at = tree.order.rbegin(); at != tree.order.rend(); ++at) {
+    RoleNode& node = tree.nodes[*at];
+    Below& own = below[*at];
+    const std::uint64_t bytes = node.facts->footprint_bytes;
+    if (node.unplaced() && own.children_with_jobs == 1 && bytes < kSmallBytes &&
+        own.heaviest_job_bytes >= std::max(kHeavyBytes, 2 * bytes)) {
+      node.place(Role::kWrapper, "small itself, its one heavy child is the job", /*guess=*/true);
+    }
+    if (node.is_job()) {
+      own.heaviest_job_bytes = std::max(own.heaviest_job_bytes, bytes);
+    }
+    const bool holds_job =
+        node.is_job() || node.role == Role::kLauncher || own.children_with_jobs > 0;
+    if (holds_job && node.parent != kNoNode) {
+      Below& above = below[node.parent];
+      ++above.children_with_jobs;
+      above.heaviest_job_bytes = std::max(above.heaviest_job_bytes, own.heaviest_job_bytes);
+    }
+  }
+}
+
 bool separates_jobs(const RoleNode& node) {
-  return node.rule != nullptr &&
-         (node.rule->scope == Scope::kSession || node.rule->role == Role::kOther);
+  return node.is_session() || (node.rule != nullptr && node.rule->role == Role::kOther);
 }
 
 // The best first: a global rank tells processes of several nodes apart.
@@ -43,11 +164,20 @@ bool is_kernel_thread(const ProcessFacts& facts) {
 
 }  // namespace
 
+std::size_t RankTrees::tree_of(const ProcessFacts& facts, std::size_t own) {
+  if (facts.job.empty() || !facts.rank) {
+    return own;
+  }
+  Job& job = jobs_.try_emplace(facts.job, Job{own, {}}).first->second;
+  return job.ranks.insert(*facts.rank).second ? job.first : own;
+}
+
 std::vector<RoleAssignment> assign_roles(std::span<const ProcessFacts> processes) {
   RoleTree tree = build_role_tree(processes);
   place_workers(tree);
-  place_jobs(tree);
-  place_surroundings(tree);
+  place_trainers(tree);
+  place_below_trainers(tree);
+  place_unknown_wrappers(tree);
 
   std::vector<RoleAssignment> assignments;
   assignments.reserve(processes.size());

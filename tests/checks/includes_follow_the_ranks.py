@@ -38,6 +38,7 @@ MAY_INCLUDE = {
 # Third-party headers belong to one adapter each.
 ADAPTERS = {
     "libproc2/": {"monitor/procfs/procps_source.cpp"},
+    "pcre2.h": {"monitor/markers/step_pattern.cpp"},
     "elfutils/": {"profiler/reader/object_file.cpp"},
     "dwarf.h": {"profiler/reader/object_file.cpp"},
     "sqlite3.h": {"recording/sqlite.cpp"},

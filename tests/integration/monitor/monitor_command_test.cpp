@@ -177,6 +177,26 @@ TEST(MonitorCommand, StepsThatWereLostAreInTheSummary) {
   EXPECT_GT(summaries[0].at("losses").value("steps_lost", 0), 0) << "65,536 wait for a look";
 }
 
+TEST(MonitorCommand, ABadStepPatternIsRefusedWithItsColumn) {
+  const Output output = run_tool({"monitor", "--step-regex", "Step (\\d+", "--", "/bin/true"});
+
+  EXPECT_EQ(output.exit_code, 2);
+  EXPECT_THAT(output.err, HasSubstr("--step-regex: column 10: missing closing parenthesis"));
+}
+
+TEST(MonitorCommand, ALineThatTheStepPatternGivesUpIsCountedAndTold) {
+  const Output output = run_tool({"monitor", "--json", "--interval", "100ms", "--step-regex",
+                                  "(?:a+)+ Step (\\d+)", "--", "/bin/sh", "-c",
+                                  "echo 'a Step 1'; printf '%04000d Step x\\n' 0 | tr 0 a; "
+                                  "echo 'a Step 3'; sleep 0.5"});
+
+  EXPECT_EQ(output.exit_code, 0);
+  const auto lines = json_lines(output.out);
+  EXPECT_EQ(of_kind(lines, "tick").back().at("step"), 3);
+  EXPECT_EQ(of_kind(lines, "summary")[0].at("losses").value("step_lines_lost", 0), 1);
+  EXPECT_THAT(output.err, HasSubstr("--step-regex would take too long on a line"));
+}
+
 TEST(MonitorCommand, RecordsARunThatCanBeExported) {
   const tests::TempTree folder;
   const std::string file = folder.path("run.tidemark");

@@ -82,6 +82,19 @@ TEST_F(StepScannerTest, TakesBinaryOutput) {
   EXPECT_THAT(feed(std::string_view("\0\n step 4\n", 10)), ElementsAre(4));
 }
 
+TEST(StepScanner, CountsLinesThatThePatternGivesUp) {
+  auto pattern = StepPattern::compile(R"((?:a+)+ step (\d+))");
+  ASSERT_TRUE(pattern);
+  StepScanner scanner(*pattern);
+  std::vector<MarkerRecord> found;
+
+  scanner.feed("a step 1\n" + std::string(4000, 'a') + " step x\na step 2\n", 0, found);
+
+  EXPECT_THAT(values(found), SizeIs(2));
+  EXPECT_EQ(scanner.take_lost().lines, 1U);
+  EXPECT_EQ(scanner.take_lost().lines, 0U) << "told once";
+}
+
 TEST_F(StepScannerTest, ReadsALastLineWithoutEnd) {
   std::vector<MarkerRecord> found;
   scanner_.feed("step 9", 1.0, found);
@@ -194,6 +207,28 @@ TEST_F(LogFollowerTest, TakesABoundedNumberOfBytesAtOnceAndGoesOnThere) {
 
   EXPECT_THAT(poll(follower), ElementsAre(1));
   EXPECT_THAT(poll(follower), ElementsAre(2));
+}
+
+TEST_F(LogFollowerTest, TakesABoundedNumberOfCostlyLinesAtOnceAndGoesOnThere) {
+  auto follower = LogFollower::open(path_, *StepPattern::compile(R"((?:a+)+ step (\d+))"));
+  ASSERT_TRUE(follower);
+  constexpr std::uint64_t kLines = 200;
+  for (std::uint64_t line = 0; line < kLines; ++line) {
+    append(std::string(40, 'a') + " step x\n");
+  }
+  append("a step 1\n");
+
+  EXPECT_THAT(poll(*follower), IsEmpty());
+  std::uint64_t lost = follower->take_lost().lines;
+  EXPECT_LT(lost, kLines / 2);
+  std::vector<std::int64_t> steps;
+  for (int polls = 0; polls < 10 && steps.empty(); ++polls) {
+    steps = poll(*follower);
+    lost += follower->take_lost().lines;
+  }
+
+  EXPECT_THAT(steps, ElementsAre(1));
+  EXPECT_EQ(lost, kLines);
 }
 
 TEST_F(LogFollowerTest, ReadsARotatedLogToItsEndBeforeTheNext) {

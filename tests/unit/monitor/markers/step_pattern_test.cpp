@@ -25,8 +25,9 @@ TEST_P(StepPatternDialect, FindsTheStep) {
   const auto pattern = StepPattern::compile(GetParam().pattern);
 
   ASSERT_TRUE(pattern) << pattern.error().what;
-  EXPECT_EQ(pattern->match(GetParam().line), GetParam().step)
-      << GetParam().pattern << " on " << GetParam().line;
+  const StepSearch search = pattern->search(GetParam().line);
+  EXPECT_EQ(search.step, GetParam().step) << GetParam().pattern << " on " << GetParam().line;
+  EXPECT_FALSE(search.gave_up);
 }
 
 INSTANTIATE_TEST_SUITE_P(Classes, StepPatternDialect,
@@ -57,6 +58,17 @@ INSTANTIATE_TEST_SUITE_P(Groups, StepPatternDialect,
                                          MatchCase{R"((?<step>\d+)/\d+)", "17/500", 17},
                                          MatchCase{R"(a(\d+)|b\d+)", "b5", std::nullopt}));
 
+INSTANTIATE_TEST_SUITE_P(
+    Perl, StepPatternDialect,
+    testing::Values(
+        MatchCase{R"(Step.*?(\d+))", "Step at 12 of 34", 12}, MatchCase{R"(a{2}?(\d))", "aa5", 5},
+        MatchCase{R"((\d++) it)", "31 it", 31}, MatchCase{R"((?<=step=)\d+)", "lr=3 step=9", 9},
+        MatchCase{R"((?<!total_)step (\d+))", "total_step 5 step 6", 6},
+        MatchCase{R"((\d+)(?=/500))", "3/10 17/500", 17}, MatchCase{R"((\d+)==\1)", "3==4 5==5", 5},
+        MatchCase{R"(x(?i)STEP (\d+)\Z)", "xstep 4", 4}, MatchCase{R"([\D]+(\d+))", "abc5", 5},
+        MatchCase{R"(step \K\d+)", "4 step 5", 5},
+        MatchCase{R"((?x) step \s (\d+) # the step)", "step 8", 8}));
+
 INSTANTIATE_TEST_SUITE_P(Numbers, StepPatternDialect,
                          testing::Values(MatchCase{R"(step (.*))", "step none", std::nullopt},
                                          MatchCase{R"(step ([\d_]+))", "step 10_000", 10'000},
@@ -86,31 +98,52 @@ TEST_P(StepPatternRefusal, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(pattern.error().what, HasSubstr(GetParam().message));
 }
 
-INSTANTIATE_TEST_SUITE_P(Dialect, StepPatternRefusal,
-                         testing::Values(RefusalCase{R"(Step.*?(\d+))", "column 6: lazy"},
-                                         RefusalCase{R"(\d++)", "column 3: possessive"},
-                                         RefusalCase{R"(a{2}?)", "column 4: lazy"},
-                                         RefusalCase{R"((?=x)\d)", "column 1: of the (?...) forms"},
-                                         RefusalCase{R"((?<!x)\d)", "column 1"},
-                                         RefusalCase{R"(x(?i)\d)", "column 2"},
-                                         RefusalCase{R"((a)\1)", "column 4: back references"},
-                                         RefusalCase{R"(ab\Z)", "column 3: unknown escape \\Z"},
-                                         RefusalCase{R"(ab\)", "column 3: a backslash at the end"},
-                                         RefusalCase{R"([\D])", "column 2: in brackets"},
-                                         RefusalCase{R"(x[abc)", "column 2: [ without ]"},
-                                         RefusalCase{R"((\d+)", "Unmatched ( or \\("}));
+INSTANTIATE_TEST_SUITE_P(
+    Dialect, StepPatternRefusal,
+    testing::Values(RefusalCase{R"(ab\)", "\\ at end of pattern"},
+                    RefusalCase{R"(x[abc)", "column 6: missing terminating ] for character class"},
+                    RefusalCase{R"((\d+)", "column 5: missing closing parenthesis"},
+                    RefusalCase{R"(*a)", ": quantifier does not follow"},
+                    RefusalCase{R"((?<!x+)\d)", "column"}, RefusalCase{R"((*UTF)\d)", "column"}));
 
 TEST(StepPattern, RefusesAPatternOfAbsurdLength) {
   EXPECT_FALSE(StepPattern::compile(std::string(1001, 'a')));
 }
 
-TEST(StepPattern, SurvivesALongLine) {
-  const auto pattern = StepPattern::compile(R"((a|b)*step (\d+))");
+TEST(StepPattern, RefusesAPatternThatWouldNeedMuchMemory) {
+  EXPECT_FALSE(StepPattern::compile("((((a{1,999}){1,999}){1,999}){1,999})"));
+}
+
+TEST(StepPattern, SearchesALineOfManyBytes) {
+  const auto pattern = StepPattern::compile(R"((?:a|b)*step (\d+))");
   ASSERT_TRUE(pattern);
 
-  EXPECT_EQ(pattern->match(std::string(4000, 'a') + "step 5"), std::nullopt)
-      << "group 1 is the letter";
+  const StepSearch search = pattern->search(std::string(4000, 'a') + "step 5");
+
+  EXPECT_EQ(search.step, 5);
+  EXPECT_FALSE(search.gave_up);
 }
+
+class StepPatternBound : public testing::TestWithParam<const char*> {};
+
+TEST_P(StepPatternBound, GivesUpALineThatWouldTakeTooLong) {
+  const auto pattern = StepPattern::compile(GetParam());
+  ASSERT_TRUE(pattern) << pattern.error().what;
+
+  const StepSearch search = pattern->search(std::string(4096, 'a'));
+
+  EXPECT_EQ(search.step, std::nullopt);
+  EXPECT_TRUE(search.gave_up);
+  EXPECT_EQ(pattern->search("aa step").gave_up, false) << "the next line is searched again";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Hostile, StepPatternBound,
+    testing::Values(R"((a+)+\d)", R"((a|aa)+\d)", R"((?:a|a?)+\d)", R"(a.*a.*a.*\d)",
+                    // Little at each byte of the line, so that PCRE2's own limits let it pass.
+                    R"((?:a|b){1,900}\d)",
+                    // Deep, and with much to remember.
+                    R"(((a)(?1)?)+\d)", R"((a(?R)?)+\d)"));
 
 }  // namespace
 }  // namespace tidemark::monitor

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/procfs/kernel_text.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "common/io.h"
 #include "monitor/procfs/proc_meminfo.h"
+#include "tests/support/temp_tree.h"
 
 namespace tidemark::monitor {
 namespace {
@@ -55,6 +60,27 @@ TEST(ParsePressure, RefusesWhatIsNoPercentage) {
 
   EXPECT_EQ(fields.some_avg10, std::nullopt);
   EXPECT_EQ(fields.full_avg10, std::nullopt);
+}
+
+TEST(WholeLines, AreHandedOutUncutFromAFileOfAnySize) {
+  const tests::TempTree tree;
+  std::string text;
+  for (int line = 0; line < 5000; ++line) {
+    text += "line " + std::to_string(line) + " of a file that is larger than one piece\n";
+  }
+  tree.write("file", text + "the end");
+  const auto fd = open_file(tree.path("file"), O_RDONLY);
+  ASSERT_TRUE(fd);
+
+  std::string read;
+  const auto status = read_whole_lines(fd->get(), [&](std::string_view lines) {
+    EXPECT_TRUE(lines.ends_with('\n') || lines.ends_with("the end"));
+    read += lines;
+    return true;
+  });
+
+  EXPECT_TRUE(status);
+  EXPECT_EQ(read, text + "the end");
 }
 
 }  // namespace

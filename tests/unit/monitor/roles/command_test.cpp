@@ -90,5 +90,21 @@ TEST(Command, FindsAVerbBehindOptions) {
   EXPECT_FALSE(has_verb(parse_command(Argv{"uv"}), "run"));
 }
 
+TEST(TrainingWords, AreSeenInNamesAndArguments) {
+  const auto words = [](std::vector<std::string> argv) {
+    return training_words(parse_command(argv));
+  };
+
+  EXPECT_EQ(words({"python3", "/home/u/train_gpt.py"}).name, "train_gpt.py");
+  EXPECT_EQ(words({"python3", "-m", "llm.pretraining"}).name, "llm.pretraining");
+  EXPECT_EQ(words({"python3", "fine-tune.py"}).name, "fine-tune.py");
+  EXPECT_EQ(words({"python3", "run_sft.py"}).name, "run_sft.py");
+  EXPECT_EQ(words({"./trainer"}).name, "trainer");
+  EXPECT_EQ(words({"python3", "x.py", "--num_train_epochs=3"}).argument, "--num_train_epochs");
+  EXPECT_EQ(words({"python3", "x.py", "--batch-size", "8"}).argument, "--batch-size");
+  EXPECT_EQ(words({"python3", "constraint_solver.py", "--lrx"}).name, "");
+  EXPECT_EQ(words({"python3", "constraint_solver.py", "--lrx"}).argument, "");
+}
+
 }  // namespace
 }  // namespace tidemark::monitor

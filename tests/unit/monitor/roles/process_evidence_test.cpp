@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/roles/process_evidence.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "common/io.h"
-#include "monitor/procfs/whole_lines.h"
-#include "monitor/roles/training_names.h"
 #include "tests/support/process_rows.h"
 #include "tests/support/temp_tree.h"
 
@@ -146,43 +142,6 @@ TEST(LoadedLibraries, AreKnownByTheirFileName) {
     note_libraries(maps_line(path), libraries);
     EXPECT_TRUE(libraries.framework.empty()) << path;
   }
-}
-
-TEST(WholeLines, AreHandedOutUncutFromAFileOfAnySize) {
-  const tests::TempTree tree;
-  std::string text;
-  for (int line = 0; line < 5000; ++line) {
-    text += "line " + std::to_string(line) + " of a file that is larger than one piece\n";
-  }
-  tree.write("file", text + "the end");
-  const auto fd = open_file(tree.path("file"), O_RDONLY);
-  ASSERT_TRUE(fd);
-
-  std::string read;
-  const auto status = read_whole_lines(fd->get(), [&](std::string_view lines) {
-    EXPECT_TRUE(lines.ends_with('\n') || lines.ends_with("the end"));
-    read += lines;
-    return true;
-  });
-
-  EXPECT_TRUE(status);
-  EXPECT_EQ(read, text + "the end");
-}
-
-TEST(TrainingWords, AreSeenInNamesAndArguments) {
-  const auto words = [](std::vector<std::string> argv) {
-    return training_words(parse_command(argv));
-  };
-
-  EXPECT_EQ(words({"python3", "/home/u/train_gpt.py"}).name, "train_gpt.py");
-  EXPECT_EQ(words({"python3", "-m", "llm.pretraining"}).name, "llm.pretraining");
-  EXPECT_EQ(words({"python3", "fine-tune.py"}).name, "fine-tune.py");
-  EXPECT_EQ(words({"python3", "run_sft.py"}).name, "run_sft.py");
-  EXPECT_EQ(words({"./trainer"}).name, "trainer");
-  EXPECT_EQ(words({"python3", "x.py", "--num_train_epochs=3"}).argument, "--num_train_epochs");
-  EXPECT_EQ(words({"python3", "x.py", "--batch-size", "8"}).argument, "--batch-size");
-  EXPECT_EQ(words({"python3", "constraint_solver.py", "--lrx"}).name, "");
-  EXPECT_EQ(words({"python3", "constraint_solver.py", "--lrx"}).argument, "");
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "common/text.h"
-#include "common/units.h"
 #include "monitor/roles/role_tree.h"
 
 // Which processes train: owners of workers, ranks, or the best guess where there are neither.
@@ -31,19 +30,20 @@ std::optional<int> rank_of_arguments(const Command& command) {
   return std::nullopt;
 }
 
-bool heavier(const RoleNode& a, const RoleNode& b) {
-  return std::tuple(a.facts->footprint_bytes, a.facts->cpu_ticks) >
-         std::tuple(b.facts->footprint_bytes, b.facts->cpu_ticks);
-}
-
-std::size_t heaviest(const RoleTree& tree, const std::vector<std::size_t>& indices) {
-  const auto best = std::min_element(
-      indices.begin(), indices.end(),
-      [&](std::size_t a, std::size_t b) { return heavier(tree.nodes[a], tree.nodes[b]); });
+// Who most likely trains: who owns workers, else python, else the heaviest; kNoNode of none.
+std::size_t likeliest(const RoleTree& tree, const std::vector<std::size_t>& indices) {
+  const auto signs = [&](std::size_t i) {
+    const RoleNode& node = tree.nodes[i];
+    return std::tuple(node.owns_workers, node.command.python, node.facts->footprint_bytes,
+                      node.facts->cpu_ticks);
+  };
+  const auto best =
+      std::min_element(indices.begin(), indices.end(),
+                       [&](std::size_t a, std::size_t b) { return signs(a) > signs(b); });
   return best == indices.end() ? kNoNode : *best;
 }
 
-// Processes that share one rank and hang together: the rank itself and shells in front of it.
+// Processes of one rank, each the parent of the next: the rank itself and shells in front of it.
 struct RankGroup {
   int rank = 0;
   std::size_t job = kNoNode;         // the launcher that started it, or the root of its first tree
@@ -88,26 +88,10 @@ std::vector<RankGroup> find_rank_groups(RoleTree& tree) {
   return groups;
 }
 
-// The process of a group that trains: who owns workers, else python, else the heaviest.
-std::size_t pick_member(const RoleTree& tree, const RankGroup& group) {
-  std::vector<std::size_t> best = group.members;
-  const auto narrow = [&](auto&& predicate) {
-    std::vector<std::size_t> chosen;
-    std::copy_if(best.begin(), best.end(), std::back_inserter(chosen),
-                 [&](std::size_t i) { return predicate(tree.nodes[i]); });
-    if (!chosen.empty()) {
-      best = std::move(chosen);
-    }
-  };
-  narrow([](const RoleNode& node) { return node.owns_workers; });
-  narrow([](const RoleNode& node) { return node.command.python; });
-  return heaviest(tree, best);
-}
-
 // Lightning's main process is rank 0 itself and starts the others with LOCAL_RANK=1, 2, ...
 bool is_implied_rank_zero(const RoleNode& node, const std::set<int>& ranks) {
   return node.unplaced() && node.command.python && !node.rank && !ranks.contains(0) &&
-         (node.owns_workers || node.facts->footprint_bytes >= 32 * kMiB);
+         (node.owns_workers || node.facts->footprint_bytes >= kHeavyBytes);
 }
 
 void place_ranks(RoleTree& tree) {
@@ -132,8 +116,8 @@ void place_ranks(RoleTree& tree) {
       tree.nodes[above].rank = 0;
     }
     for (const RankGroup& group : groups) {
-      tree.nodes[pick_member(tree, group)].place(several ? Role::kRank : Role::kTrainer,
-                                                 "its rank is set", /*guess=*/false);
+      tree.nodes[likeliest(tree, group.members)].place(several ? Role::kRank : Role::kTrainer,
+                                                       "its rank is set", /*guess=*/false);
     }
   }
 }
@@ -165,8 +149,8 @@ void place_spawned_ranks(RoleTree& tree) {
 
 // What is known of one tree of the forest before guessing.
 struct TreeSummary {
-  bool has_job = false;      // trainers, ranks, ray or inference: nothing to guess
-  bool has_session = false;  // a desktop or a machine rather than a job
+  bool has_job = false;  // trainers, ranks, ray or inference: nothing to guess
+  bool has_session = false;
   std::vector<std::size_t> pythons;
   std::vector<std::size_t> natives;  // topmost processes that no rule knows
 };
@@ -176,8 +160,8 @@ std::map<std::size_t, TreeSummary> summarise(const RoleTree& tree) {
   for (const std::size_t i : tree.order) {
     const RoleNode& node = tree.nodes[i];
     TreeSummary& summary = summaries[node.root];
+    summary.has_session = tree.has_session(node);
     summary.has_job |= node.is_job() || node.role == Role::kRay || node.role == Role::kInference;
-    summary.has_session |= node.rule != nullptr && node.rule->scope == Scope::kSession;
     if (!node.unplaced()) {
       continue;
     }
@@ -191,8 +175,8 @@ std::map<std::size_t, TreeSummary> summarise(const RoleTree& tree) {
 }
 
 void guess_trainer(RoleTree& tree, const TreeSummary& summary) {
-  if (const std::size_t python = heaviest(tree, summary.pythons); python != kNoNode) {
-    if (!summary.has_session || tree.nodes[python].facts->footprint_bytes >= 100 * kMiB) {
+  if (const std::size_t python = likeliest(tree, summary.pythons); python != kNoNode) {
+    if (!summary.has_session || tree.nodes[python].facts->footprint_bytes >= kSmallBytes) {
       tree.nodes[python].place(Role::kTrainer, "the heaviest python of its tree", /*guess=*/true);
     }
     return;
@@ -200,7 +184,7 @@ void guess_trainer(RoleTree& tree, const TreeSummary& summary) {
   if (summary.has_session || summary.natives.empty()) {
     return;
   }
-  const std::size_t first = heaviest(tree, summary.natives);
+  const std::size_t first = likeliest(tree, summary.natives);
   if (summary.natives.size() == 1) {
     tree.nodes[first].place(Role::kTrainer, "the only process that is no wrapper", /*guess=*/true);
     return;
@@ -210,14 +194,14 @@ void guess_trainer(RoleTree& tree, const TreeSummary& summary) {
     rest_bytes = std::max(rest_bytes, i == first ? 0 : tree.nodes[i].facts->footprint_bytes);
   }
   const std::uint64_t first_bytes = tree.nodes[first].facts->footprint_bytes;
-  if (first_bytes >= 32 * kMiB && first_bytes / 4 >= rest_bytes) {
+  if (first_bytes >= kHeavyBytes && first_bytes / 4 >= rest_bytes) {
     tree.nodes[first].place(Role::kTrainer, "by far the heaviest of its tree", /*guess=*/true);
   }
 }
 
 }  // namespace
 
-void place_jobs(RoleTree& tree) {
+void place_trainers(RoleTree& tree) {
   place_ranks(tree);
   place_spawned_ranks(tree);
   for (RoleNode& node : tree.nodes) {
