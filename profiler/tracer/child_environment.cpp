@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "profiler/tracer/life.h"
-#include "profiler/tracer/raw_text.h"
+#include "profiler/tracer/fixed_text.h"
 #include "profiler/tracer/sys.h"
+#include "profiler/tracer/tracer_state.h"
 #include "profiler/wire/trace_layout.h"
 #include "profiler/wire/trace_request.h"
 
@@ -147,7 +147,7 @@ void find_operators() noexcept {
   while (folder > 0 && g_tracer_path[folder - 1] != '/') {
     --folder;
   }
-  RawText path(g_operators_path);
+  FixedText path(g_operators_path);
   for (std::size_t i = 0; i < folder; ++i) {
     path.add(g_tracer_path[i]);
   }
@@ -165,7 +165,7 @@ void find_operators() noexcept {
 void ChildEnvironment::set_up(char** environment) noexcept {
   Dl_info info = {};
   if (dladdr(reinterpret_cast<void*>(&ChildEnvironment::set_up), &info) != 0) {
-    RawText(g_tracer_path).add(info.dli_fname);
+    FixedText(g_tracer_path).add(info.dli_fname);
   }
   find_operators();
   struct stat own = {};
@@ -178,7 +178,7 @@ void ChildEnvironment::set_up(char** environment) noexcept {
     while (at != nullptr && *at != '\0') {
       const std::size_t bytes = word_bytes(at);
       if (ends_with(at, bytes, kOperators)) {
-        RawText path(g_operators_path);
+        FixedText path(g_operators_path);
         for (std::size_t i = 0; i < bytes; ++i) {
           path.add(at[i]);
         }

@@ -9,11 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "profiler/tracer/close_hooks.h"
-#include "profiler/tracer/cuda_hooks.h"
-#include "profiler/tracer/export.h"
-#include "profiler/tracer/life.h"
+#include "profiler/tracer/hooks.h"
 #include "profiler/tracer/recorder.h"
+#include "profiler/tracer/tracer_state.h"
 #include "profiler/tracer/unwind/stack_trace.h"
 
 namespace tidemark::tracer {
@@ -34,7 +32,7 @@ void* find_in(const char* library, const char* name) noexcept {
     return nullptr;
   }
   void* const found = dlsym(handle, name);
-  close_quietly(handle);  // the reference that RTLD_NOLOAD took; the library stays
+  real_dlclose(handle);  // the reference that RTLD_NOLOAD took; the library stays
   return found;
 }
 

@@ -6,14 +6,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "profiler/tracer/close_hooks.h"
-#include "profiler/tracer/exec_hooks.h"
-#include "profiler/tracer/filter_hooks.h"
-#include "profiler/tracer/fork_hooks.h"
-#include "profiler/tracer/life.h"
-#include "profiler/tracer/map_hooks.h"
+#include "profiler/tracer/hooks.h"
 #include "profiler/tracer/next_allocator.h"
 #include "profiler/tracer/recorder.h"
+#include "profiler/tracer/tracer_state.h"
 #include "profiler/wire/trace_layout.h"
 #include "profiler/wire/trace_request.h"
 
@@ -47,20 +43,19 @@ void prepare_libc(int count, char** arguments, char** environment) noexcept {
 // it over.
 [[gnu::constructor]] void library_loaded(int count, char** arguments, char** environment) {
   prepare_libc(count, arguments, environment);
-  find_next_allocator();
+  look_up_allocator();
   if (g_has_own_allocator) {
     g_recorder.leave_heap_out();
   }
-  find_next_map();
-  find_next_close();
-  find_next_exec(environment);
-  find_next_filter();
-  find_next_fork();
+  look_up_map_functions();
+  look_up_dlclose();
+  look_up_exec_functions(environment);
+  look_up_syscall_functions();
   // A program with more rights than its user has is left alone.
-  begin(getauxval(AT_SECURE) != 0 ? nullptr : value_in(environment, wire::kRequestVariable));
+  start_tracer(getauxval(AT_SECURE) != 0 ? nullptr : value_in(environment, wire::kRequestVariable));
 }
 
-[[gnu::destructor]] void library_unloaded() { end(); }
+[[gnu::destructor]] void library_unloaded() { on_process_exit(); }
 
 }  // namespace
 }  // namespace tidemark::tracer

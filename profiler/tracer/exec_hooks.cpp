@@ -11,9 +11,8 @@
 #include <cstddef>
 
 #include "profiler/tracer/child_environment.h"
-#include "profiler/tracer/exec_hooks.h"
-#include "profiler/tracer/export.h"
-#include "profiler/tracer/life.h"
+#include "profiler/tracer/hooks.h"
+#include "profiler/tracer/tracer_state.h"
 
 extern char** environ;  // NOLINT: libc's
 
@@ -53,13 +52,13 @@ int with_environment(const char* file, char* const* environment, Start start) {
 // As above, for a call that returns only when it failed.
 template <typename Start>
 int replace_image(const char* file, char* const* environment, Start start) {
-  bool was_silent = false;
+  bool was_stopped = false;
   const int result = with_environment(file, environment, [&](char* const* with) {
-    was_silent = exec_begins();
+    was_stopped = before_exec();
     return start(with);
   });
   const int why = errno;
-  exec_failed(was_silent);
+  after_failed_exec(was_stopped);
   errno = why;
   return result;
 }
@@ -89,7 +88,7 @@ std::size_t count_arguments(va_list arguments) {
 
 }  // namespace
 
-void find_next_exec(char** environment) noexcept {
+void look_up_exec_functions(char** environment) noexcept {
   g_exec.execve = next(g_exec.execve, "execve");
   g_exec.execvpe = next(g_exec.execvpe, "execvpe");
   g_exec.execveat = next(g_exec.execveat, "execveat");

@@ -98,7 +98,7 @@ void HashIndex::move_some(std::size_t newest) noexcept {
   if (which + 1 == buckets(oldest)) {
     oldest_.store(oldest + 1, std::memory_order_release);
     // Who still looks there finds nothing; the address range stays ours.
-    sys::advise(table, bytes_of(oldest), MADV_DONTNEED);
+    sys::madvise(table, bytes_of(oldest), MADV_DONTNEED);
     bytes_.fetch_sub(bytes_of(oldest), std::memory_order_relaxed);
   }
 }
@@ -112,7 +112,7 @@ bool HashIndex::grow(std::size_t known) noexcept {
     return false;
   }
   if (bytes_of(known) >= kLargePage) {  // it is touched all over: fewer faults, fewer TLB misses
-    sys::advise(fresh, bytes_of(known), MADV_HUGEPAGE);
+    sys::madvise(fresh, bytes_of(known), MADV_HUGEPAGE);
   }
   Bucket* none = nullptr;
   if (levels_[known].compare_exchange_strong(none, fresh, std::memory_order_release)) {

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "profiler/tracer/export.h"
-#include "profiler/tracer/life.h"
+#include "profiler/tracer/hooks.h"
 #include "profiler/tracer/next_allocator.h"
 #include "profiler/tracer/recorder.h"
 #include "profiler/tracer/thread_state.h"
+#include "profiler/tracer/tracer_state.h"
 #include "profiler/tracer/unwind/stack_trace.h"
 
 namespace tidemark::tracer {
@@ -28,7 +28,7 @@ namespace {
   return !g_recorder.filter().may_hold(block);
 }
 
-TIDEMARK_LONG_WAY void* malloc_recorded(std::size_t bytes) {
+TIDEMARK_SLOW_PATH void* malloc_recorded(std::size_t bytes) {
   void* const block = g_next.malloc(bytes);
   if (block != nullptr) {
     g_recorder.allocated(block, bytes, capture_registers());
@@ -36,7 +36,7 @@ TIDEMARK_LONG_WAY void* malloc_recorded(std::size_t bytes) {
   return block;
 }
 
-TIDEMARK_LONG_WAY void* calloc_recorded(std::size_t count, std::size_t bytes) {
+TIDEMARK_SLOW_PATH void* calloc_recorded(std::size_t count, std::size_t bytes) {
   void* const block = g_next.calloc(count, bytes);
   if (block != nullptr) {
     g_recorder.allocated(block, count * bytes, capture_registers());
@@ -70,14 +70,14 @@ void* move_out_of_arena(void* block, std::size_t bytes) {
   return moved;
 }
 
-TIDEMARK_LONG_WAY void* realloc_recorded(void* block, std::size_t bytes) {
+TIDEMARK_SLOW_PATH void* realloc_recorded(void* block, std::size_t bytes) {
   if (is_bootstrap_block(block)) {
     return move_out_of_arena(block, bytes);
   }
   return resize(block, bytes, capture_registers());
 }
 
-TIDEMARK_LONG_WAY void* memalign_recorded(std::size_t alignment, std::size_t bytes) {
+TIDEMARK_SLOW_PATH void* memalign_recorded(std::size_t alignment, std::size_t bytes) {
   void* const block = g_next.memalign(alignment, bytes);
   if (block != nullptr) {
     g_recorder.allocated(block, bytes, capture_registers());
@@ -85,7 +85,7 @@ TIDEMARK_LONG_WAY void* memalign_recorded(std::size_t alignment, std::size_t byt
   return block;
 }
 
-TIDEMARK_LONG_WAY void* aligned_alloc_recorded(std::size_t alignment, std::size_t bytes) {
+TIDEMARK_SLOW_PATH void* aligned_alloc_recorded(std::size_t alignment, std::size_t bytes) {
   void* const block = g_next.aligned_alloc(alignment, bytes);
   if (block != nullptr) {
     g_recorder.allocated(block, bytes, capture_registers());
@@ -93,8 +93,8 @@ TIDEMARK_LONG_WAY void* aligned_alloc_recorded(std::size_t alignment, std::size_
   return block;
 }
 
-TIDEMARK_LONG_WAY int posix_memalign_recorded(void** block, std::size_t alignment,
-                                              std::size_t bytes) {
+TIDEMARK_SLOW_PATH int posix_memalign_recorded(void** block, std::size_t alignment,
+                                               std::size_t bytes) {
   const int failed = g_next.posix_memalign(block, alignment, bytes);
   if (failed == 0) {
     g_recorder.allocated(*block, bytes, capture_registers());
@@ -102,7 +102,7 @@ TIDEMARK_LONG_WAY int posix_memalign_recorded(void** block, std::size_t alignmen
   return failed;
 }
 
-TIDEMARK_LONG_WAY void* valloc_recorded(std::size_t bytes) {
+TIDEMARK_SLOW_PATH void* valloc_recorded(std::size_t bytes) {
   void* const block = g_next.valloc(bytes);
   if (block != nullptr) {
     g_recorder.allocated(block, bytes, capture_registers());
@@ -110,7 +110,7 @@ TIDEMARK_LONG_WAY void* valloc_recorded(std::size_t bytes) {
   return block;
 }
 
-TIDEMARK_LONG_WAY void* pvalloc_recorded(std::size_t bytes) {
+TIDEMARK_SLOW_PATH void* pvalloc_recorded(std::size_t bytes) {
   void* const block = g_next.pvalloc(bytes);
   if (block != nullptr) {
     g_recorder.allocated(block, (bytes + 4095) & ~std::size_t{4095}, capture_registers());
@@ -118,7 +118,7 @@ TIDEMARK_LONG_WAY void* pvalloc_recorded(std::size_t bytes) {
   return block;
 }
 
-TIDEMARK_LONG_WAY void free_recorded(void* block) {
+TIDEMARK_SLOW_PATH void free_recorded(void* block) {
   if (block == nullptr || is_bootstrap_block(block)) {
     return;
   }

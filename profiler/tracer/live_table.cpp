@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/tracer/live_table.h"
 
-#include "profiler/tracer/turn.h"
+#include "profiler/tracer/bounded_lock.h"
 
 #include "profiler/tracer/poison.h"
 
@@ -109,7 +109,7 @@ bool LiveTable::is_crowded(std::size_t level, std::uint64_t seed) noexcept {
 // last slot, since a block that finds no room is looked for in many places.
 Inserted LiveTable::insert(std::uint64_t address, const LiveRecord& record,
                            LiveRecord& replaced) noexcept {
-  Patience patience;
+  BoundedWait wait;
   while (true) {
     const std::size_t levels = store_->extents(wire::Table::kLive);
     for (std::size_t level = levels; level-- > 0;) {
@@ -124,7 +124,7 @@ Inserted LiveTable::insert(std::uint64_t address, const LiveRecord& record,
       }
     }
     if (!store_->extend(wire::Table::kLive, levels) &&  // true also where it has just been
-        (store_->cannot_grow(wire::Table::kLive) || !patience.wait())) {
+        (store_->cannot_grow(wire::Table::kLive) || !wait.keep_waiting())) {
       return Inserted::kNoRoom;
     }
   }

@@ -5,8 +5,6 @@
 // Each call goes to the next function of its name: others look at mappings too, and what they know
 // of them (which memory is registered with a network card, say) must stay true. The tracer's own
 // mappings are system calls: see sys.h.
-#include "profiler/tracer/map_hooks.h"
-
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/types.h>
@@ -17,11 +15,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "profiler/tracer/export.h"
-#include "profiler/tracer/life.h"
+#include "profiler/tracer/hooks.h"
 #include "profiler/tracer/next_allocator.h"
 #include "profiler/tracer/recorder.h"
 #include "profiler/tracer/sys.h"
+#include "profiler/tracer/tracer_state.h"
 #include "profiler/tracer/unwind/stack_trace.h"
 
 namespace tidemark::tracer {
@@ -113,7 +111,7 @@ wire::SiteKind kind_of(int flags, std::uint64_t caller) noexcept {
 
 }  // namespace
 
-void find_next_map() noexcept {
+void look_up_map_functions() noexcept {
   find(g_next_map.mmap, "mmap");
   find(g_next_map.mmap64, "mmap64");
   find(g_next_map.munmap, "munmap");

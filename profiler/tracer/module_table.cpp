@@ -129,9 +129,9 @@ void ModuleTable::note(const dl_find_object& found, bool list_it) noexcept {
       (is_same(*known, found) && (!list_it || known->listed.load(std::memory_order_acquire)))) {
     return;
   }
-  const Turn turn(adding_, Turn::Wait::kYes);
+  const BoundedLockGuard guard(adding_, BoundedLockGuard::Wait::kBounded);
   known = place_for(number(found.dlfo_map_start));  // an empty place may be another one's by now
-  if (!turn || known == nullptr) {
+  if (!guard || known == nullptr) {
     return;
   }
   if (!is_same(*known, found)) {
@@ -253,8 +253,8 @@ void ModuleTable::watch_closed_places() noexcept {
 }
 
 void ModuleTable::closed(std::uint64_t begin) noexcept {
-  const Turn turn(adding_, Turn::Wait::kYes);
-  if (find_ == nullptr || !turn) {
+  const BoundedLockGuard guard(adding_, BoundedLockGuard::Wait::kBounded);
+  if (find_ == nullptr || !guard) {
     return;
   }
   for (Known& known : known_) {

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "profiler/tracer/bounded_lock.h"
 #include "profiler/tracer/trace_store.h"
-#include "profiler/tracer/turn.h"
 #include "profiler/tracer/unwind/byte_reader.h"
 
 struct dl_find_object;
@@ -99,7 +99,7 @@ class ModuleTable {
   // Likewise all modules that have a mark, or had one.
   std::atomic<std::uint64_t> marked_begin_ = 0;
   std::atomic<std::uint64_t> marked_end_ = 0;
-  TurnFlag adding_;
+  BoundedLock adding_;
   Known known_[kPlaces] = {};
   char program_[kPathBytes] = {};
 };

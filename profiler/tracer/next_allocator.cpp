@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "profiler/tracer/life.h"
 #include "profiler/tracer/recorder.h"
+#include "profiler/tracer/tracer_state.h"
 
 extern "C" {
 void* __libc_memalign(std::size_t alignment, std::size_t bytes);  // NOLINT: libc's name
@@ -49,7 +49,7 @@ bool known_now() noexcept {
   if (t_finding) {
     return false;
   }
-  find_next_allocator();
+  look_up_allocator();
   return true;
 }
 
@@ -184,7 +184,7 @@ constinit NextAllocator g_next = {first_malloc,         first_free,          fir
                                   first_posix_memalign, first_aligned_alloc, first_valloc,
                                   first_pvalloc,        first_usable_size};
 
-void find_next_allocator() noexcept {
+void look_up_allocator() noexcept {
   if (t_finding) {
     return;
   }

@@ -3,8 +3,6 @@
 
 #include <cstddef>
 
-#include "profiler/tracer/export.h"
-
 namespace tidemark::tracer {
 
 // The functions that our hooks stand before: those of libc, or of an allocator that the program
@@ -22,14 +20,14 @@ struct NextAllocator {
   void* (*pvalloc)(std::size_t);
   std::size_t (*malloc_usable_size)(void*);
 };
-TIDEMARK_OURS extern constinit NextAllocator g_next;
+[[gnu::visibility("hidden")]] extern constinit NextAllocator g_next;
 
 // Looks the functions up. Safe to call again.
-void find_next_allocator() noexcept;
+void look_up_allocator() noexcept;
 // Whether the malloc that the process uses is neither ours nor one that we stand before: the
 // program has an allocator linked into it, or preloads one before us. Its blocks never come here,
 // but for those of functions that it lacks; these must reach whom they would reach without us.
-TIDEMARK_OURS extern constinit bool g_has_own_allocator;
+[[gnu::visibility("hidden")]] extern constinit bool g_has_own_allocator;
 // Whether an address lies in the library that has the next malloc: its own mappings hold blocks
 // that are recorded already.
 bool is_in_allocator(const void* address) noexcept;

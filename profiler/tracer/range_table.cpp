@@ -115,8 +115,8 @@ void RangeTable::cut_out(std::uint64_t begin, std::uint64_t end, ReleasedRange r
 
 bool RangeTable::insert(std::uint64_t begin, std::uint64_t bytes, std::uint32_t site,
                         std::uint32_t epoch, ReleasedRange released, void* context) noexcept {
-  const Turn turn(busy_, Turn::Wait::kYes);
-  if (!turn) {
+  const BoundedLockGuard guard(busy_, BoundedLockGuard::Wait::kBounded);
+  if (!guard) {
     return false;
   }
   cut_out(begin, begin + bytes, released, context);
@@ -125,8 +125,8 @@ bool RangeTable::insert(std::uint64_t begin, std::uint64_t bytes, std::uint32_t 
 
 bool RangeTable::release(std::uint64_t begin, std::uint64_t bytes, ReleasedRange released,
                          void* context) noexcept {
-  const Turn turn(busy_, Turn::Wait::kYes);
-  if (!turn) {
+  const BoundedLockGuard guard(busy_, BoundedLockGuard::Wait::kBounded);
+  if (!guard) {
     return false;
   }
   cut_out(begin, begin + bytes, released, context);
@@ -134,13 +134,13 @@ bool RangeTable::release(std::uint64_t begin, std::uint64_t bytes, ReleasedRange
 }
 
 bool RangeTable::put_back(const RangePiece& piece) noexcept {
-  const Turn turn(busy_, Turn::Wait::kYes);
-  return turn && put(piece);
+  const BoundedLockGuard guard(busy_, BoundedLockGuard::Wait::kBounded);
+  return guard && put(piece);
 }
 
 bool RangeTable::find(std::uint64_t address, RangePiece& range) noexcept {
-  const Turn turn(busy_, Turn::Wait::kYes);
-  if (!turn) {
+  const BoundedLockGuard guard(busy_, BoundedLockGuard::Wait::kBounded);
+  if (!guard) {
     return false;
   }
   const std::uint32_t after = first_from(address + 1);

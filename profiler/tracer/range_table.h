@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "profiler/tracer/bounded_lock.h"
 #include "profiler/tracer/trace_store.h"
-#include "profiler/tracer/turn.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::tracer {
@@ -58,7 +58,7 @@ class RangeTable {
   static constexpr std::uint32_t kMost = 16384;
 
   TraceStore* store_ = nullptr;
-  TurnFlag busy_;
+  BoundedLock busy_;
   // Numbers of slots: those of the ranges in the order of their addresses, then those that are
   // free.
   std::uint32_t order_[kMost] = {};

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/tracer/recorder.h"
 
+#include "profiler/tracer/bounded_lock.h"
 #include "profiler/tracer/draw.h"
-#include "profiler/tracer/life.h"
-#include "profiler/tracer/process_facts.h"
-#include "profiler/tracer/raw_text.h"
+#include "profiler/tracer/fixed_text.h"
 #include "profiler/tracer/sys.h"
 #include "profiler/tracer/thread_state.h"
-#include "profiler/tracer/turn.h"
+#include "profiler/tracer/tracer_state.h"
 #include "profiler/tracer/unwind/libunwind_fallback.h"
 #include "profiler/tracer/unwind/unwind.h"
 #include "profiler/wire/sampling.h"
@@ -43,7 +42,7 @@ void seed(std::uint64_t& random) noexcept {
   // Differs between threads by their number: a thread mostly gets the place of one that ended.
   // Between runs and processes by time and the layout of the address space.
   const std::uint64_t turn = g_seeds.fetch_add(0x9e3779b97f4a7c15, kRelaxed);
-  random = wire::mix(wire::mix(number(&t_thread) ^ monotonic_ns()) + turn) | 1U;
+  random = wire::mix(wire::mix(number(&t_thread) ^ sys::monotonic_ns()) + turn) | 1U;
 }
 
 }  // namespace
@@ -94,8 +93,8 @@ bool Recorder::picks(std::size_t bytes, std::uint8_t& period) noexcept {
 
 // The blocks that were recorded while all were are still on the books.
 void Recorder::leave_exact() noexcept {
-  const Turn turn(leaving_, Turn::Wait::kNo);
-  if (!turn || !filter_.holds_all()) {
+  const BoundedLockGuard guard(leaving_, BoundedLockGuard::Wait::kTryOnce);
+  if (!guard || !filter_.holds_all()) {
     return;
   }
   filter_.hold_only([this](auto mark) { live_.for_each_address(mark); });
@@ -266,7 +265,7 @@ void Recorder::record(const void* block, std::size_t bytes, const Registers& cal
 // Whether the tables are there and no hook is under way in this thread. Where one seems to be,
 // looks whether it is among the callers: else it was left by longjmp.
 bool Recorder::may_record(HookScope& scope, const Registers& caller) noexcept {
-  if (!ready()) {
+  if (!can_record()) {
     return false;
   }
   if (scope) {
@@ -312,7 +311,7 @@ void Recorder::acquired(const void* block, std::size_t bytes, wire::SiteKind kin
 void Recorder::gave_back(const void* block) noexcept {
   LiveRecord old = {};
   const HookScope scope;
-  if (ready() && live_.remove(number(block), old)) {
+  if (can_record() && live_.remove(number(block), old)) {
     count_free(old.site, weight_of(old));
     if (!filter_.holds_all()) {
       filter_.remove(block);
@@ -331,18 +330,14 @@ bool Recorder::open(const wire::TraceRequest& request, bool forked) noexcept {
     return false;
   }
   wire::Header& header = *store_.header();
-  header.magic = wire::kMagic;
-  header.format_version = wire::kFormatVersion;
-  header.header_bytes = wire::kHeaderBytes;
-  describe_process(header);
   header.forked.store(forked ? 1 : 0, kRelaxed);
   header.period_count.store(1, kRelaxed);
   header.control.mode.store(static_cast<std::uint32_t>(request.mode), kRelaxed);
   header.control.sample_every_bytes.store(request.sample_every_bytes, kRelaxed);
   if (without_heap_) {
-    RawText(header.reason).add("the program has its own allocator: its heap is not recorded");
+    FixedText(header.reason).add("the program has its own allocator: its heap is not recorded");
   } else if (without_callers_) {
-    RawText(header.reason).add("glibc is older than 2.35: call stacks have one frame only");
+    FixedText(header.reason).add("glibc is older than 2.35: call stacks have one frame only");
   }
   std::uint64_t root = 0;
   store_.take(wire::Table::kNodes, 1, root);
@@ -371,27 +366,27 @@ void Recorder::tell_mode(wire::TraceRequest& request) const noexcept {
   request.sample_every_bytes = every;
 }
 
-void Recorder::fall_silent() noexcept {
+void Recorder::stop_system_calls() noexcept {
   const HookScope scope;
-  if (ready() && mode() != Mode::kDormant) {
+  if (can_record() && mode() != Mode::kDormant) {
     sites_.grow_ahead();
   }
   allow_probing(false);
-  store_.fall_silent();
+  store_.stop_system_calls();
 }
 
-void Recorder::speak_again() noexcept {
-  sys::g_silent.fetch_sub(sys::kOwnFilter, kRelaxed);
+void Recorder::resume_system_calls() noexcept {
+  sys::g_calls_stopped.fetch_sub(sys::kOwnFilter, kRelaxed);
   allow_probing(true);
 }
 
-void Recorder::fall_silent_for_child() noexcept {
-  sys::g_silent.fetch_add(sys::kChildFilter, kRelaxed);
+void Recorder::stop_system_calls_for_child() noexcept {
+  sys::g_calls_stopped.fetch_add(sys::kChildFilter, kRelaxed);
   allow_probing(false);
 }
 
-void Recorder::speak_again_for_child() noexcept {
-  sys::g_silent.fetch_sub(sys::kChildFilter, kRelaxed);
+void Recorder::resume_system_calls_for_child() noexcept {
+  sys::g_calls_stopped.fetch_sub(sys::kChildFilter, kRelaxed);
   allow_probing(true);
 }
 
@@ -414,7 +409,7 @@ void Recorder::set_stage(wire::Stage stage) noexcept {
 
 bool Recorder::begin_resize(const void* block, TakenBlock& old) noexcept {
   const HookScope scope;
-  if (!ready()) {
+  if (!can_record()) {
     return false;
   }
   if (!live_.remove(number(block), old.record)) {
@@ -450,7 +445,7 @@ void Recorder::released(const void* block) noexcept {
 void Recorder::not_resized(const void* block, const TakenBlock& old) noexcept {
   const HookScope scope;
   LiveRecord replaced = {};
-  if (!ready() || old.file != file_) {
+  if (!can_record() || old.file != file_) {
     return;
   }
   if (live_.insert(number(block), old.record, replaced) == Inserted::kNoRoom) {
@@ -465,7 +460,7 @@ void Recorder::not_resized(const void* block, const TakenBlock& old) noexcept {
 
 void Recorder::released_by_resize(const TakenBlock& old) noexcept {
   const HookScope scope;
-  if (ready() && old.file == file_) {
+  if (can_record() && old.file == file_) {
     count_free(old.record.site, weight_of(old.record));
   }
 }
@@ -473,7 +468,7 @@ void Recorder::released_by_resize(const TakenBlock& old) noexcept {
 void Recorder::resized(const void* block, std::size_t bytes, const TakenBlock* old,
                        const Registers& caller) noexcept {
   HookScope scope;
-  if (!ready()) {
+  if (!can_record()) {
     return;
   }
   if (old != nullptr && old->file != file_) {
@@ -485,6 +480,109 @@ void Recorder::resized(const void* block, std::size_t bytes, const TakenBlock* o
   if (may_record(scope, caller)) {
     record(block, bytes, caller, old);
   }
+}
+
+void Recorder::range_gone(void* recorder, const RangePiece& piece) noexcept {
+  static_cast<Recorder*>(recorder)->count_free(piece.site,
+                                               {piece.bytes, piece.last ? wire::kBlockUnit : 0});
+}
+
+void Recorder::mapped(const void* begin, std::size_t bytes, wire::SiteKind kind,
+                      const Registers& caller) noexcept {
+  HookScope scope;
+  if (!may_record(scope, caller)) {
+    return;
+  }
+  if (mode() == Mode::kDormant) {  // MAP_FIXED may have replaced what was recorded before
+    ranges_.release(number(begin), bytes, range_gone, this);
+    return;
+  }
+  const std::uint32_t site = site_here(kind, caller);
+  if (site == HashIndex::kNone) {
+    return;
+  }
+  if (!ranges_.insert(number(begin), bytes, site, epoch(), range_gone, this)) {
+    lost(losses().ranges_full);
+    return;
+  }
+  count_alloc(site, {bytes, wire::kBlockUnit});
+}
+
+void Recorder::unmapped(const void* begin, std::size_t bytes) noexcept {
+  const HookScope scope;
+  if (can_record() && !ranges_.release(number(begin), bytes, range_gone, this)) {
+    lost(losses().ranges_full);
+  }
+}
+
+void Recorder::begin_remap(const void* from, std::size_t old_bytes, bool stays,
+                           MovedRanges& moved) noexcept {
+  const HookScope scope;
+  if (!can_record()) {
+    return;
+  }
+  moved.file = file_;
+  moved.stay = stays;
+  if (stays) {
+    moved.count = ranges_.find(number(from), moved.piece[0]) ? 1 : 0;
+    return;
+  }
+  struct Taking {
+    Recorder& recorder;
+    MovedRanges& moved;
+  } taking = {*this, moved};
+  const auto take = [](void* context, const RangePiece& piece) {
+    const auto& [recorder, all] = *static_cast<Taking*>(context);
+    if (all.count < MovedRanges::kMost) {
+      all.piece[all.count++] = piece;
+    } else {
+      recorder.lost(recorder.losses().ranges_full);
+      range_gone(&recorder, piece);
+    }
+  };
+  if (!ranges_.release(number(from), old_bytes, take, &taking)) {
+    lost(losses().ranges_full);
+  }
+}
+
+void Recorder::not_remapped(const MovedRanges& moved) noexcept {
+  const HookScope scope;
+  if (!can_record() || moved.file != file_) {
+    return;
+  }
+  for (std::size_t i = 0; i < moved.count && !moved.stay; ++i) {
+    if (!ranges_.put_back(moved.piece[i])) {
+      lost(losses().ranges_full);
+      range_gone(this, moved.piece[i]);
+    }
+  }
+}
+
+void Recorder::remapped(const MovedRanges& moved, const void* to, std::size_t bytes,
+                        const Registers& caller) noexcept {
+  HookScope scope;
+  if (!can_record()) {
+    return;
+  }
+  const bool is_known = moved.count > 0 && moved.file == file_;  // else a file, or from before us
+  for (std::size_t i = 0; i < moved.count && is_known && !moved.stay; ++i) {
+    range_gone(this, moved.piece[i]);
+  }
+  const RangePiece& first = moved.piece[0];
+  const wire::Site* const old = is_known ? sites_.site(first.site) : nullptr;
+  if (old == nullptr || mode() == Mode::kDormant || !may_record(scope, caller)) {
+    ranges_.release(number(to), bytes, range_gone, this);
+    return;
+  }
+  const std::uint32_t site = site_here(old->kind, caller);
+  if (site == HashIndex::kNone) {
+    return;
+  }
+  if (!ranges_.insert(number(to), bytes, site, first.epoch, range_gone, this)) {
+    lost(losses().ranges_full);
+    return;
+  }
+  count_alloc(site, {bytes, wire::kBlockUnit});
 }
 
 }  // namespace tidemark::tracer

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "profiler/tracer/block_filter.h"
+#include "profiler/tracer/bounded_lock.h"
 #include "profiler/tracer/live_table.h"
 #include "profiler/tracer/module_table.h"
 #include "profiler/tracer/range_table.h"
@@ -13,9 +14,8 @@
 #include "profiler/tracer/site_table.h"
 #include "profiler/tracer/thread_state.h"
 #include "profiler/tracer/trace_store.h"
-#include "profiler/tracer/turn.h"
 #include "profiler/tracer/unwind/stack_bounds.h"
-#include "profiler/tracer/unwind/stack_memo.h"
+#include "profiler/tracer/unwind/stack_cache.h"
 #include "profiler/tracer/unwind/stack_trace.h"
 #include "profiler/wire/trace_layout.h"
 #include "profiler/wire/trace_request.h"
@@ -39,11 +39,11 @@ class Recorder {
   // What is asked of a child: the request, in the mode that this process is in now.
   void tell_mode(wire::TraceRequest& request) const noexcept;
   // Makes room ahead, then makes no system call any more; until it may again.
-  void fall_silent() noexcept;
-  void speak_again() noexcept;
+  void stop_system_calls() noexcept;
+  void resume_system_calls() noexcept;
   // As above, for a child of vfork, which soon leaves our memory: nothing is made ahead.
-  static void fall_silent_for_child() noexcept;
-  static void speak_again_for_child() noexcept;
+  static void stop_system_calls_for_child() noexcept;
+  static void resume_system_calls_for_child() noexcept;
 
   // A block of the heap is there.
   void allocated(const void* block, std::size_t bytes, const Registers& caller) noexcept;
@@ -142,12 +142,12 @@ class Recorder {
   bool without_callers_ = false;
   std::uint32_t file_ = 0;  // how many there were before it: those of the parents
   std::atomic<std::uint32_t> next_lane_ = 0;
-  TurnFlag leaving_;
+  BoundedLock leaving_;
   LiveTable live_;
   SiteTable sites_;
   TraceStore store_;
   ModuleTable modules_;
-  StackMemo memo_;
+  StackCache memo_;
   BlockFilter filter_;
   RangeTable ranges_;
   ScratchPool scratch_;

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstdint>
 
+#include "profiler/tracer/bloom_filter.h"
 #include "profiler/tracer/hash_index.h"
 #include "profiler/tracer/module_table.h"
 #include "profiler/tracer/scratch_pool.h"
-#include "profiler/tracer/seen_filter.h"
 #include "profiler/tracer/trace_store.h"
 #include "profiler/wire/trace_layout.h"
 
@@ -50,7 +50,7 @@ class SiteTable {
   ModuleTable* modules_ = nullptr;
   HashIndex nodes_;
   HashIndex sites_;
-  SeenFilter seen_;  // what is in sites_
+  BloomFilter seen_;  // what is in sites_
 };
 
 }  // namespace tidemark::tracer

@@ -15,7 +15,8 @@ namespace {
 // asked.
 bool may_be_on_alternate_stack() noexcept {
   stack_t now = {};
-  return sys::own(SYS_sigaltstack, 0, sys::word(&now)) != 0 || (now.ss_flags & SS_ONSTACK) != 0;
+  return sys::call_if_allowed(SYS_sigaltstack, 0, sys::word(&now)) != 0 ||
+         (now.ss_flags & SS_ONSTACK) != 0;
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "profiler/tracer/raw_text.h"
+#include "profiler/tracer/fixed_text.h"
 #include "profiler/tracer/sys.h"
 
 #include "profiler/tracer/poison.h"
@@ -43,6 +43,54 @@ bool can_spare(int fd, std::uint64_t bytes) noexcept {
 
 constexpr std::uint64_t in_pages(std::uint64_t bytes) { return (bytes + kPage - 1) & ~(kPage - 1); }
 
+// Field 22 of /proc/self/stat; the name, field 2, is in brackets and may hold any character. 0: not
+// known.
+std::uint64_t start_ticks() noexcept {
+  char text[1024];
+  const int fd = sys::open("/proc/self/stat", O_RDONLY);
+  if (fd < 0) {
+    return 0;
+  }
+  const long bytes = sys::read(fd, text, sizeof(text) - 1);
+  sys::close(fd);
+  if (bytes <= 0) {
+    return 0;
+  }
+  long at = bytes - 1;
+  while (at > 0 && text[at] != ')') {
+    --at;
+  }
+  constexpr int kSpaces = 20;  // from the end of the name to field 22
+  int spaces = 0;
+  for (; at < bytes && spaces < kSpaces; ++at) {
+    spaces += text[at] == ' ' ? 1 : 0;
+  }
+  std::uint64_t ticks = 0;
+  for (; at < bytes && text[at] >= '0' && text[at] <= '9'; ++at) {
+    ticks = ticks * 10 + static_cast<std::uint64_t>(text[at] - '0');
+  }
+  return ticks;
+}
+
+std::uint64_t pid_namespace() noexcept {
+  struct stat status = {};
+  const long failed = sys::call_if_allowed(SYS_newfstatat, AT_FDCWD, sys::word("/proc/self/ns/pid"),
+                                           sys::word(&status), 0);
+  return failed == 0 ? status.st_ino : 0;
+}
+
+// What identifies the file and its process. What /proc does not tell stays 0.
+void describe_process(wire::Header& header) noexcept {
+  header.magic = wire::kMagic;
+  header.format_version = wire::kFormatVersion;
+  header.header_bytes = wire::kHeaderBytes;
+  header.pid = static_cast<std::uint32_t>(sys::getpid());
+  header.parent_pid = static_cast<std::uint32_t>(sys::getppid());
+  header.start_ticks = start_ticks();
+  header.pid_namespace = pid_namespace();
+  header.created_ns = sys::monotonic_ns();
+}
+
 constexpr Table kAllTables[] = {Table::kStrings, Table::kModules, Table::kNodes,
                                 Table::kSites,   Table::kLive,    Table::kRanges};
 // The first of the items from `at` on that `count` items of one extent can begin with.
@@ -69,9 +117,9 @@ void TraceStore::fail(int error) noexcept {
 }
 
 bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcept {
-  RawText path(path_);
+  FixedText path(path_);
   path.add(directory).add('/').add_number(static_cast<std::uint64_t>(sys::getpid())).add('-');
-  path.add_number(monotonic_ns()).add(".trace").add(kUnfinished);
+  path.add_number(sys::monotonic_ns()).add(".trace").add(kUnfinished);
   if (!path.complete()) {
     error_ = ENAMETOOLONG;
     return false;
@@ -83,6 +131,7 @@ bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcep
   }
   bool made = map_header(fd);
   if (made) {
+    describe_process(*header_);
     header_->control.most_file_bytes.store(most_bytes, std::memory_order_relaxed);
     for (const Table table : kAllTables) {
       made = made && add_extent(fd, table);
@@ -103,7 +152,7 @@ bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcep
 // nowhere: after chroot, without rights, or when all other descriptors are used up.
 void TraceStore::keep(int fd) noexcept {
   rlimit most = {};
-  if (sys::limit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur == 0) {
+  if (sys::getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur == 0) {
     return;
   }
   const auto numbers = most.rlim_cur <= kHighestDescriptor ? static_cast<int>(most.rlim_cur)
@@ -119,7 +168,7 @@ bool TraceStore::is_our_file(int fd) const noexcept {
 
 void TraceStore::keep_from_children(void* base, std::uint64_t bytes) noexcept {
   if (hidden_) {
-    sys::advise(base, bytes, MADV_DONTFORK);
+    sys::madvise(base, bytes, MADV_DONTFORK);
   }
 }
 
@@ -148,7 +197,7 @@ bool TraceStore::map_header(int fd) noexcept {
 
 bool TraceStore::publish() noexcept {
   static constinit char final_name[kPathBytes];  // one thread; it may have a small stack
-  RawText name(final_name);
+  FixedText name(final_name);
   name.add(path_);
   final_name[name.size() - (sizeof(kUnfinished) - 1)] = '\0';
   if (const int failed = sys::rename(path_, final_name); failed < 0) {
@@ -203,7 +252,7 @@ void TraceStore::abandon(bool unmap) noexcept {
 // A file beyond RLIMIT_FSIZE would bring the target a signal.
 bool TraceStore::room_for(int fd, std::uint64_t bytes) noexcept {
   rlimit most = {};
-  if (sys::limit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
+  if (sys::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
       end_ + bytes > most.rlim_cur) {
     fail(EFBIG);
     return false;
@@ -263,7 +312,7 @@ bool TraceStore::add_extent(int fd, Table table) noexcept {
   keep_from_children(base, bytes);
   if ((table == Table::kNodes || table == Table::kSites) && index > 0) {
     // They are filled from one end to the other: one call for faults that all would come.
-    sys::advise(base, bytes, MADV_POPULATE_WRITE);
+    sys::madvise(base, bytes, MADV_POPULATE_WRITE);
   }
   const auto which = static_cast<std::size_t>(table);
   bases_[which][index] = base;
@@ -282,11 +331,11 @@ bool TraceStore::extend(Table table, std::size_t known) noexcept {
   }
   std::atomic<std::uint64_t>& again = again_ns_[static_cast<std::size_t>(table)];
   const std::uint64_t waiting = again.load(std::memory_order_relaxed);
-  if (waiting != 0 && monotonic_ns() < waiting) {
+  if (waiting != 0 && sys::monotonic_ns() < waiting) {
     return false;
   }
-  const Turn turn(extending_, Turn::Wait::kNo);
-  if (!turn) {
+  const BoundedLockGuard guard(extending_, BoundedLockGuard::Wait::kTryOnce);
+  if (!guard) {
     return false;
   }
   if (extents(table) > known) {
@@ -300,19 +349,20 @@ bool TraceStore::extend(Table table, std::size_t known) noexcept {
   }
   std::uint64_t& pause = pause_ns_[static_cast<std::size_t>(table)];
   pause = extended ? 0 : longer(pause);
-  again.store(extended ? 0 : monotonic_ns() + pause, std::memory_order_relaxed);
+  again.store(extended ? 0 : sys::monotonic_ns() + pause, std::memory_order_relaxed);
   return extended;
 }
 
-void TraceStore::fall_silent() noexcept {
+void TraceStore::stop_system_calls() noexcept {
   const bool in_use = header_ != nullptr;
   for (const Table table : kAllTables) {
     if (in_use) {
       extend(table, extents(table));
     }
   }
-  const Turn turn(extending_, Turn::Wait::kYes);  // nobody else is between two calls
-  sys::g_silent.fetch_add(sys::kOwnFilter, std::memory_order_relaxed);
+  const BoundedLockGuard guard(
+      extending_, BoundedLockGuard::Wait::kBounded);  // nobody else is between two calls
+  sys::g_calls_stopped.fetch_add(sys::kOwnFilter, std::memory_order_relaxed);
 }
 
 // Gives up as soon as the file cannot grow. Nothing is handed out then: a table that was full for a
@@ -320,7 +370,7 @@ void TraceStore::fall_silent() noexcept {
 bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) noexcept {
   std::atomic<std::uint64_t>& used = directory(table).used;
   std::uint64_t before = used.load(std::memory_order_relaxed);
-  Patience patience;
+  BoundedWait wait;
   for (;;) {
     const std::size_t known = extents(table);
     index = before;
@@ -335,7 +385,7 @@ bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) no
       continue;
     }
     // If it cannot be extended, another thread has its turn, or had it a moment ago.
-    if (!extend(table, known) && (cannot_grow(table) || !patience.wait())) {
+    if (!extend(table, known) && (cannot_grow(table) || !wait.keep_waiting())) {
       return false;
     }
     before = used.load(std::memory_order_relaxed);

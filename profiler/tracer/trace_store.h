@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "profiler/tracer/turn.h"
+#include "profiler/tracer/bounded_lock.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::tracer {
@@ -82,8 +82,8 @@ class TraceStore {
   // Adds the next extent, or finds that another thread has done so since there were `known`. False:
   // another thread is at it, or it cannot be done.
   bool extend(wire::Table table, std::size_t known) noexcept;
-  // Makes room ahead, then ends all system calls of the tracer: see sys::g_silent.
-  void fall_silent() noexcept;
+  // Makes room ahead, then ends all system calls of the tracer: see sys::g_calls_stopped.
+  void stop_system_calls() noexcept;
 
  private:
   template <typename Visit>
@@ -106,7 +106,7 @@ class TraceStore {
   wire::Header* header_ = nullptr;
   std::atomic<std::size_t> extents_[wire::kTables] = {};
   void* bases_[wire::kTables][wire::kMostExtents] = {};
-  TurnFlag extending_;
+  BoundedLock extending_;
   std::atomic<std::uint64_t> again_ns_[wire::kTables] = {};  // could not grow: not tried before
   std::uint64_t pause_ns_[wire::kTables] = {};               // and for how long; of who extends
   std::uint64_t end_ = 0;  // of the file; changed by the thread that extends

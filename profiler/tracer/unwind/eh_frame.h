@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "profiler/tracer/unwind/cfi_program.h"
-#include "profiler/tracer/unwind/modules.h"
+#include "profiler/tracer/unwind/module_lookup.h"
 #include "profiler/tracer/unwind/rule.h"
 
 namespace tidemark::tracer {

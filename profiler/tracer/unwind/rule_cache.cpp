@@ -2,7 +2,7 @@
 #include "profiler/tracer/unwind/rule_cache.h"
 
 #include "profiler/tracer/unwind/eh_frame.h"
-#include "profiler/tracer/unwind/modules.h"
+#include "profiler/tracer/unwind/module_lookup.h"
 
 namespace tidemark::tracer {
 

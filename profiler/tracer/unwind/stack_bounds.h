@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace tidemark::tracer {
@@ -36,5 +37,17 @@ bool is_own_stack(std::uint64_t low, std::uint64_t high) noexcept;
 
 // Whether a load from `address` would succeed. A system call; errno untouched.
 bool is_readable(std::uint64_t address) noexcept;
+
+// A word of a stack. In assembly because it belongs to another function: to a sanitizer the load
+// would be an error.
+[[gnu::always_inline]] inline std::uint64_t load_word(std::uint64_t address) noexcept {
+#if defined(__x86_64__)
+  std::uint64_t value;
+  asm volatile("mov %1, %0" : "=r"(value) : "m"(*std::bit_cast<const std::uint64_t*>(address)));
+  return value;
+#else
+  return *std::bit_cast<const std::uint64_t*>(address);
+#endif
+}
 
 }  // namespace tidemark::tracer

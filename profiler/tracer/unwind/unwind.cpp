@@ -4,9 +4,8 @@
 #include <bit>
 #include <cstddef>
 
-#include "profiler/tracer/unwind/modules.h"
+#include "profiler/tracer/unwind/module_lookup.h"
 #include "profiler/tracer/unwind/rule_cache.h"
-#include "profiler/tracer/unwind/stack_word.h"
 
 #if defined(__x86_64__)
 #include <sys/ucontext.h>

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "profiler/tracer/life.h"
 #include "profiler/tracer/recorder.h"
+#include "profiler/tracer/tracer_state.h"
 #include "tests/support/in_child.h"
 #include "tests/support/temp_tree.h"
 
@@ -40,7 +40,7 @@ std::string environment_for(const Case& asked) {
   const TempTree folder;
   const std::string request = "1:dormant:0:0:" + std::string(asked.flags) + ":" + folder.path();
   std::string result = in_child([&] {
-    begin(request.c_str());
+    start_tracer(request.c_str());
     g_recorder.store().header()->control.mode.store(static_cast<std::uint32_t>(asked.mode));
     const std::string preload =
         std::string("LD_PRELOAD=") + (asked.preload == nullptr ? "" : asked.preload);
@@ -211,26 +211,26 @@ TEST(ChildEnvironment, APreloadThatDoesNotFitIsGivenOnAsItIs) {
       environment_for({"f", {"LD_PRELOAD=" + std::string(9000, 'x')}}).starts_with("(as given)\n"));
 }
 
-TEST(Life, AProcessThatWasNotAskedIsLeftAlone) {
+TEST(TracerState, AProcessThatWasNotAskedIsLeftAlone) {
   EXPECT_EQ(in_child([] {
-              begin(nullptr);
-              return std::string(ready() ? "ready" : "off") +
+              start_tracer(nullptr);
+              return std::string(can_record() ? "ready" : "off") +
                      (follows_children() ? " follows" : "");
             }),
             "off");
 }
 
-TEST(Life, AForkedChildGoesOnInTheModeOfItsParent) {
+TEST(TracerState, AForkedChildGoesOnInTheModeOfItsParent) {
   const TempTree folder;
   const std::string request = "1:dormant:0:0:f:" + folder.path();
 
   EXPECT_EQ(in_child([&] {
-              begin(request.c_str());
+              start_tracer(request.c_str());
               wire::Control& control = g_recorder.store().header()->control;
               control.sample_every_bytes.store(1234);
               control.mode.store(static_cast<std::uint32_t>(wire::Mode::kSampled));
               return in_child([] {
-                if (!ready()) {
+                if (!can_record()) {
                   return std::string("off");
                 }
                 const wire::Control& own = g_recorder.store().header()->control;
@@ -240,15 +240,15 @@ TEST(Life, AForkedChildGoesOnInTheModeOfItsParent) {
             "1 1234");
 }
 
-TEST(Life, BeginsOnce) {
+TEST(TracerState, StartsOnce) {
   const TempTree folder;
   const std::string request = "1:exact:0:0:f:" + folder.path();
 
   EXPECT_EQ(in_child([&] {
-              const bool before = ready();
-              begin(request.c_str());
-              begin(nullptr);
-              return std::string(before ? "early " : "") + (ready() ? "ready" : "off") +
+              const bool before = can_record();
+              start_tracer(request.c_str());
+              start_tracer(nullptr);
+              return std::string(before ? "early " : "") + (can_record() ? "ready" : "off") +
                      (follows_children() ? " follows" : "");
             }),
             "ready follows");

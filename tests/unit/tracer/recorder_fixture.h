@@ -5,10 +5,10 @@
 
 #include <memory>
 
-#include "profiler/tracer/life.h"
 #include "profiler/tracer/recorder.h"
 #include "profiler/tracer/sys.h"
 #include "profiler/tracer/thread_state.h"
+#include "profiler/tracer/tracer_state.h"
 #include "profiler/tracer/unwind/unwind.h"
 #include "tests/support/temp_tree.h"
 

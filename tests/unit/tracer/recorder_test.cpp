@@ -322,8 +322,8 @@ TEST_F(RecorderTest, SaysThatCallersAreNotFound) {
 
 TEST_F(RecorderTest, ASilentRecorderHasRoomAheadAndLosesTheRest) {
   begin(Mode::kExact);
-  recorder().fall_silent();
-  EXPECT_TRUE(sys::is_silent());
+  recorder().stop_system_calls();
+  EXPECT_TRUE(sys::calls_are_stopped());
   const auto levels = recorder().store().extents(wire::Table::kLive);
   for (std::uintptr_t i = 0; i < 400'000; ++i) {
     allocate(block_at(i), 16);
@@ -332,8 +332,8 @@ TEST_F(RecorderTest, ASilentRecorderHasRoomAheadAndLosesTheRest) {
   EXPECT_EQ(recorder().store().extents(wire::Table::kLive), levels);
   EXPECT_GT(sums().live_blocks, 50'000);
   EXPECT_EQ(sums().live_blocks + static_cast<double>(losses().live_full), 400'000);
-  recorder().speak_again();
-  EXPECT_FALSE(sys::is_silent());
+  recorder().resume_system_calls();
+  EXPECT_FALSE(sys::calls_are_stopped());
 }
 
 TEST_F(RecorderTest, IsSilentUntilItselfAndAllChildrenMaySpeak) {
@@ -341,16 +341,16 @@ TEST_F(RecorderTest, IsSilentUntilItselfAndAllChildrenMaySpeak) {
   const auto here = reinterpret_cast<std::uint64_t>(&local);
   begin(Mode::kExact);
 
-  recorder().fall_silent();
-  Recorder::fall_silent_for_child();
-  Recorder::fall_silent_for_child();
-  Recorder::speak_again_for_child();
-  recorder().speak_again();
+  recorder().stop_system_calls();
+  Recorder::stop_system_calls_for_child();
+  Recorder::stop_system_calls_for_child();
+  Recorder::resume_system_calls_for_child();
+  recorder().resume_system_calls();
 
-  EXPECT_TRUE(sys::is_silent());
+  EXPECT_TRUE(sys::calls_are_stopped());
   EXPECT_FALSE(is_readable(here));
-  Recorder::speak_again_for_child();
-  EXPECT_FALSE(sys::is_silent());
+  Recorder::resume_system_calls_for_child();
+  EXPECT_FALSE(sys::calls_are_stopped());
   EXPECT_TRUE(is_readable(here));
 }
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "profiler/tracer/unwind/modules.h"
+#include "profiler/tracer/unwind/module_lookup.h"
 
 namespace tidemark::tests {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "profiler/tracer/unwind/modules.h"
+#include "profiler/tracer/unwind/module_lookup.h"
 #include "tests/unit/tracer/unwind/eh_frame_builder.h"
 
 namespace tidemark::tracer {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/tracer/life.h"
+#include "profiler/tracer/tracer_state.h"
 
 #include <linux/mman.h>
 #include <poll.h>
@@ -8,11 +8,11 @@
 
 #include <cerrno>
 
-#include "profiler/tracer/raw_text.h"
+#include "profiler/tracer/bounded_lock.h"
+#include "profiler/tracer/fixed_text.h"
 #include "profiler/tracer/recorder.h"
 #include "profiler/tracer/sys.h"
 #include "profiler/tracer/thread_state.h"
-#include "profiler/tracer/turn.h"
 #include "profiler/tracer/unwind/libunwind_fallback.h"
 #include "profiler/tracer/unwind/unwind.h"
 #include "profiler/wire/trace_request.h"
@@ -28,16 +28,16 @@ namespace {
 
 constexpr std::size_t kRequestBytes = 4400;
 
-constinit std::atomic<Life> g_life = Life::kCold;
+constinit std::atomic<TracerState> g_state = TracerState::kNotStarted;
 constinit bool g_wiped_by_kernel = false;
-constinit wire::TraceRequest g_request;        // as it was asked
-constinit wire::TraceRequest g_child_request;  // as it is asked of a forked child
+constinit wire::TraceRequest g_request;        // of this process
+constinit wire::TraceRequest g_child_request;  // of a forked child
 constinit char g_request_entry[kRequestBytes] = {};
 
-constexpr std::uint64_t kForEver = ~std::uint64_t{0};
+constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
-bool request_is(const char* text) noexcept {
-  RawText copy(g_request_entry);
+bool accept_request(const char* text) noexcept {
+  FixedText copy(g_request_entry);
   copy.add(wire::kRequestVariable).add('=');
   const char* const request = g_request_entry + copy.size();
   copy.add(text);
@@ -50,40 +50,41 @@ bool request_is(const char* text) noexcept {
 
 bool is_pending(std::uint64_t signals) noexcept {
   std::uint64_t pending = 0;
-  return sys::own(SYS_rt_sigpending, sys::word(&pending), sizeof(pending)) == 0 &&
+  return sys::call_if_allowed(SYS_rt_sigpending, sys::word(&pending), sizeof(pending)) == 0 &&
          (pending & signals) != 0;
 }
 
-// To stderr, unless that would block or nobody reads it. Nor does the program hear of a reader that
-// goes away meanwhile.
-void say(const char* line, std::size_t bytes) noexcept {
+// Nothing where that would block or nobody reads stderr. A SIGPIPE of our own making does not reach
+// the program.
+void write_to_stderr(const char* line, std::size_t bytes) noexcept {
   constexpr std::uint64_t kPipe = std::uint64_t{1} << (SIGPIPE - 1);
   constexpr timespec kNow = {};
-  const NoSignals quiet;
+  const SignalBlocker blocker;
   pollfd out = {2, POLLOUT, 0};
-  if (sys::own(SYS_poll, sys::word(&out), 1, 0) != 1 || out.revents != POLLOUT) {
+  if (sys::call_if_allowed(SYS_poll, sys::word(&out), 1, 0) != 1 || out.revents != POLLOUT) {
     return;
   }
   const bool was_pending = is_pending(kPipe);
   if (sys::write(2, line, bytes) == -EPIPE && !was_pending) {
-    sys::own(SYS_rt_sigtimedwait, sys::word(&kPipe), 0, sys::word(&kNow), sizeof(kPipe));
+    sys::call_if_allowed(SYS_rt_sigtimedwait, sys::word(&kPipe), 0, sys::word(&kNow),
+                         sizeof(kPipe));
   }
 }
 
-void say_why_not(const char* what, int error) noexcept {
+void report_not_traced(const char* what, int error) noexcept {
   char line[512];
-  RawText text(line);
+  FixedText text(line);
   text.add("tidemark: pid ").add_number(static_cast<std::uint64_t>(sys::getpid()));
   text.add(" is not traced: ").add(what);
   if (error != 0) {
     text.add(" (errno ").add_number(static_cast<std::uint64_t>(error)).add(')');
   }
   text.add('\n');
-  say(line, text.size());
+  write_to_stderr(line, text.size());
 }
 
-// A child of vfork runs in our memory: what it does is not done by the process of the file.
-bool is_our_file() noexcept {
+// False in a child of vfork: it runs in our memory, but the file is that of its parent.
+bool is_file_of_this_process() noexcept {
   return g_fork_page.on.load(std::memory_order_acquire) != 0 &&
          g_recorder.store().header()->pid == static_cast<std::uint32_t>(sys::getpid());
 }
@@ -93,24 +94,25 @@ bool open_file(bool forked) noexcept {
   if (opened) {
     g_fork_page.on.store(1, std::memory_order_release);
   }
-  g_life.store(opened ? Life::kOn : Life::kOff, std::memory_order_release);
+  g_state.store(opened ? TracerState::kOn : TracerState::kOff, std::memory_order_release);
   return opened;
 }
 
 }  // namespace
 
-void fork_begins() noexcept {
+void before_fork() noexcept {
   if (g_fork_page.on.load(std::memory_order_acquire) != 0) {
     g_recorder.tell_mode(g_child_request);
   }
 }
 
-void forked() noexcept {
-  Life life = g_life.load(std::memory_order_acquire);
+void after_fork_in_child() noexcept {
+  TracerState state = g_state.load(std::memory_order_acquire);
   g_fork_page.on.store(0, std::memory_order_release);
-  if (life == Life::kStarting) {  // the thread that was making the file is not here to finish
-    g_life.compare_exchange_strong(life, Life::kOn);
-  } else if (life == Life::kOn && t_thread.hook_frame != 0) {  // a handler that interrupted a hook
+  if (state == TracerState::kStarting) {  // the thread that creates the file is in the parent only
+    g_state.compare_exchange_strong(state, TracerState::kOn);
+  } else if (state == TracerState::kOn &&
+             t_thread.hook_frame != 0) {  // in a handler that interrupted a hook
     t_thread.orphaned = true;
     if (g_wiped_by_kernel) {
       g_recorder.store().cover();
@@ -118,76 +120,75 @@ void forked() noexcept {
   }
 }
 
-void begin(const char* request) noexcept {
-  Life cold = Life::kCold;
-  if (!g_life.compare_exchange_strong(cold, Life::kStarting)) {
+void start_tracer(const char* request) noexcept {
+  TracerState not_started = TracerState::kNotStarted;
+  if (!g_state.compare_exchange_strong(not_started, TracerState::kStarting)) {
     return;
   }
   if (request == nullptr) {
-    g_life.store(Life::kOff);
+    g_state.store(TracerState::kOff);
     return;
   }
-  if (!request_is(request)) {
-    say_why_not("TIDEMARK_TRACE is not a request that this tracer knows", 0);
-    g_life.store(Life::kOff);
+  if (!accept_request(request)) {
+    report_not_traced("TIDEMARK_TRACE is not a request of this version", 0);
+    g_state.store(TracerState::kOff);
     return;
   }
   if (!start_unwinder() && !g_request.libunwind) {
     g_recorder.leave_callers_out();
   }
   if (g_request.libunwind && !load_libunwind()) {
-    say_why_not("libunwind.so.8 is not installed", 0);
-    g_life.store(Life::kOff);
+    report_not_traced("libunwind.so.8 is not installed", 0);
+    g_state.store(TracerState::kOff);
     return;
   }
   g_child_request = g_request;
   g_recorder.modules().set_up();
-  g_wiped_by_kernel = sys::advise(&g_fork_page, sizeof(g_fork_page), MADV_WIPEONFORK) == 0;
+  g_wiped_by_kernel = sys::madvise(&g_fork_page, sizeof(g_fork_page), MADV_WIPEONFORK) == 0;
   g_recorder.store().hide_from_children(g_wiped_by_kernel);
-  pthread_atfork(fork_begins, nullptr, forked);
-  // A folder that is gone: whoever asked for the trace has seen enough.
+  pthread_atfork(before_fork, nullptr, after_fork_in_child);
+  // Where the folder is gone, the run that asked for the trace has ended.
   if (!open_file(false) && g_recorder.store().error() != ENOENT) {
-    say_why_not("its file cannot be made", g_recorder.store().error());
+    report_not_traced("cannot create its trace file", g_recorder.store().error());
   }
 }
 
-bool begin_after_fork() noexcept {
-  const Life life = g_life.load(std::memory_order_acquire);
-  if (life == Life::kOff) {
-    t_thread.remaining = kForEver;  // nobody asks again
+bool restart_after_fork() noexcept {
+  const TracerState state = g_state.load(std::memory_order_acquire);
+  if (state == TracerState::kOff) {
+    t_thread.remaining = kNoLimit;  // no hook comes here again
     return false;
   }
-  if (life != Life::kOn || t_thread.orphaned) {
+  if (state != TracerState::kOn || t_thread.orphaned) {
     return false;
   }
-  const NoSignals quiet;
-  Life on = Life::kOn;
-  if (!g_life.compare_exchange_strong(on, Life::kStarting)) {
+  const SignalBlocker blocker;
+  TracerState on = TracerState::kOn;
+  if (!g_state.compare_exchange_strong(on, TracerState::kStarting)) {
     return false;
   }
   if (g_fork_page.on.load(std::memory_order_acquire) != 0) {  // another thread was faster
-    g_life.store(Life::kOn);
+    g_state.store(TracerState::kOn);
     return true;
   }
   g_recorder.abandon(!g_wiped_by_kernel);
   return open_file(true);
 }
 
-bool is_on_since_its_start() noexcept {
+bool is_on_and_never_forked() noexcept {
   return g_fork_page.on.load(std::memory_order_acquire) != 0 && g_recorder.is_first_file();
 }
 
 bool follows_children() noexcept {
-  return g_life.load(std::memory_order_relaxed) != Life::kOff && g_request.follow &&
-         !sys::is_silent();
+  return g_state.load(std::memory_order_relaxed) != TracerState::kOff && g_request.follow &&
+         !sys::calls_are_stopped();
 }
 
 char* request_entry() noexcept { return g_request_entry; }
 
 namespace {
 
-// What is asked of a program that this process starts now. It may be a child of vfork: nothing is
-// written.
+// The request for a program that is started now. May run in a child of vfork: writes no memory.
 wire::TraceRequest request_now() noexcept {
   wire::TraceRequest now = g_child_request;
   if (g_fork_page.on.load(std::memory_order_acquire) != 0) {
@@ -204,68 +205,68 @@ bool request_is_outdated() noexcept {
 }
 
 std::size_t most_request_bytes() noexcept {
-  constexpr std::size_t kLonger = 48;  // another word, and numbers of 20 digits
+  constexpr std::size_t kLonger = 48;  // a longer mode, and numbers of 20 digits
   return __builtin_strlen(g_request_entry) + kLonger;
 }
 
 void write_request_entry(char* text) noexcept {
   const wire::TraceRequest now = request_now();
-  RawText entry(text, most_request_bytes());
+  FixedText entry(text, most_request_bytes());
   entry.add(wire::kRequestVariable).add("=1:").add(wire::name_of(now.mode)).add(':');
   entry.add_number(now.sample_every_bytes).add(':').add_number(now.most_file_bytes).add(':');
   entry.add(now.follow ? "f" : "").add(now.libunwind ? "u" : "").add(':').add(now.directory);
 }
 
-bool filter_begins() noexcept {
-  const std::uint32_t silent = sys::g_silent.load(std::memory_order_relaxed);
-  if (t_thread.is_filtered_child || (silent & sys::kOwnFilter) != 0) {
+bool before_seccomp() noexcept {
+  const std::uint32_t stopped = sys::g_calls_stopped.load(std::memory_order_relaxed);
+  if (t_thread.is_filtered_child || (stopped & sys::kOwnFilter) != 0) {
     return false;
   }
-  // Not by sys::getpid(): a child of another thread may be silent, this process is not yet.
+  // Not by sys::getpid(), which fails while a filtered child of another thread is there.
   const auto pid = static_cast<std::uint32_t>(sys::call(SYS_getpid));
   if (g_fork_page.on.load(std::memory_order_acquire) != 0 &&
       g_recorder.store().header()->pid != pid) {
     t_thread.is_filtered_child = true;
-    Recorder::fall_silent_for_child();
+    Recorder::stop_system_calls_for_child();
   } else {
-    g_recorder.fall_silent();
+    g_recorder.stop_system_calls();
   }
   return true;
 }
 
-void filter_failed() noexcept {
+void after_failed_seccomp() noexcept {
   if (t_thread.is_filtered_child) {
     t_thread.is_filtered_child = false;
-    Recorder::speak_again_for_child();
+    Recorder::resume_system_calls_for_child();
   } else {
-    g_recorder.speak_again();
+    g_recorder.resume_system_calls();
   }
 }
 
-bool exec_begins() noexcept {
-  if (is_our_file()) {
+bool before_exec() noexcept {
+  if (is_file_of_this_process()) {
     g_recorder.set_stage(wire::Stage::kReplaced);
   }
-  const bool was_silent = t_thread.is_filtered_child;
-  if (was_silent) {
+  const bool was_stopped = t_thread.is_filtered_child;
+  if (was_stopped) {
     t_thread.is_filtered_child = false;
-    Recorder::speak_again_for_child();
+    Recorder::resume_system_calls_for_child();
   }
-  return was_silent;
+  return was_stopped;
 }
 
-void exec_failed(bool was_silent) noexcept {
-  if (was_silent) {
+void after_failed_exec(bool was_stopped) noexcept {
+  if (was_stopped) {
     t_thread.is_filtered_child = true;
-    Recorder::fall_silent_for_child();
+    Recorder::stop_system_calls_for_child();
   }
-  if (is_our_file()) {
+  if (is_file_of_this_process()) {
     g_recorder.set_stage(wire::Stage::kRecording);
   }
 }
 
-void end() noexcept {
-  if (is_our_file()) {
+void on_process_exit() noexcept {
+  if (is_file_of_this_process()) {
     g_recorder.set_stage(wire::Stage::kExited);
   }
 }

@@ -25,7 +25,7 @@ namespace tidemark::tracer {
 // Shared by all threads. Lock-free: an entry has a sequence number that is odd while it is written,
 // and a reader that saw it change has found nothing. What finds no place takes that of another. All
 // zero is an empty memo; memory is used as stacks come.
-class StackMemo {
+class StackCache {
  public:
   // `context`: what else tells stacks apart, and what makes all that was kept before worthless when
   // it changes. False: not known, or a word of it lies in `unsure`.

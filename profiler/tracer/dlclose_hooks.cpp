@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // dlclose: what was known of code that is gone must not be believed of code that comes to its
 // place.
-#include "profiler/tracer/close_hooks.h"
-
 #include <dlfcn.h>
 #include <link.h>
 
@@ -10,10 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "profiler/tracer/cuda_hooks.h"
-#include "profiler/tracer/export.h"
-#include "profiler/tracer/life.h"
+#include "profiler/tracer/hooks.h"
 #include "profiler/tracer/recorder.h"
+#include "profiler/tracer/tracer_state.h"
 #include "profiler/tracer/unwind/rule_cache.h"
 
 namespace tidemark::tracer {
@@ -37,7 +34,7 @@ std::uint64_t beginning_of(void* handle) noexcept {
 // several references. False: it cannot be asked for. That takes a lock of the dynamic linker, which
 // another thread of the parent may have held when it forked.
 bool unload_count(std::uint64_t& count) noexcept {
-  if (!is_on_since_its_start()) {
+  if (!is_on_and_never_forked()) {
     return false;
   }
   const auto tell = [](dl_phdr_info* info, std::size_t /*bytes*/, void* told) {
@@ -49,13 +46,13 @@ bool unload_count(std::uint64_t& count) noexcept {
 
 }  // namespace
 
-void find_next_close() noexcept {
+void look_up_dlclose() noexcept {
   g_next_dlclose = reinterpret_cast<Close>(dlsym(RTLD_NEXT, "dlclose"));
 }
 
-int close_quietly(void* handle) noexcept {
+int real_dlclose(void* handle) noexcept {
   if (g_next_dlclose == nullptr) {
-    find_next_close();
+    look_up_dlclose();
   }
   return g_next_dlclose(handle);
 }
@@ -68,7 +65,7 @@ TIDEMARK_EXPORT int dlclose(void* handle) {
   std::uint64_t before = 0;
   std::uint64_t after = 0;
   const bool is_known = unload_count(before);
-  const int result = close_quietly(handle);
+  const int result = real_dlclose(handle);
   const int why = errno;
   if (!is_known || !unload_count(after) || after != before) {
     forget_rules();

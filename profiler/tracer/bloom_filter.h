@@ -14,7 +14,7 @@ namespace tidemark::tracer {
 // waits for memory each time. Where it holds too many it tells nothing, and nothing is lost.
 //
 // Lock-free. All zero is one that has no memory and knows nothing.
-class SeenFilter {
+class BloomFilter {
  public:
   // False: not added, or another thread has just done so.
   bool may_hold(std::uint64_t hash) const noexcept {

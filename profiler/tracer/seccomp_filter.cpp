@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/tracer/call_filter.h"
+#include "profiler/tracer/seccomp_filter.h"
 
 #include <linux/seccomp.h>
 

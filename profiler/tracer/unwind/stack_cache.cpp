@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/tracer/unwind/stack_memo.h"
+#include "profiler/tracer/unwind/stack_cache.h"
 
 #include "profiler/tracer/unwind/rule_cache.h"
-#include "profiler/tracer/unwind/stack_word.h"
 
 namespace tidemark::tracer {
 namespace {
@@ -39,7 +38,7 @@ std::uint16_t sign_of(std::uint64_t pc) noexcept {
 
 // Where, from the sp of the innermost frame on, all steps found what they read. False: one of them
 // read something else.
-bool StackMemo::measure(const StackTrace& trace, const Stack& stack, Shape& shape) noexcept {
+bool StackCache::measure(const StackTrace& trace, const Stack& stack, Shape& shape) noexcept {
   const FrameStates& frames = trace.frames;
   std::uint16_t bp_place = kInRegister;
   std::uint16_t pointer[kMostPlaces];
@@ -69,7 +68,7 @@ bool StackMemo::measure(const StackTrace& trace, const Stack& stack, Shape& shap
   return true;
 }
 
-std::uint64_t StackMemo::follow_branches(std::uint64_t tag, const Stack& stack) const noexcept {
+std::uint64_t StackCache::follow_branches(std::uint64_t tag, const Stack& stack) const noexcept {
   constexpr int kMost = 32;
   for (int i = 0; i < kMost; ++i) {
     const std::uint64_t branch = branches_[tag % kBranches].load(kRelaxed);
@@ -83,7 +82,7 @@ std::uint64_t StackMemo::follow_branches(std::uint64_t tag, const Stack& stack) 
 }
 
 // The entry that has this tag; kEntries: none.
-std::size_t StackMemo::with_tag(std::uint64_t tag) const noexcept {
+std::size_t StackCache::with_tag(std::uint64_t tag) const noexcept {
   const std::size_t first = tag % kEntries & ~(kWays - 1);
   unsigned same = 0;
 #pragma GCC unroll 8
@@ -93,8 +92,8 @@ std::size_t StackMemo::with_tag(std::uint64_t tag) const noexcept {
   return same == 0 ? kEntries : first + static_cast<std::size_t>(__builtin_ctz(same));
 }
 
-bool StackMemo::is_unsure(const Entry& entry, const Stack& stack, std::uint64_t ip,
-                          ByteRange unsure) noexcept {
+bool StackCache::is_unsure(const Entry& entry, const Stack& stack, std::uint64_t ip,
+                           ByteRange unsure) noexcept {
   bool is_in = ip >= unsure.begin && ip < unsure.end;
   const std::size_t addresses = entry.addresses.load(kRelaxed);
   for (std::size_t i = 0; i < addresses && i < kMostPlaces && !is_in; ++i) {
@@ -105,8 +104,8 @@ bool StackMemo::is_unsure(const Entry& entry, const Stack& stack, std::uint64_t 
   return is_in;
 }
 
-bool StackMemo::find(const Registers& registers, StackBounds bounds, std::uint64_t context,
-                     ByteRange unsure, std::uint32_t& number) noexcept {
+bool StackCache::find(const Registers& registers, StackBounds bounds, std::uint64_t context,
+                      ByteRange unsure, std::uint32_t& number) noexcept {
   if (registers.sp % kWord != 0 || bounds.high <= registers.sp) {
     return false;
   }
@@ -159,7 +158,7 @@ bool StackMemo::find(const Registers& registers, StackBounds bounds, std::uint64
 }
 
 // Another stack has this tag: the first frame in which it differs from this one tells them apart.
-void StackMemo::branch_off(std::uint64_t tag, const StackTrace& trace) noexcept {
+void StackCache::branch_off(std::uint64_t tag, const StackTrace& trace) noexcept {
   const std::size_t index = with_tag(tag);
   if (index == kEntries) {
     return;  // there is none
@@ -180,7 +179,7 @@ void StackMemo::branch_off(std::uint64_t tag, const StackTrace& trace) noexcept 
 
 // The entry for a tag: the one that has it, else one that is worth nothing, else one that was not
 // found for long. kEntries: none.
-std::size_t StackMemo::choose(std::uint64_t tag, std::uint32_t generation) noexcept {
+std::size_t StackCache::choose(std::uint64_t tag, std::uint32_t generation) noexcept {
   const auto is_good = [&](std::size_t index) {
     return entries_[index].generation.load(kRelaxed) == generation;
   };
@@ -206,8 +205,8 @@ std::size_t StackMemo::choose(std::uint64_t tag, std::uint32_t generation) noexc
   return first + turn % kWays;
 }
 
-void StackMemo::keep(const Registers& registers, StackBounds bounds, std::uint64_t context,
-                     const StackTrace& trace, std::uint32_t number) noexcept {
+void StackCache::keep(const Registers& registers, StackBounds bounds, std::uint64_t context,
+                      const StackTrace& trace, std::uint32_t number) noexcept {
   const Stack stack = {registers.sp, registers.bp, (bounds.high - registers.sp) / kWord};
   const std::size_t first = kMaxFrames - trace.depth;
   Shape shape;
