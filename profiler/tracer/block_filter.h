@@ -12,7 +12,7 @@ namespace tidemark::tracer {
 class BlockFilter {
  public:
   bool may_hold(const void* block) const noexcept {
-    return counts_[place(block)].load(std::memory_order_relaxed) != 0;
+    return counts_[slot_of(block)].load(std::memory_order_relaxed) != 0;
   }
   void add(const void* block) noexcept { change(block, 1); }
   void remove(const void* block) noexcept { change(block, -1); }
@@ -20,7 +20,7 @@ class BlockFilter {
   // Every block may be recorded: none is asked for twice while all of them are.
   void hold_all() noexcept {
     for (auto& count : counts_) {
-      count.store(kTop, std::memory_order_relaxed);
+      count.store(kSaturated, std::memory_order_relaxed);
     }
     all_.store(true, std::memory_order_relaxed);
   }
@@ -32,11 +32,11 @@ class BlockFilter {
   void hold_only(EachBlock each_block) noexcept {
     __builtin_memcpy(kept_, pinned_, sizeof(kept_));
     each_block([this](std::uint64_t address) {
-      const std::size_t at = place(reinterpret_cast<const void*>(address));
+      const std::size_t at = slot_of(reinterpret_cast<const void*>(address));
       kept_[at / 8] = static_cast<std::uint8_t>(kept_[at / 8] | (1U << (at % 8)));
     });
     all_.store(false, std::memory_order_relaxed);
-    for (std::size_t at = 0; at < kPlaces; ++at) {
+    for (std::size_t at = 0; at < kSlots; ++at) {
       if ((kept_[at / 8] & (1U << (at % 8))) == 0) {
         counts_[at].store(0, std::memory_order_relaxed);
       }
@@ -46,36 +46,37 @@ class BlockFilter {
   // Marks the place of a block for ever, whatever comes.
   void pin(const void* block) noexcept {
     hold(block);
-    const std::size_t at = place(block);
+    const std::size_t at = slot_of(block);
     std::atomic_ref(pinned_[at / 8])
         .fetch_or(static_cast<std::uint8_t>(1U << (at % 8)), std::memory_order_relaxed);
   }
 
  private:
-  static constexpr std::size_t kPlaces = 65536;
-  static constexpr std::uint8_t kTop = 255;
+  static constexpr std::size_t kSlots = 65536;
+  static constexpr std::uint8_t kSaturated = 255;
 
   // Neighbours have neighbouring places: what a program works on takes few cache lines here. The
   // upper bits keep blocks apart that each begin a page or a mapping.
-  static std::size_t place(const void* block) noexcept {
+  static std::size_t slot_of(const void* block) noexcept {
     const auto address = reinterpret_cast<std::uint64_t>(block);
-    return ((address >> 8U) ^ (address >> 24U)) % kPlaces;
+    return ((address >> 8U) ^ (address >> 24U)) % kSlots;
   }
   void hold(const void* block) noexcept {
-    counts_[place(block)].store(kTop, std::memory_order_relaxed);
+    counts_[slot_of(block)].store(kSaturated, std::memory_order_relaxed);
   }
   void change(const void* block, int by) noexcept {
-    std::atomic<std::uint8_t>& count = counts_[place(block)];
+    std::atomic<std::uint8_t>& count = counts_[slot_of(block)];
     std::uint8_t seen = count.load(std::memory_order_relaxed);
-    while (seen != kTop && !count.compare_exchange_weak(seen, static_cast<std::uint8_t>(seen + by),
-                                                        std::memory_order_relaxed)) {
+    while (seen != kSaturated &&
+           !count.compare_exchange_weak(seen, static_cast<std::uint8_t>(seen + by),
+                                        std::memory_order_relaxed)) {
     }
   }
 
   std::atomic<bool> all_ = false;
-  std::uint8_t kept_[kPlaces / 8] = {};  // of hold_only()
-  std::uint8_t pinned_[kPlaces / 8] = {};
-  std::atomic<std::uint8_t> counts_[kPlaces] = {};
+  std::uint8_t kept_[kSlots / 8] = {};  // of hold_only()
+  std::uint8_t pinned_[kSlots / 8] = {};
+  std::atomic<std::uint8_t> counts_[kSlots] = {};
 };
 
 }  // namespace tidemark::tracer

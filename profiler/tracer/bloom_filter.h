@@ -25,17 +25,17 @@ class BloomFilter {
   }
   void add(std::uint64_t hash) noexcept {
     if (auto* const words = words_.load(std::memory_order_acquire)) {
-      put(words, hash);
+      set_bits(words, hash);
     }
   }
   // Begins to tell. `for_each` calls what it is given with each hash that was there before.
   template <typename ForEach>
-  void begin(ForEach for_each) noexcept {
+  void enable(ForEach for_each) noexcept {
     auto* const fresh = static_cast<std::atomic<std::uint64_t>*>(sys::map_private(kBytes));
     if (fresh == nullptr) {
       return;
     }
-    for_each([fresh](std::uint64_t hash) { put(fresh, hash); });
+    for_each([fresh](std::uint64_t hash) { set_bits(fresh, hash); });
     std::atomic<std::uint64_t>* none = nullptr;
     if (!words_.compare_exchange_strong(none, fresh, std::memory_order_release)) {
       sys::unmap(fresh, kBytes);  // another thread was faster
@@ -58,7 +58,7 @@ class BloomFilter {
   static std::uint64_t bits_of(std::uint64_t hash) noexcept {
     return std::uint64_t{1} << (hash >> 42U & 63U) | std::uint64_t{1} << (hash >> 36U & 63U);
   }
-  static void put(std::atomic<std::uint64_t>* words, std::uint64_t hash) noexcept {
+  static void set_bits(std::atomic<std::uint64_t>* words, std::uint64_t hash) noexcept {
     words[word_of(hash)].fetch_or(bits_of(hash), std::memory_order_relaxed);
   }
 

@@ -70,7 +70,7 @@ TIDEMARK_EXPORT int dlclose(void* handle) {
   if (!is_known || !unload_count(after) || after != before) {
     forget_rules();
     forget_cuda_functions();
-    g_recorder.modules().closed(begin);
+    g_recorder.modules().on_dlclose(begin);
   }
   errno = why;
   return result;

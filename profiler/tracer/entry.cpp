@@ -44,8 +44,8 @@ void prepare_libc(int count, char** arguments, char** environment) noexcept {
 [[gnu::constructor]] void library_loaded(int count, char** arguments, char** environment) {
   prepare_libc(count, arguments, environment);
   look_up_allocator();
-  if (g_has_own_allocator) {
-    g_recorder.leave_heap_out();
+  if (g_program_has_allocator) {
+    g_recorder.exclude_heap();
   }
   look_up_map_functions();
   look_up_dlclose();

@@ -53,9 +53,9 @@ int with_environment(const char* file, char* const* environment, Start start) {
 template <typename Start>
 int replace_image(const char* file, char* const* environment, Start start) {
   bool was_stopped = false;
-  const int result = with_environment(file, environment, [&](char* const* with) {
+  const int result = with_environment(file, environment, [&](char* const* changed) {
     was_stopped = before_exec();
-    return start(with);
+    return start(changed);
   });
   const int why = errno;
   after_failed_exec(was_stopped);
@@ -66,13 +66,13 @@ int replace_image(const char* file, char* const* environment, Start start) {
 int run_execve(const char* path, char* const* arguments, char* const* environment) {
   const auto real = next(g_exec.execve, "execve");
   return replace_image(path, environment,
-                       [&](char* const* with) { return real(path, arguments, with); });
+                       [&](char* const* changed) { return real(path, arguments, changed); });
 }
 
 int run_execvpe(const char* file, char* const* arguments, char* const* environment) {
   const auto real = next(g_exec.execvpe, "execvpe");
   return replace_image(file, environment,
-                       [&](char* const* with) { return real(file, arguments, with); });
+                       [&](char* const* changed) { return real(file, arguments, changed); });
 }
 
 // Not so where there is none: the kernel will say so.
@@ -122,19 +122,19 @@ TIDEMARK_EXPORT int execveat(int folder, const char* path, char* const* argument
                              char* const* environment, int flags) {
   const auto real = next(g_exec.execveat, "execveat");
   const bool by_name = folder == AT_FDCWD || is_absolute(path);
-  return replace_image(by_name ? path : "", environment, [&](char* const* with) {
-    return real(folder, path, arguments, with, flags);
+  return replace_image(by_name ? path : "", environment, [&](char* const* changed) {
+    return real(folder, path, arguments, changed, flags);
   });
 }
 
 TIDEMARK_EXPORT int fexecve(int fd, char* const* arguments, char* const* environment) {
   const auto real = next(g_exec.fexecve, "fexecve");
   return replace_image("", environment,
-                       [&](char* const* with) { return real(fd, arguments, with); });
+                       [&](char* const* changed) { return real(fd, arguments, changed); });
 }
 
 // The three with a list: its arguments become an array on the stack.
-#define TIDEMARK_GATHER(first)                                                                 \
+#define TIDEMARK_COLLECT_ARGUMENTS(first)                                                      \
   va_list list;                                                                                \
   va_start(list, first);                                                                       \
   va_list counting;                                                                            \
@@ -148,19 +148,19 @@ TIDEMARK_EXPORT int fexecve(int fd, char* const* arguments, char* const* environ
   }
 
 TIDEMARK_EXPORT int execl(const char* path, const char* first, ...) {
-  TIDEMARK_GATHER(first)
+  TIDEMARK_COLLECT_ARGUMENTS(first)
   va_end(list);
   return run_execve(path, arguments, environ);
 }
 
 TIDEMARK_EXPORT int execlp(const char* file, const char* first, ...) {
-  TIDEMARK_GATHER(first)
+  TIDEMARK_COLLECT_ARGUMENTS(first)
   va_end(list);
   return run_execvpe(file, arguments, environ);
 }
 
 TIDEMARK_EXPORT int execle(const char* path, const char* first, ...) {
-  TIDEMARK_GATHER(first)
+  TIDEMARK_COLLECT_ARGUMENTS(first)
   char* const* const environment = va_arg(list, char* const*);
   va_end(list);
   return run_execve(path, arguments, environment);
@@ -171,8 +171,8 @@ TIDEMARK_EXPORT int posix_spawn(pid_t* pid, const char* path,
                                 const posix_spawnattr_t* attributes, char* const* arguments,
                                 char* const* environment) {
   const auto real = next(g_exec.posix_spawn, "posix_spawn");
-  return with_environment(path, environment, [&](char* const* with) {
-    return real(pid, path, actions, attributes, arguments, with);
+  return with_environment(path, environment, [&](char* const* changed) {
+    return real(pid, path, actions, attributes, arguments, changed);
   });
 }
 
@@ -181,7 +181,7 @@ TIDEMARK_EXPORT int posix_spawnp(pid_t* pid, const char* file,
                                  const posix_spawnattr_t* attributes, char* const* arguments,
                                  char* const* environment) {
   const auto real = next(g_exec.posix_spawnp, "posix_spawnp");
-  return with_environment(file, environment, [&](char* const* with) {
-    return real(pid, file, actions, attributes, arguments, with);
+  return with_environment(file, environment, [&](char* const* changed) {
+    return real(pid, file, actions, attributes, arguments, changed);
   });
 }

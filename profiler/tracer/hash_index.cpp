@@ -8,8 +8,8 @@
 namespace tidemark::tracer {
 
 // By the lower bits alone, in two ways: the upper ones are in the entry. Then those beside them.
-std::size_t HashIndex::place_of(std::size_t level, std::uint64_t hash,
-                                std::size_t choice) noexcept {
+std::size_t HashIndex::bucket_for(std::size_t level, std::uint64_t hash,
+                                  std::size_t choice) noexcept {
   const std::uint64_t low = hash & kLowMask;
   const std::uint64_t place = choice % 2 == 0 ? low : (low * 0x9e3779b97f4a7c15) >> 36U;
   return (place + choice / 2) & (buckets(level) - 1);
@@ -17,7 +17,7 @@ std::size_t HashIndex::place_of(std::size_t level, std::uint64_t hash,
 
 void HashIndex::prefetch_at(std::size_t level, std::uint64_t hash) const noexcept {
   const Bucket* const table = levels_[level].load(std::memory_order_relaxed);
-  __builtin_prefetch(table + place_of(level, hash, 0));
+  __builtin_prefetch(table + bucket_for(level, hash, 0));
 }
 
 void HashIndex::prefetch(std::uint64_t hash) const noexcept {
@@ -31,7 +31,7 @@ std::uint32_t HashIndex::find(std::uint64_t hash) const noexcept {
   for (std::size_t level = count_.load(std::memory_order_acquire); level-- > oldest;) {
     const Bucket* const table = levels_[level].load(std::memory_order_relaxed);
     for (std::size_t choice = 0; choice < kChoices; ++choice) {
-      const Bucket& bucket = table[place_of(level, hash, choice)];
+      const Bucket& bucket = table[bucket_for(level, hash, choice)];
       std::uint64_t found = 0;
       std::uint64_t last = 0;
 #pragma GCC unroll 5
@@ -55,13 +55,13 @@ bool HashIndex::add_to(std::size_t level, std::uint64_t hash, std::uint32_t numb
   Bucket* const table = levels_[level].load(std::memory_order_relaxed);
   const std::uint64_t entry = (hash & ~kLowMask) | (std::uint64_t{number} + 1);
   for (std::size_t choice = 0; choice < kChoices; ++choice) {
-    Bucket& bucket = table[place_of(level, hash, choice)];
+    Bucket& bucket = table[bucket_for(level, hash, choice)];
     for (std::size_t i = 0; i < kBucket; ++i) {
       std::uint64_t there = bucket.slot[i].load(std::memory_order_relaxed);
       if (there == 0 &&
           bucket.slot[i].compare_exchange_strong(there, entry, std::memory_order_release)) {
         const auto low = static_cast<std::uint32_t>(hash & kLowMask);
-        bucket.lower[i].store(low | kThere, std::memory_order_release);
+        bucket.lower[i].store(low | kPresent, std::memory_order_release);
         return true;
       }
       if (there >> kNumberBits == hash >> kNumberBits) {
@@ -72,7 +72,7 @@ bool HashIndex::add_to(std::size_t level, std::uint64_t hash, std::uint32_t numb
   return false;
 }
 
-void HashIndex::move_some(std::size_t newest) noexcept {
+void HashIndex::move_one_bucket(std::size_t newest) noexcept {
   const std::size_t oldest = oldest_.load(std::memory_order_acquire);
   if (oldest >= newest) {
     return;
@@ -126,15 +126,15 @@ bool HashIndex::grow(std::size_t known) noexcept {
 }
 
 bool HashIndex::add(std::uint64_t hash, std::uint32_t number) noexcept {
-  if (number > kMost) {
+  if (number > kMaxNumber) {
     return false;
   }
   for (std::size_t tries = 0; tries < kLevels; ++tries) {
     const std::size_t known = count_.load(std::memory_order_acquire);
     if (known > 0) {
-      move_some(known - 1);
+      move_one_bucket(known - 1);
       if (add_to(known - 1, hash, number)) {
-        asked_in_vain_.store(0, std::memory_order_relaxed);
+        refused_adds_.store(0, std::memory_order_relaxed);
         return true;
       }
     }
@@ -142,14 +142,14 @@ bool HashIndex::add(std::uint64_t hash, std::uint32_t number) noexcept {
       break;
     }
   }
-  asked_in_vain_.store(1, std::memory_order_relaxed);
+  refused_adds_.store(1, std::memory_order_relaxed);
   return false;
 }
 
 bool HashIndex::has_room() noexcept {
-  constexpr std::uint32_t kTryAgain = 1024;
-  const std::uint32_t asked = asked_in_vain_.load(std::memory_order_relaxed);
-  return asked == 0 || asked_in_vain_.fetch_add(1, std::memory_order_relaxed) % kTryAgain == 0;
+  constexpr std::uint32_t kRetryEvery = 1024;
+  const std::uint32_t refused = refused_adds_.load(std::memory_order_relaxed);
+  return refused == 0 || refused_adds_.fetch_add(1, std::memory_order_relaxed) % kRetryEvery == 0;
 }
 
 void HashIndex::clear() noexcept {
@@ -162,7 +162,7 @@ void HashIndex::clear() noexcept {
     }
   }
   bytes_.store(0, std::memory_order_relaxed);
-  asked_in_vain_.store(0, std::memory_order_relaxed);
+  refused_adds_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace tidemark::tracer

@@ -58,14 +58,14 @@ class HashIndex {
   static constexpr std::size_t kChoices = 8;
   static constexpr unsigned kNumberBits = 28;
   static constexpr std::uint64_t kLowMask = (std::uint64_t{1} << kNumberBits) - 1;
-  static constexpr std::uint32_t kMost = kLowMask - 1;  // the number in an entry is one more
+  static constexpr std::uint32_t kMaxNumber = kLowMask - 1;  // the number in an entry is one more
   static constexpr std::size_t kLargePage = 2 << 20;
   struct alignas(64) Bucket {
     std::atomic<std::uint64_t> slot[kBucket];   // upper bits of the hash, number + 1; 0: empty
-    std::atomic<std::uint32_t> lower[kBucket];  // bits of the hash, with kThere; 0: not yet
+    std::atomic<std::uint32_t> lower[kBucket];  // bits of the hash, with kPresent; 0: not yet
   };
   static_assert(sizeof(Bucket) == 64);
-  static constexpr std::uint32_t kThere = 0x8000'0000;
+  static constexpr std::uint32_t kPresent = 0x8000'0000;
   static constexpr std::size_t kLevels = 20;
   static constexpr std::size_t kFirstBuckets = 64;
 
@@ -73,18 +73,18 @@ class HashIndex {
   static constexpr std::size_t bytes_of(std::size_t level) {
     return buckets(level) * sizeof(Bucket);
   }
-  static std::size_t place_of(std::size_t level, std::uint64_t hash, std::size_t choice) noexcept;
+  static std::size_t bucket_for(std::size_t level, std::uint64_t hash, std::size_t choice) noexcept;
   bool grow(std::size_t known) noexcept;
   bool add_to(std::size_t level, std::uint64_t hash, std::uint32_t number) noexcept;
   void prefetch_at(std::size_t level, std::uint64_t hash) const noexcept;
-  void move_some(std::size_t newest) noexcept;
+  void move_one_bucket(std::size_t newest) noexcept;
 
   std::atomic<Bucket*> levels_[kLevels] = {};
   std::atomic<std::size_t> moved_[kLevels] = {};  // buckets that were moved on
   std::atomic<std::size_t> oldest_ = 0;           // the first level that is not yet empty
   std::atomic<std::size_t> count_ = 0;
   std::atomic<std::uint64_t> bytes_ = 0;
-  std::atomic<std::uint32_t> asked_in_vain_ = 0;  // since there was no memory; 0: there is
+  std::atomic<std::uint32_t> refused_adds_ = 0;  // since there was no memory; 0: there is
 };
 
 }  // namespace tidemark::tracer

@@ -95,14 +95,14 @@ Inserted LiveTable::insert_into(std::size_t level, std::uint64_t address, const 
 }
 
 // Whether most of a level is full, by a look at some of it.
-bool LiveTable::is_crowded(std::size_t level, std::uint64_t seed) noexcept {
-  constexpr std::uint64_t kLooks = 128;
-  constexpr std::uint64_t kMost = kLooks * kSlotsPerBucket * 4 / 5;
+bool LiveTable::is_mostly_full(std::size_t level, std::uint64_t seed) noexcept {
+  constexpr std::uint64_t kProbes = 128;
+  constexpr std::uint64_t kMaxUsed = kProbes * kSlotsPerBucket * 4 / 5;
   std::uint64_t used = 0;
-  for (std::uint64_t i = 0; i < kLooks; ++i) {
+  for (std::uint64_t i = 0; i < kProbes; ++i) {
     used += BucketView{slots_of(bucket(level, seed + i, true), wire::kEmptySlot)}.used();
   }
-  return used > kMost;
+  return used > kMaxUsed;
 }
 
 // The largest level first: the others have what was there before it. They are not filled to the
@@ -117,8 +117,8 @@ Inserted LiveTable::insert(std::uint64_t address, const LiveRecord& record,
       if (done != Inserted::kNoRoom) {
         return done;
       }
-      if (level + 1 == levels && wire::mix(address) >> 58U == 0 && is_crowded(level, address) &&
-          (level == 0 || is_crowded(level - 1, address)) &&
+      if (level + 1 == levels && wire::mix(address) >> 58U == 0 && is_mostly_full(level, address) &&
+          (level == 0 || is_mostly_full(level - 1, address)) &&
           store_->extend(wire::Table::kLive, levels)) {
         break;
       }

@@ -53,7 +53,7 @@ class LiveTable {
  private:
   Inserted insert_into(std::size_t level, std::uint64_t address, const wire::LiveRecord& record,
                        wire::LiveRecord& replaced) noexcept;
-  bool is_crowded(std::size_t level, std::uint64_t seed) noexcept;
+  bool is_mostly_full(std::size_t level, std::uint64_t seed) noexcept;
   wire::LiveBucket& bucket(std::size_t level, std::uint64_t address, bool second) noexcept;
 
   TraceStore* store_ = nullptr;

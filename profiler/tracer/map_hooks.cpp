@@ -26,41 +26,41 @@ namespace tidemark::tracer {
 namespace {
 
 // What is called until the real functions are known.
-long plain_result(long result) noexcept {
+long set_errno(long result) noexcept {
   if (result < 0 && result > -4096) {
     errno = static_cast<int>(-result);
     return -1;  // MAP_FAILED, as a pointer
   }
   return result;
 }
-void* plain_mmap(void* address, std::size_t bytes, int protection, int flags, int fd,
-                 off64_t offset) {
-  return reinterpret_cast<void*>(plain_result(sys::call(
+void* mmap_by_syscall(void* address, std::size_t bytes, int protection, int flags, int fd,
+                      off64_t offset) {
+  return reinterpret_cast<void*>(set_errno(sys::call(
       SYS_mmap, sys::word(address), static_cast<long>(bytes), protection, flags, fd, offset)));
 }
-int plain_munmap(void* address, std::size_t bytes) {
+int munmap_by_syscall(void* address, std::size_t bytes) {
   return static_cast<int>(
-      plain_result(sys::call(SYS_munmap, sys::word(address), static_cast<long>(bytes))));
+      set_errno(sys::call(SYS_munmap, sys::word(address), static_cast<long>(bytes))));
 }
-void* plain_mremap(void* from, std::size_t old_bytes, std::size_t bytes, int flags, void* to) {
+void* mremap_by_syscall(void* from, std::size_t old_bytes, std::size_t bytes, int flags, void* to) {
   return reinterpret_cast<void*>(
-      plain_result(sys::call(SYS_mremap, sys::word(from), static_cast<long>(old_bytes),
-                             static_cast<long>(bytes), flags, sys::word(to))));
+      set_errno(sys::call(SYS_mremap, sys::word(from), static_cast<long>(old_bytes),
+                          static_cast<long>(bytes), flags, sys::word(to))));
 }
 
 static_assert(sizeof(off_t) == sizeof(off64_t));
 using Map = void* (*)(void*, std::size_t, int, int, int, off64_t);
 struct NextMap {
-  Map mmap = plain_mmap;
-  Map mmap64 = plain_mmap;
-  int (*munmap)(void*, std::size_t) = plain_munmap;
+  Map mmap = mmap_by_syscall;
+  Map mmap64 = mmap_by_syscall;
+  int (*munmap)(void*, std::size_t) = munmap_by_syscall;
   // It takes an ellipsis, by which arguments are passed as they are here.
-  void* (*mremap)(void*, std::size_t, std::size_t, int, void*) = plain_mremap;
+  void* (*mremap)(void*, std::size_t, std::size_t, int, void*) = mremap_by_syscall;
 };
 constinit NextMap g_next_map;
 
 template <typename Function>
-void find(Function& function, const char* name) noexcept {
+void look_up(Function& function, const char* name) noexcept {
   if (void* const found = dlsym(RTLD_NEXT, name); found != nullptr) {
     function = reinterpret_cast<Function>(found);
   }
@@ -78,9 +78,9 @@ wire::SiteKind kind_of(int flags, std::uint64_t caller) noexcept {
 }
 
 // In the hook itself: `caller` is told by its frame.
-[[gnu::always_inline]] inline void* map_recorded(Map next, void* address, std::size_t bytes,
-                                                 int protection, int flags, int fd, off64_t offset,
-                                                 const Registers& caller) {
+[[gnu::always_inline]] inline void* map_and_record(Map next, void* address, std::size_t bytes,
+                                                   int protection, int flags, int fd,
+                                                   off64_t offset, const Registers& caller) {
   void* const begin = next(address, bytes, protection, flags, fd, offset);
   const bool file = (flags & MAP_ANONYMOUS) == 0;
   const bool is_private = (flags & MAP_TYPE) == MAP_PRIVATE;
@@ -88,23 +88,23 @@ wire::SiteKind kind_of(int flags, std::uint64_t caller) noexcept {
     return begin;
   }
   if (!(file && is_private)) {
-    g_recorder.mapped(begin, whole_pages(bytes), kind_of(flags, caller.ip), caller);
+    g_recorder.maps().record_map(begin, whole_pages(bytes), kind_of(flags, caller.ip), caller);
   } else if ((flags & MAP_FIXED) != 0) {
-    g_recorder.unmapped(begin, whole_pages(bytes));  // it replaced what was there
+    g_recorder.maps().record_unmap(begin, whole_pages(bytes));  // it replaced what was there
   }
   return begin;
 }
 
-[[gnu::noinline]] void* remap_recorded(void* from, std::size_t old_bytes, std::size_t bytes,
-                                       int flags, void* to) {
-  Recorder::MovedRanges moved;
+[[gnu::noinline]] void* remap_and_record(void* from, std::size_t old_bytes, std::size_t bytes,
+                                         int flags, void* to) {
+  MapRecorder::MovedRanges moved;
   const bool stays = old_bytes == 0 || (flags & MREMAP_DONTUNMAP) != 0;
-  g_recorder.begin_remap(from, whole_pages(old_bytes), stays, moved);
+  g_recorder.maps().begin_remap(from, whole_pages(old_bytes), stays, moved);
   void* const begin = g_next_map.mremap(from, old_bytes, bytes, flags, to);
   if (begin == MAP_FAILED) {
-    g_recorder.not_remapped(moved);
+    g_recorder.maps().undo_remap(moved);
   } else {
-    g_recorder.remapped(moved, begin, whole_pages(bytes), capture_registers());
+    g_recorder.maps().finish_remap(moved, begin, whole_pages(bytes), capture_registers());
   }
   return begin;
 }
@@ -112,10 +112,10 @@ wire::SiteKind kind_of(int flags, std::uint64_t caller) noexcept {
 }  // namespace
 
 void look_up_map_functions() noexcept {
-  find(g_next_map.mmap, "mmap");
-  find(g_next_map.mmap64, "mmap64");
-  find(g_next_map.munmap, "munmap");
-  find(g_next_map.mremap, "mremap");
+  look_up(g_next_map.mmap, "mmap");
+  look_up(g_next_map.mmap64, "mmap64");
+  look_up(g_next_map.munmap, "munmap");
+  look_up(g_next_map.mremap, "mremap");
 }
 
 }  // namespace tidemark::tracer
@@ -124,21 +124,21 @@ using namespace tidemark::tracer;  // NOLINT(google-build-using-namespace): C na
 
 TIDEMARK_EXPORT void* mmap(void* address, std::size_t bytes, int protection, int flags, int fd,
                            off_t offset) {
-  return map_recorded(g_next_map.mmap, address, bytes, protection, flags, fd, offset,
-                      capture_registers());
+  return map_and_record(g_next_map.mmap, address, bytes, protection, flags, fd, offset,
+                        capture_registers());
 }
 
 TIDEMARK_EXPORT void* mmap64(void* address, std::size_t bytes, int protection, int flags, int fd,
                              off64_t offset) {
-  return map_recorded(g_next_map.mmap64, address, bytes, protection, flags, fd, offset,
-                      capture_registers());
+  return map_and_record(g_next_map.mmap64, address, bytes, protection, flags, fd, offset,
+                        capture_registers());
 }
 
 TIDEMARK_EXPORT int munmap(void* address, std::size_t bytes) {
   // First here: once it is unmapped, another thread may get a mapping at this place. What the
   // kernel will refuse does not change the books.
   if (bytes != 0 && reinterpret_cast<std::uintptr_t>(address) % 4096 == 0) {
-    g_recorder.unmapped(address, whole_pages(bytes));
+    g_recorder.maps().record_unmap(address, whole_pages(bytes));
   }
   return g_next_map.munmap(address, bytes);
 }
@@ -151,5 +151,5 @@ TIDEMARK_EXPORT void* mremap(void* from, std::size_t old_bytes, std::size_t byte
     to = va_arg(more, void*);
     va_end(more);
   }
-  return remap_recorded(from, old_bytes, bytes, flags, to);
+  return remap_and_record(from, old_bytes, bytes, flags, to);
 }

@@ -23,7 +23,7 @@ namespace {
 // Older dynamic linkers allocate inside dlsym, when nobody can serve them but us.
 alignas(64) constinit char g_arena[64 * 1024] = {};
 constinit std::atomic<std::size_t> g_arena_used = 0;
-constinit thread_local bool t_finding = false;
+constinit thread_local bool t_looking_up = false;
 constinit const char* g_allocator_begin = nullptr;
 constinit const char* g_allocator_end = nullptr;
 
@@ -45,31 +45,31 @@ void* arena_block(std::size_t bytes, std::size_t alignment) noexcept {
 }
 
 // Each of these is called until the real function is known.
-bool known_now() noexcept {
-  if (t_finding) {
+bool look_up_now() noexcept {
+  if (t_looking_up) {
     return false;
   }
   look_up_allocator();
   return true;
 }
 
-void* first_malloc(std::size_t bytes) {
-  return known_now() ? g_next.malloc(bytes) : arena_block(bytes, 0);
+void* early_malloc(std::size_t bytes) {
+  return look_up_now() ? g_next.malloc(bytes) : arena_block(bytes, 0);
 }
-void first_free(void* block) {
-  if (known_now() && !is_bootstrap_block(block)) {
+void early_free(void* block) {
+  if (look_up_now() && !is_bootstrap_block(block)) {
     g_next.free(block);
   }
 }
-void* first_calloc(std::size_t count, std::size_t bytes) {
-  if (known_now()) {
+void* early_calloc(std::size_t count, std::size_t bytes) {
+  if (look_up_now()) {
     return g_next.calloc(count, bytes);
   }
   std::size_t all = 0;
   return __builtin_mul_overflow(count, bytes, &all) ? nullptr : arena_block(all, 0);
 }
-void* first_realloc(void* block, std::size_t bytes) {
-  if (known_now()) {
+void* early_realloc(void* block, std::size_t bytes) {
+  if (look_up_now()) {
     return g_next.realloc(block, bytes);
   }
   void* const moved = arena_block(bytes, 0);
@@ -79,34 +79,34 @@ void* first_realloc(void* block, std::size_t bytes) {
   }
   return moved;
 }
-void* first_reallocarray(void* block, std::size_t count, std::size_t bytes) {
-  if (known_now()) {
+void* early_reallocarray(void* block, std::size_t count, std::size_t bytes) {
+  if (look_up_now()) {
     return g_next.reallocarray(block, count, bytes);
   }
   std::size_t all = 0;
-  return __builtin_mul_overflow(count, bytes, &all) ? nullptr : first_realloc(block, all);
+  return __builtin_mul_overflow(count, bytes, &all) ? nullptr : early_realloc(block, all);
 }
-void* first_memalign(std::size_t alignment, std::size_t bytes) {
-  return known_now() ? g_next.memalign(alignment, bytes) : arena_block(bytes, alignment);
+void* early_memalign(std::size_t alignment, std::size_t bytes) {
+  return look_up_now() ? g_next.memalign(alignment, bytes) : arena_block(bytes, alignment);
 }
-int first_posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
-  if (known_now()) {
+int early_posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
+  if (look_up_now()) {
     return g_next.posix_memalign(block, alignment, bytes);
   }
   *block = arena_block(bytes, alignment);
   return *block == nullptr ? ENOMEM : 0;
 }
-void* first_aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  return known_now() ? g_next.aligned_alloc(alignment, bytes) : arena_block(bytes, alignment);
+void* early_aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  return look_up_now() ? g_next.aligned_alloc(alignment, bytes) : arena_block(bytes, alignment);
 }
-void* first_valloc(std::size_t bytes) {
-  return known_now() ? g_next.valloc(bytes) : arena_block(bytes, 4096);
+void* early_valloc(std::size_t bytes) {
+  return look_up_now() ? g_next.valloc(bytes) : arena_block(bytes, 4096);
 }
-void* first_pvalloc(std::size_t bytes) {
-  return known_now() ? g_next.pvalloc(bytes) : arena_block(bytes, 4096);
+void* early_pvalloc(std::size_t bytes) {
+  return look_up_now() ? g_next.pvalloc(bytes) : arena_block(bytes, 4096);
 }
-std::size_t first_usable_size(void* block) {
-  return known_now() ? g_next.malloc_usable_size(block) : bootstrap_bytes(block);
+std::size_t early_usable_size(void* block) {
+  return look_up_now() ? g_next.malloc_usable_size(block) : bootstrap_bytes(block);
 }
 
 // For allocators that lack it: glibc's own work is in terms of theirs.
@@ -121,10 +121,10 @@ void* reallocarray_by_realloc(void* block, std::size_t count, std::size_t bytes)
 
 // What is not found stays what it was, unless that is one of the functions that come here again.
 template <typename Function>
-void find(Function& function, const char* name, Function first, Function missing) noexcept {
+void look_up(Function& function, const char* name, Function early, Function missing) noexcept {
   if (auto* const found = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name)); found != nullptr) {
     function = found;
-  } else if (function == first) {
+  } else if (function == early) {
     function = missing;
   }
 }
@@ -133,7 +133,7 @@ void* no_block(std::size_t /*bytes*/) {
   errno = ENOMEM;
   return nullptr;
 }
-void* no_aligned_block(std::size_t /*alignment*/, std::size_t /*bytes*/) {
+void* no_block_of(std::size_t /*alignment*/, std::size_t /*bytes*/) {
   errno = ENOMEM;
   return nullptr;
 }
@@ -161,7 +161,7 @@ void find_allocator_range() noexcept {
   g_allocator_end = reinterpret_cast<const char*>(linked->l_addr + end);
 }
 
-bool is_malloc_elsewhere() noexcept {
+bool has_program_its_own_malloc() noexcept {
   void* const used = dlsym(RTLD_DEFAULT, "malloc");
   Dl_info info = {};
   ElfW(Sym)* symbol = nullptr;
@@ -177,37 +177,37 @@ bool is_malloc_elsewhere() noexcept {
 
 }  // namespace
 
-constinit bool g_has_own_allocator = false;
+constinit bool g_program_has_allocator = false;
 
-constinit NextAllocator g_next = {first_malloc,         first_free,          first_calloc,
-                                  first_realloc,        first_reallocarray,  first_memalign,
-                                  first_posix_memalign, first_aligned_alloc, first_valloc,
-                                  first_pvalloc,        first_usable_size};
+constinit NextAllocator g_next = {early_malloc,         early_free,          early_calloc,
+                                  early_realloc,        early_reallocarray,  early_memalign,
+                                  early_posix_memalign, early_aligned_alloc, early_valloc,
+                                  early_pvalloc,        early_usable_size};
 
 void look_up_allocator() noexcept {
-  if (t_finding) {
+  if (t_looking_up) {
     return;
   }
-  t_finding = true;
+  t_looking_up = true;
   NextAllocator found = g_next;
-  find(found.malloc, "malloc", first_malloc, no_block);
-  find(
-      found.free, "free", first_free, +[](void* /*block*/) {});
-  find(found.calloc, "calloc", first_calloc, no_aligned_block);
-  find(
-      found.realloc, "realloc", first_realloc,
+  look_up(found.malloc, "malloc", early_malloc, no_block);
+  look_up(
+      found.free, "free", early_free, +[](void* /*block*/) {});
+  look_up(found.calloc, "calloc", early_calloc, no_block_of);
+  look_up(
+      found.realloc, "realloc", early_realloc,
       +[](void* /*block*/, std::size_t bytes) { return no_block(bytes); });
-  find(found.reallocarray, "reallocarray", first_reallocarray, reallocarray_by_realloc);
-  find(found.memalign, "memalign", first_memalign, no_aligned_block);
-  find(found.posix_memalign, "posix_memalign", first_posix_memalign, no_posix_block);
-  find(found.aligned_alloc, "aligned_alloc", first_aligned_alloc, no_aligned_block);
-  find(found.valloc, "valloc", first_valloc, no_block);
-  find(found.pvalloc, "pvalloc", first_pvalloc, no_block);
-  find(found.malloc_usable_size, "malloc_usable_size", first_usable_size, no_size);
+  look_up(found.reallocarray, "reallocarray", early_reallocarray, reallocarray_by_realloc);
+  look_up(found.memalign, "memalign", early_memalign, no_block_of);
+  look_up(found.posix_memalign, "posix_memalign", early_posix_memalign, no_posix_block);
+  look_up(found.aligned_alloc, "aligned_alloc", early_aligned_alloc, no_block_of);
+  look_up(found.valloc, "valloc", early_valloc, no_block);
+  look_up(found.pvalloc, "pvalloc", early_pvalloc, no_block);
+  look_up(found.malloc_usable_size, "malloc_usable_size", early_usable_size, no_size);
   g_next = found;
   find_allocator_range();
-  g_has_own_allocator = is_malloc_elsewhere();
-  t_finding = false;
+  g_program_has_allocator = has_program_its_own_malloc();
+  t_looking_up = false;
 }
 
 bool is_in_allocator(const void* address) noexcept {

@@ -27,7 +27,7 @@ void look_up_allocator() noexcept;
 // Whether the malloc that the process uses is neither ours nor one that we stand before: the
 // program has an allocator linked into it, or preloads one before us. Its blocks never come here,
 // but for those of functions that it lacks; these must reach whom they would reach without us.
-[[gnu::visibility("hidden")]] extern constinit bool g_has_own_allocator;
+[[gnu::visibility("hidden")]] extern constinit bool g_program_has_allocator;
 // Whether an address lies in the library that has the next malloc: its own mappings hold blocks
 // that are recorded already.
 bool is_in_allocator(const void* address) noexcept;

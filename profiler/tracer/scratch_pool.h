@@ -12,14 +12,14 @@ namespace tidemark::tracer {
 
 // The nodes of the stack that a scratch slot saw when it last came upon a new one, the outermost
 // frame at the end: where the hashes agree, a new stack has the same nodes.
-struct NodeMemory {
+struct LastNodes {
   std::uint64_t hash[kMaxFrames] = {};  // 0: not known
   std::uint32_t node[kMaxFrames] = {};
 };
 
 struct Scratch {
   StackTrace trace;
-  NodeMemory nodes;
+  LastNodes nodes;
   // Of the trace, see ModuleTable::marks(); rarely there.
   bool is_marked = false;
   std::uint64_t marks[kMaxFrames] = {};

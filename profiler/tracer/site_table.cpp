@@ -11,7 +11,7 @@ using wire::Table;
 constexpr std::uint32_t kNone = HashIndex::kNone;
 constexpr std::uint32_t kRoot = 0;
 constexpr std::uint32_t kManySites = 8192;  // with fewer the index itself stays in the cache
-constexpr std::uint32_t kAskEvery = 256;    // whether there is memory
+constexpr std::uint32_t kRetryEvery = 256;  // whether there is memory
 
 // What the stack from a frame on is known by: code that came to an address where other code was
 // before makes other nodes.
@@ -31,9 +31,10 @@ bool is_indexed(std::uint64_t key) { return (key * 0x9e3779b97f4a7c15) >> 60U ==
 // Not every node is found: a stack that is new mostly shares its outer frames with the last new one
 // of its thread, which is looked at first, and of the others one in 16 is in the index.
 // What is not found gets a second node; that is cheaper than to look for it.
-std::uint32_t SiteTable::known_part(const Scratch& scratch, std::uint32_t& node) const noexcept {
+std::uint32_t SiteTable::find_known_frames(const Scratch& scratch,
+                                           std::uint32_t& node) const noexcept {
   const StackTrace& trace = scratch.trace;
-  const NodeMemory& last = scratch.nodes;
+  const LastNodes& last = scratch.nodes;
   for (std::uint32_t i = 0; i < trace.depth; ++i) {
     const std::uint64_t key = key_of(scratch, i);
     const std::size_t place = kMaxFrames - trace.depth + i;
@@ -57,17 +58,17 @@ std::uint32_t SiteTable::known_part(const Scratch& scratch, std::uint32_t& node)
 std::uint32_t SiteTable::node_of(Scratch& scratch) noexcept {
   const StackTrace& trace = scratch.trace;
   std::uint32_t node = kRoot;
-  const std::uint32_t missing = known_part(scratch, node);
+  const std::uint32_t missing = find_known_frames(scratch, node);
   if (missing == 0) {
     return node;
   }
-  modules_->note(trace.pc, missing);  // before the nodes are there
+  modules_->add_modules_of(trace.pc, missing);  // before the nodes are there
   std::uint64_t first = 0;
   if (!store_->take(Table::kNodes, missing, first) || first + missing >= kNone) {
     return kNone;
   }
   auto* const made = store_->item<wire::StackNode>(Table::kNodes, first);
-  NodeMemory& last = scratch.nodes;
+  LastNodes& last = scratch.nodes;
   if (missing < trace.depth) {  // where those frames begin; further out it may be another stack
     const std::size_t place = kMaxFrames - trace.depth + missing;
     last.hash[place] = key_of(scratch, missing);
@@ -102,15 +103,15 @@ std::uint32_t SiteTable::add_site(std::uint32_t node, const StackTrace& trace,
   return static_cast<std::uint32_t>(number);
 }
 
-std::uint32_t SiteTable::site_of(Scratch& scratch, wire::SiteKind kind, std::uint32_t lane,
+std::uint32_t SiteTable::site_of(Scratch& scratch, wire::SiteKind kind, std::uint32_t shard,
                                  bool& is_new) noexcept {
   const StackTrace& trace = scratch.trace;
-  modules_->look_again(trace.pc, trace.depth);
+  modules_->recheck(trace.pc, trace.depth);
   scratch.is_marked = modules_->marks(trace.pc, trace.depth, scratch.marks);
-  const std::uint64_t which = (std::uint64_t{lane} << 8U) | static_cast<std::uint64_t>(kind);
+  const std::uint64_t which = (std::uint64_t{shard} << 8U) | static_cast<std::uint64_t>(kind);
   const std::uint64_t key = key_of(scratch, 0, which * 0xbf58476d1ce4e5b9);
   sites_.prefetch(key);
-  const std::uint32_t found = seen_.may_hold(key) ? sites_.find(key) : kNone;
+  const std::uint32_t found = filter_.may_hold(key) ? sites_.find(key) : kNone;
   is_new = found == kNone;
   if (!is_new) {
     return found;
@@ -126,9 +127,9 @@ std::uint32_t SiteTable::site_of(Scratch& scratch, wire::SiteKind kind, std::uin
   const std::uint32_t added = add_site(node, trace, kind);
   if (added != kNone) {
     sites_.add(key, added);
-    seen_.add(key);
-    if (added >= kManySites && added % kAskEvery == 0 && seen_.bytes() == 0) {
-      seen_.begin([this](auto visit) { sites_.for_each_hash(visit); });
+    filter_.add(key);
+    if (added >= kManySites && added % kRetryEvery == 0 && filter_.bytes() == 0) {
+      filter_.enable([this](auto visit) { sites_.for_each_hash(visit); });
     }
   }
   return added;
@@ -142,7 +143,7 @@ void SiteTable::grow_ahead() noexcept {
 void SiteTable::clear() noexcept {
   nodes_.clear();
   sites_.clear();
-  seen_.clear();
+  filter_.clear();
 }
 
 }  // namespace tidemark::tracer

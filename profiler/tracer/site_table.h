@@ -25,10 +25,10 @@ class SiteTable {
     modules_ = &modules;
   }
 
-  // The number of the site; HashIndex::kNone when there is no room for it. Each lane has sites of
+  // The number of the site; HashIndex::kNone when there is no room for it. Each shard has sites of
   // its own, which the reader adds up: threads in different lanes never count in the same place.
   // `is_new`: this stack was not seen before.
-  std::uint32_t site_of(Scratch& scratch, wire::SiteKind kind, std::uint32_t lane,
+  std::uint32_t site_of(Scratch& scratch, wire::SiteKind kind, std::uint32_t shard,
                         bool& is_new) noexcept;
   // nullptr: there is no such site in this file.
   wire::Site* site(std::uint32_t number) const noexcept {
@@ -39,18 +39,18 @@ class SiteTable {
   void grow_ahead() noexcept;
   void clear() noexcept;  // in a forked child, which has tables of its own
   std::uint64_t private_bytes() const noexcept {
-    return nodes_.bytes() + sites_.bytes() + seen_.bytes();
+    return nodes_.bytes() + sites_.bytes() + filter_.bytes();
   }
 
  private:
   std::uint32_t node_of(Scratch& scratch) noexcept;
-  std::uint32_t known_part(const Scratch& scratch, std::uint32_t& node) const noexcept;
+  std::uint32_t find_known_frames(const Scratch& scratch, std::uint32_t& node) const noexcept;
   std::uint32_t add_site(std::uint32_t node, const StackTrace& trace, wire::SiteKind kind) noexcept;
   TraceStore* store_ = nullptr;
   ModuleTable* modules_ = nullptr;
   HashIndex nodes_;
   HashIndex sites_;
-  BloomFilter seen_;  // what is in sites_
+  BloomFilter filter_;  // what is in sites_
 };
 
 }  // namespace tidemark::tracer

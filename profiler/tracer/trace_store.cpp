@@ -17,20 +17,20 @@ using wire::Table;
 
 constexpr std::uint64_t kPage = 4096;
 // A full disk is not asked by every malloc: each time that it says no, the next one waits longer.
-constexpr std::uint64_t kFirstPauseNs = 1'000'000;
-constexpr std::uint64_t kLongestPauseNs = 200'000'000;
+constexpr std::uint64_t kFirstRetryNs = 1'000'000;
+constexpr std::uint64_t kLongestRetryNs = 200'000'000;
 constexpr int kHighestDescriptor = 1023;  // more would make the table of descriptors large
 constexpr char kUnfinished[] = ".new";
 
-constexpr std::uint64_t longer(std::uint64_t pause_ns) {
-  const std::uint64_t next = pause_ns == 0 ? kFirstPauseNs : 2 * pause_ns;
-  return next < kLongestPauseNs ? next : kLongestPauseNs;
+constexpr std::uint64_t next_delay(std::uint64_t delay_ns) {
+  const std::uint64_t next = delay_ns == 0 ? kFirstRetryNs : 2 * delay_ns;
+  return next < kLongestRetryNs ? next : kLongestRetryNs;
 }
 
 // Whether the file system can spare so much. The program may live on it as well: one that finds no
 // page for its own shared memory is killed.
-bool can_spare(int fd, std::uint64_t bytes) noexcept {
-  constexpr std::uint64_t kEnoughLeft = std::uint64_t{256} << 20U;
+bool leaves_enough_space(int fd, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t kEnoughFree = std::uint64_t{256} << 20U;
   struct statfs space = {};
   if (sys::fstatfs(fd, &space) != 0 || space.f_blocks == 0) {
     return true;  // it does not say
@@ -38,10 +38,12 @@ bool can_spare(int fd, std::uint64_t bytes) noexcept {
   const auto block_bytes = static_cast<std::uint64_t>(space.f_bsize);
   const std::uint64_t half = space.f_blocks * block_bytes / 2;
   const std::uint64_t left = space.f_bavail * block_bytes;
-  return bytes <= left / 4 && left - bytes >= (half < kEnoughLeft ? half : kEnoughLeft);
+  return bytes <= left / 4 && left - bytes >= (half < kEnoughFree ? half : kEnoughFree);
 }
 
-constexpr std::uint64_t in_pages(std::uint64_t bytes) { return (bytes + kPage - 1) & ~(kPage - 1); }
+constexpr std::uint64_t round_up_to_page(std::uint64_t bytes) {
+  return (bytes + kPage - 1) & ~(kPage - 1);
+}
 
 // Field 22 of /proc/self/stat; the name, field 2, is in brackets and may hold any character. 0: not
 // known.
@@ -138,7 +140,7 @@ bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcep
     }
   }
   if (made) {
-    keep(fd);
+    keep_descriptor(fd);
   }
   sys::close(fd);
   if (!made) {
@@ -150,7 +152,7 @@ bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcep
 
 // A descriptor with a number that no program comes to by itself, for the time when the path leads
 // nowhere: after chroot, without rights, or when all other descriptors are used up.
-void TraceStore::keep(int fd) noexcept {
+void TraceStore::keep_descriptor(int fd) noexcept {
   rlimit most = {};
   if (sys::getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur == 0) {
     return;
@@ -158,7 +160,7 @@ void TraceStore::keep(int fd) noexcept {
   const auto numbers = most.rlim_cur <= kHighestDescriptor ? static_cast<int>(most.rlim_cur)
                                                            : kHighestDescriptor + 1;
   const int made = sys::duplicate(fd, numbers - 1);
-  kept_ = made > 0 ? made : 0;
+  kept_fd_ = made > 0 ? made : 0;
 }
 
 bool TraceStore::is_our_file(int fd) const noexcept {
@@ -167,7 +169,7 @@ bool TraceStore::is_our_file(int fd) const noexcept {
 }
 
 void TraceStore::keep_from_children(void* base, std::uint64_t bytes) noexcept {
-  if (hidden_) {
+  if (hidden_from_children_) {
     sys::madvise(base, bytes, MADV_DONTFORK);
   }
 }
@@ -177,7 +179,7 @@ bool TraceStore::map_header(int fd) noexcept {
   sys::fstat(fd, &status);
   device_ = status.st_dev;
   inode_ = status.st_ino;
-  if (!room_for(fd, wire::kHeaderBytes)) {
+  if (!has_space_for(fd, wire::kHeaderBytes)) {
     return false;
   }
   if (const int failed = sys::fallocate(fd, 0, wire::kHeaderBytes); failed < 0) {
@@ -213,7 +215,8 @@ void TraceStore::for_each_mapping(Visit visit) noexcept {
   for (const Table table : kAllTables) {
     const auto which = static_cast<std::size_t>(table);
     for (std::size_t i = 0; i < extents_[which].load(std::memory_order_relaxed); ++i) {
-      visit(bases_[which][i], in_pages((first_items(table) << i) * wire::item_bytes(table)));
+      visit(bases_[which][i],
+            round_up_to_page((first_items(table) << i) * wire::item_bytes(table)));
     }
   }
   if (header_ != nullptr) {
@@ -222,7 +225,7 @@ void TraceStore::for_each_mapping(Visit visit) noexcept {
 }
 
 // Also where system calls are filtered: what is not covered would be touched.
-void TraceStore::cover() noexcept {
+void TraceStore::cover_with_private_memory() noexcept {
   for_each_mapping([](void* base, std::uint64_t bytes) {
     sys::call(SYS_mmap, sys::word(base), static_cast<long>(bytes), PROT_READ | PROT_WRITE,
               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -235,22 +238,22 @@ void TraceStore::abandon(bool unmap) noexcept {
     for_each_mapping([](void* base, std::uint64_t bytes) { sys::unmap(base, bytes); });
   }
   covered_ = false;
-  if (kept_ > 0 && is_our_file(kept_)) {  // else the program has closed it
-    sys::close(kept_);
+  if (kept_fd_ > 0 && is_our_file(kept_fd_)) {  // else the program has closed it
+    sys::close(kept_fd_);
   }
-  kept_ = 0;
+  kept_fd_ = 0;
   for (std::size_t which = 0; which < wire::kTables; ++which) {
     extents_[which].store(0, std::memory_order_relaxed);
-    again_ns_[which].store(0, std::memory_order_relaxed);
-    pause_ns_[which] = 0;
+    retry_at_ns_[which].store(0, std::memory_order_relaxed);
+    retry_delay_ns_[which] = 0;
   }
   header_ = nullptr;
-  extending_.clear();
+  extend_lock_.clear();
   end_ = 0;
 }
 
 // A file beyond RLIMIT_FSIZE would bring the target a signal.
-bool TraceStore::room_for(int fd, std::uint64_t bytes) noexcept {
+bool TraceStore::has_space_for(int fd, std::uint64_t bytes) noexcept {
   rlimit most = {};
   if (sys::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
       end_ + bytes > most.rlim_cur) {
@@ -263,7 +266,7 @@ bool TraceStore::room_for(int fd, std::uint64_t bytes) noexcept {
     fail(EDQUOT);
     return false;
   }
-  if (!can_spare(fd, bytes)) {
+  if (!leaves_enough_space(fd, bytes)) {
     fail(ENOSPC);
     return false;
   }
@@ -274,12 +277,12 @@ bool TraceStore::room_for(int fd, std::uint64_t bytes) noexcept {
 // now: programs close what they do not know.
 bool TraceStore::may_use_kept() const noexcept {
   struct stat status = {};
-  return kept_ > 0 && sys::fstat(kept_, &status) == 0 && status.st_ino == inode_ &&
+  return kept_fd_ > 0 && sys::fstat(kept_fd_, &status) == 0 && status.st_ino == inode_ &&
          status.st_dev == device_ && status.st_nlink > 0;
 }
 
 // The path may lead elsewhere by now (chroot, a deleted file): only the same file will do.
-int TraceStore::open_again() noexcept {
+int TraceStore::reopen() noexcept {
   const int fd = sys::open(path_, O_RDWR | O_NOFOLLOW);
   if (fd < 0) {
     fail(-fd);
@@ -296,8 +299,8 @@ int TraceStore::open_again() noexcept {
 bool TraceStore::add_extent(int fd, Table table) noexcept {
   const std::size_t index = extents(table);
   const std::uint64_t items = first_items(table) << index;
-  const std::uint64_t bytes = in_pages(items * wire::item_bytes(table));
-  if (index >= wire::kMostExtents || !room_for(fd, bytes)) {
+  const std::uint64_t bytes = round_up_to_page(items * wire::item_bytes(table));
+  if (index >= wire::kMaxExtents || !has_space_for(fd, bytes)) {
     return false;
   }
   if (const int failed = sys::fallocate(fd, end_, bytes); failed < 0) {
@@ -329,12 +332,12 @@ bool TraceStore::extend(Table table, std::size_t known) noexcept {
   if (extents(table) > known) {
     return true;
   }
-  std::atomic<std::uint64_t>& again = again_ns_[static_cast<std::size_t>(table)];
+  std::atomic<std::uint64_t>& again = retry_at_ns_[static_cast<std::size_t>(table)];
   const std::uint64_t waiting = again.load(std::memory_order_relaxed);
   if (waiting != 0 && sys::monotonic_ns() < waiting) {
     return false;
   }
-  const BoundedLockGuard guard(extending_, BoundedLockGuard::Wait::kTryOnce);
+  const BoundedLockGuard guard(extend_lock_, BoundedLockGuard::Wait::kTryOnce);
   if (!guard) {
     return false;
   }
@@ -342,13 +345,13 @@ bool TraceStore::extend(Table table, std::size_t known) noexcept {
     return true;
   }
   const bool kept = may_use_kept();
-  const int fd = kept ? kept_ : open_again();
+  const int fd = kept ? kept_fd_ : reopen();
   const bool extended = fd >= 0 && add_extent(fd, table);
   if (fd >= 0 && !kept) {
     sys::close(fd);
   }
-  std::uint64_t& pause = pause_ns_[static_cast<std::size_t>(table)];
-  pause = extended ? 0 : longer(pause);
+  std::uint64_t& pause = retry_delay_ns_[static_cast<std::size_t>(table)];
+  pause = extended ? 0 : next_delay(pause);
   again.store(extended ? 0 : sys::monotonic_ns() + pause, std::memory_order_relaxed);
   return extended;
 }
@@ -361,7 +364,7 @@ void TraceStore::stop_system_calls() noexcept {
     }
   }
   const BoundedLockGuard guard(
-      extending_, BoundedLockGuard::Wait::kBounded);  // nobody else is between two calls
+      extend_lock_, BoundedLockGuard::Wait::kBounded);  // nobody else is between two calls
   sys::g_calls_stopped.fetch_add(sys::kOwnFilter, std::memory_order_relaxed);
 }
 

@@ -38,12 +38,12 @@ class TraceStore {
   // Makes the file in `directory`. False: no file, and error() says why.
   bool create(const char* directory, std::uint64_t most_bytes) noexcept;
   // Whether a forked child is to find none of the mappings. Before create().
-  void hide_from_children(bool hide) noexcept { hidden_ = hide; }
+  void hide_from_children(bool hide) noexcept { hidden_from_children_ = hide; }
   // Makes it visible under its final name.
   bool publish() noexcept;
   // Puts empty memory of this process in the place of all mappings, which it did not inherit: for a
   // hook that was under way when it was forked.
-  void cover() noexcept;
+  void cover_with_private_memory() noexcept;
   // Forgets the file of the parent; its mappings were not inherited or are given up.
   void abandon(bool unmap) noexcept;
 
@@ -77,7 +77,7 @@ class TraceStore {
   bool has_room(wire::Table table) noexcept;
   // The last extension of this table failed.
   bool cannot_grow(wire::Table table) const noexcept {
-    return again_ns_[static_cast<std::size_t>(table)].load(std::memory_order_relaxed) != 0;
+    return retry_at_ns_[static_cast<std::size_t>(table)].load(std::memory_order_relaxed) != 0;
   }
   // Adds the next extent, or finds that another thread has done so since there were `known`. False:
   // another thread is at it, or it cannot be done.
@@ -90,12 +90,12 @@ class TraceStore {
   void for_each_mapping(Visit visit) noexcept;
   bool map_header(int fd) noexcept;
   bool add_extent(int fd, wire::Table table) noexcept;
-  void keep(int fd) noexcept;
+  void keep_descriptor(int fd) noexcept;
   bool is_our_file(int fd) const noexcept;
   bool may_use_kept() const noexcept;
-  int open_again() noexcept;
+  int reopen() noexcept;
   void keep_from_children(void* base, std::uint64_t bytes) noexcept;
-  bool room_for(int fd, std::uint64_t bytes) noexcept;
+  bool has_space_for(int fd, std::uint64_t bytes) noexcept;
   void fail(int error) noexcept;
   wire::TableDirectory& directory(wire::Table table) const noexcept {
     return header_->table[static_cast<std::size_t>(table)];
@@ -105,16 +105,16 @@ class TraceStore {
 
   wire::Header* header_ = nullptr;
   std::atomic<std::size_t> extents_[wire::kTables] = {};
-  void* bases_[wire::kTables][wire::kMostExtents] = {};
-  BoundedLock extending_;
-  std::atomic<std::uint64_t> again_ns_[wire::kTables] = {};  // could not grow: not tried before
-  std::uint64_t pause_ns_[wire::kTables] = {};               // and for how long; of who extends
+  void* bases_[wire::kTables][wire::kMaxExtents] = {};
+  BoundedLock extend_lock_;
+  std::atomic<std::uint64_t> retry_at_ns_[wire::kTables] = {};  // could not grow: not tried before
+  std::uint64_t retry_delay_ns_[wire::kTables] = {};            // and for how long; of who extends
   std::uint64_t end_ = 0;  // of the file; changed by the thread that extends
   std::uint64_t device_ = 0;
   std::uint64_t inode_ = 0;
   int error_ = 0;
-  int kept_ = 0;  // 0: none
-  bool hidden_ = false;
+  int kept_fd_ = 0;  // 0: none
+  bool hidden_from_children_ = false;
   bool covered_ = false;
   char path_[kPathBytes] = {};
 };

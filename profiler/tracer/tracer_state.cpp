@@ -89,6 +89,11 @@ bool is_file_of_this_process() noexcept {
          g_recorder.store().header()->pid == static_cast<std::uint32_t>(sys::getpid());
 }
 
+void set_stage(wire::Stage stage) noexcept {
+  g_recorder.store().header()->stage.store(static_cast<std::uint32_t>(stage),
+                                           std::memory_order_release);
+}
+
 bool open_file(bool forked) noexcept {
   const bool opened = g_recorder.open(forked ? g_child_request : g_request, forked);
   if (opened) {
@@ -102,7 +107,7 @@ bool open_file(bool forked) noexcept {
 
 void before_fork() noexcept {
   if (g_fork_page.on.load(std::memory_order_acquire) != 0) {
-    g_recorder.tell_mode(g_child_request);
+    g_recorder.copy_mode_to(g_child_request);
   }
 }
 
@@ -115,7 +120,7 @@ void after_fork_in_child() noexcept {
              t_thread.hook_frame != 0) {  // in a handler that interrupted a hook
     t_thread.orphaned = true;
     if (g_wiped_by_kernel) {
-      g_recorder.store().cover();
+      g_recorder.store().cover_with_private_memory();
     }
   }
 }
@@ -135,7 +140,7 @@ void start_tracer(const char* request) noexcept {
     return;
   }
   if (!start_unwinder() && !g_request.libunwind) {
-    g_recorder.leave_callers_out();
+    g_recorder.exclude_callers();
   }
   if (g_request.libunwind && !load_libunwind()) {
     report_not_traced("libunwind.so.8 is not installed", 0);
@@ -176,7 +181,7 @@ bool restart_after_fork() noexcept {
 }
 
 bool is_on_and_never_forked() noexcept {
-  return g_fork_page.on.load(std::memory_order_acquire) != 0 && g_recorder.is_first_file();
+  return g_fork_page.on.load(std::memory_order_acquire) != 0 && g_recorder.sites().file() == 0;
 }
 
 bool follows_children() noexcept {
@@ -192,7 +197,7 @@ namespace {
 wire::TraceRequest request_now() noexcept {
   wire::TraceRequest now = g_child_request;
   if (g_fork_page.on.load(std::memory_order_acquire) != 0) {
-    g_recorder.tell_mode(now);
+    g_recorder.copy_mode_to(now);
   }
   return now;
 }
@@ -227,7 +232,7 @@ bool before_seccomp() noexcept {
   if (g_fork_page.on.load(std::memory_order_acquire) != 0 &&
       g_recorder.store().header()->pid != pid) {
     t_thread.is_filtered_child = true;
-    Recorder::stop_system_calls_for_child();
+    stop_system_calls_for_child();
   } else {
     g_recorder.stop_system_calls();
   }
@@ -237,7 +242,7 @@ bool before_seccomp() noexcept {
 void after_failed_seccomp() noexcept {
   if (t_thread.is_filtered_child) {
     t_thread.is_filtered_child = false;
-    Recorder::resume_system_calls_for_child();
+    resume_system_calls_for_child();
   } else {
     g_recorder.resume_system_calls();
   }
@@ -245,12 +250,12 @@ void after_failed_seccomp() noexcept {
 
 bool before_exec() noexcept {
   if (is_file_of_this_process()) {
-    g_recorder.set_stage(wire::Stage::kReplaced);
+    set_stage(wire::Stage::kReplaced);
   }
   const bool was_stopped = t_thread.is_filtered_child;
   if (was_stopped) {
     t_thread.is_filtered_child = false;
-    Recorder::resume_system_calls_for_child();
+    resume_system_calls_for_child();
   }
   return was_stopped;
 }
@@ -258,16 +263,16 @@ bool before_exec() noexcept {
 void after_failed_exec(bool was_stopped) noexcept {
   if (was_stopped) {
     t_thread.is_filtered_child = true;
-    Recorder::stop_system_calls_for_child();
+    stop_system_calls_for_child();
   }
   if (is_file_of_this_process()) {
-    g_recorder.set_stage(wire::Stage::kRecording);
+    set_stage(wire::Stage::kRecording);
   }
 }
 
 void on_process_exit() noexcept {
   if (is_file_of_this_process()) {
-    g_recorder.set_stage(wire::Stage::kExited);
+    set_stage(wire::Stage::kExited);
   }
 }
 

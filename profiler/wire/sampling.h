@@ -9,7 +9,7 @@
 namespace tidemark::wire {
 
 // 1 - exp(-x) for x >= 0, without libm: by a short series for a small part of x, then doubled up.
-constexpr double chance_of_a_point(double x) {
+constexpr double probability_of_sample(double x) {
   if (x > 40.0) {
     return 1.0;
   }
@@ -33,7 +33,7 @@ constexpr double sample_weight(std::uint64_t size_bytes, std::uint64_t period_by
     return 1.0;
   }
   const double size = size_bytes == 0 ? 1.0 : static_cast<double>(size_bytes);
-  return 1.0 / chance_of_a_point(size / static_cast<double>(period_bytes));
+  return 1.0 / probability_of_sample(size / static_cast<double>(period_bytes));
 }
 
 }  // namespace tidemark::wire

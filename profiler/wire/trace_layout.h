@@ -45,7 +45,7 @@ enum class SiteKind : std::uint8_t {
   kCudaPinned = 6,      // cudaHostAlloc, cudaMallocHost
   kCudaRegistered = 7,  // cudaHostRegister: pinned, but somebody else's block
 };
-inline constexpr std::uint8_t kMostSiteKind = 7;
+inline constexpr std::uint8_t kMaxSiteKind = 7;
 
 enum class NodeKind : std::uint32_t {
   kNative = 0,  // value: program counter
@@ -142,7 +142,7 @@ static_assert(sizeof(MapRange) == 24);
 
 enum class Table : std::uint32_t { kStrings, kModules, kNodes, kSites, kLive, kRanges };
 inline constexpr std::size_t kTables = 6;
-inline constexpr std::size_t kMostExtents = 24;
+inline constexpr std::size_t kMaxExtents = 24;
 
 constexpr std::size_t item_bytes(Table table) {
   constexpr std::size_t kBytes[kTables] = {
@@ -159,7 +159,7 @@ struct TableDirectory {
   std::atomic<std::uint64_t> used;     // items handed out; not of the live table
   std::atomic<std::uint32_t> extents;  // listed below and complete
   std::uint32_t reserved;
-  Extent extent[kMostExtents];
+  Extent extent[kMaxExtents];
 };
 static_assert(sizeof(TableDirectory) == 400);
 
@@ -178,7 +178,7 @@ struct Losses {
 };
 static_assert(sizeof(Losses) == 128);
 
-inline constexpr std::size_t kMostPeriods = 32;
+inline constexpr std::size_t kMaxPeriods = 32;
 
 // Written outside, read by the target when it next looks.
 struct alignas(64) Control {
@@ -204,8 +204,8 @@ struct Header {
   std::atomic<std::uint32_t> extend_errno;
   std::atomic<std::uint32_t> python;  // 0 unknown, 1 walked, 2 off; reserved for Python frames
   std::atomic<std::uint64_t> file_bytes;
-  std::atomic<std::uint64_t> private_bytes;  // memory that the tracer uses besides this file
-  std::atomic<std::uint64_t> periods[kMostPeriods];  // of sampling, in bytes; [0] is 0: exact
+  std::atomic<std::uint64_t> private_bytes;         // memory that the tracer uses besides this file
+  std::atomic<std::uint64_t> periods[kMaxPeriods];  // of sampling, in bytes; [0] is 0: exact
   std::atomic<std::uint32_t> period_count;
   std::uint32_t reserved;
   char reason[96];  // what it does not record, with a 0 at the end

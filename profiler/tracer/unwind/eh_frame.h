@@ -11,9 +11,9 @@ namespace tidemark::tracer {
 
 // The entry of the function that holds `pc`, found through the sorted table of .eh_frame_hdr.
 // Nothing outside of the module is read. False: there is none, or its bytes make no sense.
-bool find_cfi_entry(const Module& module, std::uint64_t pc, CfiEntry& entry) noexcept;
+bool find_cfi_entry(const LoadedModule& module, std::uint64_t pc, CfiEntry& entry) noexcept;
 
 // The rule at `pc`: kNoTable where no entry covers it.
-Rule rule_from_tables(const Module& module, std::uint64_t pc) noexcept;
+Rule rule_from_tables(const LoadedModule& module, std::uint64_t pc) noexcept;
 
 }  // namespace tidemark::tracer

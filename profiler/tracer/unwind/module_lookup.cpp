@@ -69,7 +69,7 @@ void learn_program_tables() noexcept {
   }
 }
 
-void widen_to_tables(Module& module) noexcept {
+void widen_to_tables(LoadedModule& module) noexcept {
   const std::uint64_t start = g_program_tables_start.load(std::memory_order_relaxed);
   const std::uint64_t end = g_program_tables_end.load(std::memory_order_relaxed);
   if (module.eh_frame_hdr >= start && module.eh_frame_hdr < end) {
@@ -91,7 +91,7 @@ void set_module_finder(ModuleFinder finder) noexcept {
   g_finder.store(finder, std::memory_order_release);
 }
 
-bool find_module(std::uint64_t pc, Module& module) noexcept {
+bool find_module(std::uint64_t pc, LoadedModule& module) noexcept {
   if (const ModuleFinder finder = g_finder.load(std::memory_order_acquire); finder != nullptr) {
     return finder(pc, module);
   }

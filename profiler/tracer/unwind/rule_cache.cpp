@@ -37,7 +37,7 @@ Rule return_rule(std::uint64_t pc) noexcept {
     return unpack_rule(packed);
   }
   const std::uint32_t generation = rule_generation();
-  Module module;
+  LoadedModule module;
   if (!find_module(pc - 1, module)) {
     return {};  // not cached: code of a JIT, or a module that is loaded later
   }
@@ -49,7 +49,7 @@ Rule return_rule(std::uint64_t pc) noexcept {
 }
 
 Rule instruction_rule(std::uint64_t pc) noexcept {
-  Module module;
+  LoadedModule module;
   return find_module(pc, module) ? rule_from_tables(module, pc) : Rule{};
 }
 

@@ -28,23 +28,23 @@ namespace tidemark::tracer {
 class StackCache {
  public:
   // `context`: what else tells stacks apart, and what makes all that was kept before worthless when
-  // it changes. False: not known, or a word of it lies in `unsure`.
-  bool find(const Registers& registers, StackBounds bounds, std::uint64_t context, ByteRange unsure,
-            std::uint32_t& number) noexcept;
+  // it changes. False: not known, or a word of it lies in `excluded`.
+  bool find(const Registers& registers, StackBounds bounds, std::uint64_t context,
+            ByteRange excluded, std::uint32_t& number) noexcept;
   // `trace` is what unwind() has just made of the same registers and bounds. One that cannot be
   // checked in this way is left out.
-  void keep(const Registers& registers, StackBounds bounds, std::uint64_t context,
-            const StackTrace& trace, std::uint32_t number) noexcept;
+  void add(const Registers& registers, StackBounds bounds, std::uint64_t context,
+           const StackTrace& trace, std::uint32_t number) noexcept;
 
   // Memory that is in use.
   std::uint64_t bytes() const noexcept {
     const std::uint64_t used = used_.load(std::memory_order_relaxed);
-    return used * (sizeof(Entry) + sizeof(Signs)) +
+    return used * (sizeof(Entry) + sizeof(FrameHashes)) +
            (used != 0 ? sizeof(branches_) + sizeof(tags_) : 0);
   }
 
  private:
-  static constexpr std::size_t kMostPlaces = 140;
+  static constexpr std::size_t kMaxPlaces = 140;
   static constexpr std::size_t kEntries = 8192;  // powers of two
   static constexpr std::size_t kWays = 8;        // a stack is in one of so many: a line of tags
   static constexpr std::size_t kBranches = 32768;
@@ -64,7 +64,7 @@ class StackCache {
     std::uint64_t hash = 0;
     std::uint16_t addresses = 0;
     std::uint16_t pointers = 0;
-    std::uint16_t place[kMostPlaces];
+    std::uint16_t place[kMaxPlaces];
   };
   struct alignas(64) Entry {
     std::atomic<std::uint64_t> hash;
@@ -74,10 +74,10 @@ class StackCache {
     std::atomic<std::uint16_t> addresses;
     std::atomic<std::uint16_t> pointers;
     std::atomic<bool> was_found;  // since it was last thought of to be replaced
-    Shared place[kMostPlaces];
+    Shared place[kMaxPlaces];
   };
   // Some bits of each return address of an entry: where does another stack differ?
-  struct Signs {
+  struct FrameHashes {
     Shared of[kMaxFrames];
   };
   struct Stack {
@@ -87,19 +87,19 @@ class StackCache {
   };
 
   static bool measure(const StackTrace& trace, const Stack& stack, Shape& shape) noexcept;
-  static bool is_unsure(const Entry& entry, const Stack& stack, std::uint64_t ip,
-                        ByteRange unsure) noexcept;
+  static bool touches(const Entry& entry, const Stack& stack, std::uint64_t ip,
+                      ByteRange excluded) noexcept;
   std::uint64_t follow_branches(std::uint64_t tag, const Stack& stack) const noexcept;
-  void branch_off(std::uint64_t tag, const StackTrace& trace) noexcept;
-  std::size_t choose(std::uint64_t tag, std::uint32_t generation) noexcept;
-  std::size_t with_tag(std::uint64_t tag) const noexcept;
+  void add_branch(std::uint64_t tag, const StackTrace& trace) noexcept;
+  std::size_t choose_entry(std::uint64_t tag, std::uint32_t generation) noexcept;
+  std::size_t find_tag(std::uint64_t tag) const noexcept;
 
   std::atomic<std::uint64_t> used_ = 0;
-  std::atomic<std::uint32_t> turns_ = 0;
+  std::atomic<std::uint32_t> next_way_ = 0;
   std::atomic<std::uint64_t> branches_[kBranches] = {};
   alignas(64) std::atomic<std::uint64_t> tags_[kEntries] = {};  // of the entries; 0: empty
   Entry entries_[kEntries] = {};
-  Signs signs_[kEntries] = {};
+  FrameHashes frame_hashes_[kEntries] = {};
 };
 
 }  // namespace tidemark::tracer

@@ -41,9 +41,9 @@ std::uint64_t last_word_below(std::uint64_t high) noexcept {
 
 enum class Step { kDone, kOutermost, kLost };
 
-class Walk {
+class StackWalk {
  public:
-  Walk(StackTrace& trace, StackBounds bounds) noexcept
+  StackWalk(StackTrace& trace, StackBounds bounds) noexcept
       : trace_(trace),
         frames_(trace.frames),
         bounds_(bounds),
@@ -98,7 +98,7 @@ class Walk {
 // The way of nearly all frames: the rule is in the cache, and of a kind that compilers write. The
 // next frame waits for this one, so every cycle from a pc to the next counts. The other ways get a
 // copy of the frame, because one whose address is taken would live in memory.
-[[gnu::always_inline]] inline Step Walk::step(Frame& frame) noexcept {
+[[gnu::always_inline]] inline Step StackWalk::step(Frame& frame) noexcept {
   const std::uint64_t slot = cached_slot(frame.pc);
   const std::uint32_t packed = packed_rule_of(slot);
   if (is_plain_rule(packed) && !frame.was_interrupted) [[likely]] {
@@ -135,13 +135,13 @@ class Walk {
 }
 
 // Whether a word beyond the last one that may be loaded may be, too.
-[[gnu::noinline, gnu::cold]] bool Walk::reach(std::uint64_t address) noexcept {
+[[gnu::noinline, gnu::cold]] bool StackWalk::reach(std::uint64_t address) noexcept {
   const bool reached = extend_bounds(bounds_, address);
   last_word_ = last_word_below(bounds_.high);
   return reached;
 }
 
-[[gnu::noinline]] Step Walk::step_by_rule(Frame& frame, const Rule& rule) noexcept {
+[[gnu::noinline]] Step StackWalk::step_by_rule(Frame& frame, const Rule& rule) noexcept {
   switch (rule.kind) {
     case RuleKind::kFromSp:
       return step_to(frame, frame.sp + static_cast<std::uint64_t>(rule.cfa_offset), rule);
@@ -163,7 +163,7 @@ class Walk {
   }
 }
 
-Step Walk::step_to(Frame& frame, std::uint64_t cfa, const Rule& rule) noexcept {
+Step StackWalk::step_to(Frame& frame, std::uint64_t cfa, const Rule& rule) noexcept {
   if (!is_on_stack(cfa - kWord, frame.sp)) {
     return Step::kLost;
   }
@@ -189,7 +189,7 @@ Step Walk::step_to(Frame& frame, std::uint64_t cfa, const Rule& rule) noexcept {
 
 // The kernel pushed a ucontext, and the handler returned to the code that calls rt_sigreturn: sp is
 // at the ucontext. What was interrupted may be on another stack.
-Step Walk::step_over_signal(Frame& frame) noexcept {
+Step StackWalk::step_over_signal(Frame& frame) noexcept {
   reusable_ = false;
   old_ = kMaxFrames;
   chain_until_ = 0;
@@ -214,7 +214,7 @@ Step Walk::step_over_signal(Frame& frame) noexcept {
 
 // Code without tables: what a JIT made, or assembly. Most of it has frame pointers; whether this
 // frame has is known when the chain of frame pointers leads back to a module.
-Step Walk::step_by_frame_pointer(Frame& frame) noexcept {
+Step StackWalk::step_by_frame_pointer(Frame& frame) noexcept {
   if (frame.sp >= chain_until_ && !follow_chain(frame)) {
     return Step::kLost;
   }
@@ -229,14 +229,14 @@ Step Walk::step_by_frame_pointer(Frame& frame) noexcept {
 
 // Whether some return address along the frame pointers is in a module. Until there the chain is
 // trusted.
-bool Walk::follow_chain(const Frame& frame) noexcept {
+bool StackWalk::follow_chain(const Frame& frame) noexcept {
   std::uint64_t sp = frame.sp;
   std::uint64_t bp = frame.bp;
   for (std::size_t i = 0; i < kMaxFrames; ++i) {
     if (!is_on_stack(bp, sp) || !is_on_stack(bp + kWord, sp)) {
       return false;
     }
-    Module module;
+    LoadedModule module;
     const std::uint64_t pc = load_word(bp + kWord);
     sp = bp + 2 * kWord;
     bp = load_word(bp);
@@ -249,7 +249,7 @@ bool Walk::follow_chain(const Frame& frame) noexcept {
 }
 
 // Whether the next old frame that is as far out as `frame` is the same. Both go outwards only.
-[[gnu::always_inline]] inline bool Walk::old_frame_matches(const Frame& frame) noexcept {
+[[gnu::always_inline]] inline bool StackWalk::old_frame_matches(const Frame& frame) noexcept {
   while (old_ < kMaxFrames && frames_.sp[old_] < frame.sp) {
     ++old_;
   }
@@ -259,7 +259,7 @@ bool Walk::follow_chain(const Frame& frame) noexcept {
 
 // The frame `old_` is the same. A step reads two words and nothing else, so the frames further out
 // are the same for as long as these are.
-std::size_t Walk::first_changed() noexcept {
+std::size_t StackWalk::first_changed() noexcept {
   const std::uint64_t last = frames_.sp[kMaxFrames - 1] - kWord;
   if (last > last_word_ && !reach(last)) {
     return old_ + 1;
@@ -277,7 +277,7 @@ std::size_t Walk::first_changed() noexcept {
 
 // Takes the frame `old_` and all further ones that did not change from the last trace. True: that
 // was all of it. False: the last one taken is in `frame`, to be stepped from.
-[[gnu::noinline]] bool Walk::reuse(Frame& frame) noexcept {
+[[gnu::noinline]] bool StackWalk::reuse(Frame& frame) noexcept {
   const std::size_t changed = first_changed();
   const std::size_t last = changed - 1;
   const std::uint16_t bp_from = frame.bp_from;
@@ -296,7 +296,7 @@ std::size_t Walk::first_changed() noexcept {
   return false;
 }
 
-[[gnu::always_inline]] inline void Walk::put(const Frame& frame) noexcept {
+[[gnu::always_inline]] inline void StackWalk::put(const Frame& frame) noexcept {
   frames_.pc[new_count_] = frame.pc;
   frames_.sp[new_count_] = frame.sp;
   frames_.bp[new_count_] = frame.bp;
@@ -307,14 +307,14 @@ std::size_t Walk::first_changed() noexcept {
   }
 }
 
-void Walk::move_inwards(std::size_t from, std::size_t to, std::size_t count) noexcept {
+void StackWalk::move_inwards(std::size_t from, std::size_t to, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count && from != to; ++i) {
     copy_frame(from + i, to + i);
   }
 }
 
 // Puts the new frames in front of the old ones from `hashed_from` on.
-void Walk::finish(std::size_t hashed_from) noexcept {
+void StackWalk::finish(std::size_t hashed_from) noexcept {
   std::uint64_t hash = hashed_from < kMaxFrames ? frames_.hash[hashed_from] : kHashOfNoFrames;
   const std::size_t first = hashed_from - new_count_;
   for (std::size_t i = new_count_; i > 0; --i) {
@@ -328,7 +328,7 @@ void Walk::finish(std::size_t hashed_from) noexcept {
   show_frames_from(trace_, first);
 }
 
-void Walk::run(const Registers& registers) noexcept {
+void StackWalk::run(const Registers& registers) noexcept {
   if (trace_.reusable && trace_.generation == generation_ && trace_.depth <= kMaxFrames) {
     old_ = kMaxFrames - trace_.depth;
   }
@@ -365,7 +365,7 @@ void Walk::run(const Registers& registers) noexcept {
 }  // namespace
 
 void unwind(const Registers& registers, StackBounds bounds, StackTrace& trace) noexcept {
-  Walk(trace, bounds).run(registers);
+  StackWalk(trace, bounds).run(registers);
 }
 
 #else

@@ -12,7 +12,7 @@ class BloomFilterTest : public testing::Test {
  protected:
   void TearDown() override { filter_.clear(); }
   void begin() {
-    filter_.begin([](auto) {});
+    filter_.enable([](auto) {});
   }
   std::uint64_t wrong_of_100_000() const {
     std::uint64_t wrong = 0;
@@ -31,7 +31,7 @@ TEST_F(BloomFilterTest, TakesNoMemoryAndKnowsNothingAtFirst) {
 }
 
 TEST_F(BloomFilterTest, HoldsWhatWasThereBefore) {
-  filter_.begin([](auto add) { add(wire::mix(7)); });
+  filter_.enable([](auto add) { add(wire::mix(7)); });
 
   EXPECT_GT(filter_.bytes(), 0U);
   EXPECT_TRUE(filter_.may_hold(wire::mix(7)));

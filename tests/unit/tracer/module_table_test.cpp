@@ -67,21 +67,21 @@ class ModuleTableTest : public testing::Test {
   }
   void unload(std::uint64_t begin) {
     g_loaded.remove_if([begin](const Loaded& each) { return number(each.begin) == begin; });
-    table_->closed(begin);
+    table_->on_dlclose(begin);
   }
   void see(std::uint64_t pc) {
-    table_->look_again(&pc, 1);
-    table_->note(&pc, 1);
+    table_->recheck(&pc, 1);
+    table_->add_modules_of(&pc, 1);
   }
   std::uint64_t generation_at(std::uint64_t pc) {
-    table_->look_again(&pc, 1);
+    table_->recheck(&pc, 1);
     return table_->generation();
   }
 
   // Of these frames, from each one to the last.
   std::vector<std::uint64_t> marks(std::vector<std::uint64_t> pcs) {
     std::vector<std::uint64_t> found(pcs.size(), 0);
-    table_->look_again(pcs.data(), pcs.size());
+    table_->recheck(pcs.data(), pcs.size());
     table_->marks(pcs.data(), pcs.size(), found.data());
     return found;
   }

@@ -12,9 +12,10 @@ using wire::SiteKind;
 
 TEST_F(RecorderTest, CountsMappingsByKind) {
   begin(Mode::kSampled);
-  recorder().mapped(page_at(0), 10 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  recorder().mapped(page_at(20), 4 * kPage, SiteKind::kSharedMap, capture_registers());
-  recorder().unmapped(page_at(2), 3 * kPage);
+  recorder().maps().record_map(page_at(0), 10 * kPage, SiteKind::kAnonymousMap,
+                               capture_registers());
+  recorder().maps().record_map(page_at(20), 4 * kPage, SiteKind::kSharedMap, capture_registers());
+  recorder().maps().record_unmap(page_at(2), 3 * kPage);
 
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 7 * kPage);
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);
@@ -23,12 +24,12 @@ TEST_F(RecorderTest, CountsMappingsByKind) {
 
 TEST_F(RecorderTest, AMappingThatWasCutIsOneBlockUntilItsLastPartIsGone) {
   begin(Mode::kExact);
-  recorder().mapped(page_at(0), 9 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  recorder().unmapped(page_at(4), kPage);
+  recorder().maps().record_map(page_at(0), 9 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  recorder().maps().record_unmap(page_at(4), kPage);
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);
-  recorder().unmapped(page_at(0), 4 * kPage);
+  recorder().maps().record_unmap(page_at(0), 4 * kPage);
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);
-  recorder().unmapped(page_at(5), 4 * kPage);
+  recorder().maps().record_unmap(page_at(5), 4 * kPage);
 
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 0);
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 0);
@@ -37,29 +38,29 @@ TEST_F(RecorderTest, AMappingThatWasCutIsOneBlockUntilItsLastPartIsGone) {
 TEST_F(RecorderTest, AMovedMappingKeepsKindAndBirth) {
   begin(Mode::kExact);
   header().control.epoch.store(5);
-  recorder().mapped(page_at(0), 2 * kPage, SiteKind::kSharedMap, capture_registers());
+  recorder().maps().record_map(page_at(0), 2 * kPage, SiteKind::kSharedMap, capture_registers());
   header().control.epoch.store(9);
   move_mapping(page_at(0), 2 * kPage, page_at(64), 8 * kPage);
 
   EXPECT_EQ(sums(SiteKind::kSharedMap).live_bytes, 8 * kPage);
   EXPECT_EQ(sums(SiteKind::kSharedMap).live_blocks, 1);
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).alloc_blocks, 0);
-  Recorder::MovedRanges found;
-  recorder().begin_remap(page_at(64), 8 * kPage, true, found);
+  MapRecorder::MovedRanges found;
+  recorder().maps().begin_remap(page_at(64), 8 * kPage, true, found);
   ASSERT_EQ(found.count, 1U);
   EXPECT_EQ(found.piece[0].epoch, 5U);
 }
 
 TEST_F(RecorderTest, APlaceThatAnotherThreadGetsWhileItsMappingMovesIsThatThreads) {
   begin(Mode::kExact);
-  recorder().mapped(page_at(0), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  Recorder::MovedRanges moved;
-  recorder().begin_remap(page_at(0), 4 * kPage, false, moved);
+  recorder().maps().record_map(page_at(0), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  MapRecorder::MovedRanges moved;
+  recorder().maps().begin_remap(page_at(0), 4 * kPage, false, moved);
   std::thread([&] {  // after the kernel has moved it, before mremap has returned
-    recorder().mapped(page_at(0), 4 * kPage, SiteKind::kSharedMap, capture_registers());
+    recorder().maps().record_map(page_at(0), 4 * kPage, SiteKind::kSharedMap, capture_registers());
   })
       .join();
-  recorder().remapped(moved, page_at(64), 8 * kPage, capture_registers());
+  recorder().maps().finish_remap(moved, page_at(64), 8 * kPage, capture_registers());
 
   EXPECT_EQ(sums(SiteKind::kSharedMap).live_bytes, 4 * kPage);
   EXPECT_EQ(sums(SiteKind::kSharedMap).live_blocks, 1);
@@ -69,44 +70,44 @@ TEST_F(RecorderTest, APlaceThatAnotherThreadGetsWhileItsMappingMovesIsThatThread
 
 TEST_F(RecorderTest, AMappingThatCouldNotBeMovedIsAsItWas) {
   begin(Mode::kExact);
-  recorder().mapped(page_at(0), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  recorder().mapped(page_at(4), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  Recorder::MovedRanges moved;
-  recorder().begin_remap(page_at(2), 4 * kPage, false, moved);
+  recorder().maps().record_map(page_at(0), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  recorder().maps().record_map(page_at(4), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  MapRecorder::MovedRanges moved;
+  recorder().maps().begin_remap(page_at(2), 4 * kPage, false, moved);
   EXPECT_EQ(moved.count, 2U);
-  recorder().not_remapped(moved);
+  recorder().maps().undo_remap(moved);
 
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 8 * kPage);
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 2);
-  recorder().unmapped(page_at(0), 8 * kPage);
+  recorder().maps().record_unmap(page_at(0), 8 * kPage);
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 0);
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 0);
 }
 
 TEST_F(RecorderTest, AMappingThatTheParentTookOutIsNotTheChilds) {
   begin(Mode::kExact);
-  recorder().mapped(page_at(0), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  Recorder::MovedRanges moved;
-  recorder().begin_remap(page_at(0), 4 * kPage, false, moved);
+  recorder().maps().record_map(page_at(0), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  MapRecorder::MovedRanges moved;
+  recorder().maps().begin_remap(page_at(0), 4 * kPage, false, moved);
   ASSERT_EQ(moved.count, 1U);
   moved.piece[0].site = 100'000;  // the child has no such site
   begin_anew(Mode::kExact);
 
-  recorder().not_remapped(moved);
-  recorder().remapped(moved, page_at(64), 8 * kPage, capture_registers());
+  recorder().maps().undo_remap(moved);
+  recorder().maps().finish_remap(moved, page_at(64), 8 * kPage, capture_registers());
 
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).alloc_bytes, 0);
-  recorder().unmapped(page_at(0), 4 * kPage);
+  recorder().maps().record_unmap(page_at(0), 4 * kPage);
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 0);
   EXPECT_EQ(losses().ranges_full, 0U);
 }
 
 TEST_F(RecorderTest, ASecondMappingOfTheSameMemoryLeavesTheFirst) {
   begin(Mode::kExact);
-  recorder().mapped(page_at(0), 4 * kPage, SiteKind::kSharedMap, capture_registers());
-  Recorder::MovedRanges moved;
-  recorder().begin_remap(page_at(0), 0, true, moved);
-  recorder().remapped(moved, page_at(64), 4 * kPage, capture_registers());
+  recorder().maps().record_map(page_at(0), 4 * kPage, SiteKind::kSharedMap, capture_registers());
+  MapRecorder::MovedRanges moved;
+  recorder().maps().begin_remap(page_at(0), 0, true, moved);
+  recorder().maps().finish_remap(moved, page_at(64), 4 * kPage, capture_registers());
 
   EXPECT_EQ(sums(SiteKind::kSharedMap).live_bytes, 8 * kPage);
   EXPECT_EQ(sums(SiteKind::kSharedMap).live_blocks, 2);
@@ -121,11 +122,11 @@ TEST_F(RecorderTest, AMovedMappingThatNobodyKnowsStaysUnknown) {
 
 TEST_F(RecorderTest, RecordedMappingsThatGoWhileItSleepsAreReleased) {
   begin(Mode::kExact);
-  recorder().mapped(page_at(0), 2 * kPage, SiteKind::kAnonymousMap, capture_registers());
-  recorder().mapped(page_at(8), 2 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  recorder().maps().record_map(page_at(0), 2 * kPage, SiteKind::kAnonymousMap, capture_registers());
+  recorder().maps().record_map(page_at(8), 2 * kPage, SiteKind::kAnonymousMap, capture_registers());
   set_mode(Mode::kDormant);
   move_mapping(page_at(0), 2 * kPage, page_at(64), 8 * kPage);
-  recorder().mapped(page_at(9), kPage, SiteKind::kAnonymousMap, capture_registers());
+  recorder().maps().record_map(page_at(9), kPage, SiteKind::kAnonymousMap, capture_registers());
 
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, kPage);
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);

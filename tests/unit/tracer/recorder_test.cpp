@@ -84,10 +84,10 @@ TEST_F(RecorderTest, AResizedBlockKeepsItsBirth) {
   EXPECT_EQ(sums().live_bytes, 300);
   EXPECT_EQ(sums().live_blocks, 1);
   Recorder::TakenBlock found;
-  ASSERT_TRUE(recorder().begin_resize(block_at(2), found));
+  ASSERT_TRUE(recorder().begin_realloc(block_at(2), found));
   EXPECT_EQ(found.record.epoch, 5U);
   EXPECT_EQ(wire::unpack_size(found.record.size_and_period), 300U);
-  recorder().released_by_resize(found);
+  recorder().record_free_by_realloc(found);
   EXPECT_EQ(sums().live_bytes, 0);
 }
 
@@ -102,8 +102,8 @@ TEST_F(RecorderTest, AResizedSampleKeepsItsBirthAndAnotherBlockIsBornAnew) {
 
   Recorder::TakenBlock kept;
   Recorder::TakenBlock fresh;
-  ASSERT_TRUE(recorder().begin_resize(block_at(2), kept));
-  ASSERT_TRUE(recorder().begin_resize(block_at(4), fresh));
+  ASSERT_TRUE(recorder().begin_realloc(block_at(2), kept));
+  ASSERT_TRUE(recorder().begin_realloc(block_at(4), fresh));
   EXPECT_EQ(kept.record.epoch, 5U);
   EXPECT_EQ(fresh.record.epoch, 9U);
 }
@@ -135,16 +135,16 @@ TEST_F(RecorderTest, ABlockThatTheParentTookOutIsNotTheChilds) {
   begin(Mode::kExact);
   allocate(block_at(1), 100);
   Recorder::TakenBlock old;
-  ASSERT_TRUE(recorder().begin_resize(block_at(1), old));
+  ASSERT_TRUE(recorder().begin_realloc(block_at(1), old));
   old.record.site = 100'000;  // the child has no such site
   begin_anew(Mode::kExact);
 
-  recorder().resized(block_at(2), 300, &old, capture_registers());
+  recorder().finish_realloc(block_at(2), 300, &old, capture_registers());
   EXPECT_EQ(sums().live_bytes, 300);
   EXPECT_EQ(sums().alloc_bytes, 300);
-  recorder().not_resized(block_at(1), old);
+  recorder().undo_realloc(block_at(1), old);
   EXPECT_EQ(sums().live_bytes, 300);
-  recorder().released_by_resize(old);
+  recorder().record_free_by_realloc(old);
   EXPECT_EQ(sums().live_bytes, 300);
   release(block_at(1));
   EXPECT_EQ(losses().unknown_frees, 1U);
@@ -172,8 +172,8 @@ TEST_F(RecorderTest, DoesNotAllocate) {
       allocate(block_at(i), 16);
       resize(block_at(i), block_at(i + 5000), 32, Realloc::kMoves);
     }
-    recorder().mapped(block_at(64), 4096, SiteKind::kAnonymousMap, capture_registers());
-    recorder().unmapped(block_at(64), 4096);
+    recorder().maps().record_map(block_at(64), 4096, SiteKind::kAnonymousMap, capture_registers());
+    recorder().maps().record_unmap(block_at(64), 4096);
     calls = scope.calls();
   }
 
@@ -240,8 +240,8 @@ TEST_F(RecorderTest, MorePeriodsThanItCanTellApartAreLosses) {
     allocate(block_at(i), 100'000);
   }
 
-  EXPECT_EQ(sums().alloc_blocks, static_cast<double>(wire::kMostPeriods - 1));
-  EXPECT_EQ(losses().sites_full, 100 - (wire::kMostPeriods - 1));
+  EXPECT_EQ(sums().alloc_blocks, static_cast<double>(wire::kMaxPeriods - 1));
+  EXPECT_EQ(losses().sites_full, 100 - (wire::kMaxPeriods - 1));
 }
 
 // A block that grows step by step is drawn anew each time: the estimate does not grow with it.
@@ -288,7 +288,7 @@ TEST_F(RecorderTest, WhatHasNoRoomIsLostAndCounted) {
 
 [[gnu::noinline]] void from_many_stacks(unsigned depth, unsigned path, Recorder& recorder) {
   if (depth == 0) {
-    recorder.allocated(block_at(1), 16, capture_registers());
+    recorder.record_alloc(block_at(1), 16, capture_registers());
   } else if ((path >> (depth - 1) & 1U) != 0) {  // one after the other share their outer frames
     from_many_stacks(depth - 1, path, recorder);
     asm volatile("nop");
@@ -314,13 +314,13 @@ TEST_F(RecorderTest, StacksWithoutAPlaceUseNoRoom) {
 }
 
 TEST_F(RecorderTest, SaysThatCallersAreNotFound) {
-  recorder().leave_callers_out();
+  recorder().exclude_callers();
   begin(Mode::kExact);
 
   EXPECT_STREQ(header().reason, "glibc is older than 2.35: call stacks have one frame only");
 }
 
-TEST_F(RecorderTest, ASilentRecorderHasRoomAheadAndLosesTheRest) {
+TEST_F(RecorderTest, WithoutSystemCallsUsesTheRoomMadeAheadAndCountsTheRestAsLost) {
   begin(Mode::kExact);
   recorder().stop_system_calls();
   EXPECT_TRUE(sys::calls_are_stopped());
@@ -336,30 +336,30 @@ TEST_F(RecorderTest, ASilentRecorderHasRoomAheadAndLosesTheRest) {
   EXPECT_FALSE(sys::calls_are_stopped());
 }
 
-TEST_F(RecorderTest, IsSilentUntilItselfAndAllChildrenMaySpeak) {
+TEST_F(RecorderTest, StopsSystemCallsUntilNeitherItNorAChildIsFiltered) {
   const int local = 0;
   const auto here = reinterpret_cast<std::uint64_t>(&local);
   begin(Mode::kExact);
 
   recorder().stop_system_calls();
-  Recorder::stop_system_calls_for_child();
-  Recorder::stop_system_calls_for_child();
-  Recorder::resume_system_calls_for_child();
+  stop_system_calls_for_child();
+  stop_system_calls_for_child();
+  resume_system_calls_for_child();
   recorder().resume_system_calls();
 
   EXPECT_TRUE(sys::calls_are_stopped());
   EXPECT_FALSE(is_readable(here));
-  Recorder::resume_system_calls_for_child();
+  resume_system_calls_for_child();
   EXPECT_FALSE(sys::calls_are_stopped());
   EXPECT_TRUE(is_readable(here));
 }
 
 TEST_F(RecorderTest, DeviceBlocksAreRecordedInSampledModeToo) {
   begin(Mode::kSampled, 1U << 30U);
-  recorder().acquired(block_at(1), 777, SiteKind::kCudaDevice, capture_registers());
-  recorder().acquired(block_at(2), 111, SiteKind::kCudaPinned, capture_registers());
-  recorder().gave_back(block_at(2));
-  recorder().gave_back(block_at(3));
+  recorder().record_cuda_alloc(block_at(1), 777, SiteKind::kCudaDevice, capture_registers());
+  recorder().record_cuda_alloc(block_at(2), 111, SiteKind::kCudaPinned, capture_registers());
+  recorder().record_cuda_free(block_at(2));
+  recorder().record_cuda_free(block_at(3));
 
   EXPECT_EQ(sums(SiteKind::kCudaDevice).live_bytes, 777);
   EXPECT_EQ(sums(SiteKind::kCudaPinned).live_bytes, 0);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "profiler/tracer/block_filter.h"
-#include "profiler/tracer/draw.h"
+#include "profiler/tracer/block_sampling.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::tracer {
@@ -18,9 +18,9 @@ namespace {
 TEST(Sampling, TheChanceOfAPointIsThatOfTheExponential) {
   for (double x = 1e-12; x < 100.0; x *= 1.37) {
     const double expected = -std::expm1(-x);
-    EXPECT_NEAR(wire::chance_of_a_point(x) / expected, 1.0, 1e-12) << x;
+    EXPECT_NEAR(wire::probability_of_sample(x) / expected, 1.0, 1e-12) << x;
   }
-  EXPECT_EQ(wire::chance_of_a_point(0.0), 0.0);
+  EXPECT_EQ(wire::probability_of_sample(0.0), 0.0);
 }
 
 TEST(Sampling, AWeightIsTheInverseOfTheChance) {
@@ -41,10 +41,10 @@ TEST(Sampling, EveryBlockStandsForItselfWithoutAPeriod) {
 
 TEST(Draw, TheLogarithmIsAccurate) {
   for (double x = 1.0; x > 1e-16; x *= 0.731) {
-    EXPECT_NEAR(log_of_share(x), std::log(x), 1e-13 * (1.0 + std::abs(std::log(x)))) << x;
+    EXPECT_NEAR(log_of_fraction(x), std::log(x), 1e-13 * (1.0 + std::abs(std::log(x)))) << x;
   }
-  EXPECT_EQ(log_of_share(1.0), 0.0);
-  EXPECT_NEAR(log_of_share(0x1p-53), std::log(0x1p-53), 1e-12);
+  EXPECT_EQ(log_of_fraction(1.0), 0.0);
+  EXPECT_NEAR(log_of_fraction(0x1p-53), std::log(0x1p-53), 1e-12);
 }
 
 TEST(Draw, GapsHaveTheMeanAndSpreadOfTheExponential) {

@@ -19,14 +19,14 @@ TEST(Modules, FindsLoadedObjectsAndTheirTables) {
   const auto other = reinterpret_cast<std::uint64_t>(static_cast<double (*)(double)>(&::cos));
 
   for (const std::uint64_t pc : {own, other}) {
-    Module module;
+    LoadedModule module;
     CfiEntry entry;
     ASSERT_TRUE(find_module(pc, module));
     ASSERT_TRUE(find_cfi_entry(module, pc, entry));
     EXPECT_LE(entry.pc_begin, pc);
     EXPECT_GT(entry.pc_end, pc);
   }
-  Module none;
+  LoadedModule none;
   EXPECT_FALSE(find_module(0x1000, none));
 }
 

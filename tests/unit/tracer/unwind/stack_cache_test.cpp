@@ -20,9 +20,9 @@ namespace {
 
 using Pcs = std::vector<std::uint64_t>;
 
-// Asks the memo for the stack of its caller, walks it afresh, and compares.
+// Asks the cache for the stack of its caller, walks it afresh, and compares.
 struct Asking {
-  std::unique_ptr<StackCache> memo = std::make_unique<StackCache>();
+  std::unique_ptr<StackCache> cache = std::make_unique<StackCache>();
   std::uint64_t context = 1;
   ByteRange unsure;
   std::mutex mutex;
@@ -48,11 +48,11 @@ void hook() {
   }
   std::uint32_t number = 0;
   ++g_asking->asked;
-  if (g_asking->memo->find(registers, bounds, g_asking->context, g_asking->unsure, number)) {
+  if (g_asking->cache->find(registers, bounds, g_asking->context, g_asking->unsure, number)) {
     ++g_asking->found;
     g_asking->mistaken += number != right ? 1 : 0;
   } else {
-    g_asking->memo->keep(registers, bounds, g_asking->context, trace, right);
+    g_asking->cache->add(registers, bounds, g_asking->context, trace, right);
   }
 }
 
@@ -83,7 +83,7 @@ void call_of_varying_size() {
 }
 
 TEST_F(StackCacheTest, KnowsAStackThatItHasSeen) {
-  EXPECT_EQ(asking_.memo->bytes(), 0U);
+  EXPECT_EQ(asking_.cache->bytes(), 0U);
   for (int i = 0; i < 4; ++i) {
     found_in(call_deep);
     found_in(call_flat);
@@ -91,7 +91,7 @@ TEST_F(StackCacheTest, KnowsAStackThatItHasSeen) {
 
   EXPECT_EQ(asking_.found, 6);
   EXPECT_EQ(asking_.mistaken, 0);
-  EXPECT_GT(asking_.memo->bytes(), 0U);
+  EXPECT_GT(asking_.cache->bytes(), 0U);
 }
 
 TEST_F(StackCacheTest, FollowsFramePointers) {
