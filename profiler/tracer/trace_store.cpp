@@ -20,7 +20,6 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kFirstRetryNs = 1'000'000;
 constexpr std::uint64_t kLongestRetryNs = 200'000'000;
 constexpr int kHighestDescriptor = 1023;  // more would make the table of descriptors large
-constexpr char kUnfinished[] = ".new";
 
 constexpr std::uint64_t next_delay(std::uint64_t delay_ns) {
   const std::uint64_t next = delay_ns == 0 ? kFirstRetryNs : 2 * delay_ns;
@@ -121,7 +120,7 @@ void TraceStore::fail(int error) noexcept {
 bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcept {
   FixedText path(path_);
   path.add(directory).add('/').add_number(static_cast<std::uint64_t>(sys::getpid())).add('-');
-  path.add_number(sys::monotonic_ns()).add(".trace").add(kUnfinished);
+  path.add_number(sys::monotonic_ns()).add(wire::kTraceSuffix).add(wire::kUnfinishedSuffix);
   if (!path.complete()) {
     error_ = ENAMETOOLONG;
     return false;
@@ -201,12 +200,12 @@ bool TraceStore::publish() noexcept {
   static constinit char final_name[kPathBytes];  // one thread; it may have a small stack
   FixedText name(final_name);
   name.add(path_);
-  final_name[name.size() - (sizeof(kUnfinished) - 1)] = '\0';
+  final_name[name.size() - (sizeof(wire::kUnfinishedSuffix) - 1)] = '\0';
   if (const int failed = sys::rename(path_, final_name); failed < 0) {
     error_ = -failed;
     return false;
   }
-  path_[name.size() - (sizeof(kUnfinished) - 1)] = '\0';
+  path_[name.size() - (sizeof(wire::kUnfinishedSuffix) - 1)] = '\0';
   return true;
 }
 

@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     "profiler/wire": set(),
     "recording": {"common"},
     "tracker": {"common"},
-    "monitor": {"common", "api"},
+    "monitor": {"common", "api", "profiler/wire"},
     "monitor/tui": {"common", "monitor", "recording", "tracker"},
     "profiler/reader": {"common", "profiler/wire"},
     "profiler/inject": {"common"},

@@ -49,6 +49,20 @@ TEST(TraceStore, PlacesLieInExtentsThatDouble) {
   }
 }
 
+TEST(TraceStore, ANewFileIsLaidOutAsTheExampleInTraceLayoutSays) {
+  StoreFolder folder;
+
+  std::vector<std::uint64_t> offsets;
+  for (const wire::TableDirectory& table : folder.store().header()->table) {
+    offsets.push_back(table.extent[0].offset);
+  }
+
+  EXPECT_EQ(offsets, (std::vector<std::uint64_t>{4096, 12288, 16384, 32768, 49152, 73728}));
+  EXPECT_EQ(folder.store().header()->file_bytes, 77824U);
+  EXPECT_EQ(wire::bucket_of(0x5581e0, first_items(Table::kLive), false), 82U);
+  EXPECT_EQ(wire::bucket_of(0x560000, first_items(Table::kLive), false), 87U);
+}
+
 TEST(TraceStore, IsSeenUnderItsNameOnlyWhenPublished) {
   const TempTree folder;
   const auto store = std::make_unique<TraceStore>();
