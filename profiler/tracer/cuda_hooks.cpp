@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA runtime's allocations: device memory and pinned host memory. Our declarations of what we
-// call; no CUDA header is needed. The real functions are looked for in the runtime that is loaded:
-// python loads it RTLD_LOCAL, where RTLD_NEXT does not see it.
+// The CUDA runtime's allocations: device memory and pinned host memory. Declared here, so that no
+// CUDA header is needed. The real functions are looked up in the runtime that is loaded: Python
+// loads it with RTLD_LOCAL, where RTLD_NEXT does not find it.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -36,8 +36,8 @@ void* look_up_in(const char* library, const char* name) noexcept {
   return found;
 }
 
-// In what the caller is linked to: wheels carry runtimes by names of their own. Then among those
-// that are loaded.
+// In the libraries that the caller is linked to, because wheels carry runtimes with other names;
+// then in the runtimes that are loaded.
 void* look_up_for(const void* caller, const char* name) noexcept {
   if (void* const found = dlsym(RTLD_NEXT, name); found != nullptr) {
     return found;
@@ -58,8 +58,8 @@ void* look_up_for(const void* caller, const char* name) noexcept {
   return nullptr;
 }
 
-// One real function, found once for each entry that it is called from: a process may have two
-// runtimes, each with callers of its own.
+// One real function, looked up once for each caller: a process may have two runtimes, each with
+// callers of its own.
 template <typename Function>
 class CudaFunction {
  public:
@@ -88,7 +88,7 @@ class CudaFunction {
   };
   static constexpr std::size_t kEntries = 64;
 
-  // nullptr: too many places call it.
+  // nullptr: there are too many callers.
   Entry* entry_for(const void* caller) noexcept {
     const auto first = (reinterpret_cast<std::uintptr_t>(caller) * 0x9e3779b97f4a7c15) >> 32U;
     for (std::size_t i = 0; i < kEntries; ++i) {
@@ -124,8 +124,8 @@ constinit CudaFunction<Release> g_free_host("cudaFreeHost");
 constinit CudaFunction<Register> g_register("cudaHostRegister");
 constinit CudaFunction<Release> g_unregister("cudaHostUnregister");
 
-// Device addresses may equal host addresses, and a registered block is one of malloc as well: each
-// is listed under an address that no block of the heap has.
+// Device addresses may equal host addresses, and a registered block is also a block of malloc: both
+// are recorded with an address that no block of the heap can have.
 const void* device_key(const void* address) noexcept {
   return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(address) |
                                        (std::uintptr_t{1} << 63U));
@@ -153,7 +153,7 @@ void forget_cuda_functions() noexcept {
 
 using namespace tidemark::tracer;  // NOLINT(google-build-using-namespace): C names follow
 
-// Each hook is its own long way: these calls take microseconds.
+// No hook has a fast path: these calls take microseconds.
 
 TIDEMARK_EXPORT int cudaMalloc(void** block, std::size_t bytes) {
   const auto real = g_malloc.get(__builtin_return_address(0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dlclose: what was known of code that is gone must not be believed of code that comes to its
-// place.
+// dlclose: drops what is cached about unloaded code, because other code may be loaded at its
+// addresses.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -19,8 +19,8 @@ namespace {
 using Close = int (*)(void*);
 constinit Close g_next_dlclose = nullptr;
 
-// Where the module of a handle begins; 0: not known.
-std::uint64_t beginning_of(void* handle) noexcept {
+// The first address of the module of a handle; 0: not known.
+std::uint64_t start_of_module(void* handle) noexcept {
   link_map* linked = nullptr;
   Dl_info info = {};
   if (handle == nullptr || dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&linked)) != 0 ||
@@ -30,18 +30,18 @@ std::uint64_t beginning_of(void* handle) noexcept {
   return reinterpret_cast<std::uint64_t>(info.dli_fbase);
 }
 
-// A number that differs after something was unloaded; most calls of dlclose only give up one of
-// several references. False: it cannot be asked for. That takes a lock of the dynamic linker, which
-// another thread of the parent may have held when it forked.
+// A number that changes when something is unloaded; most calls of dlclose only drop one of several
+// references. False: not known, because to ask takes a lock of the dynamic linker, and in a forked
+// process a thread of the parent may have held it.
 bool unload_count(std::uint64_t& count) noexcept {
   if (!is_on_and_never_forked()) {
     return false;
   }
-  const auto tell = [](dl_phdr_info* info, std::size_t /*bytes*/, void* told) {
-    *static_cast<std::uint64_t*>(told) = info->dlpi_subs;
-    return 1;  // the first module says it
+  const auto store = [](dl_phdr_info* info, std::size_t /*bytes*/, void* result) {
+    *static_cast<std::uint64_t*>(result) = info->dlpi_subs;
+    return 1;  // the same for all modules: the first one is enough
   };
-  return dl_iterate_phdr(tell, &count) == 1;
+  return dl_iterate_phdr(store, &count) == 1;
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ int real_dlclose(void* handle) noexcept {
 
 TIDEMARK_EXPORT int dlclose(void* handle) {
   using namespace tidemark::tracer;  // NOLINT(google-build-using-namespace): a C name
-  const std::uint64_t begin = beginning_of(handle);
+  const std::uint64_t begin = start_of_module(handle);
   std::uint64_t before = 0;
   std::uint64_t after = 0;
   const bool is_known = unload_count(before);

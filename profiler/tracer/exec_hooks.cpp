@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways to start another program: they are followed even when the caller passes an environment
-// without our variables. All of it may run in a child of vfork: nothing but the stack is written.
+// The functions that start another program: it is traced even if the caller passes an environment
+// without our variables. All of this may run in a child of vfork, so only the stack is written to.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -40,7 +40,7 @@ Function next(Function& kept, const char* name) noexcept {
   return kept != nullptr ? kept : reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
-// Runs `start(environment)` with the tracer's variables in order.
+// Calls `start` with the environment in which the program is traced, or is not.
 template <typename Start>
 int with_environment(const char* file, char* const* environment, Start start) {
   const ChildEnvironment child(file, environment);
@@ -49,7 +49,7 @@ int with_environment(const char* file, char* const* environment, Start start) {
   return start(child.fill(entries, text));
 }
 
-// As above, for a call that returns only when it failed.
+// The same for a call that returns only on failure.
 template <typename Start>
 int replace_image(const char* file, char* const* environment, Start start) {
   bool was_stopped = false;
@@ -75,7 +75,7 @@ int run_execvpe(const char* file, char* const* arguments, char* const* environme
                        [&](char* const* changed) { return real(file, arguments, changed); });
 }
 
-// Not so where there is none: the kernel will say so.
+// False for nullptr, which the kernel refuses.
 bool is_absolute(const char* path) noexcept { return path != nullptr && path[0] == '/'; }
 
 std::size_t count_arguments(va_list arguments) {
@@ -133,7 +133,7 @@ TIDEMARK_EXPORT int fexecve(int fd, char* const* arguments, char* const* environ
                        [&](char* const* changed) { return real(fd, arguments, changed); });
 }
 
-// The three with a list: its arguments become an array on the stack.
+// For the three functions with variable arguments: puts them into an array on the stack.
 #define TIDEMARK_COLLECT_ARGUMENTS(first)                                                      \
   va_list list;                                                                                \
   va_start(list, first);                                                                       \

@@ -7,7 +7,7 @@
 
 namespace tidemark::tracer {
 
-// By the lower bits alone, in two ways: the upper ones are in the entry. Then those beside them.
+// Two positions from the lower bits of the hash, then the buckets after each of them.
 std::size_t HashIndex::bucket_for(std::size_t level, std::uint64_t hash,
                                   std::size_t choice) noexcept {
   const std::uint64_t low = hash & kLowMask;
@@ -35,14 +35,14 @@ std::uint32_t HashIndex::find(std::uint64_t hash) const noexcept {
       std::uint64_t found = 0;
       std::uint64_t last = 0;
 #pragma GCC unroll 5
-      for (const auto& slot : bucket.slot) {  // without a jump: which one it is nobody can foretell
+      for (const auto& slot : bucket.slot) {  // without a branch, which could not be predicted
         last = slot.load(std::memory_order_relaxed);
         found = last >> kNumberBits == hash >> kNumberBits ? last : found;
       }
       if ((found & kLowMask) != 0) {
         return static_cast<std::uint32_t>((found & kLowMask) - 1);
       }
-      if (last == 0) {  // they fill up in order
+      if (last == 0) {  // slots are filled in order
         break;
       }
     }
@@ -50,7 +50,7 @@ std::uint32_t HashIndex::find(std::uint64_t hash) const noexcept {
   return kNone;
 }
 
-// True also where another thread has put it there: its number is as good.
+// True also where another thread has added the same hash: its number will do.
 bool HashIndex::add_to(std::size_t level, std::uint64_t hash, std::uint32_t number) noexcept {
   Bucket* const table = levels_[level].load(std::memory_order_relaxed);
   const std::uint64_t entry = (hash & ~kLowMask) | (std::uint64_t{number} + 1);
@@ -79,11 +79,11 @@ void HashIndex::move_one_bucket(std::size_t newest) noexcept {
   }
   const std::size_t which = moved_[oldest].fetch_add(1, std::memory_order_relaxed);
   if (which >= buckets(oldest)) {
-    return;  // other threads move the last ones
+    return;  // other threads are moving the last ones
   }
   Bucket* const table = levels_[oldest].load(std::memory_order_relaxed);
   if (which + 1 < buckets(oldest)) {
-    for (const auto& lower : table[which + 1].lower) {  // the next one's turn comes soon
+    for (const auto& lower : table[which + 1].lower) {  // the bucket that is moved next
       prefetch_at(newest, lower.load(std::memory_order_relaxed) & kLowMask);
     }
   }
@@ -97,7 +97,7 @@ void HashIndex::move_one_bucket(std::size_t newest) noexcept {
   }
   if (which + 1 == buckets(oldest)) {
     oldest_.store(oldest + 1, std::memory_order_release);
-    // Who still looks there finds nothing; the address range stays ours.
+    // Not unmapped: another thread may still search it, and then finds zeros.
     sys::madvise(table, bytes_of(oldest), MADV_DONTNEED);
     bytes_.fetch_sub(bytes_of(oldest), std::memory_order_relaxed);
   }
@@ -111,16 +111,16 @@ bool HashIndex::grow(std::size_t known) noexcept {
   if (fresh == nullptr) {
     return false;
   }
-  if (bytes_of(known) >= kLargePage) {  // it is touched all over: fewer faults, fewer TLB misses
+  if (bytes_of(known) >= kLargePage) {  // accessed at random: fewer page faults and TLB misses
     sys::madvise(fresh, bytes_of(known), MADV_HUGEPAGE);
   }
   Bucket* none = nullptr;
   if (levels_[known].compare_exchange_strong(none, fresh, std::memory_order_release)) {
     bytes_.fetch_add(bytes_of(known), std::memory_order_relaxed);
   } else {
-    sys::unmap(fresh, bytes_of(known));  // another thread was faster
+    sys::unmap(fresh, bytes_of(known));  // another thread has added this level
   }
-  std::size_t count = known;  // whoever comes first: that thread may have been stopped in between
+  std::size_t count = known;  // also for another thread, which may have been stopped before this
   count_.compare_exchange_strong(count, known + 1, std::memory_order_release);
   return true;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// malloc and its family, as the target calls them. The short way of each is one comparison and a
-// jump to the real function; everything else is on the long way, and policy is in recorder.cpp.
+// malloc and its family, as the target calls them. The fast path of each is one comparison and a
+// jump to the real function; the slow path calls the recorder.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace tidemark::tracer {
 namespace {
 
-// Whether nobody asks for this block; counts it.
+// Whether the next sample comes after this block; counts its bytes.
 [[gnu::always_inline]] inline bool count_down(std::size_t bytes) noexcept {
   if (bytes < t_thread.remaining) [[likely]] {
     t_thread.remaining -= bytes;
@@ -44,8 +44,8 @@ TIDEMARK_SLOW_PATH void* calloc_slow(std::size_t count, std::size_t bytes) {
   return block;
 }
 
-// The old block leaves the books before it is given up: another thread may own its address before
-// realloc returns.
+// The old block is taken out of the tables first: another thread may own its address before realloc
+// returns.
 [[gnu::always_inline]] inline void* resize(void* block, std::size_t bytes,
                                            const Registers& caller) {
   Recorder::TakenBlock old;
@@ -122,7 +122,7 @@ TIDEMARK_SLOW_PATH void free_slow(void* block) {
   if (block == nullptr || is_bootstrap_block(block)) {
     return;
   }
-  // First here: once the real function returns, another thread may own this address.
+  // Before the real function: once that returns, another thread may own this address.
   g_recorder.record_free(block);
   g_next.free(block);
 }
@@ -136,7 +136,7 @@ TIDEMARK_EXPORT void* malloc(std::size_t bytes) {
   return count_down(bytes) ? g_next.malloc(bytes) : malloc_slow(bytes);
 }
 
-// A null pointer goes the same ways: most calls have none, and both ends look for it.
+// No check for nullptr here: most calls have none, and both paths handle it.
 TIDEMARK_EXPORT void free(void* block) {
   if (is_not_recorded(block)) [[likely]] {
     return g_next.free(block);
@@ -160,8 +160,7 @@ TIDEMARK_EXPORT void* realloc(void* block, std::size_t bytes) {
 }
 
 TIDEMARK_EXPORT void* reallocarray(void* block, std::size_t count, std::size_t bytes) {
-  if (g_program_has_allocator) {  // libc's goes to the program's realloc; the one behind us is
-                                  // libc's
+  if (g_program_has_allocator) {  // libc's calls the program's realloc; g_next.realloc is libc's
     return g_next.reallocarray(block, count, bytes);
   }
   std::size_t all = 0;
@@ -197,8 +196,7 @@ TIDEMARK_EXPORT void* pvalloc(std::size_t bytes) {
   return count_down(bytes) ? g_next.pvalloc(bytes) : pvalloc_slow(bytes);
 }
 
-// C23; glibc forwards both to free, and so must we: the block is known by its address. It is the
-// free that the process uses, which may be the program's own.
+// C23; as in glibc both call the free that the process uses, which may be the program's own.
 TIDEMARK_EXPORT void free_sized(void* block, std::size_t /*bytes*/) { free(block); }
 TIDEMARK_EXPORT void free_aligned_sized(void* block, std::size_t /*alignment*/,
                                         std::size_t /*bytes*/) {

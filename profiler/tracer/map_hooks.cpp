@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mappings that the target makes by itself: anonymous and shared ones. Files that are mapped
-// privately are no memory of the process until written to, and are left out.
+// Anonymous and shared mappings of the target. Private mappings of files are not recorded: they use
+// no memory of the process until they are written to.
 //
-// Each call goes to the next function of its name: others look at mappings too, and what they know
-// of them (which memory is registered with a network card, say) must stay true. The tracer's own
-// mappings are system calls: see sys.h.
+// Each call goes to the next function of its name, because other libraries hook mappings too (to
+// know which memory is registered with a network card, say). The tracer's own mappings are made by
+// system calls: see sys.h.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/types.h>
@@ -25,7 +25,7 @@
 namespace tidemark::tracer {
 namespace {
 
-// What is called until the real functions are known.
+// Used until the real functions are looked up.
 long set_errno(long result) noexcept {
   if (result < 0 && result > -4096) {
     errno = static_cast<int>(-result);
@@ -54,7 +54,7 @@ struct NextMap {
   Map mmap = mmap_by_syscall;
   Map mmap64 = mmap_by_syscall;
   int (*munmap)(void*, std::size_t) = munmap_by_syscall;
-  // It takes an ellipsis, by which arguments are passed as they are here.
+  // The real one has an ellipsis; the calling convention is the same.
   void* (*mremap)(void*, std::size_t, std::size_t, int, void*) = mremap_by_syscall;
 };
 constinit NextMap g_next_map;
@@ -72,12 +72,12 @@ wire::SiteKind kind_of(int flags, std::uint64_t caller) noexcept {
   if (is_in_allocator(reinterpret_cast<const void*>(caller))) {
     return wire::SiteKind::kAllocatorMap;
   }
-  // MAP_SHARED_VALIDATE has the bits of both of the others.
+  // MAP_SHARED_VALIDATE has the bits of MAP_SHARED and MAP_PRIVATE.
   return (flags & MAP_TYPE) == MAP_PRIVATE ? wire::SiteKind::kAnonymousMap
                                            : wire::SiteKind::kSharedMap;
 }
 
-// In the hook itself: `caller` is told by its frame.
+// Inlined into the hooks, which capture the registers of their callers.
 [[gnu::always_inline]] inline void* map_and_record(Map next, void* address, std::size_t bytes,
                                                    int protection, int flags, int fd,
                                                    off64_t offset, const Registers& caller) {
@@ -135,8 +135,8 @@ TIDEMARK_EXPORT void* mmap64(void* address, std::size_t bytes, int protection, i
 }
 
 TIDEMARK_EXPORT int munmap(void* address, std::size_t bytes) {
-  // First here: once it is unmapped, another thread may get a mapping at this place. What the
-  // kernel will refuse does not change the books.
+  // Before the call: once the range is unmapped, another thread may map it. Calls that the kernel
+  // will refuse are not recorded.
   if (bytes != 0 && reinterpret_cast<std::uintptr_t>(address) % 4096 == 0) {
     g_recorder.maps().record_unmap(address, whole_pages(bytes));
   }

@@ -55,7 +55,7 @@ void read_build_id(std::uint64_t begin, std::uint64_t end, std::uint64_t bias,
   }
 }
 
-// What its file is entry by: path, size and build id. Never 0.
+// A hash of what identifies its file: path, size and build id. Never 0.
 std::uint64_t identity_of(const dl_find_object& found) noexcept {
   Module module = {};
   const std::uint64_t begin = number(found.dlfo_map_start);
@@ -130,7 +130,7 @@ void ModuleTable::update(const dl_find_object& found, bool write_it) noexcept {
     return;
   }
   const BoundedLockGuard guard(lock_, BoundedLockGuard::Wait::kBounded);
-  entry = slot_for(number(found.dlfo_map_start));  // an empty place may be another one's by now
+  entry = slot_for(number(found.dlfo_map_start));  // an empty slot may have been taken
   if (!guard || entry == nullptr) {
     return;
   }
@@ -143,7 +143,7 @@ void ModuleTable::update(const dl_find_object& found, bool write_it) noexcept {
   }
 }
 
-// Called by one thread at a time.
+// Called with the lock held.
 void ModuleTable::replace(Entry& entry, const dl_find_object& found) noexcept {
   const std::uint64_t begin = number(found.dlfo_map_start);
   const std::uint64_t end = number(found.dlfo_map_end);
@@ -169,7 +169,7 @@ void ModuleTable::replace(Entry& entry, const dl_find_object& found) noexcept {
   for (Entry& other : entries_) {
     const std::uint64_t there = other.begin.load(std::memory_order_relaxed);
     if (there != 0 && there < end && other.end > begin && !other.overlapped) {
-      other.closed.store(true, std::memory_order_relaxed);  // it cannot be there any more
+      other.closed.store(true, std::memory_order_relaxed);  // the new module lies over it
       other.overlapped = true;
       change ^= other.identity;
     }
@@ -180,7 +180,7 @@ void ModuleTable::replace(Entry& entry, const dl_find_object& found) noexcept {
   update_closed_range();
 }
 
-// Its entry is being written, and has its identity.
+// `entry` has its identity already. Called with the lock held.
 void ModuleTable::set_mark(Entry& entry, std::uint64_t begin, std::uint64_t end,
                            bool is_first) noexcept {
   if (is_first) {
@@ -189,7 +189,7 @@ void ModuleTable::set_mark(Entry& entry, std::uint64_t begin, std::uint64_t end,
     for (const Entry& other : entries_) {
       const std::uint64_t there = other.begin.load(std::memory_order_relaxed);
       if (there != 0 && other.unmarked != 0 && there < end && other.unmarked_end > begin) {
-        entry.unmarked = 0;  // it shares addresses with one that has no mark either
+        entry.unmarked = 0;  // another module without a mark was at these addresses
       }
     }
   }
@@ -260,8 +260,8 @@ void ModuleTable::on_dlclose(std::uint64_t begin) noexcept {
   for (Entry& entry : entries_) {
     const std::uint64_t there = entry.begin.load(std::memory_order_relaxed);
     dl_find_object found = {};
-    // The one that was closed is watched even where it looks the same: another thread may have
-    // opened its like meanwhile.
+    // The one that was closed is rechecked even where it looks the same: another thread may have
+    // loaded a similar one meanwhile.
     if (there != 0 && !entry.closed.load(std::memory_order_relaxed) &&
         (there == begin || find_(reinterpret_cast<void*>(there), &found) != 0 ||
          !is_same(entry, found))) {

@@ -13,21 +13,21 @@
 
 extern "C" {
 void* __libc_memalign(std::size_t alignment, std::size_t bytes);  // NOLINT: libc's name
-// Where the library begins.
+// The first address of the library.
 [[gnu::visibility("hidden")]] extern const char __ehdr_start[];  // NOLINT: the linker's name
 }
 
 namespace tidemark::tracer {
 namespace {
 
-// Older dynamic linkers allocate inside dlsym, when nobody can serve them but us.
+// For older dynamic linkers, whose dlsym allocates while malloc is being looked up.
 alignas(64) constinit char g_arena[64 * 1024] = {};
 constinit std::atomic<std::size_t> g_arena_used = 0;
 constinit thread_local bool t_looking_up = false;
 constinit const char* g_allocator_begin = nullptr;
 constinit const char* g_allocator_end = nullptr;
 
-constexpr std::size_t kHeader = 16;  // the size of the block, before it
+constexpr std::size_t kHeader = 16;  // before each block: its size
 
 void* arena_block(std::size_t bytes, std::size_t alignment) noexcept {
   const std::size_t align = alignment < kHeader ? kHeader : alignment;
@@ -35,16 +35,16 @@ void* arena_block(std::size_t bytes, std::size_t alignment) noexcept {
   const std::size_t at =
       room < sizeof(g_arena) ? g_arena_used.fetch_add(room, std::memory_order_relaxed) : room;
   if (room >= sizeof(g_arena) || at > sizeof(g_arena) - room) {
-    return __libc_memalign(align, bytes);  // all that is left
+    return __libc_memalign(align, bytes);  // the arena is full
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(g_arena + at + kHeader);
   char* const block = g_arena + at + kHeader + ((align - begin % align) % align);
   __builtin_memcpy(block - kHeader, &bytes, sizeof(bytes));
-  g_recorder.filter().pin(block);  // so that free() looks twice
+  g_recorder.filter().pin(block);  // so that free() takes its slow path
   return block;
 }
 
-// Each of these is called until the real function is known.
+// Each of these is called until the real function is looked up.
 bool look_up_now() noexcept {
   if (t_looking_up) {
     return false;
@@ -109,7 +109,7 @@ std::size_t early_usable_size(void* block) {
   return look_up_now() ? g_next.malloc_usable_size(block) : bootstrap_bytes(block);
 }
 
-// For allocators that lack it: glibc's own work is in terms of theirs.
+// For allocators that lack it.
 void* reallocarray_by_realloc(void* block, std::size_t count, std::size_t bytes) {
   std::size_t all = 0;
   if (__builtin_mul_overflow(count, bytes, &all)) {
@@ -119,7 +119,8 @@ void* reallocarray_by_realloc(void* block, std::size_t count, std::size_t bytes)
   return g_next.realloc(block, all);
 }
 
-// What is not found stays what it was, unless that is one of the functions that come here again.
+// If it is not found, `function` stays as it is, but for an early_ one, which would come here
+// again.
 template <typename Function>
 void look_up(Function& function, const char* name, Function early, Function missing) noexcept {
   if (auto* const found = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name)); found != nullptr) {
@@ -161,7 +162,7 @@ void find_allocator_range() noexcept {
   g_allocator_end = reinterpret_cast<const char*>(linked->l_addr + end);
 }
 
-bool has_program_its_own_malloc() noexcept {
+bool program_has_malloc() noexcept {
   void* const used = dlsym(RTLD_DEFAULT, "malloc");
   Dl_info info = {};
   ElfW(Sym)* symbol = nullptr;
@@ -169,8 +170,8 @@ bool has_program_its_own_malloc() noexcept {
       dladdr1(used, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) == 0) {
     return false;
   }
-  // A program that is not position independent may have a stub in the name of malloc, which leads
-  // to whatever is bound: known by its symbol, which is none of its own.
+  // A program that is not position independent may have a PLT stub as the address of malloc, which
+  // jumps to the malloc that is bound; the symbol of a stub is undefined.
   const bool is_stub = symbol != nullptr && symbol->st_shndx == SHN_UNDEF;
   return !is_stub && info.dli_fbase != static_cast<const void*>(__ehdr_start);
 }
@@ -206,7 +207,7 @@ void look_up_allocator() noexcept {
   look_up(found.malloc_usable_size, "malloc_usable_size", early_usable_size, no_size);
   g_next = found;
   find_allocator_range();
-  g_program_has_allocator = has_program_its_own_malloc();
+  g_program_has_allocator = program_has_malloc();
   t_looking_up = false;
 }
 

@@ -15,7 +15,7 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 
 }  // namespace
 
-// The first of the ranges, in the order of their addresses, that begins at `address` or later.
+// The place in `order_` of the first range that begins at `address` or later.
 std::uint32_t RangeTable::first_from(std::uint64_t address) noexcept {
   std::uint32_t low = 0;
   std::uint32_t high = count_;
@@ -58,10 +58,10 @@ void RangeTable::erase(std::uint32_t place) noexcept {
   at(slot).bytes.store(0, kRelaxed);
   --count_;
   __builtin_memmove(order_ + place, order_ + place + 1, (count_ - place) * sizeof(order_[0]));
-  order_[count_] = slot;  // for the next one
+  order_[count_] = slot;  // free now
 }
 
-// Whether no other part of the mapping at this place is listed.
+// Whether no other part of this mapping is in the table.
 bool RangeTable::is_last_of(std::uint32_t place) noexcept {
   const std::uint32_t mapping = mapping_[order_[place]];
   for (std::uint32_t i = 0; mapping != 0 && i < count_; ++i) {
@@ -75,7 +75,7 @@ bool RangeTable::is_last_of(std::uint32_t place) noexcept {
 void RangeTable::cut(std::uint64_t begin, std::uint64_t end, OnReleased released,
                      void* context) noexcept {
   std::uint32_t place = first_from(begin);
-  place -= place > 0 ? 1 : 0;  // the one before may reach into it
+  place -= place > 0 ? 1 : 0;  // the previous range may overlap
   while (place < count_ && at(order_[place]).begin.load(kRelaxed) < end) {
     MapRange& range = at(order_[place]);
     std::uint32_t& mapping = mapping_[order_[place]];
@@ -98,7 +98,7 @@ void RangeTable::cut(std::uint64_t begin, std::uint64_t end, OnReleased released
       erase(place);
       continue;
     }
-    if (first > from) {  // the front stays; a rest behind the hole becomes a range of its own
+    if (first > from) {  // the front stays; what is left behind the hole becomes another range
       range.bytes.store(first - from, kRelaxed);
       const RangePiece rest = {last, to - last, piece.site, piece.epoch, mapping, false};
       if (last < to && !insert_piece(rest)) {

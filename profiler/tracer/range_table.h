@@ -10,36 +10,36 @@
 
 namespace tidemark::tracer {
 
-// What was taken out of the table: a mapping, or a part of one.
+// A mapping in the table, or a part of one that was taken out.
 struct RangePiece {
   std::uint64_t begin;
   std::uint64_t bytes;
   std::uint32_t site;
   std::uint32_t epoch;
-  std::uint32_t mapping;  // what put_back() needs; see RangeTable
+  std::uint32_t mapping;  // common to all parts of one mapping; 0: it is whole
   bool last;              // no other part of that mapping is left
 };
 
-// Who hears what is gone.
+// Called for each mapping, or part of one, that is no longer in the table.
 using OnReleased = void (*)(void* context, const RangePiece& piece);
 
-// The mappings that live, with what is left of those that were unmapped in part. One thread at a
-// time, for a bounded time: mappings are rare. A thread that does not get its turn is told so.
+// The live mappings, with what is left of those that were unmapped in part. Under a bounded lock,
+// because mappings are rare: a thread that does not get the lock in time gets `false`.
 class RangeTable {
  public:
   constexpr RangeTable() noexcept = default;  // to be bound before use
   constexpr explicit RangeTable(TraceStore& store) noexcept : store_(&store) {}
   void bind(TraceStore& store) noexcept { store_ = &store; }
 
-  // What lay there before (MAP_FIXED) is released first. False: no room, or no turn.
+  // Whatever was there before (MAP_FIXED) is released first. False: no room, or no lock.
   bool insert(std::uint64_t begin, std::uint64_t bytes, std::uint32_t site, std::uint32_t epoch,
               OnReleased released, void* context) noexcept;
-  // Unmapped, or about to be moved. False: no turn.
+  // Takes the range out: unmapped, or about to be moved. False: no lock.
   bool release(std::uint64_t begin, std::uint64_t bytes, OnReleased released,
                void* context) noexcept;
-  // Undoes release() for what it told of: the mapping stays where it was. False: no room, no turn.
+  // Undoes release() for one piece: the mapping stays where it was. False: no room, or no lock.
   bool put_back(const RangePiece& piece) noexcept;
-  // The mapping that holds this address. False: none, or no turn.
+  // The mapping that contains this address. False: none, or no lock.
   bool find(std::uint64_t address, RangePiece& range) noexcept;
 
   void clear() noexcept;  // in a forked child
@@ -58,10 +58,9 @@ class RangeTable {
 
   TraceStore* store_ = nullptr;
   BoundedLock lock_;
-  // Numbers of slots: those of the ranges in the order of their addresses, then those that are
-  // free.
+  // Indexes of slots: first those in use, ordered by address, then the free ones.
   std::uint32_t order_[kMaxRanges] = {};
-  // By slot: parts of a mapping that was cut have the same number; 0: it is whole.
+  // By slot: see RangePiece::mapping.
   std::uint32_t mapping_[kMaxRanges] = {};
   std::uint32_t mappings_ = 0;
   std::uint32_t count_ = 0;

@@ -7,11 +7,12 @@
 
 namespace tidemark::tracer {
 
-// Whether a filter of system calls (seccomp) can do worse to a call than to let it fail: end the
-// process, send it a signal, stop it until another process answers, or pretend that it was done.
+// Whether a seccomp filter can do worse to a call than let it fail: kill the process, send it a
+// signal, stop it until another process answers, or pretend that the call was made.
 bool may_harm(const sock_filter* filter, std::size_t count) noexcept;
 
-// The same of what a program hands to the kernel, which may not be readable: then it harms nobody.
+// The same for what a program passes to the kernel. False where that is not readable: the kernel
+// will refuse it.
 bool may_harm(const sock_fprog* program) noexcept;
 
 }  // namespace tidemark::tracer

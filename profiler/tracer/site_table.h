@@ -13,7 +13,7 @@
 
 namespace tidemark::tracer {
 
-// Gives each call stack and kind of memory a site, and each frame of it a node in the tree of
+// Gives each pair of call stack and kind of memory a site, and each frame a node in the tree of
 // stacks. Lock-free.
 class SiteTable {
  public:
@@ -25,8 +25,8 @@ class SiteTable {
     modules_ = &modules;
   }
 
-  // The number of the site; HashIndex::kNone when there is no room for it. Each shard has sites of
-  // its own, which the reader adds up: threads in different lanes never count in the same place.
+  // The number of the site; HashIndex::kNone: there is no room for it. Each shard has sites of its
+  // own, which the reader adds up, so that threads of different shards never write to one counter.
   // `is_new`: this stack was not seen before.
   std::uint32_t site_of(Scratch& scratch, wire::SiteKind kind, std::uint32_t shard,
                         bool& is_new) noexcept;
@@ -35,7 +35,7 @@ class SiteTable {
     return store_->item<wire::Site>(wire::Table::kSites, number);
   }
 
-  // Makes room ahead, for a time when there is no memory.
+  // Makes room for a time when there is no memory.
   void grow_ahead() noexcept;
   void clear() noexcept;  // in a forked child, which has tables of its own
   std::uint64_t private_bytes() const noexcept {
@@ -50,7 +50,7 @@ class SiteTable {
   ModuleTable* modules_ = nullptr;
   HashIndex nodes_;
   HashIndex sites_;
-  BloomFilter filter_;  // what is in sites_
+  BloomFilter filter_;  // of the keys in sites_
 };
 
 }  // namespace tidemark::tracer

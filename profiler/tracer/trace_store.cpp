@@ -16,23 +16,24 @@ namespace {
 using wire::Table;
 
 constexpr std::uint64_t kPage = 4096;
-// A full disk is not asked by every malloc: each time that it says no, the next one waits longer.
+// After a failed extension the next one waits, each time longer: not every malloc on a full disk
+// makes system calls.
 constexpr std::uint64_t kFirstRetryNs = 1'000'000;
 constexpr std::uint64_t kLongestRetryNs = 200'000'000;
-constexpr int kHighestDescriptor = 1023;  // more would make the table of descriptors large
+constexpr int kHighestDescriptor = 1023;  // a higher one would make the kernel's table large
 
 constexpr std::uint64_t next_delay(std::uint64_t delay_ns) {
   const std::uint64_t next = delay_ns == 0 ? kFirstRetryNs : 2 * delay_ns;
   return next < kLongestRetryNs ? next : kLongestRetryNs;
 }
 
-// Whether the file system can spare so much. The program may live on it as well: one that finds no
-// page for its own shared memory is killed.
+// Whether enough space remains on the file system for others: a program that finds no page there
+// for its own shared memory is killed.
 bool leaves_enough_space(int fd, std::uint64_t bytes) noexcept {
   constexpr std::uint64_t kEnoughFree = std::uint64_t{256} << 20U;
   struct statfs space = {};
   if (sys::fstatfs(fd, &space) != 0 || space.f_blocks == 0) {
-    return true;  // it does not say
+    return true;  // not known
   }
   const auto block_bytes = static_cast<std::uint64_t>(space.f_bsize);
   const std::uint64_t half = space.f_blocks * block_bytes / 2;
@@ -42,6 +43,16 @@ bool leaves_enough_space(int fd, std::uint64_t bytes) noexcept {
 
 constexpr std::uint64_t round_up_to_page(std::uint64_t bytes) {
   return (bytes + kPage - 1) & ~(kPage - 1);
+}
+
+// nullptr: failed.
+void* map_shared(int fd, std::uint64_t offset, std::uint64_t bytes,
+                 bool hidden_from_children) noexcept {
+  void* const base = sys::map(bytes, MAP_SHARED, fd, offset);
+  if (base != nullptr && hidden_from_children) {
+    sys::madvise(base, bytes, MADV_DONTFORK);
+  }
+  return base;
 }
 
 // Field 22 of /proc/self/stat; the name, field 2, is in brackets and may hold any character. 0: not
@@ -94,14 +105,14 @@ void describe_process(wire::Header& header) noexcept {
 
 constexpr Table kAllTables[] = {Table::kStrings, Table::kModules, Table::kNodes,
                                 Table::kSites,   Table::kLive,    Table::kRanges};
-// The first of the items from `at` on that `count` items of one extent can begin with.
+// The first item from `at` on from which `count` items lie in one extent.
 constexpr std::uint64_t first_fitting(Table table, std::uint64_t at, std::uint64_t count) {
   for (;;) {
     const ItemPlace last = place_of(table, at + count - 1);
     if (place_of(table, at).extent == last.extent) {
       return at;
     }
-    at += count - 1 - last.position;  // the rest of an extent is left empty
+    at += count - 1 - last.position;  // the rest of the extent stays unused
   }
 }
 
@@ -149,8 +160,8 @@ bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcep
   return made;
 }
 
-// A descriptor with a number that no program comes to by itself, for the time when the path leads
-// nowhere: after chroot, without rights, or when all other descriptors are used up.
+// For the time when the path cannot be opened: after chroot, without rights, or when all other
+// descriptors are used up. With a high number, which programs do not get or expect.
 void TraceStore::keep_descriptor(int fd) noexcept {
   rlimit most = {};
   if (sys::getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur == 0) {
@@ -162,15 +173,11 @@ void TraceStore::keep_descriptor(int fd) noexcept {
   kept_fd_ = made > 0 ? made : 0;
 }
 
-bool TraceStore::is_our_file(int fd) const noexcept {
+// The program may have closed a descriptor and opened another file with the same number.
+bool TraceStore::is_our_file(int fd, bool must_have_name) const noexcept {
   struct stat status = {};
-  return sys::fstat(fd, &status) == 0 && status.st_ino == inode_ && status.st_dev == device_;
-}
-
-void TraceStore::keep_from_children(void* base, std::uint64_t bytes) noexcept {
-  if (hidden_from_children_) {
-    sys::madvise(base, bytes, MADV_DONTFORK);
-  }
+  return sys::fstat(fd, &status) == 0 && status.st_ino == inode_ && status.st_dev == device_ &&
+         (!must_have_name || status.st_nlink > 0);
 }
 
 bool TraceStore::map_header(int fd) noexcept {
@@ -185,19 +192,20 @@ bool TraceStore::map_header(int fd) noexcept {
     error_ = -failed;
     return false;
   }
-  header_ = static_cast<wire::Header*>(sys::map(wire::kHeaderBytes, MAP_SHARED, fd, 0));
+  header_ =
+      static_cast<wire::Header*>(map_shared(fd, 0, wire::kHeaderBytes, hidden_from_children_));
   if (header_ == nullptr) {
     error_ = ENOMEM;
     return false;
   }
-  keep_from_children(header_, wire::kHeaderBytes);
   end_ = wire::kHeaderBytes;
   header_->file_bytes.store(end_, std::memory_order_relaxed);
   return true;
 }
 
 bool TraceStore::publish() noexcept {
-  static constinit char final_name[kPathBytes];  // one thread; it may have a small stack
+  static constinit char
+      final_name[kPathBytes];  // not on the stack, which may be small; one thread only
   FixedText name(final_name);
   name.add(path_);
   final_name[name.size() - (sizeof(wire::kUnfinishedSuffix) - 1)] = '\0';
@@ -223,7 +231,7 @@ void TraceStore::for_each_mapping(Visit visit) noexcept {
   }
 }
 
-// Also where system calls are filtered: what is not covered would be touched.
+// Also where system calls are stopped: else the hook would access memory that is not mapped.
 void TraceStore::cover_with_private_memory() noexcept {
   for_each_mapping([](void* base, std::uint64_t bytes) {
     sys::call(SYS_mmap, sys::word(base), static_cast<long>(bytes), PROT_READ | PROT_WRITE,
@@ -237,7 +245,7 @@ void TraceStore::abandon(bool unmap) noexcept {
     for_each_mapping([](void* base, std::uint64_t bytes) { sys::unmap(base, bytes); });
   }
   covered_ = false;
-  if (kept_fd_ > 0 && is_our_file(kept_fd_)) {  // else the program has closed it
+  if (kept_fd_ > 0 && is_our_file(kept_fd_, false)) {  // else the program has closed it
     sys::close(kept_fd_);
   }
   kept_fd_ = 0;
@@ -251,7 +259,7 @@ void TraceStore::abandon(bool unmap) noexcept {
   end_ = 0;
 }
 
-// A file beyond RLIMIT_FSIZE would bring the target a signal.
+// Growing beyond RLIMIT_FSIZE would send the target a signal.
 bool TraceStore::has_space_for(int fd, std::uint64_t bytes) noexcept {
   rlimit most = {};
   if (sys::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
@@ -272,22 +280,14 @@ bool TraceStore::has_space_for(int fd, std::uint64_t bytes) noexcept {
   return true;
 }
 
-// A file that was deleted has no reader: it grows no more. And the number may be another file's by
-// now: programs close what they do not know.
-bool TraceStore::may_use_kept() const noexcept {
-  struct stat status = {};
-  return kept_fd_ > 0 && sys::fstat(kept_fd_, &status) == 0 && status.st_ino == inode_ &&
-         status.st_dev == device_ && status.st_nlink > 0;
-}
-
-// The path may lead elsewhere by now (chroot, a deleted file): only the same file will do.
+// Fails unless the path still leads to the same file: not after chroot or when it was replaced.
 int TraceStore::reopen() noexcept {
   const int fd = sys::open(path_, O_RDWR | O_NOFOLLOW);
   if (fd < 0) {
     fail(-fd);
     return -1;
   }
-  if (!is_our_file(fd)) {
+  if (!is_our_file(fd, false)) {
     sys::close(fd);
     fail(ESTALE);
     return -1;
@@ -306,14 +306,13 @@ bool TraceStore::add_extent(int fd, Table table) noexcept {
     fail(-failed);
     return false;
   }
-  void* const base = sys::map(bytes, MAP_SHARED, fd, end_);
+  void* const base = map_shared(fd, end_, bytes, hidden_from_children_);
   if (base == nullptr) {
     fail(ENOMEM);
     return false;
   }
-  keep_from_children(base, bytes);
   if ((table == Table::kNodes || table == Table::kSites) && index > 0) {
-    // They are filled from one end to the other: one call for faults that all would come.
+    // These are filled from front to back: one call instead of a page fault for every page.
     sys::madvise(base, bytes, MADV_POPULATE_WRITE);
   }
   const auto which = static_cast<std::size_t>(table);
@@ -343,7 +342,8 @@ bool TraceStore::extend(Table table, std::size_t known) noexcept {
   if (extents(table) > known) {
     return true;
   }
-  const bool kept = may_use_kept();
+  // A deleted file has no reader and grows no more.
+  const bool kept = kept_fd_ > 0 && is_our_file(kept_fd_, true);
   const int fd = kept ? kept_fd_ : reopen();
   const bool extended = fd >= 0 && add_extent(fd, table);
   if (fd >= 0 && !kept) {
@@ -363,12 +363,12 @@ void TraceStore::stop_system_calls() noexcept {
     }
   }
   const BoundedLockGuard guard(
-      extend_lock_, BoundedLockGuard::Wait::kBounded);  // nobody else is between two calls
+      extend_lock_, BoundedLockGuard::Wait::kBounded);  // no thread is extending the file
   sys::g_calls_stopped.fetch_add(sys::kOwnFilter, std::memory_order_relaxed);
 }
 
-// Gives up as soon as the file cannot grow. Nothing is handed out then: a table that was full for a
-// while goes on where it was.
+// If the file cannot grow nothing is handed out, so that the table continues without a gap once it
+// can.
 bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) noexcept {
   std::atomic<std::uint64_t>& used = directory(table).used;
   std::uint64_t before = used.load(std::memory_order_relaxed);
@@ -377,7 +377,7 @@ bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) no
     const std::size_t known = extents(table);
     index = before;
     if (place_of(table, before).extent > known) {
-      return false;  // nobody has handed out so much: the file is damaged
+      return false;  // never handed out: the file is damaged
     }
     index = first_fitting(table, before, count);
     if (place_of(table, index).extent < known) {
@@ -386,7 +386,7 @@ bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) no
       }
       continue;
     }
-    // If it cannot be extended, another thread has its turn, or had it a moment ago.
+    // extend() also fails while another thread holds the lock.
     if (!extend(table, known) && (cannot_grow(table) || !wait.keep_waiting())) {
       return false;
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mathematics of sampling by bytes, for both sides. Each allocated byte is a sampling point with
-// the same small probability, one in `period` bytes on average; a block is recorded when it holds a
-// point, which has the probability 1 - exp(-size / period). Its weight is the inverse of that.
+// The mathematics of sampling by bytes, for both sides. Each allocated byte is a sampling point
+// with the same small probability, one in `period` bytes on average; a block is recorded when it
+// holds a point, which has the probability 1 - exp(-size / period). Its weight is the inverse of
+// that.
 #pragma once
 
 #include <cstdint>

@@ -129,7 +129,8 @@ struct alignas(64) Site {
 };
 static_assert(sizeof(Site) == 64);
 
-// When a block was allocated: seconds since the header's created_ns, or a step once steps are known.
+// When a block was allocated: seconds since the header's created_ns, or a step once steps are
+// known.
 inline constexpr std::uint32_t kEpochIsStep = 0x8000'0000;
 
 struct LiveRecord {
@@ -259,8 +260,8 @@ constexpr std::uint64_t mix(std::uint64_t value) {
 }
 
 // The two buckets of a level where a block may be; `buckets` is a power of two. The first one is
-// near those of the neighbouring addresses, so that blocks which are allocated in a row mostly share
-// cache lines. The second one may be any.
+// near those of the neighbouring addresses, so that blocks which are allocated in a row mostly
+// share cache lines. The second one may be any.
 constexpr std::uint64_t bucket_of(std::uint64_t address, std::uint64_t buckets, bool second) {
   constexpr unsigned kPageBits = 12;
   constexpr unsigned kShareBits = 8;  // about as many small blocks as a bucket has slots

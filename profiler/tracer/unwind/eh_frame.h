@@ -10,7 +10,7 @@
 namespace tidemark::tracer {
 
 // The entry of the function that holds `pc`, found through the sorted table of .eh_frame_hdr.
-// Nothing outside of the module is read. False: there is none, or its bytes make no sense.
+// Reads nothing outside of the module. False: there is none, or its bytes are invalid.
 bool find_cfi_entry(const LoadedModule& module, std::uint64_t pc, CfiEntry& entry) noexcept;
 
 // The rule at `pc`: kNoTable where no entry covers it.

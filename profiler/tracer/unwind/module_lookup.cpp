@@ -24,8 +24,8 @@ struct FoundObject {
 static_assert(sizeof(FoundObject) == 96);
 using FindObject = int (*)(void* pc, FoundObject* result);
 
-// The segment of the program itself that holds its tables. The kernel maps programs with gaps, and
-// then `_dl_find_object` knows each segment as an object of its own: the tables are outside of it.
+// The segment of the program itself with its unwind tables. The kernel maps programs with gaps, and
+// then `_dl_find_object` returns a single segment, which does not contain the tables.
 constinit std::atomic<std::uint64_t> g_program_tables_start{0};
 constinit std::atomic<std::uint64_t> g_program_tables_end{0};
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr std::uint64_t kWord = 8;
-constexpr std::uint16_t kInRegister = 0xffff;  // a frame pointer that nobody has saved
+constexpr std::uint16_t kInRegister = 0xffff;  // the frame pointer was not saved
 constexpr std::uint64_t kMaxPlace = 0xfff0;
 
 constexpr std::uint64_t mix(std::uint64_t tag, std::uint64_t more) noexcept {
@@ -16,7 +16,7 @@ constexpr std::uint64_t mix(std::uint64_t tag, std::uint64_t more) noexcept {
   return mixed ^ (mixed >> 32U);
 }
 
-// What a stack is looked for by at first. Never 0.
+// What a lookup starts with. Never 0.
 std::uint64_t first_tag(std::uint64_t ip, std::uint64_t depth, std::uint64_t context) noexcept {
   return mix(mix(context, ip), depth);
 }
@@ -28,16 +28,15 @@ std::uint64_t first_tag(std::uint64_t ip, std::uint64_t depth, std::uint64_t con
   return hash * 5 + (product ^ (product >> 32U));
 }
 
-// Two frames that differ have the same sign by a chance of one in 65536: the stacks then share an
-// entry by turns.
+// If two frames that differ have the same hash, their stacks replace each other in one entry.
 std::uint16_t short_hash(std::uint64_t pc) noexcept {
   return static_cast<std::uint16_t>((pc * 0x9e3779b97f4a7c15) >> 48U);
 }
 
 }  // namespace
 
-// Where, from the sp of the innermost frame on, all steps found what they read. False: one of them
-// read something else.
+// The places, relative to the sp of the innermost frame, of all words that the steps read. False: a
+// step read something else.
 bool StackCache::measure(const StackTrace& trace, const Stack& stack, Shape& shape) noexcept {
   const FrameStates& frames = trace.frames;
   std::uint16_t bp_place = kInRegister;
@@ -86,7 +85,7 @@ std::size_t StackCache::find_tag(std::uint64_t tag) const noexcept {
   const std::size_t first = tag % kEntries & ~(kWays - 1);
   unsigned same = 0;
 #pragma GCC unroll 8
-  for (std::size_t way = 0; way < kWays; ++way) {  // without a jump: nobody can foretell which
+  for (std::size_t way = 0; way < kWays; ++way) {  // without a branch, which could not be predicted
     same |= (tags_[first + way].load(kRelaxed) == tag ? 1U : 0U) << way;
   }
   return same == 0 ? kEntries : first + static_cast<std::size_t>(__builtin_ctz(same));
@@ -157,7 +156,7 @@ bool StackCache::find(const Registers& registers, StackBounds bounds, std::uint6
   return entry.sequence.load(kRelaxed) == before;
 }
 
-// Another stack has this tag: the first frame in which it differs from this one tells them apart.
+// If another stack has this tag: adds a branch at the first frame in which the two differ.
 void StackCache::add_branch(std::uint64_t tag, const StackTrace& trace) noexcept {
   const std::size_t index = find_tag(tag);
   if (index == kEntries) {
@@ -177,14 +176,14 @@ void StackCache::add_branch(std::uint64_t tag, const StackTrace& trace) noexcept
   }
 }
 
-// The entry for a tag: the one that has it, else one that is worth nothing, else one that was not
+// The entry to write for a tag: the one that has it, else an outdated one, else one that was not
 // found for long. kEntries: none.
 std::size_t StackCache::choose_entry(std::uint64_t tag, std::uint32_t generation) noexcept {
   const auto is_good = [&](std::size_t index) {
     return entries_[index].generation.load(kRelaxed) == generation;
   };
   if (const std::size_t same = find_tag(tag); same != kEntries) {
-    // Two stacks with the same addresses at other places: the one that is there stays for a while.
+    // Two stacks with the same addresses at other places: the present one stays while it is found.
     const bool stays = is_good(same) && entries_[same].was_found.exchange(false, kRelaxed);
     return stays ? kEntries : same;
   }
@@ -227,7 +226,7 @@ void StackCache::add(const Registers& registers, StackBounds bounds, std::uint64
   std::uint32_t sequence = entry.sequence.load(kRelaxed);
   if (tag == 0 || sequence % 2 != 0 ||
       !entry.sequence.compare_exchange_strong(sequence, sequence + 1, std::memory_order_acquire)) {
-    return;  // another thread is at it
+    return;  // another thread is writing it
   }
   std::atomic_thread_fence(std::memory_order_release);
   if (tags_[index].load(kRelaxed) == 0) {

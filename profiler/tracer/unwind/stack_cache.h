@@ -11,28 +11,28 @@
 
 namespace tidemark::tracer {
 
-// Knows stacks that were walked before, and the number that somebody has given them. Whether the
-// stack of the calling thread is one of them is seen without walking it: a step reads the return
-// address, and sometimes the frame pointer, from places that are as far from the innermost frame as
-// they were then; where all these words are the same, so are all steps. They do not wait for each
-// other, as the steps of a walk do. An entry is the places and a hash of the words: one or two
-// lines of the cache.
+// A cache from stacks that were walked before to a number that the caller gives each of them. The
+// stack of the calling thread is recognised without walking it. A walk reads return addresses, and
+// sometimes frame pointers, at certain distances from the innermost frame; if all these words are
+// as they were, the walk would give the same frames. Unlike the steps of a walk, these loads do not
+// depend on each other. An entry holds the distances and a hash of the words: one or two cache
+// lines.
 //
-// A stack is looked for by its innermost return address and by how deep it is. Where several have
-// both in common, a branch says which further word of the stack tells them apart: that of the first
-// frame in which two of them differ.
+// A stack is looked up by its innermost return address and its depth in bytes. Where several stacks
+// have both in common, a branch says which further word tells them apart: the return address of the
+// first frame in which two of them differ.
 //
-// Shared by all threads. Lock-free: an entry has a sequence number that is odd while it is written,
-// and a reader that saw it change has found nothing. What finds no place takes that of another. All
-// zero is an empty memo; memory is used as stacks come.
+// Shared by all threads. Lock-free: the sequence number of an entry is odd while it is written, and
+// a reader that sees it change has a miss. Entries replace each other. All zero is an empty cache;
+// memory is used as it fills.
 class StackCache {
  public:
-  // `context`: what else tells stacks apart, and what makes all that was kept before worthless when
-  // it changes. False: not known, or a word of it lies in `excluded`.
+  // `context` is a part of the key. False: not in the cache, or a return address lies in
+  // `excluded`.
   bool find(const Registers& registers, StackBounds bounds, std::uint64_t context,
             ByteRange excluded, std::uint32_t& number) noexcept;
-  // `trace` is what unwind() has just made of the same registers and bounds. One that cannot be
-  // checked in this way is left out.
+  // `trace` is what unwind() has just made of the same registers and bounds. Not every trace can be
+  // recognised without a walk; others are not added.
   void add(const Registers& registers, StackBounds bounds, std::uint64_t context,
            const StackTrace& trace, std::uint32_t number) noexcept;
 
@@ -46,20 +46,22 @@ class StackCache {
  private:
   static constexpr std::size_t kMaxPlaces = 140;
   static constexpr std::size_t kEntries = 8192;  // powers of two
-  static constexpr std::size_t kWays = 8;        // a stack is in one of so many: a line of tags
+  static constexpr std::size_t kWays =
+      8;  // candidate entries of a stack; their tags are one cache line
   static constexpr std::size_t kBranches = 32768;
-  static constexpr std::uint64_t kPlaceMask = 0xffff;  // of a branch: a place, plus one; then a tag
+  static constexpr std::uint64_t kPlaceMask =
+      0xffff;  // of a branch: place plus one; the rest is a tag
 
-  // An atomic number, but one that a compiler need not construct: there are too many of them.
+  // An atomic number without a constructor: the compiler would run one for each element.
   struct Shared {
     std::uint16_t raw;
     std::uint16_t load() const noexcept { return __atomic_load_n(&raw, __ATOMIC_RELAXED); }
     void store(std::uint16_t value) noexcept { __atomic_store_n(&raw, value, __ATOMIC_RELAXED); }
   };
 
-  // What of a stack is compared. Places are in words above the innermost frame: those of the return
-  // addresses, from the inside, but for the first one; then those of frame pointers that a step
-  // went by, which must lead to the same place of the stack as then.
+  // What is compared of a stack. Places are in words above the innermost frame: those of the return
+  // addresses, innermost first and without the first one; then those of frame pointers that a step
+  // used, which must point to the same place of the stack as before.
   struct Shape {
     std::uint64_t hash = 0;
     std::uint16_t addresses = 0;
@@ -73,17 +75,17 @@ class StackCache {
     std::atomic<std::uint32_t> number;
     std::atomic<std::uint16_t> addresses;
     std::atomic<std::uint16_t> pointers;
-    std::atomic<bool> was_found;  // since it was last thought of to be replaced
+    std::atomic<bool> was_found;  // since it was last considered for replacement
     Shared place[kMaxPlaces];
   };
-  // Some bits of each return address of an entry: where does another stack differ?
+  // 16 bits of each return address of an entry, to see in which frame another stack differs.
   struct FrameHashes {
     Shared of[kMaxFrames];
   };
   struct Stack {
     std::uint64_t sp;
     std::uint64_t bp;
-    std::uint64_t words;  // above sp, that may be loaded
+    std::uint64_t words;  // readable above sp
   };
 
   static bool measure(const StackTrace& trace, const Stack& stack, Shape& shape) noexcept;
