@@ -56,7 +56,7 @@ bool sample_block(wire::Header& header, std::size_t bytes, std::uint8_t& period)
     gap = draw_gap(thread.random, every);
     thread.period = every;
   }
-  if (bytes < gap) {  // also for a recorded block that is resized: it is sampled anew
+  if (bytes < gap) {  // also for a recorded block that is resized: it is sampled again
     thread.set_gap(gap - bytes);
     return false;
   }

@@ -23,7 +23,7 @@ std::uint64_t number(const void* pointer) { return reinterpret_cast<std::uint64_
 
 bool Recorder::open(const wire::TraceRequest& request, bool forked) noexcept {
   // libunwind asks the dynamic linker, whose lock another thread of the parent may have held when
-  // it forked: the child would wait for ever.
+  // it forked: the child would wait without end.
   sites_.bind(request.libunwind && !forked);
   live_.bind(store());
   maps_.bind(sites_);
@@ -59,7 +59,7 @@ void Recorder::abandon(bool unmap) noexcept {
   sites_.abandon(unmap);
   maps_.clear();
   leave_exact_lock_.clear();
-  // The filter stays: blocks of the parent that it holds cost one vain lookup each.
+  // The filter stays: blocks of the parent that it holds cost one failed lookup each.
   t_thread.random = 0;  // children that do the same are not to draw the same samples
   t_thread.set_gap(0);
 }

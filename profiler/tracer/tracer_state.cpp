@@ -54,8 +54,8 @@ bool is_pending(std::uint64_t signals) noexcept {
          (pending & signals) != 0;
 }
 
-// Nothing where that would block or nobody reads stderr. A SIGPIPE of our own making does not reach
-// the program.
+// Writes nothing if that would block or stderr has no reader. A SIGPIPE that we cause does not
+// reach the program.
 void write_to_stderr(const char* line, std::size_t bytes) noexcept {
   constexpr std::uint64_t kPipe = std::uint64_t{1} << (SIGPIPE - 1);
   constexpr timespec kNow = {};

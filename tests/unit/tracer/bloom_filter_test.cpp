@@ -25,12 +25,12 @@ class BloomFilterTest : public testing::Test {
   BloomFilter filter_;
 };
 
-TEST_F(BloomFilterTest, TakesNoMemoryAndKnowsNothingAtFirst) {
+TEST_F(BloomFilterTest, HasNoMemoryAndMayHoldEverythingAtFirst) {
   EXPECT_EQ(filter_.bytes(), 0U);
   EXPECT_TRUE(filter_.may_hold(wire::mix(1)));
 }
 
-TEST_F(BloomFilterTest, HoldsWhatWasThereBefore) {
+TEST_F(BloomFilterTest, HoldsWhatWasAddedBeforeItWasEnabled) {
   filter_.enable([](auto add) { add(wire::mix(7)); });
 
   EXPECT_GT(filter_.bytes(), 0U);
@@ -49,7 +49,7 @@ TEST_F(BloomFilterTest, HoldsAllThatWasAdded) {
   }
 }
 
-TEST_F(BloomFilterTest, IsSeldomWrongAboutTheRest) {
+TEST_F(BloomFilterTest, HasFewFalsePositives) {
   begin();
   for (std::uint64_t i = 0; i < 50'000; ++i) {
     filter_.add(wire::mix(i));
@@ -62,7 +62,7 @@ TEST_F(BloomFilterTest, IsSeldomWrongAboutTheRest) {
   EXPECT_LT(wrong_of_100_000(), 10'000U);
 }
 
-TEST_F(BloomFilterTest, BeginsAnewWhenCleared) {
+TEST_F(BloomFilterTest, IsEmptyWhenCleared) {
   begin();
   filter_.add(wire::mix(1));
 

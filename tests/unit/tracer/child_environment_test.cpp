@@ -147,7 +147,7 @@ TEST(ChildEnvironment, LeavesItsOwnRequestAlone) {
             std::string("(as given)\nLD_PRELOAD=TRACER\n") + kRequest);
 }
 
-TEST(ChildEnvironment, TellsTheModeThatTheProcessIsInByNow) {
+TEST(ChildEnvironment, PassesTheModeThatTheProcessIsInNow) {
   constexpr char kNow[] = "TIDEMARK_TRACE=1:exact:0:0:f:FOLDER\n";
   const Case asked = {"f", {"LD_PRELOAD=" + own_path(), "OWN", "A=1"}, false, wire::Mode::kExact};
 
@@ -156,14 +156,14 @@ TEST(ChildEnvironment, TellsTheModeThatTheProcessIsInByNow) {
             std::string("A=1\nLD_PRELOAD=TRACER\n") + kNow);
 }
 
-TEST(ChildEnvironment, DoesNotTellOfAModeThatMakesNoSense) {
+TEST(ChildEnvironment, DoesNotPassAnInvalidMode) {
   EXPECT_EQ(environment_for({"f", {"A=1"}, false, wire::Mode::kSampled}),  // every 0 bytes
             std::string("A=1\nLD_PRELOAD=TRACER\n") + kRequest);
   EXPECT_EQ(environment_for({"f", {"A=1"}, false, static_cast<wire::Mode>(77)}),
             std::string("A=1\nLD_PRELOAD=TRACER\n") + kRequest);
 }
 
-TEST(ChildEnvironment, ARequestOfSomebodyElseStaysWhateverTheMode) {
+TEST(ChildEnvironment, AnotherRequestStaysInAnyMode) {
   const std::vector<std::string> given = {"LD_PRELOAD=" + own_path(),
                                           "TIDEMARK_TRACE=1:sampled:9:0::/elsewhere"};
 
@@ -176,7 +176,7 @@ TEST(ChildEnvironment, TheTracerIsThereOnceEvenWithoutARequest) {
             std::string("LD_PRELOAD=TRACER:x.so\n") + kRequest);
 }
 
-TEST(ChildEnvironment, TakesTheTracerOutWhereNobodyIsFollowed) {
+TEST(ChildEnvironment, RemovesTheTracerWhereChildrenAreNotFollowed) {
   EXPECT_EQ(
       environment_for(
           {"", {"LD_PRELOAD=" + own_path() + ":x.so", "TIDEMARK_TRACE=1:exact:0:0::/", "A=1"}}),
@@ -191,7 +191,7 @@ TEST(ChildEnvironment, NamesThatOnlyBeginAlikeAreOthers) {
       std::string("LD_PRELOAD_X=1\nTIDEMARK_TRACER=2\nLD_PRELOAD\nLD_PRELOAD=TRACER\n") + kRequest);
 }
 
-TEST(ChildEnvironment, AHugeOneIsGivenOnAsItIs) {
+TEST(ChildEnvironment, AHugeOneIsPassedUnchanged) {
   const std::vector<std::string> many(25'000, "A=1");
 
   EXPECT_TRUE(environment_for({"f", many}).starts_with("(as given)\n"));
@@ -206,12 +206,12 @@ TEST(ChildEnvironment, ALargeOneIsCompleted) {
                              std::string(kRequest).size());
 }
 
-TEST(ChildEnvironment, APreloadThatDoesNotFitIsGivenOnAsItIs) {
+TEST(ChildEnvironment, APreloadThatDoesNotFitIsPassedUnchanged) {
   EXPECT_TRUE(
       environment_for({"f", {"LD_PRELOAD=" + std::string(9000, 'x')}}).starts_with("(as given)\n"));
 }
 
-TEST(TracerState, AProcessThatWasNotAskedIsLeftAlone) {
+TEST(TracerState, StaysOffWithoutARequest) {
   EXPECT_EQ(in_child([] {
               start_tracer(nullptr);
               return std::string(can_record() ? "ready" : "off") +
@@ -220,7 +220,7 @@ TEST(TracerState, AProcessThatWasNotAskedIsLeftAlone) {
             "off");
 }
 
-TEST(TracerState, AForkedChildGoesOnInTheModeOfItsParent) {
+TEST(TracerState, AForkedChildHasTheModeOfItsParent) {
   const TempTree folder;
   const std::string request = "1:dormant:0:0:f:" + folder.path();
 

@@ -194,7 +194,7 @@ TEST_F(ModuleTableTest, ANewBuildOfTheSameFileIsAnotherModule) {
   EXPECT_NE(generation_at(place), first);
 }
 
-TEST_F(ModuleTableTest, TwoModulesByTurnsHaveTwoGenerations) {
+TEST_F(ModuleTableTest, TwoAlternatingModulesHaveTwoGenerations) {
   const std::uint64_t place = load(0, "/lib/one.so", 'a');
   std::vector<std::uint64_t> seen;
   for (int i = 0; i < 10; ++i) {
@@ -223,7 +223,7 @@ TEST_F(ModuleTableTest, AModuleThatReturnsToItsPlaceIsTheSame) {
   EXPECT_EQ(listed(), 1U);
 }
 
-TEST_F(ModuleTableTest, AModuleThatLiesOverTheEndOfAClosedOneDisplacesIt) {
+TEST_F(ModuleTableTest, AModuleOverTheEndOfAClosedOneReplacesIt) {
   std::vector<std::uint64_t> seen;
   for (int i = 0; i < 4; ++i) {
     const std::uint64_t one = load(0, "/lib/one.so", 'a', 4);
@@ -244,7 +244,7 @@ TEST_F(ModuleTableTest, AModuleThatLiesOverTheEndOfAClosedOneDisplacesIt) {
   EXPECT_EQ(listed(), 8U);
 }
 
-TEST_F(ModuleTableTest, OnlyFramesInAModuleThatCameToAnOthersPlaceHaveAMark) {
+TEST_F(ModuleTableTest, OnlyFramesInAModuleThatReplacedAnotherHaveAMark) {
   const std::uint64_t program = load(20, "", 'p');
   see(program);
   const std::uint64_t place = load(0, "/lib/one.so", 'a');
@@ -288,7 +288,7 @@ TEST_F(ModuleTableTest, AModuleOverPartOfAnotherOneHasAMark) {
   EXPECT_EQ(marks({four})[0], 0U);  // which has a mark itself
 }
 
-TEST_F(ModuleTableTest, AChildListsItsModulesAnew) {
+TEST_F(ModuleTableTest, AChildListsItsModulesAgain) {
   const std::uint64_t one = load(0, "/lib/one.so", 'a');
   see(one);
   table().clear();

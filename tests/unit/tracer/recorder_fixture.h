@@ -48,8 +48,7 @@ class RecorderTest : public testing::Test {
     ASSERT_TRUE(recorder_->open(request, false));
     g_fork_page.on.store(1);
   }
-  // As in a forked child.
-  void begin_anew(wire::Mode mode) {
+  void restart_in_child(wire::Mode mode) {
     g_fork_page.on.store(0);
     recorder_->abandon(true);
     begin(mode);

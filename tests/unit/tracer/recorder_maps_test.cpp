@@ -35,7 +35,7 @@ TEST_F(RecorderTest, AMappingThatWasCutIsOneBlockUntilItsLastPartIsGone) {
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 0);
 }
 
-TEST_F(RecorderTest, AMovedMappingKeepsKindAndBirth) {
+TEST_F(RecorderTest, AMovedMappingKeepsKindAndEpoch) {
   begin(Mode::kExact);
   header().control.epoch.store(5);
   recorder().maps().record_map(page_at(0), 2 * kPage, SiteKind::kSharedMap, capture_registers());
@@ -51,7 +51,7 @@ TEST_F(RecorderTest, AMovedMappingKeepsKindAndBirth) {
   EXPECT_EQ(found.piece[0].epoch, 5U);
 }
 
-TEST_F(RecorderTest, APlaceThatAnotherThreadGetsWhileItsMappingMovesIsThatThreads) {
+TEST_F(RecorderTest, AnAddressThatAnotherThreadMapsDuringAMoveIsThatThreads) {
   begin(Mode::kExact);
   recorder().maps().record_map(page_at(0), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
   MapRecorder::MovedRanges moved;
@@ -91,7 +91,7 @@ TEST_F(RecorderTest, AMappingThatTheParentTookOutIsNotTheChilds) {
   recorder().maps().begin_remap(page_at(0), 4 * kPage, false, moved);
   ASSERT_EQ(moved.count, 1U);
   moved.piece[0].site = 100'000;  // the child has no such site
-  begin_anew(Mode::kExact);
+  restart_in_child(Mode::kExact);
 
   recorder().maps().undo_remap(moved);
   recorder().maps().finish_remap(moved, page_at(64), 8 * kPage, capture_registers());
@@ -113,14 +113,14 @@ TEST_F(RecorderTest, ASecondMappingOfTheSameMemoryLeavesTheFirst) {
   EXPECT_EQ(sums(SiteKind::kSharedMap).live_blocks, 2);
 }
 
-TEST_F(RecorderTest, AMovedMappingThatNobodyKnowsStaysUnknown) {
+TEST_F(RecorderTest, AMovedMappingThatIsNotRecordedStaysSo) {
   begin(Mode::kExact);
   move_mapping(page_at(0), kPage, page_at(16), 2 * kPage);
 
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).alloc_blocks, 0);
 }
 
-TEST_F(RecorderTest, RecordedMappingsThatGoWhileItSleepsAreReleased) {
+TEST_F(RecorderTest, RecordedMappingsAreReleasedInDormantModeToo) {
   begin(Mode::kExact);
   recorder().maps().record_map(page_at(0), 2 * kPage, SiteKind::kAnonymousMap, capture_registers());
   recorder().maps().record_map(page_at(8), 2 * kPage, SiteKind::kAnonymousMap, capture_registers());

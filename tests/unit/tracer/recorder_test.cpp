@@ -15,7 +15,7 @@ namespace {
 using wire::Mode;
 using wire::SiteKind;
 
-TEST_F(RecorderTest, CountsWhatLives) {
+TEST_F(RecorderTest, CountsLiveBlocks) {
   begin(Mode::kExact);
   for (std::uintptr_t i = 0; i < 100; ++i) {
     allocate(block_at(i), 10 + i);
@@ -74,7 +74,7 @@ TEST_F(RecorderTest, AnAddressThatIsHandedOutAgainReplacesTheOldBlock) {
   EXPECT_EQ(losses().missed_frees, 1U);
 }
 
-TEST_F(RecorderTest, AResizedBlockKeepsItsBirth) {
+TEST_F(RecorderTest, AResizedBlockKeepsItsEpoch) {
   begin(Mode::kExact);
   header().control.epoch.store(5);
   allocate(block_at(1), 100);
@@ -91,8 +91,8 @@ TEST_F(RecorderTest, AResizedBlockKeepsItsBirth) {
   EXPECT_EQ(sums().live_bytes, 0);
 }
 
-// One that was not a sample has no birth on the books: it is born when it becomes one.
-TEST_F(RecorderTest, AResizedSampleKeepsItsBirthAndAnotherBlockIsBornAnew) {
+// A block that was not a sample has no recorded epoch: it gets that of the resize that samples it.
+TEST_F(RecorderTest, AResizedSampleKeepsItsEpochAndAnotherBlockGetsTheCurrentOne) {
   begin(Mode::kSampled, 1);
   header().control.epoch.store(5);
   allocate(block_at(1), 1000);  // picked for certain, as are the others
@@ -121,7 +121,7 @@ TEST_F(RecorderTest, AFailedResizeRestoresTheBlock) {
   EXPECT_EQ(losses().unknown_frees, 0U);
 }
 
-TEST_F(RecorderTest, AResizeToNothingIsARelease) {
+TEST_F(RecorderTest, AResizeToZeroIsAFree) {
   begin(Mode::kExact);
   allocate(block_at(1), 100);
   resize(block_at(1), nullptr, 0, Realloc::kFrees);
@@ -137,7 +137,7 @@ TEST_F(RecorderTest, ABlockThatTheParentTookOutIsNotTheChilds) {
   Recorder::TakenBlock old;
   ASSERT_TRUE(recorder().begin_realloc(block_at(1), old));
   old.record.site = 100'000;  // the child has no such site
-  begin_anew(Mode::kExact);
+  restart_in_child(Mode::kExact);
 
   recorder().finish_realloc(block_at(2), 300, &old, capture_registers());
   EXPECT_EQ(sums().live_bytes, 300);
@@ -217,7 +217,7 @@ TEST_F(RecorderTest, IsWokenFromDormantToSampledToExactAndBack) {
   EXPECT_EQ(sums().live_blocks, 0);
 }
 
-TEST_F(RecorderTest, AnotherPeriodIsTakenUp) {
+TEST_F(RecorderTest, ANewPeriodIsUsed) {
   begin(Mode::kSampled, 4096);
   for (std::uintptr_t i = 0; i < 1000; ++i) {
     allocate(block_at(i), 1000);
@@ -232,7 +232,7 @@ TEST_F(RecorderTest, AnotherPeriodIsTakenUp) {
   EXPECT_NEAR(sums().alloc_bytes, 3e6, 5 * std::sqrt(1000 * 1e6 * 3.6 + 2000 * 1e6 * 0.6));
 }
 
-TEST_F(RecorderTest, MorePeriodsThanItCanTellApartAreLosses) {
+TEST_F(RecorderTest, SamplesOfTooManyPeriodsAreCountedAsLost) {
   begin(Mode::kSampled, 1);
   for (std::uintptr_t i = 0; i < 100; ++i) {
     header().control.sample_every_bytes.store(1 + i);
@@ -244,7 +244,7 @@ TEST_F(RecorderTest, MorePeriodsThanItCanTellApartAreLosses) {
   EXPECT_EQ(losses().sites_full, 100 - (wire::kMaxPeriods - 1));
 }
 
-// A block that grows step by step is drawn anew each time: the estimate does not grow with it.
+// A block that grows step by step is sampled again each time: the estimate does not grow with it.
 TEST_F(RecorderTest, ResizedBlocksAreSampledWithoutBias) {
   begin(Mode::kSampled, 4096);
   constexpr int kBlocks = 4000;
@@ -259,7 +259,7 @@ TEST_F(RecorderTest, ResizedBlocksAreSampledWithoutBias) {
   EXPECT_NEAR(sums().live_bytes, 300.0 * kBlocks, 5 * deviation);
 }
 
-// Each short thread draws numbers of its own, although all have the same place.
+// Each short thread draws numbers of its own, although all have the same addresses.
 TEST_F(RecorderTest, ShortThreadsAreSampledWithoutBias) {
   begin(Mode::kSampled, 4096);
   constexpr int kThreads = 1500;
@@ -271,7 +271,7 @@ TEST_F(RecorderTest, ShortThreadsAreSampledWithoutBias) {
   EXPECT_NEAR(sums().live_bytes, 1000.0 * kThreads, 5 * deviation);
 }
 
-TEST_F(RecorderTest, WhatHasNoRoomIsLostAndCounted) {
+TEST_F(RecorderTest, BlocksWithoutRoomAreCountedAsLost) {
   begin(Mode::kExact, 0, 700U << 10U);
   for (std::uintptr_t i = 0; i < 100'000; ++i) {
     allocate(block_at(i), 16);
@@ -298,8 +298,8 @@ TEST_F(RecorderTest, WhatHasNoRoomIsLostAndCounted) {
   }
 }
 
-// The frames of a stack that has no place among the sites are not listed each time that it comes.
-TEST_F(RecorderTest, StacksWithoutAPlaceUseNoRoom) {
+// A stack without a site gets no nodes, however often it comes.
+TEST_F(RecorderTest, StacksWithoutASiteUseNoNodes) {
   begin(Mode::kExact);
   header().control.most_file_bytes.store(header().file_bytes);
   for (unsigned i = 0; i < 20; ++i) {

@@ -13,7 +13,7 @@
 namespace tidemark::tracer {
 namespace {
 
-// Lets one call happen; this happens to all others.
+// Allows one call; `other` is the action for all others.
 std::array<sock_filter, 4> filter_with(std::uint32_t other) {
   return {{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 39, 0, 1),
            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), BPF_STMT(BPF_RET | BPF_K, other)}};
@@ -23,13 +23,13 @@ bool harms(std::uint32_t other) {
   return may_harm(filter.data(), filter.size());
 }
 
-TEST(SeccompFilter, OneThatLetsCallsFailHarmsNobody) {
+TEST(SeccompFilter, OneThatLetsCallsFailIsHarmless) {
   EXPECT_FALSE(harms(SECCOMP_RET_ERRNO | 1));
   EXPECT_FALSE(harms(SECCOMP_RET_LOG));
   EXPECT_FALSE(harms(SECCOMP_RET_ALLOW));
 }
 
-TEST(SeccompFilter, OneThatKillsSignalsWaitsOrLiesMayHarm) {
+TEST(SeccompFilter, OneThatKillsSignalsWaitsOrPretendsMayHarm) {
   EXPECT_TRUE(harms(SECCOMP_RET_KILL_PROCESS));
   EXPECT_TRUE(harms(SECCOMP_RET_KILL_THREAD));
   EXPECT_TRUE(harms(SECCOMP_RET_TRAP));

@@ -11,7 +11,7 @@
 namespace tidemark::tracer {
 namespace {
 
-TEST(Modules, FindsLoadedObjectsAndTheirTables) {
+TEST(ModuleLookup, FindsLoadedObjectsAndTheirTables) {
   if (!resolve_module_lookup()) {
     GTEST_SKIP() << "glibc before 2.35 has no _dl_find_object";
   }

@@ -20,7 +20,7 @@ namespace {
 
 using Pcs = std::vector<std::uint64_t>;
 
-// Asks the cache for the stack of its caller, walks it afresh, and compares.
+// Asks the cache for the stack of its caller, walks it again, and compares.
 struct Asking {
   std::unique_ptr<StackCache> cache = std::make_unique<StackCache>();
   std::uint64_t context = 1;
@@ -82,7 +82,7 @@ void call_of_varying_size() {
   }
 }
 
-TEST_F(StackCacheTest, KnowsAStackThatItHasSeen) {
+TEST_F(StackCacheTest, FindsAStackThatWasAdded) {
   EXPECT_EQ(asking_.cache->bytes(), 0U);
   for (int i = 0; i < 4; ++i) {
     found_in(call_deep);
@@ -110,7 +110,7 @@ TEST_F(StackCacheTest, AnotherContextIsAnotherStack) {
   }
 }
 
-TEST_F(StackCacheTest, KnowsNothingAfterAModuleWasClosed) {
+TEST_F(StackCacheTest, IsEmptyAfterAModuleWasUnloaded) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(found_in(call_deep), 0) << i;
     forget_rules();
