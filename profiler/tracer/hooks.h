@@ -3,6 +3,8 @@
 // functions, all made by the constructor of the library.
 #pragma once
 
+#include <cerrno>
+
 // A symbol that the target uses in place of its own; tracer.map lists them too.
 #define TIDEMARK_EXPORT extern "C" [[gnu::visibility("default"), gnu::used]]
 
@@ -11,6 +13,15 @@
 #define TIDEMARK_SLOW_PATH [[gnu::noinline]]
 
 namespace tidemark::tracer {
+
+// What libc returns for what the kernel returned.
+inline long set_errno(long result) noexcept {
+  if (result < 0 && result > -4096) {
+    errno = static_cast<int>(-result);
+    return -1;
+  }
+  return result;
+}
 
 void look_up_map_functions() noexcept;
 void look_up_dlclose() noexcept;

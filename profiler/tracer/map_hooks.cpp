@@ -10,7 +10,6 @@
 #include <sys/types.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
@@ -26,13 +25,6 @@ namespace tidemark::tracer {
 namespace {
 
 // Used until the real functions are looked up.
-long set_errno(long result) noexcept {
-  if (result < 0 && result > -4096) {
-    errno = static_cast<int>(-result);
-    return -1;  // MAP_FAILED, as a pointer
-  }
-  return result;
-}
 void* mmap_by_syscall(void* address, std::size_t bytes, int protection, int flags, int fd,
                       off64_t offset) {
   return reinterpret_cast<void*>(set_errno(sys::call(

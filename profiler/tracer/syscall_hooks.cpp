@@ -39,15 +39,6 @@ constinit Prctl g_next_prctl = nullptr;
 using Fork = pid_t (*)();
 constinit Fork g_next_fork = nullptr;
 
-// As libc returns what the kernel returned.
-long set_errno(long result) noexcept {
-  if (result < 0 && result > -4096) {
-    errno = static_cast<int>(-result);
-    return -1;
-  }
-  return result;
-}
-
 // Makes a call that installs a filter. Never by the real function: a filter may kill for what that
 // does besides.
 [[gnu::noinline]] long install_filter(bool may_harm, long number, long a, long b, long c, long d,
