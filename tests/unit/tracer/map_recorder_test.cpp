@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the recorder makes of mappings.
 #include <thread>
 
 #include "tests/unit/tracer/recorder_fixture.h"
@@ -10,7 +9,9 @@ namespace {
 using wire::Mode;
 using wire::SiteKind;
 
-TEST_F(RecorderTest, CountsMappingsByKind) {
+class MapRecorderTest : public RecorderTest {};
+
+TEST_F(MapRecorderTest, CountsMappingsByKind) {
   begin(Mode::kSampled);
   recorder().maps().record_map(page_at(0), 10 * kPage, SiteKind::kAnonymousMap,
                                capture_registers());
@@ -22,7 +23,7 @@ TEST_F(RecorderTest, CountsMappingsByKind) {
   EXPECT_EQ(sums(SiteKind::kSharedMap).live_bytes, 4 * kPage);
 }
 
-TEST_F(RecorderTest, AMappingThatWasCutIsOneBlockUntilItsLastPartIsGone) {
+TEST_F(MapRecorderTest, AMappingThatWasCutIsOneBlockUntilItsLastPartIsGone) {
   begin(Mode::kExact);
   recorder().maps().record_map(page_at(0), 9 * kPage, SiteKind::kAnonymousMap, capture_registers());
   recorder().maps().record_unmap(page_at(4), kPage);
@@ -35,7 +36,7 @@ TEST_F(RecorderTest, AMappingThatWasCutIsOneBlockUntilItsLastPartIsGone) {
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_bytes, 0);
 }
 
-TEST_F(RecorderTest, AMovedMappingKeepsKindAndEpoch) {
+TEST_F(MapRecorderTest, AMovedMappingKeepsKindAndEpoch) {
   begin(Mode::kExact);
   header().control.epoch.store(5);
   recorder().maps().record_map(page_at(0), 2 * kPage, SiteKind::kSharedMap, capture_registers());
@@ -51,7 +52,7 @@ TEST_F(RecorderTest, AMovedMappingKeepsKindAndEpoch) {
   EXPECT_EQ(found.piece[0].epoch, 5U);
 }
 
-TEST_F(RecorderTest, AnAddressThatAnotherThreadMapsDuringAMoveIsThatThreads) {
+TEST_F(MapRecorderTest, AnAddressThatAnotherThreadMapsDuringAMoveIsThatThreads) {
   begin(Mode::kExact);
   recorder().maps().record_map(page_at(0), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
   MapRecorder::MovedRanges moved;
@@ -68,7 +69,7 @@ TEST_F(RecorderTest, AnAddressThatAnotherThreadMapsDuringAMoveIsThatThreads) {
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 1);
 }
 
-TEST_F(RecorderTest, AMappingThatCouldNotBeMovedIsAsItWas) {
+TEST_F(MapRecorderTest, AMappingThatCouldNotBeMovedIsAsItWas) {
   begin(Mode::kExact);
   recorder().maps().record_map(page_at(0), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
   recorder().maps().record_map(page_at(4), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
@@ -84,7 +85,7 @@ TEST_F(RecorderTest, AMappingThatCouldNotBeMovedIsAsItWas) {
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).live_blocks, 0);
 }
 
-TEST_F(RecorderTest, AMappingThatTheParentTookOutIsNotTheChilds) {
+TEST_F(MapRecorderTest, AMappingThatTheParentTookOutIsNotTheChilds) {
   begin(Mode::kExact);
   recorder().maps().record_map(page_at(0), 4 * kPage, SiteKind::kAnonymousMap, capture_registers());
   MapRecorder::MovedRanges moved;
@@ -102,7 +103,7 @@ TEST_F(RecorderTest, AMappingThatTheParentTookOutIsNotTheChilds) {
   EXPECT_EQ(losses().ranges_full, 0U);
 }
 
-TEST_F(RecorderTest, ASecondMappingOfTheSameMemoryLeavesTheFirst) {
+TEST_F(MapRecorderTest, ASecondMappingOfTheSameMemoryLeavesTheFirst) {
   begin(Mode::kExact);
   recorder().maps().record_map(page_at(0), 4 * kPage, SiteKind::kSharedMap, capture_registers());
   MapRecorder::MovedRanges moved;
@@ -113,14 +114,14 @@ TEST_F(RecorderTest, ASecondMappingOfTheSameMemoryLeavesTheFirst) {
   EXPECT_EQ(sums(SiteKind::kSharedMap).live_blocks, 2);
 }
 
-TEST_F(RecorderTest, AMovedMappingThatIsNotRecordedStaysSo) {
+TEST_F(MapRecorderTest, AMovedMappingThatIsNotRecordedStaysSo) {
   begin(Mode::kExact);
   move_mapping(page_at(0), kPage, page_at(16), 2 * kPage);
 
   EXPECT_EQ(sums(SiteKind::kAnonymousMap).alloc_blocks, 0);
 }
 
-TEST_F(RecorderTest, RecordedMappingsAreReleasedInDormantModeToo) {
+TEST_F(MapRecorderTest, RecordedMappingsAreReleasedInDormantModeToo) {
   begin(Mode::kExact);
   recorder().maps().record_map(page_at(0), 2 * kPage, SiteKind::kAnonymousMap, capture_registers());
   recorder().maps().record_map(page_at(8), 2 * kPage, SiteKind::kAnonymousMap, capture_registers());
