@@ -13,6 +13,7 @@
 
 #include "common/text.h"
 #include "monitor/procfs/directory_stream.h"
+#include "profiler/wire/trace_layout.h"
 
 namespace tidemark::monitor {
 namespace {
@@ -21,7 +22,7 @@ constexpr std::size_t kMostTraces = 4096;
 
 // "4711-123456789.trace": the pid, and when the file was made.
 std::optional<std::pair<pid_t, std::uint64_t>> parse_name(std::string_view name) {
-  constexpr std::string_view kSuffix = ".trace";
+  constexpr std::string_view kSuffix = wire::kTraceSuffix;
   const std::size_t dash = name.find('-');
   if (!name.ends_with(kSuffix) || dash == std::string_view::npos) {
     return std::nullopt;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "monitor/procfs/shm_pass.h"
+#include "profiler/wire/trace_layout.h"
 
 namespace tidemark::collect {
 
@@ -27,7 +28,7 @@ bool ShmGrowth::look(const std::unordered_set<pid_t>& pids) {
   for (const monitor::ShmSegment& segment : pass.segments()) {
     const auto before = at_first_.find(segment.inode);
     const std::uint64_t first = before == at_first_.end() ? 0 : before->second;
-    const bool is_a_trace = segment.path.ends_with(".trace");  // of another run of ours
+    const bool is_a_trace = segment.path.ends_with(wire::kTraceSuffix);  // of another run of ours
     if (segment.allocated_bytes > first && !is_a_trace) {
       const std::uint64_t grown = segment.allocated_bytes - first;
       now.grown_bytes += grown;

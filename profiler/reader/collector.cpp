@@ -12,11 +12,11 @@
 
 #include "common/text.h"
 #include "profiler/reader/memory_account.h"
+#include "profiler/wire/trace_layout.h"
 
 namespace tidemark::reader {
 namespace {
 
-constexpr std::string_view kSuffix = ".trace";
 // A folder full of rubbish is not worth more.
 constexpr std::size_t kMostNames = 1U << 16U;
 constexpr std::size_t kMostProblems = 50;
@@ -77,7 +77,7 @@ void Collector::find_new_files() {
   std::vector<std::string> names;
   while (const dirent* entry = ::readdir(directory)) {
     const std::string_view name = entry->d_name;
-    if (name.ends_with(kSuffix) && !name.starts_with('.') && names.size() < kMostNames) {
+    if (name.ends_with(wire::kTraceSuffix) && !name.starts_with('.') && names.size() < kMostNames) {
       names.emplace_back(name);
     }
   }

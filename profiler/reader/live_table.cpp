@@ -42,7 +42,7 @@ class SiteSums {
       }
     }
     const std::uint32_t listed = header.raw->period_count.load(std::memory_order_relaxed);
-    for (std::size_t i = 0; i < std::min<std::size_t>(listed, wire::kMostPeriods); ++i) {
+    for (std::size_t i = 0; i < std::min<std::size_t>(listed, wire::kMaxPeriods); ++i) {
       periods_.push_back(header.raw->periods[i].load(std::memory_order_relaxed));
     }
   }

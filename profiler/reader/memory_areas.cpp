@@ -7,6 +7,7 @@
 
 #include "common/io.h"
 #include "common/text.h"
+#include "profiler/wire/trace_layout.h"
 
 namespace tidemark::reader {
 namespace {
@@ -22,7 +23,6 @@ bool take_hex(std::string_view& text, std::uint64_t& value) {
 }
 
 AreaKind kind_of(std::string_view name) {
-  constexpr std::string_view kTraceName = ".trace";
   if (name.empty() || name.starts_with("[anon")) {
     return AreaKind::kAnonymous;
   }
@@ -35,7 +35,7 @@ AreaKind kind_of(std::string_view name) {
   if (name.ends_with(" (deleted)")) {
     name.remove_suffix(std::string_view(" (deleted)").size());
   }
-  return name.ends_with(kTraceName) ? AreaKind::kTrace : AreaKind::kOther;
+  return name.ends_with(wire::kTraceSuffix) ? AreaKind::kTrace : AreaKind::kOther;
 }
 
 // "55d0-55e0 rw-p 00000000 00:00 0      [heap]"; nullopt: not the first line of a mapping.

@@ -19,6 +19,7 @@
 #include "common/io.h"
 #include "profiler/reader/trace_file.h"
 #include "profiler/reader/trace_world.h"
+#include "profiler/wire/trace_layout.h"
 
 namespace tidemark::reader {
 namespace {
@@ -92,7 +93,8 @@ void tidy_up(const std::string& base) {
     const auto lock = take_lock(folder);
     bool is_in_use = !lock;
     for (const fs::path& file : entries_of(folder)) {
-      is_in_use = is_in_use || (file.extension() == ".trace" && is_of_living_process(file, *world));
+      is_in_use = is_in_use ||
+                  (file.extension() == wire::kTraceSuffix && is_of_living_process(file, *world));
     }
     if (!is_in_use) {
       fs::remove_all(folder, error);
@@ -197,7 +199,7 @@ std::optional<std::string> find_trace_of_any(std::span<const pid_t> pids,
     folders.emplace_back(base);
     for (const fs::path& folder : folders) {
       for (const fs::path& file : entries_of(folder)) {
-        if (file.extension() == ".trace" && is_his(file)) {
+        if (file.extension() == wire::kTraceSuffix && is_his(file)) {
           return folder.string();
         }
       }

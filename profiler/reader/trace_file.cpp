@@ -106,7 +106,7 @@ void read_sites(int fd, const TraceHeader& header, TraceSnapshot& out) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::uint32_t ready = load(rows[i].ready);
       const auto kind = static_cast<std::uint8_t>(rows[i].kind);
-      if (ready == 1 && kind >= 1 && kind <= wire::kMostSiteKind) {
+      if (ready == 1 && kind >= 1 && kind <= wire::kMaxSiteKind) {
         out.sites.push_back(counts_of(rows[i], first + i));
       } else if (ready != 0) {
         ++out.read_losses.damaged_items;

@@ -40,7 +40,7 @@ struct Stretch {
 bool list_extents(const wire::TableDirectory& directory, std::uint64_t file_bytes, TableView& view,
                   std::vector<Stretch>& all) {
   const std::uint32_t count = directory.extents.load(std::memory_order_relaxed);
-  if (count > wire::kMostExtents) {
+  if (count > wire::kMaxExtents) {
     return false;
   }
   for (std::uint32_t i = 0; i < count; ++i) {

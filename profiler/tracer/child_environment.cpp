@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "profiler/tracer/life.h"
-#include "profiler/tracer/raw_text.h"
+#include "profiler/tracer/fixed_text.h"
 #include "profiler/tracer/sys.h"
+#include "profiler/tracer/tracer_state.h"
 #include "profiler/wire/trace_layout.h"
 #include "profiler/wire/trace_request.h"
 
@@ -19,17 +19,17 @@ namespace {
 
 constexpr char kPreload[] = "LD_PRELOAD=";
 constexpr char kOperators[] = "libtidemark_operators.so";
-constexpr std::size_t kMostEntries = 20000;
-constexpr std::size_t kMostPreload = 8192;  // bytes: it is copied on the stack
+constexpr std::size_t kMaxEntries = 20000;
+constexpr std::size_t kMaxPreload = 8192;  // bytes; it is copied to the stack
 
 constinit char g_tracer_path[4096] = {};
-constinit char g_operators_path[4096] = {};  // empty: they are not there
-constinit bool g_has_operators = false;      // this process: its program may need them
-// The file that this process runs.
+constinit char g_operators_path[4096] = {};  // empty: not found
+constinit bool g_has_operators = false;      // preloaded into this process
+// Of the program that this process runs.
 constinit std::uint64_t g_own_device = 0;
 constinit std::uint64_t g_own_inode = 0;
 
-// What stands behind `name` and '=', or nullptr.
+// The value of an entry if it is that of the variable `name`, else nullptr.
 const char* value_of(const char* entry, const char* name) noexcept {
   return wire::detail::take_word(entry, name) && wire::detail::take_word(entry, "=") ? entry
                                                                                      : nullptr;
@@ -83,7 +83,7 @@ bool is_ours(const char* text, std::size_t bytes) noexcept {
   return is_word(text, bytes, g_tracer_path) || is_word(text, bytes, g_operators_path);
 }
 
-// By the name of its file: an allocator with an operator new of its own.
+// Whether this is, by its file name, an allocator that defines operator new.
 bool is_other_allocator(const char* text, std::size_t bytes) noexcept {
   std::size_t begin = bytes;
   while (begin > 0 && text[begin - 1] != '/') {
@@ -105,7 +105,7 @@ struct Preloaded {
   bool tracer = false;
   bool operators = false;
   bool other_allocator = false;
-  bool in_order = true;  // ours come before the allocator, which would else not call us
+  bool in_order = true;  // ours come before other allocators, whose malloc would else be used
 };
 
 Preloaded look_at(const char* preload) noexcept {
@@ -123,11 +123,11 @@ Preloaded look_at(const char* preload) noexcept {
   return seen;
 }
 
-// Whether this names the program that runs here. Where exec would search for it, by the name that
-// this process was called by.
+// Whether this is the program that runs here. A name that exec searches PATH for is compared with
+// the name by which this process was started.
 bool is_own_program(const char* file) noexcept {
   if (file == nullptr) {
-    return false;  // the kernel will say so
+    return false;  // exec will fail
   }
   const char* at = file;
   while (*at != '\0' && *at != '/') {
@@ -141,13 +141,13 @@ bool is_own_program(const char* file) noexcept {
          status.st_dev == g_own_device;
 }
 
-// They lie beside the tracer.
+// In the folder of the tracer.
 void find_operators() noexcept {
   std::size_t folder = length_of(g_tracer_path);
   while (folder > 0 && g_tracer_path[folder - 1] != '/') {
     --folder;
   }
-  RawText path(g_operators_path);
+  FixedText path(g_operators_path);
   for (std::size_t i = 0; i < folder; ++i) {
     path.add(g_tracer_path[i]);
   }
@@ -165,7 +165,7 @@ void find_operators() noexcept {
 void ChildEnvironment::set_up(char** environment) noexcept {
   Dl_info info = {};
   if (dladdr(reinterpret_cast<void*>(&ChildEnvironment::set_up), &info) != 0) {
-    RawText(g_tracer_path).add(info.dli_fname);
+    FixedText(g_tracer_path).add(info.dli_fname);
   }
   find_operators();
   struct stat own = {};
@@ -178,7 +178,7 @@ void ChildEnvironment::set_up(char** environment) noexcept {
     while (at != nullptr && *at != '\0') {
       const std::size_t bytes = word_bytes(at);
       if (ends_with(at, bytes, kOperators)) {
-        RawText path(g_operators_path);
+        FixedText path(g_operators_path);
         for (std::size_t i = 0; i < bytes; ++i) {
           path.add(at[i]);
         }
@@ -195,10 +195,10 @@ ChildEnvironment::ChildEnvironment(const char* file, char* const* environment) n
     return;
   }
   bool asked = false;
-  bool as_we_were = true;
+  bool request_is_ours = true;
   std::size_t count = 0;
   for (; environment != nullptr && environment[count] != nullptr; ++count) {
-    if (count == kMostEntries) {
+    if (count == kMaxEntries) {
       return;
     }
     if (const char* const value = preload_of(environment[count])) {
@@ -206,10 +206,10 @@ ChildEnvironment::ChildEnvironment(const char* file, char* const* environment) n
     }
     if (value_of(environment[count], wire::kRequestVariable) != nullptr) {
       asked = true;
-      as_we_were = as_we_were && is_equal(environment[count], request_entry());
+      request_is_ours = request_is_ours && is_equal(environment[count], request_entry());
     }
   }
-  if (length_of(preload_) > kMostPreload) {
+  if (length_of(preload_) > kMaxPreload) {
     return;
   }
   const Preloaded seen = look_at(preload_);
@@ -217,17 +217,17 @@ ChildEnvironment::ChildEnvironment(const char* file, char* const* environment) n
   with_operators_ = follows && g_operators_path[0] != '\0' &&
                     (seen.other_allocator || (g_has_operators && is_own_program(file)));
   const bool there = seen.tracer && seen.in_order && seen.operators == with_operators_;
-  outdated_ = follows && as_we_were && request_is_outdated();
+  outdated_ = follows && request_is_ours && request_is_outdated();
   if (follows ? asked && there && !outdated_ : !asked && !seen.tracer) {
     return;
   }
-  entries_ = count + 3;  // two of ours and the end
+  entries_ = count + 3;  // LD_PRELOAD, the request and the final nullptr
   text_bytes_ = sizeof(kPreload) + length_of(g_tracer_path) + length_of(g_operators_path) +
-                length_of(preload_) + 3 +  // and what stands between them
+                length_of(preload_) + 3 +  // separators
                 (outdated_ ? most_request_bytes() : 0);
 }
 
-// Gives what comes after it.
+// Returns the address after the terminating 0.
 char* ChildEnvironment::write_preload(char* text) const noexcept {
   text = append(text, kPreload, sizeof(kPreload) - 1);
   const char* const begin = text;

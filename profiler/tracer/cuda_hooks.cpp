@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA runtime's allocations: device memory and pinned host memory. Our declarations of what we
-// call; no CUDA header is needed. The real functions are looked for in the runtime that is loaded:
-// python loads it RTLD_LOCAL, where RTLD_NEXT does not see it.
+// The CUDA runtime's allocations: device memory and pinned host memory. Declared here, so that no
+// CUDA header is needed. The real functions are looked up in the runtime that is loaded: Python
+// loads it with RTLD_LOCAL, where RTLD_NEXT does not find it.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -9,11 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "profiler/tracer/close_hooks.h"
-#include "profiler/tracer/cuda_hooks.h"
-#include "profiler/tracer/export.h"
-#include "profiler/tracer/life.h"
+#include "profiler/tracer/hooks.h"
 #include "profiler/tracer/recorder.h"
+#include "profiler/tracer/tracer_state.h"
 #include "profiler/tracer/unwind/stack_trace.h"
 
 namespace tidemark::tracer {
@@ -28,19 +26,19 @@ constexpr int kNotLoaded = 3;  // cudaErrorInitializationError
 constexpr const char* kRuntimes[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0",
                                      "libcudart.so"};
 
-void* find_in(const char* library, const char* name) noexcept {
+void* look_up_in(const char* library, const char* name) noexcept {
   void* const handle = dlopen(library, RTLD_NOLOAD | RTLD_LAZY);
   if (handle == nullptr) {
     return nullptr;
   }
   void* const found = dlsym(handle, name);
-  close_quietly(handle);  // the reference that RTLD_NOLOAD took; the library stays
+  real_dlclose(handle);  // the reference that RTLD_NOLOAD took; the library stays
   return found;
 }
 
-// In what the caller is linked to: wheels carry runtimes by names of their own. Then among those
-// that are loaded.
-void* find_for(const void* caller, const char* name) noexcept {
+// In the libraries that the caller is linked to, because wheels carry runtimes with other names;
+// then in the runtimes that are loaded.
+void* look_up_for(const void* caller, const char* name) noexcept {
   if (void* const found = dlsym(RTLD_NEXT, name); found != nullptr) {
     return found;
   }
@@ -48,65 +46,65 @@ void* find_for(const void* caller, const char* name) noexcept {
   link_map* linked = nullptr;
   if (dladdr1(caller, &info, reinterpret_cast<void**>(&linked), RTLD_DL_LINKMAP) != 0 &&
       linked->l_name != nullptr && linked->l_name[0] != '\0') {
-    if (void* const found = find_in(linked->l_name, name); found != nullptr) {
+    if (void* const found = look_up_in(linked->l_name, name); found != nullptr) {
       return found;
     }
   }
   for (const char* const runtime : kRuntimes) {
-    if (void* const found = find_in(runtime, name); found != nullptr) {
+    if (void* const found = look_up_in(runtime, name); found != nullptr) {
       return found;
     }
   }
   return nullptr;
 }
 
-// One real function, found once for each place that it is called from: a process may have two
-// runtimes, each with callers of its own.
+// One real function, looked up once for each caller: a process may have two runtimes, each with
+// callers of its own.
 template <typename Function>
-class Real {
+class CudaFunction {
  public:
-  constexpr explicit Real(const char* name) noexcept : name_(name) {}
+  constexpr explicit CudaFunction(const char* name) noexcept : name_(name) {}
   Function get(const void* caller) noexcept {
-    Place* const place = place_of(caller);
-    void* known = place != nullptr ? place->found.load(std::memory_order_acquire) : nullptr;
+    Entry* const entry = entry_for(caller);
+    void* known = entry != nullptr ? entry->found.load(std::memory_order_acquire) : nullptr;
     if (known == nullptr) {
-      known = find_for(caller, name_);
-      if (place != nullptr) {
-        place->found.store(known, std::memory_order_release);
+      known = look_up_for(caller, name_);
+      if (entry != nullptr) {
+        entry->found.store(known, std::memory_order_release);
       }
     }
     return reinterpret_cast<Function>(known);
   }
   void forget() noexcept {
-    for (Place& place : places_) {
-      place.found.store(nullptr, std::memory_order_relaxed);
+    for (Entry& entry : entries_) {
+      entry.found.store(nullptr, std::memory_order_relaxed);
     }
   }
 
  private:
-  struct Place {
+  struct Entry {
     std::atomic<const void*> caller = nullptr;
     std::atomic<void*> found = nullptr;
   };
-  static constexpr std::size_t kPlaces = 64;
+  static constexpr std::size_t kEntries = 64;
 
-  // nullptr: too many places call it.
-  Place* place_of(const void* caller) noexcept {
+  // nullptr: there are too many callers.
+  Entry* entry_for(const void* caller) noexcept {
     const auto first = (reinterpret_cast<std::uintptr_t>(caller) * 0x9e3779b97f4a7c15) >> 32U;
-    for (std::size_t i = 0; i < kPlaces; ++i) {
-      Place& place = places_[(first + i) % kPlaces];
-      const void* there = place.caller.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < kEntries; ++i) {
+      Entry& entry = entries_[(first + i) % kEntries];
+      const void* there = entry.caller.load(std::memory_order_acquire);
       if (there == caller ||
-          (there == nullptr && place.caller.compare_exchange_strong(there, caller)) ||
+          (there == nullptr && entry.caller.compare_exchange_strong(there, caller)) ||
           there == caller) {
-        return &place;
+        return &entry;
       }
     }
     return nullptr;
   }
 
   const char* name_;
-  Place places_[kPlaces];
+  Entry entries_[kEntries];
 };
 
 using Allocate = int (*)(void**, std::size_t);
@@ -116,23 +114,23 @@ using Release = int (*)(void*);
 using ReleaseOn = int (*)(void*, Stream);
 using Register = int (*)(void*, std::size_t, unsigned);
 
-constinit Real<Allocate> g_malloc("cudaMalloc");
-constinit Real<AllocateOn> g_malloc_async("cudaMallocAsync");
-constinit Real<Allocate> g_malloc_host("cudaMallocHost");
-constinit Real<AllocateWith> g_host_alloc("cudaHostAlloc");
-constinit Real<Release> g_free("cudaFree");
-constinit Real<ReleaseOn> g_free_async("cudaFreeAsync");
-constinit Real<Release> g_free_host("cudaFreeHost");
-constinit Real<Register> g_register("cudaHostRegister");
-constinit Real<Release> g_unregister("cudaHostUnregister");
+constinit CudaFunction<Allocate> g_malloc("cudaMalloc");
+constinit CudaFunction<AllocateOn> g_malloc_async("cudaMallocAsync");
+constinit CudaFunction<Allocate> g_malloc_host("cudaMallocHost");
+constinit CudaFunction<AllocateWith> g_host_alloc("cudaHostAlloc");
+constinit CudaFunction<Release> g_free("cudaFree");
+constinit CudaFunction<ReleaseOn> g_free_async("cudaFreeAsync");
+constinit CudaFunction<Release> g_free_host("cudaFreeHost");
+constinit CudaFunction<Register> g_register("cudaHostRegister");
+constinit CudaFunction<Release> g_unregister("cudaHostUnregister");
 
-// Device addresses may equal host addresses, and a registered block is one of malloc as well: each
-// is listed under an address that no block of the heap has.
-const void* device_place(const void* address) noexcept {
+// Device addresses may equal host addresses, and a registered block is also a block of malloc: both
+// are recorded with an address that no block of the heap can have.
+const void* device_key(const void* address) noexcept {
   return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(address) |
                                        (std::uintptr_t{1} << 63U));
 }
-const void* registered_place(const void* address) noexcept {
+const void* registered_key(const void* address) noexcept {
   return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(address) |
                                        (std::uintptr_t{1} << 62U));
 }
@@ -155,13 +153,14 @@ void forget_cuda_functions() noexcept {
 
 using namespace tidemark::tracer;  // NOLINT(google-build-using-namespace): C names follow
 
-// Each hook is its own long way: these calls take microseconds.
+// No hook has a fast path: these calls take microseconds.
 
 TIDEMARK_EXPORT int cudaMalloc(void** block, std::size_t bytes) {
   const auto real = g_malloc.get(__builtin_return_address(0));
   const int result = real != nullptr ? real(block, bytes) : kNotLoaded;
   if (result == kSuccess) {
-    g_recorder.acquired(device_place(*block), bytes, SiteKind::kCudaDevice, capture_registers());
+    g_recorder.record_cuda_alloc(device_key(*block), bytes, SiteKind::kCudaDevice,
+                                 capture_registers());
   }
   return result;
 }
@@ -170,7 +169,8 @@ TIDEMARK_EXPORT int cudaMallocAsync(void** block, std::size_t bytes, Stream stre
   const auto real = g_malloc_async.get(__builtin_return_address(0));
   const int result = real != nullptr ? real(block, bytes, stream) : kNotLoaded;
   if (result == kSuccess) {
-    g_recorder.acquired(device_place(*block), bytes, SiteKind::kCudaDevice, capture_registers());
+    g_recorder.record_cuda_alloc(device_key(*block), bytes, SiteKind::kCudaDevice,
+                                 capture_registers());
   }
   return result;
 }
@@ -179,7 +179,7 @@ TIDEMARK_EXPORT int cudaMallocHost(void** block, std::size_t bytes) {
   const auto real = g_malloc_host.get(__builtin_return_address(0));
   const int result = real != nullptr ? real(block, bytes) : kNotLoaded;
   if (result == kSuccess) {
-    g_recorder.acquired(*block, bytes, SiteKind::kCudaPinned, capture_registers());
+    g_recorder.record_cuda_alloc(*block, bytes, SiteKind::kCudaPinned, capture_registers());
   }
   return result;
 }
@@ -188,7 +188,7 @@ TIDEMARK_EXPORT int cudaHostAlloc(void** block, std::size_t bytes, unsigned flag
   const auto real = g_host_alloc.get(__builtin_return_address(0));
   const int result = real != nullptr ? real(block, bytes, flags) : kNotLoaded;
   if (result == kSuccess) {
-    g_recorder.acquired(*block, bytes, SiteKind::kCudaPinned, capture_registers());
+    g_recorder.record_cuda_alloc(*block, bytes, SiteKind::kCudaPinned, capture_registers());
   }
   return result;
 }
@@ -197,32 +197,32 @@ TIDEMARK_EXPORT int cudaHostRegister(void* block, std::size_t bytes, unsigned fl
   const auto real = g_register.get(__builtin_return_address(0));
   const int result = real != nullptr ? real(block, bytes, flags) : kNotLoaded;
   if (result == kSuccess) {
-    g_recorder.acquired(registered_place(block), bytes, SiteKind::kCudaRegistered,
-                        capture_registers());
+    g_recorder.record_cuda_alloc(registered_key(block), bytes, SiteKind::kCudaRegistered,
+                                 capture_registers());
   }
   return result;
 }
 
 TIDEMARK_EXPORT int cudaFree(void* block) {
-  g_recorder.gave_back(device_place(block));
+  g_recorder.record_cuda_free(device_key(block));
   const auto real = g_free.get(__builtin_return_address(0));
   return real != nullptr ? real(block) : kNotLoaded;
 }
 
 TIDEMARK_EXPORT int cudaFreeAsync(void* block, Stream stream) {
-  g_recorder.gave_back(device_place(block));
+  g_recorder.record_cuda_free(device_key(block));
   const auto real = g_free_async.get(__builtin_return_address(0));
   return real != nullptr ? real(block, stream) : kNotLoaded;
 }
 
 TIDEMARK_EXPORT int cudaFreeHost(void* block) {
-  g_recorder.gave_back(block);
+  g_recorder.record_cuda_free(block);
   const auto real = g_free_host.get(__builtin_return_address(0));
   return real != nullptr ? real(block) : kNotLoaded;
 }
 
 TIDEMARK_EXPORT int cudaHostUnregister(void* block) {
-  g_recorder.gave_back(registered_place(block));
+  g_recorder.record_cuda_free(registered_key(block));
   const auto real = g_unregister.get(__builtin_return_address(0));
   return real != nullptr ? real(block) : kNotLoaded;
 }

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the library begins and ends its life in a process.
+// The constructor and the destructor of the library.
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include "profiler/tracer/close_hooks.h"
-#include "profiler/tracer/exec_hooks.h"
-#include "profiler/tracer/filter_hooks.h"
-#include "profiler/tracer/fork_hooks.h"
-#include "profiler/tracer/life.h"
-#include "profiler/tracer/map_hooks.h"
+#include "profiler/tracer/hooks.h"
 #include "profiler/tracer/next_allocator.h"
 #include "profiler/tracer/recorder.h"
+#include "profiler/tracer/tracer_state.h"
 #include "profiler/wire/trace_layout.h"
 #include "profiler/wire/trace_request.h"
 
@@ -31,8 +27,8 @@ const char* value_in(char** environment, const char* name) noexcept {
   return nullptr;
 }
 
-// What libc takes from the dynamic linker when its constructor runs. Loading libunwind lets it run
-// early, and then it gets nothing: its variables stay as they are.
+// Sets what libc's constructor gets from the dynamic linker. If libunwind is loaded, that
+// constructor runs early and without arguments, and leaves these variables as they are.
 void prepare_libc(int count, char** arguments, char** environment) noexcept {
   environ = environment;
   if (count > 0 && arguments[0] != nullptr) {
@@ -42,25 +38,23 @@ void prepare_libc(int count, char** arguments, char** environment) noexcept {
   }
 }
 
-// The first constructor of the process (-z initfirst): what those of other libraries allocate is to
-// be seen. Even libc's has not run, so the environment is taken from where the dynamic linker hands
-// it over.
+// The first constructor of the process (-z initfirst), so that allocations of other constructors
+// are recorded. Even libc's has not run: the environment comes from the dynamic linker.
 [[gnu::constructor]] void library_loaded(int count, char** arguments, char** environment) {
   prepare_libc(count, arguments, environment);
-  find_next_allocator();
-  if (g_has_own_allocator) {
-    g_recorder.leave_heap_out();
+  look_up_allocator();
+  if (g_program_has_allocator) {
+    g_recorder.exclude_heap();
   }
-  find_next_map();
-  find_next_close();
-  find_next_exec(environment);
-  find_next_filter();
-  find_next_fork();
-  // A program with more rights than its user has is left alone.
-  begin(getauxval(AT_SECURE) != 0 ? nullptr : value_in(environment, wire::kRequestVariable));
+  look_up_map_functions();
+  look_up_dlclose();
+  look_up_exec_functions(environment);
+  look_up_syscall_functions();
+  // Not in programs that run with more rights than their user has.
+  start_tracer(getauxval(AT_SECURE) != 0 ? nullptr : value_in(environment, wire::kRequestVariable));
 }
 
-[[gnu::destructor]] void library_unloaded() { end(); }
+[[gnu::destructor]] void library_unloaded() { on_process_exit(); }
 
 }  // namespace
 }  // namespace tidemark::tracer

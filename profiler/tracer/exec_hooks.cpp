@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways to start another program: they are followed even when the caller passes an environment
-// without our variables. All of it may run in a child of vfork: nothing but the stack is written.
+// The functions that start another program: it is traced even if the caller passes an environment
+// without our variables. All of this may run in a child of vfork, so only the stack is written to.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -11,9 +11,8 @@
 #include <cstddef>
 
 #include "profiler/tracer/child_environment.h"
-#include "profiler/tracer/exec_hooks.h"
-#include "profiler/tracer/export.h"
-#include "profiler/tracer/life.h"
+#include "profiler/tracer/hooks.h"
+#include "profiler/tracer/tracer_state.h"
 
 extern char** environ;  // NOLINT: libc's
 
@@ -41,7 +40,7 @@ Function next(Function& kept, const char* name) noexcept {
   return kept != nullptr ? kept : reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
-// Runs `start(environment)` with the tracer's variables in order.
+// Calls `start` with the environment in which the program is traced, or is not.
 template <typename Start>
 int with_environment(const char* file, char* const* environment, Start start) {
   const ChildEnvironment child(file, environment);
@@ -50,16 +49,16 @@ int with_environment(const char* file, char* const* environment, Start start) {
   return start(child.fill(entries, text));
 }
 
-// As above, for a call that returns only when it failed.
+// The same for a call that returns only on failure.
 template <typename Start>
 int replace_image(const char* file, char* const* environment, Start start) {
-  bool was_silent = false;
-  const int result = with_environment(file, environment, [&](char* const* with) {
-    was_silent = exec_begins();
-    return start(with);
+  bool was_stopped = false;
+  const int result = with_environment(file, environment, [&](char* const* changed) {
+    was_stopped = before_exec();
+    return start(changed);
   });
   const int why = errno;
-  exec_failed(was_silent);
+  after_failed_exec(was_stopped);
   errno = why;
   return result;
 }
@@ -67,16 +66,16 @@ int replace_image(const char* file, char* const* environment, Start start) {
 int run_execve(const char* path, char* const* arguments, char* const* environment) {
   const auto real = next(g_exec.execve, "execve");
   return replace_image(path, environment,
-                       [&](char* const* with) { return real(path, arguments, with); });
+                       [&](char* const* changed) { return real(path, arguments, changed); });
 }
 
 int run_execvpe(const char* file, char* const* arguments, char* const* environment) {
   const auto real = next(g_exec.execvpe, "execvpe");
   return replace_image(file, environment,
-                       [&](char* const* with) { return real(file, arguments, with); });
+                       [&](char* const* changed) { return real(file, arguments, changed); });
 }
 
-// Not so where there is none: the kernel will say so.
+// False for nullptr, which the kernel refuses.
 bool is_absolute(const char* path) noexcept { return path != nullptr && path[0] == '/'; }
 
 std::size_t count_arguments(va_list arguments) {
@@ -89,7 +88,7 @@ std::size_t count_arguments(va_list arguments) {
 
 }  // namespace
 
-void find_next_exec(char** environment) noexcept {
+void look_up_exec_functions(char** environment) noexcept {
   g_exec.execve = next(g_exec.execve, "execve");
   g_exec.execvpe = next(g_exec.execvpe, "execvpe");
   g_exec.execveat = next(g_exec.execveat, "execveat");
@@ -123,19 +122,19 @@ TIDEMARK_EXPORT int execveat(int folder, const char* path, char* const* argument
                              char* const* environment, int flags) {
   const auto real = next(g_exec.execveat, "execveat");
   const bool by_name = folder == AT_FDCWD || is_absolute(path);
-  return replace_image(by_name ? path : "", environment, [&](char* const* with) {
-    return real(folder, path, arguments, with, flags);
+  return replace_image(by_name ? path : "", environment, [&](char* const* changed) {
+    return real(folder, path, arguments, changed, flags);
   });
 }
 
 TIDEMARK_EXPORT int fexecve(int fd, char* const* arguments, char* const* environment) {
   const auto real = next(g_exec.fexecve, "fexecve");
   return replace_image("", environment,
-                       [&](char* const* with) { return real(fd, arguments, with); });
+                       [&](char* const* changed) { return real(fd, arguments, changed); });
 }
 
-// The three with a list: its arguments become an array on the stack.
-#define TIDEMARK_GATHER(first)                                                                 \
+// For the three functions with variable arguments: puts them into an array on the stack.
+#define TIDEMARK_COLLECT_ARGUMENTS(first)                                                      \
   va_list list;                                                                                \
   va_start(list, first);                                                                       \
   va_list counting;                                                                            \
@@ -149,19 +148,19 @@ TIDEMARK_EXPORT int fexecve(int fd, char* const* arguments, char* const* environ
   }
 
 TIDEMARK_EXPORT int execl(const char* path, const char* first, ...) {
-  TIDEMARK_GATHER(first)
+  TIDEMARK_COLLECT_ARGUMENTS(first)
   va_end(list);
   return run_execve(path, arguments, environ);
 }
 
 TIDEMARK_EXPORT int execlp(const char* file, const char* first, ...) {
-  TIDEMARK_GATHER(first)
+  TIDEMARK_COLLECT_ARGUMENTS(first)
   va_end(list);
   return run_execvpe(file, arguments, environ);
 }
 
 TIDEMARK_EXPORT int execle(const char* path, const char* first, ...) {
-  TIDEMARK_GATHER(first)
+  TIDEMARK_COLLECT_ARGUMENTS(first)
   char* const* const environment = va_arg(list, char* const*);
   va_end(list);
   return run_execve(path, arguments, environment);
@@ -172,8 +171,8 @@ TIDEMARK_EXPORT int posix_spawn(pid_t* pid, const char* path,
                                 const posix_spawnattr_t* attributes, char* const* arguments,
                                 char* const* environment) {
   const auto real = next(g_exec.posix_spawn, "posix_spawn");
-  return with_environment(path, environment, [&](char* const* with) {
-    return real(pid, path, actions, attributes, arguments, with);
+  return with_environment(path, environment, [&](char* const* changed) {
+    return real(pid, path, actions, attributes, arguments, changed);
   });
 }
 
@@ -182,7 +181,7 @@ TIDEMARK_EXPORT int posix_spawnp(pid_t* pid, const char* file,
                                  const posix_spawnattr_t* attributes, char* const* arguments,
                                  char* const* environment) {
   const auto real = next(g_exec.posix_spawnp, "posix_spawnp");
-  return with_environment(file, environment, [&](char* const* with) {
-    return real(pid, file, actions, attributes, arguments, with);
+  return with_environment(file, environment, [&](char* const* changed) {
+    return real(pid, file, actions, attributes, arguments, changed);
   });
 }

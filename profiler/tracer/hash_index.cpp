@@ -7,9 +7,9 @@
 
 namespace tidemark::tracer {
 
-// By the lower bits alone, in two ways: the upper ones are in the entry. Then those beside them.
-std::size_t HashIndex::place_of(std::size_t level, std::uint64_t hash,
-                                std::size_t choice) noexcept {
+// Two positions from the lower bits of the hash, then the buckets after each of them.
+std::size_t HashIndex::bucket_for(std::size_t level, std::uint64_t hash,
+                                  std::size_t choice) noexcept {
   const std::uint64_t low = hash & kLowMask;
   const std::uint64_t place = choice % 2 == 0 ? low : (low * 0x9e3779b97f4a7c15) >> 36U;
   return (place + choice / 2) & (buckets(level) - 1);
@@ -17,7 +17,7 @@ std::size_t HashIndex::place_of(std::size_t level, std::uint64_t hash,
 
 void HashIndex::prefetch_at(std::size_t level, std::uint64_t hash) const noexcept {
   const Bucket* const table = levels_[level].load(std::memory_order_relaxed);
-  __builtin_prefetch(table + place_of(level, hash, 0));
+  __builtin_prefetch(table + bucket_for(level, hash, 0));
 }
 
 void HashIndex::prefetch(std::uint64_t hash) const noexcept {
@@ -31,18 +31,18 @@ std::uint32_t HashIndex::find(std::uint64_t hash) const noexcept {
   for (std::size_t level = count_.load(std::memory_order_acquire); level-- > oldest;) {
     const Bucket* const table = levels_[level].load(std::memory_order_relaxed);
     for (std::size_t choice = 0; choice < kChoices; ++choice) {
-      const Bucket& bucket = table[place_of(level, hash, choice)];
+      const Bucket& bucket = table[bucket_for(level, hash, choice)];
       std::uint64_t found = 0;
       std::uint64_t last = 0;
 #pragma GCC unroll 5
-      for (const auto& slot : bucket.slot) {  // without a jump: which one it is nobody can foretell
+      for (const auto& slot : bucket.slot) {  // without a branch, which could not be predicted
         last = slot.load(std::memory_order_relaxed);
         found = last >> kNumberBits == hash >> kNumberBits ? last : found;
       }
       if ((found & kLowMask) != 0) {
         return static_cast<std::uint32_t>((found & kLowMask) - 1);
       }
-      if (last == 0) {  // they fill up in order
+      if (last == 0) {  // slots are filled in order
         break;
       }
     }
@@ -50,18 +50,18 @@ std::uint32_t HashIndex::find(std::uint64_t hash) const noexcept {
   return kNone;
 }
 
-// True also where another thread has put it there: its number is as good.
+// True also where another thread has added the same hash: its number will do.
 bool HashIndex::add_to(std::size_t level, std::uint64_t hash, std::uint32_t number) noexcept {
   Bucket* const table = levels_[level].load(std::memory_order_relaxed);
   const std::uint64_t entry = (hash & ~kLowMask) | (std::uint64_t{number} + 1);
   for (std::size_t choice = 0; choice < kChoices; ++choice) {
-    Bucket& bucket = table[place_of(level, hash, choice)];
+    Bucket& bucket = table[bucket_for(level, hash, choice)];
     for (std::size_t i = 0; i < kBucket; ++i) {
       std::uint64_t there = bucket.slot[i].load(std::memory_order_relaxed);
       if (there == 0 &&
           bucket.slot[i].compare_exchange_strong(there, entry, std::memory_order_release)) {
         const auto low = static_cast<std::uint32_t>(hash & kLowMask);
-        bucket.lower[i].store(low | kThere, std::memory_order_release);
+        bucket.lower[i].store(low | kPresent, std::memory_order_release);
         return true;
       }
       if (there >> kNumberBits == hash >> kNumberBits) {
@@ -72,18 +72,18 @@ bool HashIndex::add_to(std::size_t level, std::uint64_t hash, std::uint32_t numb
   return false;
 }
 
-void HashIndex::move_some(std::size_t newest) noexcept {
+void HashIndex::move_one_bucket(std::size_t newest) noexcept {
   const std::size_t oldest = oldest_.load(std::memory_order_acquire);
   if (oldest >= newest) {
     return;
   }
   const std::size_t which = moved_[oldest].fetch_add(1, std::memory_order_relaxed);
   if (which >= buckets(oldest)) {
-    return;  // other threads move the last ones
+    return;  // other threads are moving the last ones
   }
   Bucket* const table = levels_[oldest].load(std::memory_order_relaxed);
   if (which + 1 < buckets(oldest)) {
-    for (const auto& lower : table[which + 1].lower) {  // the next one's turn comes soon
+    for (const auto& lower : table[which + 1].lower) {  // the bucket that is moved next
       prefetch_at(newest, lower.load(std::memory_order_relaxed) & kLowMask);
     }
   }
@@ -97,8 +97,8 @@ void HashIndex::move_some(std::size_t newest) noexcept {
   }
   if (which + 1 == buckets(oldest)) {
     oldest_.store(oldest + 1, std::memory_order_release);
-    // Who still looks there finds nothing; the address range stays ours.
-    sys::advise(table, bytes_of(oldest), MADV_DONTNEED);
+    // Not unmapped: another thread may still search it, and then finds zeros.
+    sys::madvise(table, bytes_of(oldest), MADV_DONTNEED);
     bytes_.fetch_sub(bytes_of(oldest), std::memory_order_relaxed);
   }
 }
@@ -111,30 +111,30 @@ bool HashIndex::grow(std::size_t known) noexcept {
   if (fresh == nullptr) {
     return false;
   }
-  if (bytes_of(known) >= kLargePage) {  // it is touched all over: fewer faults, fewer TLB misses
-    sys::advise(fresh, bytes_of(known), MADV_HUGEPAGE);
+  if (bytes_of(known) >= kLargePage) {  // accessed at random: fewer page faults and TLB misses
+    sys::madvise(fresh, bytes_of(known), MADV_HUGEPAGE);
   }
   Bucket* none = nullptr;
   if (levels_[known].compare_exchange_strong(none, fresh, std::memory_order_release)) {
     bytes_.fetch_add(bytes_of(known), std::memory_order_relaxed);
   } else {
-    sys::unmap(fresh, bytes_of(known));  // another thread was faster
+    sys::unmap(fresh, bytes_of(known));  // another thread has added this level
   }
-  std::size_t count = known;  // whoever comes first: that thread may have been stopped in between
+  std::size_t count = known;  // also for another thread, which may have been stopped before this
   count_.compare_exchange_strong(count, known + 1, std::memory_order_release);
   return true;
 }
 
 bool HashIndex::add(std::uint64_t hash, std::uint32_t number) noexcept {
-  if (number > kMost) {
+  if (number > kMaxNumber) {
     return false;
   }
   for (std::size_t tries = 0; tries < kLevels; ++tries) {
     const std::size_t known = count_.load(std::memory_order_acquire);
     if (known > 0) {
-      move_some(known - 1);
+      move_one_bucket(known - 1);
       if (add_to(known - 1, hash, number)) {
-        asked_in_vain_.store(0, std::memory_order_relaxed);
+        refused_adds_.store(0, std::memory_order_relaxed);
         return true;
       }
     }
@@ -142,14 +142,14 @@ bool HashIndex::add(std::uint64_t hash, std::uint32_t number) noexcept {
       break;
     }
   }
-  asked_in_vain_.store(1, std::memory_order_relaxed);
+  refused_adds_.store(1, std::memory_order_relaxed);
   return false;
 }
 
 bool HashIndex::has_room() noexcept {
-  constexpr std::uint32_t kTryAgain = 1024;
-  const std::uint32_t asked = asked_in_vain_.load(std::memory_order_relaxed);
-  return asked == 0 || asked_in_vain_.fetch_add(1, std::memory_order_relaxed) % kTryAgain == 0;
+  constexpr std::uint32_t kRetryEvery = 1024;
+  const std::uint32_t refused = refused_adds_.load(std::memory_order_relaxed);
+  return refused == 0 || refused_adds_.fetch_add(1, std::memory_order_relaxed) % kRetryEvery == 0;
 }
 
 void HashIndex::clear() noexcept {
@@ -162,7 +162,7 @@ void HashIndex::clear() noexcept {
     }
   }
   bytes_.store(0, std::memory_order_relaxed);
-  asked_in_vain_.store(0, std::memory_order_relaxed);
+  refused_adds_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace tidemark::tracer

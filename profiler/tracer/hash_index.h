@@ -7,31 +7,31 @@
 
 namespace tidemark::tracer {
 
-// From the hash of something to its number. Lock-free, private memory of the tracer, only grows.
+// A hash table from the hash of something to its number. Lock-free, in private memory, only grows.
 //
-// An entry is in one of a few buckets of a level, each of the size of a cache line: in the first of
-// them that is not full, so that one look tells of most hashes that they are not there. When all of
-// them are full, a level of twice the size comes after it, and each further add() moves a few
-// entries over, until the old level is empty and is no longer looked at: a search sees two levels
-// at most. Threads that race may lose an entry or add it twice; whoever misses it then makes
-// another number for the same thing, which readers put up with.
+// A hash has a few candidate buckets in a level, each of the size of a cache line, and its entry is
+// in the first of them that was not full: for most hashes that are not there one bucket tells that.
+// When all candidates are full a level of twice the size is added, and each further add() moves one
+// bucket over until the old level is empty and is no longer searched: find() looks at two levels at
+// most. Threads that race may lose an entry or add it twice; then the same thing gets a second
+// number, which readers must expect.
 //
-// The upper bits of a hash are in the entry, the lower ones choose the buckets; they are kept
-// beside it for the time when it is moved. Two hashes that differ are told apart but for a chance
-// of one in 2^36 for each entry that is looked at.
+// The upper bits of a hash are in the entry, the lower ones choose the buckets; these are stored
+// beside it because they are needed when it is moved. Two different hashes are taken for the same
+// with a probability of 2^-36 for each entry that is compared.
 class HashIndex {
  public:
   static constexpr std::uint32_t kNone = 0xffff'ffff;
 
-  // It is about to be looked for or added: fetches the line of the cache where it is likely to lie.
+  // Before find() or add(): fetches the cache line that most likely holds the entry.
   void prefetch(std::uint64_t hash) const noexcept;
-  // kNone: not there. A hash is never 0.
+  // kNone: not found. A hash must not be 0.
   std::uint32_t find(std::uint64_t hash) const noexcept;
-  // False: there is no memory; the number is then not found later.
+  // False: there is no memory; the hash will not be found.
   bool add(std::uint64_t hash, std::uint32_t number) noexcept;
-  // Makes room ahead, for a time when there is no memory.
+  // Makes room for a time when there is no memory.
   void grow_ahead() noexcept { grow(count_.load(std::memory_order_acquire)); }
-  // Of all that is there; what comes meanwhile may be missed.
+  // Entries that are added meanwhile may be missed.
   template <typename Visit>
   void for_each_hash(Visit visit) const noexcept {
     const std::size_t count = count_.load(std::memory_order_acquire);
@@ -47,7 +47,7 @@ class HashIndex {
       }
     }
   }
-  // False while there was no memory for what was last added: more of it would not be found either.
+  // False since an add() failed, but for one call in 1024, after which add() should be tried again.
   bool has_room() noexcept;
   void clear() noexcept;  // while no other thread uses it
 
@@ -58,14 +58,15 @@ class HashIndex {
   static constexpr std::size_t kChoices = 8;
   static constexpr unsigned kNumberBits = 28;
   static constexpr std::uint64_t kLowMask = (std::uint64_t{1} << kNumberBits) - 1;
-  static constexpr std::uint32_t kMost = kLowMask - 1;  // the number in an entry is one more
+  static constexpr std::uint32_t kMaxNumber = kLowMask - 1;  // an entry holds the number plus one
   static constexpr std::size_t kLargePage = 2 << 20;
   struct alignas(64) Bucket {
-    std::atomic<std::uint64_t> slot[kBucket];   // upper bits of the hash, number + 1; 0: empty
-    std::atomic<std::uint32_t> lower[kBucket];  // bits of the hash, with kThere; 0: not yet
+    std::atomic<std::uint64_t> slot[kBucket];  // upper bits of the hash, number + 1; 0: empty
+    std::atomic<std::uint32_t>
+        lower[kBucket];  // bits of the hash, and kPresent; 0: not written yet
   };
   static_assert(sizeof(Bucket) == 64);
-  static constexpr std::uint32_t kThere = 0x8000'0000;
+  static constexpr std::uint32_t kPresent = 0x8000'0000;
   static constexpr std::size_t kLevels = 20;
   static constexpr std::size_t kFirstBuckets = 64;
 
@@ -73,18 +74,19 @@ class HashIndex {
   static constexpr std::size_t bytes_of(std::size_t level) {
     return buckets(level) * sizeof(Bucket);
   }
-  static std::size_t place_of(std::size_t level, std::uint64_t hash, std::size_t choice) noexcept;
+  static std::size_t bucket_for(std::size_t level, std::uint64_t hash, std::size_t choice) noexcept;
   bool grow(std::size_t known) noexcept;
   bool add_to(std::size_t level, std::uint64_t hash, std::uint32_t number) noexcept;
   void prefetch_at(std::size_t level, std::uint64_t hash) const noexcept;
-  void move_some(std::size_t newest) noexcept;
+  void move_one_bucket(std::size_t newest) noexcept;
 
   std::atomic<Bucket*> levels_[kLevels] = {};
-  std::atomic<std::size_t> moved_[kLevels] = {};  // buckets that were moved on
+  std::atomic<std::size_t> moved_[kLevels] = {};  // buckets that were moved to the newest level
   std::atomic<std::size_t> oldest_ = 0;           // the first level that is not yet empty
   std::atomic<std::size_t> count_ = 0;
   std::atomic<std::uint64_t> bytes_ = 0;
-  std::atomic<std::uint32_t> asked_in_vain_ = 0;  // since there was no memory; 0: there is
+  std::atomic<std::uint32_t> refused_adds_ =
+      0;  // calls of has_room() since an add() failed; 0: none failed
 };
 
 }  // namespace tidemark::tracer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/tracer/live_table.h"
 
-#include "profiler/tracer/turn.h"
+#include "profiler/tracer/bounded_lock.h"
 
 #include "profiler/tracer/poison.h"
 
@@ -12,13 +12,13 @@ using wire::kSlotsPerBucket;
 using wire::LiveBucket;
 using wire::LiveRecord;
 
-// Bits by slot. Collected without a jump: which slot it is nobody can foretell.
+// One bit per slot. Collected without branches, which could not be predicted.
 struct BucketView {
   unsigned empty = 0;
-  unsigned same = 0;  // those of the address that was asked for
+  unsigned same = 0;  // slots with the address that is looked for
 
-  int room() const noexcept { return __builtin_ctz(empty); }  // where there is one
-  unsigned used() const noexcept {  // the processors that all have cannot count bits at once
+  int room() const noexcept { return __builtin_ctz(empty); }  // if there is one
+  unsigned used() const noexcept {                            // the baseline x86-64 has no popcnt
     unsigned count = empty - ((empty >> 1U) & 0x55U);
     count = (count & 0x33U) + ((count >> 2U) & 0x33U);
     return static_cast<unsigned>(kSlotsPerBucket) - ((count + (count >> 4U)) & 0xfU);
@@ -60,11 +60,11 @@ LiveBucket& LiveTable::bucket(std::size_t level, std::uint64_t address, bool sec
 
 Inserted LiveTable::insert_into(std::size_t level, std::uint64_t address, const LiveRecord& record,
                                 LiveRecord& replaced) noexcept {
-  constexpr int kTries = 8;  // a slot may be taken under our eyes
+  constexpr int kTries = 8;  // another thread may take the slot first
   for (int i = 0; i < kTries; ++i) {
     LiveBucket* chosen = &bucket(level, address, false);
     BucketView seen = view(*chosen, address);
-    // The second choice only where the first is nearly full: most blocks then touch one bucket.
+    // The second bucket only if the first is nearly full: most blocks then touch one bucket only.
     if (seen.same == 0 && seen.used() + 2 >= kSlotsPerBucket) {
       LiveBucket& other = bucket(level, address, true);
       const BucketView there = view(other, address);
@@ -94,22 +94,22 @@ Inserted LiveTable::insert_into(std::size_t level, std::uint64_t address, const 
   return Inserted::kNoRoom;
 }
 
-// Whether most of a level is full, by a look at some of it.
-bool LiveTable::is_crowded(std::size_t level, std::uint64_t seed) noexcept {
-  constexpr std::uint64_t kLooks = 128;
-  constexpr std::uint64_t kMost = kLooks * kSlotsPerBucket * 4 / 5;
+// Estimated from some buckets.
+bool LiveTable::is_mostly_full(std::size_t level, std::uint64_t seed) noexcept {
+  constexpr std::uint64_t kProbes = 128;
+  constexpr std::uint64_t kMaxUsed = kProbes * kSlotsPerBucket * 4 / 5;
   std::uint64_t used = 0;
-  for (std::uint64_t i = 0; i < kLooks; ++i) {
+  for (std::uint64_t i = 0; i < kProbes; ++i) {
     used += BucketView{slots_of(bucket(level, seed + i, true), wire::kEmptySlot)}.used();
   }
-  return used > kMost;
+  return used > kMaxUsed;
 }
 
-// The largest level first: the others have what was there before it. They are not filled to the
-// last slot, since a block that finds no room is looked for in many places.
+// The newest and largest level first; the others hold older blocks. Levels are not filled to the
+// last slot, because a block without room costs a search of all levels.
 Inserted LiveTable::insert(std::uint64_t address, const LiveRecord& record,
                            LiveRecord& replaced) noexcept {
-  Patience patience;
+  BoundedWait wait;
   while (true) {
     const std::size_t levels = store_->extents(wire::Table::kLive);
     for (std::size_t level = levels; level-- > 0;) {
@@ -117,14 +117,15 @@ Inserted LiveTable::insert(std::uint64_t address, const LiveRecord& record,
       if (done != Inserted::kNoRoom) {
         return done;
       }
-      if (level + 1 == levels && wire::mix(address) >> 58U == 0 && is_crowded(level, address) &&
-          (level == 0 || is_crowded(level - 1, address)) &&
+      if (level + 1 == levels && wire::mix(address) >> 58U == 0 && is_mostly_full(level, address) &&
+          (level == 0 || is_mostly_full(level - 1, address)) &&
           store_->extend(wire::Table::kLive, levels)) {
         break;
       }
     }
-    if (!store_->extend(wire::Table::kLive, levels) &&  // true also where it has just been
-        (store_->cannot_grow(wire::Table::kLive) || !patience.wait())) {
+    if (!store_->extend(wire::Table::kLive,
+                        levels) &&  // true also if another thread has extended it
+        (store_->cannot_grow(wire::Table::kLive) || !wait.keep_waiting())) {
       return Inserted::kNoRoom;
     }
   }

@@ -11,27 +11,27 @@ namespace tidemark::tracer {
 
 enum class Inserted {
   kNew,
-  kReplaced,  // an entry for this address was there: the release of that block was not seen
+  kReplaced,  // there was an entry for this address: the free of that block was not seen
   kNoRoom,
 };
 
-// The blocks that live, by address. Lock-free; safe in signal handlers. When a level is mostly full
-// a larger one comes beside it; nothing ever moves, so no thread waits for another.
+// The live blocks, by address. Lock-free; safe in signal handlers. When a level is mostly full a
+// larger one is added; entries never move, so no thread waits for another.
 //
-// A level is set-associative: a block may lie in any slot of two buckets. Removing empties a slot
-// and leaves no mark behind, so the table does not wear out however many blocks come and go.
+// A level is set-associative: a block may be in any slot of two buckets. remove() leaves no
+// tombstone, so the table stays as fast however many blocks are allocated and freed.
 class LiveTable {
  public:
   constexpr LiveTable() noexcept = default;  // to be bound before use
   constexpr explicit LiveTable(TraceStore& store) noexcept : store_(&store) {}
   void bind(TraceStore& store) noexcept { store_ = &store; }
 
-  // `replaced` is set where the answer says so.
+  // `replaced` is set if the result is kReplaced.
   Inserted insert(std::uint64_t address, const wire::LiveRecord& record,
                   wire::LiveRecord& replaced) noexcept;
-  // A block is about to be inserted or removed: fetches where it is likely to lie.
+  // Before insert(): fetches the cache lines that it will most likely use.
   void prefetch(std::uint64_t address) const noexcept;
-  // Of all blocks that are listed; one that comes or goes meanwhile may be among them.
+  // A block that is inserted or removed meanwhile may or may not be visited.
   template <typename Visit>
   void for_each_address(Visit visit) const noexcept {
     const std::size_t levels = store_->extents(wire::Table::kLive);
@@ -47,13 +47,13 @@ class LiveTable {
       }
     }
   }
-  // Takes the block out. False: it is not listed.
+  // False: it is not in the table.
   bool remove(std::uint64_t address, wire::LiveRecord& record) noexcept;
 
  private:
   Inserted insert_into(std::size_t level, std::uint64_t address, const wire::LiveRecord& record,
                        wire::LiveRecord& replaced) noexcept;
-  bool is_crowded(std::size_t level, std::uint64_t seed) noexcept;
+  bool is_mostly_full(std::size_t level, std::uint64_t seed) noexcept;
   wire::LiveBucket& bucket(std::size_t level, std::uint64_t address, bool second) noexcept;
 
   TraceStore* store_ = nullptr;

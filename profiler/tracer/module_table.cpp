@@ -55,7 +55,7 @@ void read_build_id(std::uint64_t begin, std::uint64_t end, std::uint64_t bias,
   }
 }
 
-// What its file is known by: path, size and build id. Never 0.
+// A hash of what identifies its file: path, size and build id. Never 0.
 std::uint64_t identity_of(const dl_find_object& found) noexcept {
   Module module = {};
   const std::uint64_t begin = number(found.dlfo_map_start);
@@ -84,117 +84,117 @@ void ModuleTable::set_up(FindObject find) noexcept {
   program_[bytes > 0 ? bytes : 0] = '\0';
 }
 
-ModuleTable::Known* ModuleTable::place_for(std::uint64_t begin) noexcept {
+ModuleTable::Entry* ModuleTable::slot_for(std::uint64_t begin) noexcept {
   const std::uint64_t mixed = wire::mix(begin);
   for (std::size_t i = 0; i < 64; ++i) {
-    Known& known = known_[(mixed + i) & (kPlaces - 1)];
-    const std::uint64_t there = known.begin.load(std::memory_order_acquire);
+    Entry& entry = entries_[(mixed + i) & (kSlots - 1)];
+    const std::uint64_t there = entry.begin.load(std::memory_order_acquire);
     if (there == begin || there == 0) {
-      return &known;
+      return &entry;
     }
   }
   return nullptr;
 }
 
-bool ModuleTable::is_same(const Known& known, const dl_find_object& found) noexcept {
-  return known.begin.load(std::memory_order_acquire) == number(found.dlfo_map_start) &&
-         !known.gone.load(std::memory_order_relaxed) && known.end == number(found.dlfo_map_end) &&
-         known.linked == found.dlfo_link_map && known.unwind_table == found.dlfo_eh_frame;
+bool ModuleTable::is_same(const Entry& entry, const dl_find_object& found) noexcept {
+  return entry.begin.load(std::memory_order_acquire) == number(found.dlfo_map_start) &&
+         !entry.closed.load(std::memory_order_relaxed) && entry.end == number(found.dlfo_map_end) &&
+         entry.linked == found.dlfo_link_map && entry.unwind_table == found.dlfo_eh_frame;
 }
 
-void ModuleTable::note(const std::uint64_t* pcs, std::size_t count) noexcept {
+void ModuleTable::add_modules_of(const std::uint64_t* pcs, std::size_t count) noexcept {
   dl_find_object found = {};
   for (std::size_t i = 0; i < count && find_ != nullptr; ++i) {
     const bool same = pcs[i] >= number(found.dlfo_map_start) && pcs[i] < number(found.dlfo_map_end);
     if (!same && find_(reinterpret_cast<void*>(pcs[i]), &found) == 0) {
-      note(found, true);
+      update(found, true);
     }
   }
 }
 
-void ModuleTable::look_closely(const std::uint64_t* pcs, std::size_t count) noexcept {
-  const std::uint64_t begin = watch_begin_.load(std::memory_order_relaxed);
-  const std::uint64_t end = watch_end_.load(std::memory_order_relaxed);
+void ModuleTable::recheck_closed(const std::uint64_t* pcs, std::size_t count) noexcept {
+  const std::uint64_t begin = closed_begin_.load(std::memory_order_relaxed);
+  const std::uint64_t end = closed_end_.load(std::memory_order_relaxed);
   dl_find_object found = {};
   for (std::size_t i = 0; i < count && find_ != nullptr; ++i) {
     if (pcs[i] >= begin && pcs[i] < end && find_(reinterpret_cast<void*>(pcs[i]), &found) == 0) {
-      note(found, false);
+      update(found, false);
     }
   }
 }
 
-void ModuleTable::note(const dl_find_object& found, bool list_it) noexcept {
-  Known* known = place_for(number(found.dlfo_map_start));
-  if (known == nullptr ||
-      (is_same(*known, found) && (!list_it || known->listed.load(std::memory_order_acquire)))) {
+void ModuleTable::update(const dl_find_object& found, bool write_it) noexcept {
+  Entry* entry = slot_for(number(found.dlfo_map_start));
+  if (entry == nullptr ||
+      (is_same(*entry, found) && (!write_it || entry->written.load(std::memory_order_acquire)))) {
     return;
   }
-  const Turn turn(adding_, Turn::Wait::kYes);
-  known = place_for(number(found.dlfo_map_start));  // an empty place may be another one's by now
-  if (!turn || known == nullptr) {
+  const BoundedLockGuard guard(lock_, BoundedLockGuard::Wait::kBounded);
+  entry = slot_for(number(found.dlfo_map_start));  // an empty slot may have been taken
+  if (!guard || entry == nullptr) {
     return;
   }
-  if (!is_same(*known, found)) {
-    occupy(*known, found);
+  if (!is_same(*entry, found)) {
+    replace(*entry, found);
   }
-  if (list_it && !known->listed.load(std::memory_order_relaxed)) {
-    list(found);
-    known->listed.store(true, std::memory_order_release);
+  if (write_it && !entry->written.load(std::memory_order_relaxed)) {
+    write_module(found);
+    entry->written.store(true, std::memory_order_release);
   }
 }
 
-// Called by one thread at a time.
-void ModuleTable::occupy(Known& known, const dl_find_object& found) noexcept {
+// Called with the lock held.
+void ModuleTable::replace(Entry& entry, const dl_find_object& found) noexcept {
   const std::uint64_t begin = number(found.dlfo_map_start);
   const std::uint64_t end = number(found.dlfo_map_end);
   const std::uint64_t identity = identity_of(found);
   std::uint64_t change = 0;
-  const bool is_first = known.begin.load(std::memory_order_relaxed) == 0;
+  const bool is_first = entry.begin.load(std::memory_order_relaxed) == 0;
   if (is_first) {
-    known.listed.store(false, std::memory_order_relaxed);
-  } else if (known.identity != identity) {
-    change ^= (known.displaced ? 0 : known.identity) ^ identity;
-    known.listed.store(false, std::memory_order_relaxed);
-  } else if (known.displaced) {
-    change ^= known.identity;
-    known.listed.store(false, std::memory_order_relaxed);
+    entry.written.store(false, std::memory_order_relaxed);
+  } else if (entry.identity != identity) {
+    change ^= (entry.overlapped ? 0 : entry.identity) ^ identity;
+    entry.written.store(false, std::memory_order_relaxed);
+  } else if (entry.overlapped) {
+    change ^= entry.identity;
+    entry.written.store(false, std::memory_order_relaxed);
   }
-  known.begin.store(0, std::memory_order_release);
-  known.end = end;
-  known.linked = found.dlfo_link_map;
-  known.unwind_table = found.dlfo_eh_frame;
-  known.identity = identity;
-  known.displaced = false;
-  known.gone.store(false, std::memory_order_relaxed);
-  for (Known& other : known_) {
+  entry.begin.store(0, std::memory_order_release);
+  entry.end = end;
+  entry.linked = found.dlfo_link_map;
+  entry.unwind_table = found.dlfo_eh_frame;
+  entry.identity = identity;
+  entry.overlapped = false;
+  entry.closed.store(false, std::memory_order_relaxed);
+  for (Entry& other : entries_) {
     const std::uint64_t there = other.begin.load(std::memory_order_relaxed);
-    if (there != 0 && there < end && other.end > begin && !other.displaced) {
-      other.gone.store(true, std::memory_order_relaxed);  // it cannot be there any more
-      other.displaced = true;
+    if (there != 0 && there < end && other.end > begin && !other.overlapped) {
+      other.closed.store(true, std::memory_order_relaxed);  // the new module lies over it
+      other.overlapped = true;
       change ^= other.identity;
     }
   }
-  set_mark(known, begin, end, is_first);
-  known.begin.store(begin, std::memory_order_release);
+  set_mark(entry, begin, end, is_first);
+  entry.begin.store(begin, std::memory_order_release);
   generation_.fetch_xor(change, std::memory_order_acq_rel);
-  watch_closed_places();
+  update_closed_range();
 }
 
-// Its entry is being written, and has its identity.
-void ModuleTable::set_mark(Known& known, std::uint64_t begin, std::uint64_t end,
+// `entry` has its identity already. Called with the lock held.
+void ModuleTable::set_mark(Entry& entry, std::uint64_t begin, std::uint64_t end,
                            bool is_first) noexcept {
   if (is_first) {
-    known.unmarked = known.identity;
-    known.unmarked_end = end;
-    for (const Known& other : known_) {
+    entry.unmarked = entry.identity;
+    entry.unmarked_end = end;
+    for (const Entry& other : entries_) {
       const std::uint64_t there = other.begin.load(std::memory_order_relaxed);
       if (there != 0 && other.unmarked != 0 && there < end && other.unmarked_end > begin) {
-        known.unmarked = 0;  // it shares addresses with one that has no mark either
+        entry.unmarked = 0;  // another module without a mark was at these addresses
       }
     }
   }
-  const bool needs_mark = known.identity != known.unmarked;
-  known.mark.store(needs_mark ? known.identity : 0, std::memory_order_relaxed);
+  const bool needs_mark = entry.identity != entry.unmarked;
+  entry.mark.store(needs_mark ? entry.identity : 0, std::memory_order_relaxed);
   if (!needs_mark) {
     return;
   }
@@ -232,43 +232,43 @@ bool ModuleTable::find_marks(const std::uint64_t* pcs, std::size_t count,
 }
 
 std::uint64_t ModuleTable::mark_at(const dl_find_object& found) noexcept {
-  const Known* const known = place_for(number(found.dlfo_map_start));
-  return known != nullptr && known->begin.load(std::memory_order_acquire) != 0
-             ? known->mark.load(std::memory_order_relaxed)
+  const Entry* const entry = slot_for(number(found.dlfo_map_start));
+  return entry != nullptr && entry->begin.load(std::memory_order_acquire) != 0
+             ? entry->mark.load(std::memory_order_relaxed)
              : 0;
 }
 
-void ModuleTable::watch_closed_places() noexcept {
+void ModuleTable::update_closed_range() noexcept {
   std::uint64_t begin = ~std::uint64_t{0};
   std::uint64_t end = 0;
-  for (const Known& known : known_) {
-    const std::uint64_t there = known.begin.load(std::memory_order_relaxed);
-    if (there != 0 && known.gone.load(std::memory_order_relaxed) && !known.displaced) {
+  for (const Entry& entry : entries_) {
+    const std::uint64_t there = entry.begin.load(std::memory_order_relaxed);
+    if (there != 0 && entry.closed.load(std::memory_order_relaxed) && !entry.overlapped) {
       begin = there < begin ? there : begin;
-      end = known.end > end ? known.end : end;
+      end = entry.end > end ? entry.end : end;
     }
   }
-  watch_begin_.store(begin, std::memory_order_relaxed);
-  watch_end_.store(end, std::memory_order_relaxed);
+  closed_begin_.store(begin, std::memory_order_relaxed);
+  closed_end_.store(end, std::memory_order_relaxed);
 }
 
-void ModuleTable::closed(std::uint64_t begin) noexcept {
-  const Turn turn(adding_, Turn::Wait::kYes);
-  if (find_ == nullptr || !turn) {
+void ModuleTable::on_dlclose(std::uint64_t begin) noexcept {
+  const BoundedLockGuard guard(lock_, BoundedLockGuard::Wait::kBounded);
+  if (find_ == nullptr || !guard) {
     return;
   }
-  for (Known& known : known_) {
-    const std::uint64_t there = known.begin.load(std::memory_order_relaxed);
+  for (Entry& entry : entries_) {
+    const std::uint64_t there = entry.begin.load(std::memory_order_relaxed);
     dl_find_object found = {};
-    // The one that was closed is watched even where it looks the same: another thread may have
-    // opened its like meanwhile.
-    if (there != 0 && !known.gone.load(std::memory_order_relaxed) &&
+    // The one that was closed is rechecked even where it looks the same: another thread may have
+    // loaded a similar one meanwhile.
+    if (there != 0 && !entry.closed.load(std::memory_order_relaxed) &&
         (there == begin || find_(reinterpret_cast<void*>(there), &found) != 0 ||
-         !is_same(known, found))) {
-      known.gone.store(true, std::memory_order_relaxed);
+         !is_same(entry, found))) {
+      entry.closed.store(true, std::memory_order_relaxed);
     }
   }
-  watch_closed_places();
+  update_closed_range();
 }
 
 bool ModuleTable::add_path(const link_map& linked, std::uint32_t& offset,
@@ -289,7 +289,7 @@ bool ModuleTable::add_path(const link_map& linked, std::uint32_t& offset,
   return true;
 }
 
-void ModuleTable::list(const dl_find_object& found) noexcept {
+void ModuleTable::write_module(const dl_find_object& found) noexcept {
   std::uint64_t index = 0;
   if (!store_->take(Table::kModules, 1, index)) {
     return;
@@ -307,16 +307,16 @@ void ModuleTable::list(const dl_find_object& found) noexcept {
 }
 
 void ModuleTable::clear() noexcept {
-  for (Known& known : known_) {
-    if (known.begin.load(std::memory_order_relaxed) != 0) {
-      known.begin.store(0, std::memory_order_relaxed);
+  for (Entry& entry : entries_) {
+    if (entry.begin.load(std::memory_order_relaxed) != 0) {
+      entry.begin.store(0, std::memory_order_relaxed);
     }
   }
-  watch_begin_.store(0, std::memory_order_relaxed);
-  watch_end_.store(0, std::memory_order_relaxed);
+  closed_begin_.store(0, std::memory_order_relaxed);
+  closed_end_.store(0, std::memory_order_relaxed);
   marked_begin_.store(0, std::memory_order_relaxed);
   marked_end_.store(0, std::memory_order_relaxed);
-  adding_.clear();
+  lock_.clear();
 }
 
 }  // namespace tidemark::tracer

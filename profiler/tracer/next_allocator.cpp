@@ -8,26 +8,26 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "profiler/tracer/life.h"
 #include "profiler/tracer/recorder.h"
+#include "profiler/tracer/tracer_state.h"
 
 extern "C" {
 void* __libc_memalign(std::size_t alignment, std::size_t bytes);  // NOLINT: libc's name
-// Where the library begins.
+// The first address of the library.
 [[gnu::visibility("hidden")]] extern const char __ehdr_start[];  // NOLINT: the linker's name
 }
 
 namespace tidemark::tracer {
 namespace {
 
-// Older dynamic linkers allocate inside dlsym, when nobody can serve them but us.
+// For older dynamic linkers, whose dlsym allocates while malloc is being looked up.
 alignas(64) constinit char g_arena[64 * 1024] = {};
 constinit std::atomic<std::size_t> g_arena_used = 0;
-constinit thread_local bool t_finding = false;
+constinit thread_local bool t_looking_up = false;
 constinit const char* g_allocator_begin = nullptr;
 constinit const char* g_allocator_end = nullptr;
 
-constexpr std::size_t kHeader = 16;  // the size of the block, before it
+constexpr std::size_t kHeader = 16;  // before each block: its size
 
 void* arena_block(std::size_t bytes, std::size_t alignment) noexcept {
   const std::size_t align = alignment < kHeader ? kHeader : alignment;
@@ -35,41 +35,41 @@ void* arena_block(std::size_t bytes, std::size_t alignment) noexcept {
   const std::size_t at =
       room < sizeof(g_arena) ? g_arena_used.fetch_add(room, std::memory_order_relaxed) : room;
   if (room >= sizeof(g_arena) || at > sizeof(g_arena) - room) {
-    return __libc_memalign(align, bytes);  // all that is left
+    return __libc_memalign(align, bytes);  // the arena is full
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(g_arena + at + kHeader);
   char* const block = g_arena + at + kHeader + ((align - begin % align) % align);
   __builtin_memcpy(block - kHeader, &bytes, sizeof(bytes));
-  g_recorder.filter().pin(block);  // so that free() looks twice
+  g_recorder.filter().pin(block);  // so that free() takes its slow path
   return block;
 }
 
-// Each of these is called until the real function is known.
-bool known_now() noexcept {
-  if (t_finding) {
+// Each of these is called until the real function is looked up.
+bool look_up_now() noexcept {
+  if (t_looking_up) {
     return false;
   }
-  find_next_allocator();
+  look_up_allocator();
   return true;
 }
 
-void* first_malloc(std::size_t bytes) {
-  return known_now() ? g_next.malloc(bytes) : arena_block(bytes, 0);
+void* early_malloc(std::size_t bytes) {
+  return look_up_now() ? g_next.malloc(bytes) : arena_block(bytes, 0);
 }
-void first_free(void* block) {
-  if (known_now() && !is_bootstrap_block(block)) {
+void early_free(void* block) {
+  if (look_up_now() && !is_bootstrap_block(block)) {
     g_next.free(block);
   }
 }
-void* first_calloc(std::size_t count, std::size_t bytes) {
-  if (known_now()) {
+void* early_calloc(std::size_t count, std::size_t bytes) {
+  if (look_up_now()) {
     return g_next.calloc(count, bytes);
   }
   std::size_t all = 0;
   return __builtin_mul_overflow(count, bytes, &all) ? nullptr : arena_block(all, 0);
 }
-void* first_realloc(void* block, std::size_t bytes) {
-  if (known_now()) {
+void* early_realloc(void* block, std::size_t bytes) {
+  if (look_up_now()) {
     return g_next.realloc(block, bytes);
   }
   void* const moved = arena_block(bytes, 0);
@@ -79,37 +79,37 @@ void* first_realloc(void* block, std::size_t bytes) {
   }
   return moved;
 }
-void* first_reallocarray(void* block, std::size_t count, std::size_t bytes) {
-  if (known_now()) {
+void* early_reallocarray(void* block, std::size_t count, std::size_t bytes) {
+  if (look_up_now()) {
     return g_next.reallocarray(block, count, bytes);
   }
   std::size_t all = 0;
-  return __builtin_mul_overflow(count, bytes, &all) ? nullptr : first_realloc(block, all);
+  return __builtin_mul_overflow(count, bytes, &all) ? nullptr : early_realloc(block, all);
 }
-void* first_memalign(std::size_t alignment, std::size_t bytes) {
-  return known_now() ? g_next.memalign(alignment, bytes) : arena_block(bytes, alignment);
+void* early_memalign(std::size_t alignment, std::size_t bytes) {
+  return look_up_now() ? g_next.memalign(alignment, bytes) : arena_block(bytes, alignment);
 }
-int first_posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
-  if (known_now()) {
+int early_posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
+  if (look_up_now()) {
     return g_next.posix_memalign(block, alignment, bytes);
   }
   *block = arena_block(bytes, alignment);
   return *block == nullptr ? ENOMEM : 0;
 }
-void* first_aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  return known_now() ? g_next.aligned_alloc(alignment, bytes) : arena_block(bytes, alignment);
+void* early_aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  return look_up_now() ? g_next.aligned_alloc(alignment, bytes) : arena_block(bytes, alignment);
 }
-void* first_valloc(std::size_t bytes) {
-  return known_now() ? g_next.valloc(bytes) : arena_block(bytes, 4096);
+void* early_valloc(std::size_t bytes) {
+  return look_up_now() ? g_next.valloc(bytes) : arena_block(bytes, 4096);
 }
-void* first_pvalloc(std::size_t bytes) {
-  return known_now() ? g_next.pvalloc(bytes) : arena_block(bytes, 4096);
+void* early_pvalloc(std::size_t bytes) {
+  return look_up_now() ? g_next.pvalloc(bytes) : arena_block(bytes, 4096);
 }
-std::size_t first_usable_size(void* block) {
-  return known_now() ? g_next.malloc_usable_size(block) : bootstrap_bytes(block);
+std::size_t early_usable_size(void* block) {
+  return look_up_now() ? g_next.malloc_usable_size(block) : bootstrap_bytes(block);
 }
 
-// For allocators that lack it: glibc's own work is in terms of theirs.
+// For allocators that lack it.
 void* reallocarray_by_realloc(void* block, std::size_t count, std::size_t bytes) {
   std::size_t all = 0;
   if (__builtin_mul_overflow(count, bytes, &all)) {
@@ -119,12 +119,13 @@ void* reallocarray_by_realloc(void* block, std::size_t count, std::size_t bytes)
   return g_next.realloc(block, all);
 }
 
-// What is not found stays what it was, unless that is one of the functions that come here again.
+// If it is not found, `function` stays as it is, but for an early_ one, which would come here
+// again.
 template <typename Function>
-void find(Function& function, const char* name, Function first, Function missing) noexcept {
+void look_up(Function& function, const char* name, Function early, Function missing) noexcept {
   if (auto* const found = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name)); found != nullptr) {
     function = found;
-  } else if (function == first) {
+  } else if (function == early) {
     function = missing;
   }
 }
@@ -133,7 +134,7 @@ void* no_block(std::size_t /*bytes*/) {
   errno = ENOMEM;
   return nullptr;
 }
-void* no_aligned_block(std::size_t /*alignment*/, std::size_t /*bytes*/) {
+void* no_block_of(std::size_t /*alignment*/, std::size_t /*bytes*/) {
   errno = ENOMEM;
   return nullptr;
 }
@@ -161,7 +162,7 @@ void find_allocator_range() noexcept {
   g_allocator_end = reinterpret_cast<const char*>(linked->l_addr + end);
 }
 
-bool is_malloc_elsewhere() noexcept {
+bool program_has_malloc() noexcept {
   void* const used = dlsym(RTLD_DEFAULT, "malloc");
   Dl_info info = {};
   ElfW(Sym)* symbol = nullptr;
@@ -169,45 +170,45 @@ bool is_malloc_elsewhere() noexcept {
       dladdr1(used, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) == 0) {
     return false;
   }
-  // A program that is not position independent may have a stub in the name of malloc, which leads
-  // to whatever is bound: known by its symbol, which is none of its own.
+  // A program that is not position independent may have a PLT stub as the address of malloc, which
+  // jumps to the malloc that is bound; the symbol of a stub is undefined.
   const bool is_stub = symbol != nullptr && symbol->st_shndx == SHN_UNDEF;
   return !is_stub && info.dli_fbase != static_cast<const void*>(__ehdr_start);
 }
 
 }  // namespace
 
-constinit bool g_has_own_allocator = false;
+constinit bool g_program_has_allocator = false;
 
-constinit NextAllocator g_next = {first_malloc,         first_free,          first_calloc,
-                                  first_realloc,        first_reallocarray,  first_memalign,
-                                  first_posix_memalign, first_aligned_alloc, first_valloc,
-                                  first_pvalloc,        first_usable_size};
+constinit NextAllocator g_next = {early_malloc,         early_free,          early_calloc,
+                                  early_realloc,        early_reallocarray,  early_memalign,
+                                  early_posix_memalign, early_aligned_alloc, early_valloc,
+                                  early_pvalloc,        early_usable_size};
 
-void find_next_allocator() noexcept {
-  if (t_finding) {
+void look_up_allocator() noexcept {
+  if (t_looking_up) {
     return;
   }
-  t_finding = true;
+  t_looking_up = true;
   NextAllocator found = g_next;
-  find(found.malloc, "malloc", first_malloc, no_block);
-  find(
-      found.free, "free", first_free, +[](void* /*block*/) {});
-  find(found.calloc, "calloc", first_calloc, no_aligned_block);
-  find(
-      found.realloc, "realloc", first_realloc,
+  look_up(found.malloc, "malloc", early_malloc, no_block);
+  look_up(
+      found.free, "free", early_free, +[](void* /*block*/) {});
+  look_up(found.calloc, "calloc", early_calloc, no_block_of);
+  look_up(
+      found.realloc, "realloc", early_realloc,
       +[](void* /*block*/, std::size_t bytes) { return no_block(bytes); });
-  find(found.reallocarray, "reallocarray", first_reallocarray, reallocarray_by_realloc);
-  find(found.memalign, "memalign", first_memalign, no_aligned_block);
-  find(found.posix_memalign, "posix_memalign", first_posix_memalign, no_posix_block);
-  find(found.aligned_alloc, "aligned_alloc", first_aligned_alloc, no_aligned_block);
-  find(found.valloc, "valloc", first_valloc, no_block);
-  find(found.pvalloc, "pvalloc", first_pvalloc, no_block);
-  find(found.malloc_usable_size, "malloc_usable_size", first_usable_size, no_size);
+  look_up(found.reallocarray, "reallocarray", early_reallocarray, reallocarray_by_realloc);
+  look_up(found.memalign, "memalign", early_memalign, no_block_of);
+  look_up(found.posix_memalign, "posix_memalign", early_posix_memalign, no_posix_block);
+  look_up(found.aligned_alloc, "aligned_alloc", early_aligned_alloc, no_block_of);
+  look_up(found.valloc, "valloc", early_valloc, no_block);
+  look_up(found.pvalloc, "pvalloc", early_pvalloc, no_block);
+  look_up(found.malloc_usable_size, "malloc_usable_size", early_usable_size, no_size);
   g_next = found;
   find_allocator_range();
-  g_has_own_allocator = is_malloc_elsewhere();
-  t_finding = false;
+  g_program_has_allocator = program_has_malloc();
+  t_looking_up = false;
 }
 
 bool is_in_allocator(const void* address) noexcept {

@@ -3,12 +3,10 @@
 
 #include <cstddef>
 
-#include "profiler/tracer/export.h"
-
 namespace tidemark::tracer {
 
-// The functions that our hooks stand before: those of libc, or of an allocator that the program
-// links or preloads after us. Until they are looked up, each entry looks them up first.
+// The functions behind our hooks: those of libc, or of an allocator that the program is linked to
+// or preloads after us. Before look_up_allocator() each entry is a function that calls it.
 struct NextAllocator {
   void* (*malloc)(std::size_t);
   void (*free)(void*);
@@ -22,20 +20,20 @@ struct NextAllocator {
   void* (*pvalloc)(std::size_t);
   std::size_t (*malloc_usable_size)(void*);
 };
-TIDEMARK_OURS extern constinit NextAllocator g_next;
+[[gnu::visibility("hidden")]] extern constinit NextAllocator g_next;
 
-// Looks the functions up. Safe to call again.
-void find_next_allocator() noexcept;
-// Whether the malloc that the process uses is neither ours nor one that we stand before: the
-// program has an allocator linked into it, or preloads one before us. Its blocks never come here,
-// but for those of functions that it lacks; these must reach whom they would reach without us.
-TIDEMARK_OURS extern constinit bool g_has_own_allocator;
-// Whether an address lies in the library that has the next malloc: its own mappings hold blocks
-// that are recorded already.
+// May be called again.
+void look_up_allocator() noexcept;
+// Whether the process uses a malloc that is neither ours nor behind ours: the program has an
+// allocator linked into it, or preloads one before us. Its blocks do not come here. Calls of
+// functions that it lacks do, and must reach the function that they would reach without us.
+[[gnu::visibility("hidden")]] extern constinit bool g_program_has_allocator;
+// Whether an address is in the library with the next malloc. The mappings that it makes hold blocks
+// which are recorded already.
 bool is_in_allocator(const void* address) noexcept;
 
-// Blocks that were asked for while the functions were being looked up. They are never given back;
-// free() knows them by the filter.
+// Blocks that were allocated during the lookup, from a static arena. They are never freed; the
+// filter makes free() take its slow path for them.
 bool is_bootstrap_block(const void* block) noexcept;
 std::size_t bootstrap_bytes(const void* block) noexcept;
 

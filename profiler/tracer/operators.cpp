@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// libtidemark_operators.so: operator new and delete, for programs whose allocator defines its own
-// ones that do not end in malloc (tcmalloc, jemalloc, mimalloc). It is preloaded only there, behind
-// the tracer: in any other program operator new must stay that of libstdc++, which python may load
-// where we could not find it again.
+// libtidemark_operators.so: operator new and delete, for programs with an allocator whose own ones
+// do not call malloc (tcmalloc, jemalloc, mimalloc). Preloaded only there, after the tracer: in any
+// other program operator new must stay that of libstdc++, which Python may load where we could not
+// find it.
 //
-// Each goes to malloc and free, that is through the tracer to the same allocator. When memory runs
-// out the allocator's own operator new decides: it calls the new handler and throws.
+// They call malloc and free, that is through the tracer the same allocator. When memory runs out
+// they call the allocator's own operator new, which calls the new handler and throws.
 #include <dlfcn.h>
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// The next one, or that of the C++ runtime: python loads it where a search does not come to.
+// The next one, or that of the C++ runtime, which Python loads where RTLD_NEXT does not find it.
 void* find_real(const char* name) {
   if (void* const next = dlsym(RTLD_NEXT, name); next != nullptr) {
     return next;
@@ -23,7 +23,7 @@ void* find_real(const char* name) {
   return runtime != nullptr ? dlsym(runtime, name) : nullptr;
 }
 
-// Throws, or gives a block: nobody looks for nullptr.
+// Throws or returns a block, never nullptr.
 template <typename... Arguments>
 void* ask_allocator(const char* name, Arguments... arguments) {
   using Function = void* (*)(Arguments...);

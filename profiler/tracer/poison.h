@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Included last in every file of the tracer except those that define the hooks: turns a word that
-// has no place inside somebody else's malloc into a compile error.
+// Included last in every file of the tracer except those that define hooks: makes the use of names
+// that must not be used inside a malloc hook a compile error.
 #pragma once
 
 #pragma GCC poison malloc calloc realloc free strdup memalign

@@ -15,7 +15,7 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 
 }  // namespace
 
-// The first of the ranges, in the order of their addresses, that begins at `address` or later.
+// The place in `order_` of the first range that begins at `address` or later.
 std::uint32_t RangeTable::first_from(std::uint64_t address) noexcept {
   std::uint32_t low = 0;
   std::uint32_t high = count_;
@@ -30,11 +30,11 @@ std::uint32_t RangeTable::first_from(std::uint64_t address) noexcept {
   return low;
 }
 
-bool RangeTable::put(const RangePiece& piece) noexcept {
+bool RangeTable::insert_piece(const RangePiece& piece) noexcept {
   if (count_ == slots_) {
     std::uint64_t fresh = 0;
-    if (slots_ == kMost || store_->used(Table::kRanges) >= kMost ||
-        !store_->take(Table::kRanges, 1, fresh) || fresh >= kMost) {
+    if (slots_ == kMaxRanges || store_->used(Table::kRanges) >= kMaxRanges ||
+        !store_->take(Table::kRanges, 1, fresh) || fresh >= kMaxRanges) {
       return false;
     }
     order_[slots_++] = static_cast<std::uint32_t>(fresh);
@@ -43,7 +43,7 @@ bool RangeTable::put(const RangePiece& piece) noexcept {
   const std::uint32_t place = first_from(piece.begin);
   __builtin_memmove(order_ + place + 1, order_ + place, (count_ - place) * sizeof(order_[0]));
   order_[place] = slot;
-  family_[slot] = piece.family;
+  mapping_[slot] = piece.mapping;
   ++count_;
   MapRange& range = at(slot);
   range.begin.store(piece.begin, kRelaxed);
@@ -58,27 +58,27 @@ void RangeTable::erase(std::uint32_t place) noexcept {
   at(slot).bytes.store(0, kRelaxed);
   --count_;
   __builtin_memmove(order_ + place, order_ + place + 1, (count_ - place) * sizeof(order_[0]));
-  order_[count_] = slot;  // for the next one
+  order_[count_] = slot;  // free now
 }
 
-// Whether no other part of the mapping at this place is listed.
+// Whether no other part of this mapping is in the table.
 bool RangeTable::is_last_of(std::uint32_t place) noexcept {
-  const std::uint32_t family = family_[order_[place]];
-  for (std::uint32_t i = 0; family != 0 && i < count_; ++i) {
-    if (i != place && family_[order_[i]] == family) {
+  const std::uint32_t mapping = mapping_[order_[place]];
+  for (std::uint32_t i = 0; mapping != 0 && i < count_; ++i) {
+    if (i != place && mapping_[order_[i]] == mapping) {
       return false;
     }
   }
   return true;
 }
 
-void RangeTable::cut_out(std::uint64_t begin, std::uint64_t end, ReleasedRange released,
-                         void* context) noexcept {
+void RangeTable::cut(std::uint64_t begin, std::uint64_t end, OnReleased released,
+                     void* context) noexcept {
   std::uint32_t place = first_from(begin);
-  place -= place > 0 ? 1 : 0;  // the one before may reach into it
+  place -= place > 0 ? 1 : 0;  // the previous range may overlap
   while (place < count_ && at(order_[place]).begin.load(kRelaxed) < end) {
     MapRange& range = at(order_[place]);
-    std::uint32_t& family = family_[order_[place]];
+    std::uint32_t& mapping = mapping_[order_[place]];
     const std::uint64_t from = range.begin.load(kRelaxed);
     const std::uint64_t to = from + range.bytes.load(kRelaxed);
     const std::uint64_t first = begin > from ? begin : from;
@@ -88,20 +88,20 @@ void RangeTable::cut_out(std::uint64_t begin, std::uint64_t end, ReleasedRange r
       continue;
     }
     const bool whole = first == from && last == to;
-    if (!whole && family == 0) {
-      family = ++families_ != 0 ? families_ : ++families_;
+    if (!whole && mapping == 0) {
+      mapping = ++mappings_ != 0 ? mappings_ : ++mappings_;
     }
     const RangePiece piece = {first,       last - first, range.site,
-                              range.epoch, family,       whole && is_last_of(place)};
+                              range.epoch, mapping,      whole && is_last_of(place)};
     released(context, piece);
     if (whole) {
       erase(place);
       continue;
     }
-    if (first > from) {  // the front stays; a rest behind the hole becomes a range of its own
+    if (first > from) {  // the front stays; what is left behind the hole becomes another range
       range.bytes.store(first - from, kRelaxed);
-      const RangePiece rest = {last, to - last, piece.site, piece.epoch, family, false};
-      if (last < to && !put(rest)) {
+      const RangePiece rest = {last, to - last, piece.site, piece.epoch, mapping, false};
+      if (last < to && !insert_piece(rest)) {
         released(context, rest);
         store_->header()->losses.ranges_full.fetch_add(1, kRelaxed);
       }
@@ -114,33 +114,33 @@ void RangeTable::cut_out(std::uint64_t begin, std::uint64_t end, ReleasedRange r
 }
 
 bool RangeTable::insert(std::uint64_t begin, std::uint64_t bytes, std::uint32_t site,
-                        std::uint32_t epoch, ReleasedRange released, void* context) noexcept {
-  const Turn turn(busy_, Turn::Wait::kYes);
-  if (!turn) {
+                        std::uint32_t epoch, OnReleased released, void* context) noexcept {
+  const BoundedLockGuard guard(lock_, BoundedLockGuard::Wait::kBounded);
+  if (!guard) {
     return false;
   }
-  cut_out(begin, begin + bytes, released, context);
-  return put({begin, bytes, site, epoch, 0, false});
+  cut(begin, begin + bytes, released, context);
+  return insert_piece({begin, bytes, site, epoch, 0, false});
 }
 
-bool RangeTable::release(std::uint64_t begin, std::uint64_t bytes, ReleasedRange released,
+bool RangeTable::release(std::uint64_t begin, std::uint64_t bytes, OnReleased released,
                          void* context) noexcept {
-  const Turn turn(busy_, Turn::Wait::kYes);
-  if (!turn) {
+  const BoundedLockGuard guard(lock_, BoundedLockGuard::Wait::kBounded);
+  if (!guard) {
     return false;
   }
-  cut_out(begin, begin + bytes, released, context);
+  cut(begin, begin + bytes, released, context);
   return true;
 }
 
 bool RangeTable::put_back(const RangePiece& piece) noexcept {
-  const Turn turn(busy_, Turn::Wait::kYes);
-  return turn && put(piece);
+  const BoundedLockGuard guard(lock_, BoundedLockGuard::Wait::kBounded);
+  return guard && insert_piece(piece);
 }
 
 bool RangeTable::find(std::uint64_t address, RangePiece& range) noexcept {
-  const Turn turn(busy_, Turn::Wait::kYes);
-  if (!turn) {
+  const BoundedLockGuard guard(lock_, BoundedLockGuard::Wait::kBounded);
+  if (!guard) {
     return false;
   }
   const std::uint32_t after = first_from(address + 1);
@@ -153,15 +153,15 @@ bool RangeTable::find(std::uint64_t address, RangePiece& range) noexcept {
   if (address - begin >= bytes) {
     return false;
   }
-  range = {begin, bytes, here.site, here.epoch, family_[order_[after - 1]], false};
+  range = {begin, bytes, here.site, here.epoch, mapping_[order_[after - 1]], false};
   return true;
 }
 
 void RangeTable::clear() noexcept {
-  busy_.clear();
+  lock_.clear();
   count_ = 0;
   slots_ = 0;
-  families_ = 0;
+  mappings_ = 0;
 }
 
 }  // namespace tidemark::tracer

@@ -4,42 +4,42 @@
 #include <atomic>
 #include <cstdint>
 
+#include "profiler/tracer/bounded_lock.h"
 #include "profiler/tracer/trace_store.h"
-#include "profiler/tracer/turn.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::tracer {
 
-// What was taken out of the table: a mapping, or a part of one.
+// A mapping in the table, or a part of one that was taken out.
 struct RangePiece {
   std::uint64_t begin;
   std::uint64_t bytes;
   std::uint32_t site;
   std::uint32_t epoch;
-  std::uint32_t family;  // what put_back() needs; see RangeTable
-  bool last;             // no other part of that mapping is left
+  std::uint32_t mapping;  // common to all parts of one mapping; 0: it is whole
+  bool last;              // no other part of that mapping is left
 };
 
-// Who hears what is gone.
-using ReleasedRange = void (*)(void* context, const RangePiece& piece);
+// Called for each mapping, or part of one, that is no longer in the table.
+using OnReleased = void (*)(void* context, const RangePiece& piece);
 
-// The mappings that live, with what is left of those that were unmapped in part. One thread at a
-// time, for a bounded time: mappings are rare. A thread that does not get its turn is told so.
+// The live mappings, with what is left of those that were unmapped in part. Under a bounded lock,
+// because mappings are rare: a thread that does not get the lock in time gets `false`.
 class RangeTable {
  public:
   constexpr RangeTable() noexcept = default;  // to be bound before use
   constexpr explicit RangeTable(TraceStore& store) noexcept : store_(&store) {}
   void bind(TraceStore& store) noexcept { store_ = &store; }
 
-  // What lay there before (MAP_FIXED) is released first. False: no room, or no turn.
+  // Whatever was there before (MAP_FIXED) is released first. False: no room, or no lock.
   bool insert(std::uint64_t begin, std::uint64_t bytes, std::uint32_t site, std::uint32_t epoch,
-              ReleasedRange released, void* context) noexcept;
-  // Unmapped, or about to be moved. False: no turn.
-  bool release(std::uint64_t begin, std::uint64_t bytes, ReleasedRange released,
+              OnReleased released, void* context) noexcept;
+  // Takes the range out: unmapped, or about to be moved. False: no lock.
+  bool release(std::uint64_t begin, std::uint64_t bytes, OnReleased released,
                void* context) noexcept;
-  // Undoes release() for what it told of: the mapping stays where it was. False: no room, no turn.
+  // Undoes release() for one piece: the mapping stays where it was. False: no room, or no lock.
   bool put_back(const RangePiece& piece) noexcept;
-  // The mapping that holds this address. False: none, or no turn.
+  // The mapping that contains this address. False: none, or no lock.
   bool find(std::uint64_t address, RangePiece& range) noexcept;
 
   void clear() noexcept;  // in a forked child
@@ -49,22 +49,20 @@ class RangeTable {
     return *store_->item<wire::MapRange>(wire::Table::kRanges, index);
   }
   std::uint32_t first_from(std::uint64_t address) noexcept;
-  bool put(const RangePiece& piece) noexcept;
+  bool insert_piece(const RangePiece& piece) noexcept;
   void erase(std::uint32_t place) noexcept;
   bool is_last_of(std::uint32_t place) noexcept;
-  void cut_out(std::uint64_t begin, std::uint64_t end, ReleasedRange released,
-               void* context) noexcept;
+  void cut(std::uint64_t begin, std::uint64_t end, OnReleased released, void* context) noexcept;
 
-  static constexpr std::uint32_t kMost = 16384;
+  static constexpr std::uint32_t kMaxRanges = 16384;
 
   TraceStore* store_ = nullptr;
-  TurnFlag busy_;
-  // Numbers of slots: those of the ranges in the order of their addresses, then those that are
-  // free.
-  std::uint32_t order_[kMost] = {};
-  // By slot: parts of a mapping that was cut have the same number; 0: it is whole.
-  std::uint32_t family_[kMost] = {};
-  std::uint32_t families_ = 0;
+  BoundedLock lock_;
+  // Indexes of slots: first those in use, ordered by address, then the free ones.
+  std::uint32_t order_[kMaxRanges] = {};
+  // By slot: see RangePiece::mapping.
+  std::uint32_t mapping_[kMaxRanges] = {};
+  std::uint32_t mappings_ = 0;
   std::uint32_t count_ = 0;
   std::uint32_t slots_ = 0;
 };

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/tracer/recorder.h"
 
-#include "profiler/tracer/draw.h"
-#include "profiler/tracer/life.h"
-#include "profiler/tracer/process_facts.h"
-#include "profiler/tracer/raw_text.h"
+#include "profiler/tracer/fixed_text.h"
 #include "profiler/tracer/sys.h"
-#include "profiler/tracer/thread_state.h"
-#include "profiler/tracer/turn.h"
-#include "profiler/tracer/unwind/libunwind_fallback.h"
-#include "profiler/tracer/unwind/unwind.h"
-#include "profiler/wire/sampling.h"
+#include "profiler/tracer/unwind/stack_bounds.h"
 
 #include "profiler/tracer/poison.h"
 
@@ -18,218 +11,136 @@ namespace tidemark::tracer {
 namespace {
 
 using wire::LiveRecord;
+using wire::Losses;
 using wire::Mode;
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
-constexpr std::size_t kLevelsForAll = 6;  // of the live table, when every block is recorded
-constexpr std::uint64_t kNoPeriod = ~std::uint64_t{0};
-
-// The bounds of the object that this code is linked into.
-extern "C" {
-[[gnu::visibility("hidden")]] extern const char __ehdr_start[];  // NOLINT: the linker's names
-[[gnu::visibility("hidden")]] extern const char etext[];         // NOLINT
-}
-
-bool is_our_code(std::uint64_t pc) noexcept {
-  return pc >= reinterpret_cast<std::uint64_t>(__ehdr_start) &&
-         pc < reinterpret_cast<std::uint64_t>(etext);
-}
+constexpr std::size_t kLevelsForExact = 6;  // of the live table, from the start
 
 std::uint64_t number(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
-constinit std::atomic<std::uint64_t> g_seeds = 0;
-
-void seed(std::uint64_t& random) noexcept {
-  // Differs between threads by their number: a thread mostly gets the place of one that ended.
-  // Between runs and processes by time and the layout of the address space.
-  const std::uint64_t turn = g_seeds.fetch_add(0x9e3779b97f4a7c15, kRelaxed);
-  random = wire::mix(wire::mix(number(&t_thread) ^ monotonic_ns()) + turn) | 1U;
-}
-
 }  // namespace
 
-std::uint32_t Recorder::epoch() const noexcept {
-  return store_.header()->control.epoch.load(kRelaxed);
+bool Recorder::open(const wire::TraceRequest& request, bool forked) noexcept {
+  // libunwind asks the dynamic linker, whose lock another thread of the parent may have held when
+  // it forked: the child would wait without end.
+  sites_.bind(request.libunwind && !forked);
+  live_.bind(store());
+  maps_.bind(sites_);
+  if (!store().create(request.directory, request.most_file_bytes)) {
+    return false;
+  }
+  wire::Header& header = *store().header();
+  header.forked.store(forked ? 1 : 0, kRelaxed);
+  header.period_count.store(1, kRelaxed);
+  header.control.mode.store(static_cast<std::uint32_t>(request.mode), kRelaxed);
+  header.control.sample_every_bytes.store(request.sample_every_bytes, kRelaxed);
+  if (without_heap_) {
+    FixedText(header.reason).add("the program has its own allocator: its heap is not recorded");
+  } else if (without_callers_) {
+    FixedText(header.reason).add("glibc is older than 2.35: call stacks have one frame only");
+  }
+  std::uint64_t root = 0;
+  store().take(wire::Table::kNodes, 1, root);
+  const std::size_t wanted = request.mode == Mode::kExact && !forked ? kLevelsForExact : 1;
+  for (std::size_t levels = 1; levels < wanted; ++levels) {
+    store().extend(wire::Table::kLive, levels);
+  }
+  header.stage.store(static_cast<std::uint32_t>(wire::Stage::kRecording),
+                     std::memory_order_release);
+  if (!store().publish()) {
+    store().abandon(true);
+    return false;
+  }
+  return true;
 }
 
-// Whether this block is recorded; sets what the thread may allocate before it asks again. That is
-// never more than kStride, so that a thread soon hears of another mode.
-bool Recorder::picks(std::size_t bytes, std::uint8_t& period) noexcept {
-  ThreadState& thread = t_thread;
-  const Mode now = mode();
+void Recorder::abandon(bool unmap) noexcept {
+  sites_.abandon(unmap);
+  maps_.clear();
+  leave_exact_lock_.clear();
+  // The filter stays: blocks of the parent that it holds cost one failed lookup each.
+  t_thread.random = 0;  // children that do the same are not to draw the same samples
+  t_thread.set_gap(0);
+}
+
+void Recorder::copy_mode_to(wire::TraceRequest& request) const noexcept {
+  const Mode now = sites_.mode();
+  const std::uint64_t every = sites_.store().header()->control.sample_every_bytes.load(kRelaxed);
+  if (now > Mode::kExact || (now == Mode::kSampled && every == 0)) {
+    return;  // the file is damaged
+  }
+  request.mode = now;
+  request.sample_every_bytes = every;
+}
+
+void Recorder::stop_system_calls() noexcept {
+  const HookScope scope;
+  if (can_record() && sites_.mode() != Mode::kDormant) {
+    sites_.grow_ahead();
+  }
+  allow_probing(false);
+  store().stop_system_calls();
+}
+
+void Recorder::resume_system_calls() noexcept {
+  sys::g_calls_stopped.fetch_sub(sys::kOwnFilter, kRelaxed);
+  allow_probing(true);
+}
+
+void stop_system_calls_for_child() noexcept {
+  sys::g_calls_stopped.fetch_add(sys::kChildFilter, kRelaxed);
+  allow_probing(false);
+}
+
+void resume_system_calls_for_child() noexcept {
+  sys::g_calls_stopped.fetch_sub(sys::kChildFilter, kRelaxed);
+  allow_probing(true);
+}
+
+// Whether this block is recorded; sets the countdown of the thread. That is bounded, so that a
+// thread soon notices another mode.
+bool Recorder::is_picked(std::size_t bytes, std::uint8_t& period) noexcept {
+  const Mode now = sites_.mode();
   if (now == Mode::kExact) {
     if (!filter_.holds_all()) {
       filter_.hold_all();
     }
-    thread.ask_after(0);
-    thread.period = 0;
-    return period_index(0, period);
+    t_thread.set_gap(0);
+    t_thread.period = 0;
+    period = 0;
+    return true;
   }
   if (filter_.holds_all()) {
     leave_exact();
   }
-  if (now != Mode::kSampled) {
-    thread.ask_after(kStride);
-    thread.period = kNoPeriod;
-    return false;
+  if (now == Mode::kSampled) {
+    return sample_block(*store().header(), bytes, period);
   }
-  const std::uint64_t every = store_.header()->control.sample_every_bytes.load(kRelaxed);
-  if (thread.random == 0) {
-    seed(thread.random);
-  }
-  std::uint64_t gap = thread.remaining + thread.beyond;
-  if (gap == 0 || thread.period == kNoPeriod) {
-    gap = draw_gap(thread.random, every);
-    thread.period = every;
-  }
-  if (bytes < gap) {  // also where a recorded block is resized: it is asked for anew
-    thread.ask_after(gap - bytes);
-    return false;
-  }
-  const std::uint64_t drawn_for = thread.period;  // another period begins with the next gap
-  thread.period = every;
-  thread.ask_after(draw_gap(thread.random, every));
-  return period_index(drawn_for, period);
-}
-
-// The blocks that were recorded while all were are still on the books.
-void Recorder::leave_exact() noexcept {
-  const Turn turn(leaving_, Turn::Wait::kNo);
-  if (!turn || !filter_.holds_all()) {
-    return;
-  }
-  filter_.hold_only([this](auto mark) { live_.for_each_address(mark); });
-}
-
-// False: more periods were used than the file can tell apart.
-bool Recorder::period_index(std::uint64_t period_bytes, std::uint8_t& index) noexcept {
-  wire::Header& header = *store_.header();
-  for (std::uint32_t i = 0; i < wire::kMostPeriods; ++i) {
-    std::uint64_t listed = header.periods[i].load(kRelaxed);
-    if (listed == 0 && i > 0 &&
-        header.periods[i].compare_exchange_strong(listed, period_bytes, kRelaxed)) {
-      header.period_count.fetch_add(1, kRelaxed);
-      listed = period_bytes;
-    }
-    if (listed == period_bytes) {
-      index = static_cast<std::uint8_t>(i);
-      return true;
-    }
-  }
-  lost(header.losses.sites_full);
+  t_thread.set_gap(kMaxCountdownBytes);
+  t_thread.period = kNoPeriod;
   return false;
 }
 
-Recorder::Weight Recorder::weight_of(const LiveRecord& record) const noexcept {
-  const std::uint64_t bytes = wire::unpack_size(record.size_and_period);
-  const std::uint8_t index = wire::unpack_period(record.size_and_period);
-  if (index == 0) {
-    return {bytes, wire::kBlockUnit};
-  }
-  const std::uint64_t period = store_.header()->periods[index % wire::kMostPeriods].load(kRelaxed);
-  const double weight = wire::sample_weight(bytes, period);
-  return {static_cast<std::uint64_t>(static_cast<double>(bytes) * weight + 0.5),
-          static_cast<std::uint64_t>(static_cast<double>(wire::kBlockUnit) * weight + 0.5)};
-}
-
-void Recorder::count_alloc(std::uint32_t number_of_site, Weight weight) noexcept {
-  wire::Site* const site = sites_.site(number_of_site);
-  if (site == nullptr) {
+// The filter must go on holding the blocks that were recorded in exact mode and still live.
+void Recorder::leave_exact() noexcept {
+  const BoundedLockGuard guard(leave_exact_lock_, BoundedLockGuard::Wait::kTryOnce);
+  if (!guard || !filter_.holds_all()) {
     return;
   }
-  const std::uint64_t total = site->alloc_bytes.fetch_add(weight.bytes, kRelaxed) + weight.bytes;
-  site->alloc_block_units.fetch_add(weight.block_units, kRelaxed);
-  const std::uint64_t gone = site->free_bytes.load(kRelaxed);
-  const std::uint64_t live = total > gone ? total - gone : 0;
-  std::uint64_t peak = site->peak_live_bytes.load(kRelaxed);
-  while (live > peak && !site->peak_live_bytes.compare_exchange_weak(peak, live, kRelaxed)) {
-  }
+  filter_.hold_only([this](auto visit) { live_.for_each_address(visit); });
 }
 
-void Recorder::count_free(std::uint32_t number_of_site, Weight weight) noexcept {
-  if (wire::Site* const site = sites_.site(number_of_site); site != nullptr) {
-    site->free_bytes.fetch_add(weight.bytes, kRelaxed);
-    site->free_block_units.fetch_add(weight.block_units, kRelaxed);
-  }
-}
-
-// Threads that run side by side mostly count in places of their own.
-std::uint32_t Recorder::lane() noexcept {
-  constexpr std::uint32_t kLanes = 4;
-  if (t_thread.lane == 0) {
-    t_thread.lane = 1 + next_lane_.fetch_add(1, kRelaxed) % kLanes;
-  }
-  return t_thread.lane - 1;
-}
-
-// The site of the calling stack; kNone is counted as lost here.
-std::uint32_t Recorder::site_here(wire::SiteKind kind, const Registers& caller) noexcept {
-  const StackBounds bounds = stack_bounds(caller.sp);
-  if (mode() != Mode::kExact || libunwind_) {
-    return walk_to_site(kind, 0, caller, {0, bounds, false});
-  }
-  // Where every block is recorded, nearly all stacks were seen before. Not so while a program
-  // starts: where none is known, few are asked for.
-  constexpr std::uint32_t kMany = 32;
-  constexpr std::uint32_t kOneIn = 32;
-  const std::uint32_t lane = this->lane();
-  // Mixed: another lane must not look like another caller.
-  const std::uint64_t which = (std::uint64_t{file_} << 32U) | (std::uint64_t{lane} << 8U) |
-                              static_cast<std::uint64_t>(kind);
-  const std::uint64_t context = modules_.generation() ^ (which * 0xbf58476d1ce4e5b9);
-  const bool asks = t_thread.unknown < kMany || t_thread.unknown % kOneIn == 0;
-  std::uint32_t known = 0;
-  if (asks && memo_.find(caller, bounds, context, modules_.unsure(), known)) {
-    t_thread.unknown = 0;
-    return known;
-  }
-  ++t_thread.unknown;
-  return walk_to_site(kind, lane, caller, {context, bounds, asks});
-}
-
-std::uint32_t Recorder::walk_to_site(wire::SiteKind kind, std::uint32_t lane,
-                                     const Registers& caller, const ToKeep& keep) noexcept {
-  Scratch* const scratch = scratch_.claim();
-  if (scratch == nullptr) {
-    lost(losses().sites_full);
-    return HashIndex::kNone;
-  }
-  StackTrace& trace = scratch->trace;
-  if (libunwind_) {
-    unwind_with_libunwind(caller, trace);
-  } else {
-    unwind(caller, keep.bounds, trace);
-  }
-  if (trace.depth == 0) {
-    lost(losses().empty_stacks);
-  }
-  if (trace.truncated) {
-    lost(losses().truncated_stacks);
-  }
-  bool is_new = false;
-  const std::uint32_t site = sites_.site_of(*scratch, kind, lane, is_new);
-  if (site == HashIndex::kNone) {
-    lost(losses().sites_full);
-  } else if (keep.wanted && !is_new) {  // many stacks come once
-    memo_.keep(caller, keep.bounds, keep.context, trace, site);
-  }
-  if (is_new || keep.wanted) {
-    store_.header()->private_bytes.store(sites_.private_bytes() + memo_.bytes(), kRelaxed);
-  }
-  scratch_.give_back(*scratch);
-  return site;
-}
-
-// Puts the block on the books. False: there is no room, which is counted.
-bool Recorder::list(const void* block, const LiveRecord& made) noexcept {
+// False: there is no room, which is counted.
+bool Recorder::insert(const void* block, const LiveRecord& record) noexcept {
   LiveRecord replaced = {};
-  switch (live_.insert(number(block), made, replaced)) {
+  switch (live_.insert(number(block), record, replaced)) {
     case Inserted::kNoRoom:
-      lost(losses().live_full);
+      sites_.count_loss(&Losses::live_full);
       return false;
     case Inserted::kReplaced:
-      lost(losses().missed_frees);
-      count_free(replaced.site, weight_of(replaced));
+      sites_.count_loss(&Losses::missed_frees);
+      sites_.count_free(replaced.site, count_of(replaced));
       break;
     case Inserted::kNew:
       if (!filter_.holds_all()) {
@@ -237,225 +148,84 @@ bool Recorder::list(const void* block, const LiveRecord& made) noexcept {
       }
       break;
   }
-  count_alloc(made.site, weight_of(made));
+  sites_.count_alloc(record.site, count_of(record));
   return true;
 }
 
-void Recorder::record(const void* block, std::size_t bytes, const Registers& caller,
-                      const TakenBlock* old) noexcept {
+void Recorder::record_block(const void* block, std::size_t bytes, const Registers& caller,
+                            const TakenBlock* old) noexcept {
   std::uint8_t period = 0;
   if (without_heap_) [[unlikely]] {
-    t_thread.ask_after(kStride);
+    t_thread.set_gap(kMaxCountdownBytes);
     return;
   }
-  if (!picks(bytes, period)) {
+  if (!is_picked(bytes, period)) {
     return;
   }
   live_.prefetch(number(block));
-  const std::uint32_t site = site_here(wire::SiteKind::kHeap, caller);
+  const std::uint32_t site = sites_.site_of(wire::SiteKind::kHeap, caller);
   if (site == HashIndex::kNone) {
     return;
   }
-  const std::uint32_t born = old != nullptr ? old->record.epoch : epoch();
-  if (list(block, {wire::pack_size(bytes, period), site, born})) {
+  const std::uint32_t epoch = old != nullptr ? old->record.epoch : sites_.epoch();
+  if (insert(block, {wire::pack_size(bytes, period), site, epoch})) {
     t_thread.last_block = number(block);
     t_thread.last_remaining = t_thread.remaining;
   }
 }
 
-// Whether the tables are there and no hook is under way in this thread. Where one seems to be,
-// looks whether it is among the callers: else it was left by longjmp.
-bool Recorder::may_record(HookScope& scope, const Registers& caller) noexcept {
-  if (!ready()) {
-    return false;
-  }
-  if (scope) {
-    return true;
-  }
-  bool inside = true;
-  if (Scratch* const scratch = scratch_.claim()) {
-    StackTrace& trace = scratch->trace;
-    unwind(caller, stack_bounds(caller.sp), trace);
-    inside = trace.depth == 0;
-    for (std::uint32_t i = 0; i < trace.depth; ++i) {
-      inside = inside || is_our_code(trace.pc[i]);
-    }
-    scratch_.give_back(*scratch);
-  }
-  if (inside) {
-    lost(losses().reentered);
-    return false;
-  }
-  scope.take_over();
-  return true;
-}
-
-void Recorder::allocated(const void* block, std::size_t bytes, const Registers& caller) noexcept {
+void Recorder::record_alloc(const void* block, std::size_t bytes,
+                            const Registers& caller) noexcept {
   HookScope scope;
-  if (may_record(scope, caller)) {
-    record(block, bytes, caller, nullptr);
+  if (sites_.may_record(scope, caller)) {
+    record_block(block, bytes, caller, nullptr);
   }
 }
 
-void Recorder::acquired(const void* block, std::size_t bytes, wire::SiteKind kind,
-                        const Registers& caller) noexcept {
-  HookScope scope;
-  if (!may_record(scope, caller) || mode() == Mode::kDormant) {
+void Recorder::record_free(const void* block) noexcept {
+  const HookScope scope;
+  TakenBlock old;
+  if (!begin_realloc(block, old)) {
     return;
   }
-  const std::uint32_t site = site_here(kind, caller);
-  if (site != HashIndex::kNone) {
-    list(block, {wire::pack_size(bytes, 0), site, epoch()});
-  }
-}
-
-void Recorder::gave_back(const void* block) noexcept {
-  LiveRecord old = {};
-  const HookScope scope;
-  if (ready() && live_.remove(number(block), old)) {
-    count_free(old.site, weight_of(old));
-    if (!filter_.holds_all()) {
-      filter_.remove(block);
+  const SiteCount count = count_of(old.record);
+  sites_.count_free(old.record.site, count);
+  // The thread has allocated nothing in between: neither recorded, nor counted down.
+  if (t_thread.last_block == number(block) && t_thread.last_remaining == t_thread.remaining) {
+    if (wire::Site* const site = sites_.site(old.record.site); site != nullptr) {
+      site->temporary_block_units.fetch_add(count.block_units, kRelaxed);
     }
+    t_thread.last_block = 0;
   }
 }
 
-bool Recorder::open(const wire::TraceRequest& request, bool forked) noexcept {
-  // Here and not by a constructor: as it is, a recorder is all zero, and takes no room in the file
-  // of the library.
-  modules_.bind(store_);
-  live_.bind(store_);
-  sites_.bind(store_, modules_);
-  ranges_.bind(store_);
-  if (!store_.create(request.directory, request.most_file_bytes)) {
-    return false;
-  }
-  wire::Header& header = *store_.header();
-  header.magic = wire::kMagic;
-  header.format_version = wire::kFormatVersion;
-  header.header_bytes = wire::kHeaderBytes;
-  describe_process(header);
-  header.forked.store(forked ? 1 : 0, kRelaxed);
-  header.period_count.store(1, kRelaxed);
-  header.control.mode.store(static_cast<std::uint32_t>(request.mode), kRelaxed);
-  header.control.sample_every_bytes.store(request.sample_every_bytes, kRelaxed);
-  if (without_heap_) {
-    RawText(header.reason).add("the program has its own allocator: its heap is not recorded");
-  } else if (without_callers_) {
-    RawText(header.reason).add("glibc is older than 2.35: call stacks have one frame only");
-  }
-  std::uint64_t root = 0;
-  store_.take(wire::Table::kNodes, 1, root);
-  const std::size_t wanted = request.mode == Mode::kExact && !forked ? kLevelsForAll : 1;
-  for (std::size_t levels = 1; levels < wanted; ++levels) {
-    store_.extend(wire::Table::kLive, levels);
-  }
-  // libunwind asks the dynamic linker, whose lock another thread of the parent may have held when
-  // it forked: the child would wait for ever.
-  libunwind_ = request.libunwind && !forked;
-  set_stage(wire::Stage::kRecording);
-  if (!store_.publish()) {
-    store_.abandon(true);
-    return false;
-  }
-  return true;
-}
-
-void Recorder::tell_mode(wire::TraceRequest& request) const noexcept {
-  const Mode now = mode();
-  const std::uint64_t every = store_.header()->control.sample_every_bytes.load(kRelaxed);
-  if (now > Mode::kExact || (now == Mode::kSampled && every == 0)) {
-    return;  // nobody knows such an order
-  }
-  request.mode = now;
-  request.sample_every_bytes = every;
-}
-
-void Recorder::fall_silent() noexcept {
+bool Recorder::begin_realloc(const void* block, TakenBlock& old) noexcept {
   const HookScope scope;
-  if (ready() && mode() != Mode::kDormant) {
-    sites_.grow_ahead();
-  }
-  allow_probing(false);
-  store_.fall_silent();
-}
-
-void Recorder::speak_again() noexcept {
-  sys::g_silent.fetch_sub(sys::kOwnFilter, kRelaxed);
-  allow_probing(true);
-}
-
-void Recorder::fall_silent_for_child() noexcept {
-  sys::g_silent.fetch_add(sys::kChildFilter, kRelaxed);
-  allow_probing(false);
-}
-
-void Recorder::speak_again_for_child() noexcept {
-  sys::g_silent.fetch_sub(sys::kChildFilter, kRelaxed);
-  allow_probing(true);
-}
-
-void Recorder::abandon(bool unmap) noexcept {
-  store_.abandon(unmap);
-  modules_.clear();
-  sites_.clear();
-  ranges_.clear();
-  scratch_.clear();
-  ++file_;
-  leaving_.clear();
-  // The filter stays: it knows blocks of the parent, which are looked for in vain once.
-  t_thread.random = 0;  // children that do the same are not to draw the same
-  t_thread.ask_after(0);
-}
-
-void Recorder::set_stage(wire::Stage stage) noexcept {
-  store_.header()->stage.store(static_cast<std::uint32_t>(stage), std::memory_order_release);
-}
-
-bool Recorder::begin_resize(const void* block, TakenBlock& old) noexcept {
-  const HookScope scope;
-  if (!ready()) {
+  if (!can_record()) {
     return false;
   }
   if (!live_.remove(number(block), old.record)) {
-    if (mode() == Mode::kExact) {
-      lost(losses().unknown_frees);
+    if (sites_.mode() == Mode::kExact) {
+      sites_.count_loss(&Losses::unknown_frees);
     }
     return false;
   }
-  old.file = file_;
+  old.file = sites_.file();
   if (!filter_.holds_all()) {
     filter_.remove(block);
   }
   return true;
 }
 
-void Recorder::released(const void* block) noexcept {
-  const HookScope scope;
-  TakenBlock old;
-  if (!begin_resize(block, old)) {
-    return;
-  }
-  const Weight weight = weight_of(old.record);
-  count_free(old.record.site, weight);
-  // Nothing was allocated in between: neither recorded, nor counted down.
-  if (t_thread.last_block == number(block) && t_thread.last_remaining == t_thread.remaining) {
-    if (wire::Site* const site = sites_.site(old.record.site); site != nullptr) {
-      site->temporary_block_units.fetch_add(weight.block_units, kRelaxed);
-    }
-    t_thread.last_block = 0;
-  }
-}
-
-void Recorder::not_resized(const void* block, const TakenBlock& old) noexcept {
+void Recorder::undo_realloc(const void* block, const TakenBlock& old) noexcept {
   const HookScope scope;
   LiveRecord replaced = {};
-  if (!ready() || old.file != file_) {
+  if (!can_record() || old.file != sites_.file()) {
     return;
   }
   if (live_.insert(number(block), old.record, replaced) == Inserted::kNoRoom) {
-    lost(losses().live_full);
-    count_free(old.record.site, weight_of(old.record));
+    sites_.count_loss(&Losses::live_full);
+    sites_.count_free(old.record.site, count_of(old.record));
     return;
   }
   if (!filter_.holds_all()) {
@@ -463,27 +233,50 @@ void Recorder::not_resized(const void* block, const TakenBlock& old) noexcept {
   }
 }
 
-void Recorder::released_by_resize(const TakenBlock& old) noexcept {
+void Recorder::record_free_by_realloc(const TakenBlock& old) noexcept {
   const HookScope scope;
-  if (ready() && old.file == file_) {
-    count_free(old.record.site, weight_of(old.record));
+  if (can_record() && old.file == sites_.file()) {
+    sites_.count_free(old.record.site, count_of(old.record));
   }
 }
 
-void Recorder::resized(const void* block, std::size_t bytes, const TakenBlock* old,
-                       const Registers& caller) noexcept {
+void Recorder::finish_realloc(const void* block, std::size_t bytes, const TakenBlock* old,
+                              const Registers& caller) noexcept {
   HookScope scope;
-  if (!ready()) {
+  if (!can_record()) {
     return;
   }
-  if (old != nullptr && old->file != file_) {
+  if (old != nullptr && old->file != sites_.file()) {
     old = nullptr;  // the parent's
   }
   if (old != nullptr) {
-    count_free(old->record.site, weight_of(old->record));
+    sites_.count_free(old->record.site, count_of(old->record));
   }
-  if (may_record(scope, caller)) {
-    record(block, bytes, caller, old);
+  if (sites_.may_record(scope, caller)) {
+    record_block(block, bytes, caller, old);
+  }
+}
+
+void Recorder::record_cuda_alloc(const void* block, std::size_t bytes, wire::SiteKind kind,
+                                 const Registers& caller) noexcept {
+  HookScope scope;
+  if (!sites_.may_record(scope, caller) || sites_.mode() == Mode::kDormant) {
+    return;
+  }
+  const std::uint32_t site = sites_.site_of(kind, caller);
+  if (site != HashIndex::kNone) {
+    insert(block, {wire::pack_size(bytes, 0), site, sites_.epoch()});
+  }
+}
+
+void Recorder::record_cuda_free(const void* block) noexcept {
+  LiveRecord old = {};
+  const HookScope scope;
+  if (can_record() && live_.remove(number(block), old)) {
+    sites_.count_free(old.site, count_of(old));
+    if (!filter_.holds_all()) {
+      filter_.remove(block);
+    }
   }
 }
 

@@ -10,26 +10,26 @@
 
 namespace tidemark::tracer {
 
-// The nodes of the stack that a scratch slot saw when it last came upon a new one, the outermost
-// frame at the end: where the hashes agree, a new stack has the same nodes.
-struct NodeMemory {
+// The nodes of the last new stack of a scratch slot, the outermost frame at the end. Where the
+// hashes agree, the next new stack has the same nodes.
+struct LastNodes {
   std::uint64_t hash[kMaxFrames] = {};  // 0: not known
   std::uint32_t node[kMaxFrames] = {};
 };
 
 struct Scratch {
   StackTrace trace;
-  NodeMemory nodes;
-  // Of the trace, see ModuleTable::marks(); rarely there.
+  LastNodes nodes;
+  // See ModuleTable::marks(); rarely needed.
   bool is_marked = false;
   std::uint64_t marks[kMaxFrames] = {};
 
   std::uint64_t mark(std::size_t frame) const noexcept { return is_marked ? marks[frame] : 0; }
 };
 
-// Room for the stacks that are being walked: too large for the stack of a small thread, and better
-// kept, because the next stack of a thread is mostly its last one. Threads have no slot of their
-// own, only one that they try first: a thread that ends has nothing to give back.
+// Memory for walking stacks: too large for the stack of a small thread, and worth keeping, because
+// the next stack of a thread is mostly like its last one. A thread has no slot of its own, only one
+// that it tries first: a thread that ends has nothing to give back.
 class ScratchPool {
  public:
   // nullptr: all that were tried are in use.
@@ -47,23 +47,23 @@ class ScratchPool {
         return &slots_[slot].scratch;
       }
     }
-    t_thread.scratch = (t_thread.scratch - 1 + kTries) % kSlots + 1;  // others, the next time
+    t_thread.scratch = (t_thread.scratch - 1 + kTries) % kSlots + 1;  // tries others the next time
     return nullptr;
   }
-  // By what was claimed, not by the thread: a signal handler on a stack of its own may have claimed
-  // and given back another one meanwhile.
+  // Not by t_thread.scratch: a signal handler may have claimed and given back another one
+  // meanwhile.
   void give_back(const Scratch& scratch) noexcept {
     const auto offset = reinterpret_cast<std::uintptr_t>(&scratch) -
                         reinterpret_cast<std::uintptr_t>(&slots_[0].scratch);
     slots_[offset / sizeof(Slot)].busy.store(false, std::memory_order_release);
   }
   void clear() noexcept {  // in a forked child: the threads that held slots are not there
-    // The others stay pages that nobody touched.
+    // Slots that were never used are not touched: they are pages without memory.
     for (std::uint32_t i = 0; i < used_.load(std::memory_order_relaxed); ++i) {
       Slot& slot = slots_[i];
       slot.busy.store(false, std::memory_order_relaxed);
       if (slot.scratch.trace.depth > 0) {
-        slot.scratch.nodes = {};  // they were nodes of another file
+        slot.scratch.nodes = {};  // of the parent's file
       }
     }
   }
@@ -76,17 +76,18 @@ class ScratchPool {
     }
   }
 
-  // Many more than processors: threads that run at once are to find one soon.
+  // Many more than processors, so that threads that run at once soon find a free one.
   static constexpr std::uint32_t kSlots = 512;
   static constexpr std::uint32_t kTries = 16;
 
-  struct alignas(128) Slot {  // two threads never write to one cache line, nor to a pair of them
+  struct alignas(
+      128) Slot {  // no false sharing, nor by pairs of cache lines that are fetched together
     std::atomic<bool> busy = false;
     Scratch scratch;
   };
 
   std::atomic<std::uint32_t> next_ = 0;
-  std::atomic<std::uint32_t> used_ = 0;  // slots from the first to the last that was ever claimed
+  std::atomic<std::uint32_t> used_ = 0;  // number of the last slot that was ever claimed, plus one
   Slot slots_[kSlots] = {};
 };
 

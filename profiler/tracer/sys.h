@@ -18,14 +18,16 @@
 
 namespace tidemark::tracer::sys {
 
-// Once the program has asked for a filter that may kill it for a system call that it does not make
-// itself, the tracer makes none either: all below but call() then fail with EPERM while this is not
-// 0. A child of vfork runs in our memory: its filter counts until it runs another program.
+// Not 0 once the program has installed a seccomp filter that may kill it for a call which it does
+// not make itself: all functions below but call() then fail with EPERM. A child of vfork runs in
+// our memory: its filter counts until it becomes another program.
 inline constexpr std::uint32_t kOwnFilter = 1;
-inline constexpr std::uint32_t kChildFilter = 2;  // each of them adds it
-inline constinit std::atomic<std::uint32_t> g_silent = 0;
+inline constexpr std::uint32_t kChildFilter = 2;  // added for each such child
+inline constinit std::atomic<std::uint32_t> g_calls_stopped = 0;
 
-inline bool is_silent() noexcept { return g_silent.load(std::memory_order_relaxed) != 0; }
+inline bool calls_are_stopped() noexcept {
+  return g_calls_stopped.load(std::memory_order_relaxed) != 0;
+}
 
 inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
                  long f = 0) noexcept {
@@ -40,75 +42,76 @@ inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, lo
   return result;
 }
 
-// A call that the tracer makes for itself.
-inline long own(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
-                long f = 0) noexcept {
-  return is_silent() ? -EPERM : call(number, a, b, c, d, e, f);
+inline long call_if_allowed(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                            long f = 0) noexcept {
+  return calls_are_stopped() ? -EPERM : call(number, a, b, c, d, e, f);
 }
 
 inline long word(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
 
-inline int getpid() noexcept { return static_cast<int>(own(SYS_getpid)); }
-inline int getppid() noexcept { return static_cast<int>(own(SYS_getppid)); }
+inline int getpid() noexcept { return static_cast<int>(call_if_allowed(SYS_getpid)); }
+inline int getppid() noexcept { return static_cast<int>(call_if_allowed(SYS_getppid)); }
 inline void yield() noexcept {
-  if (own(SYS_sched_yield) != 0) {
+  if (call_if_allowed(SYS_sched_yield) != 0) {
     __builtin_ia32_pause();
   }
 }
 
-inline void nap() noexcept {
-  constexpr timespec kNap = {0, 50'000};
-  if (own(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, word(&kNap), 0) != 0) {
-    for (int i = 0; i < 1000; ++i) {  // as long, about
+inline void sleep_briefly() noexcept {
+  constexpr timespec kPause = {0, 50'000};
+  if (call_if_allowed(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, word(&kPause), 0) != 0) {
+    for (int i = 0; i < 1000; ++i) {  // about as long
       __builtin_ia32_pause();
     }
   }
 }
 
 inline int open(const char* path, int flags, unsigned mode = 0) noexcept {
-  return static_cast<int>(own(SYS_openat, AT_FDCWD, word(path), flags | O_CLOEXEC, mode));
+  return static_cast<int>(
+      call_if_allowed(SYS_openat, AT_FDCWD, word(path), flags | O_CLOEXEC, mode));
 }
-inline void close(int fd) noexcept { own(SYS_close, fd); }
+inline void close(int fd) noexcept { call_if_allowed(SYS_close, fd); }
 inline long read(int fd, void* buffer, std::size_t bytes) noexcept {
-  return own(SYS_read, fd, word(buffer), static_cast<long>(bytes));
+  return call_if_allowed(SYS_read, fd, word(buffer), static_cast<long>(bytes));
 }
 inline long write(int fd, const void* buffer, std::size_t bytes) noexcept {
-  return own(SYS_write, fd, word(buffer), static_cast<long>(bytes));
+  return call_if_allowed(SYS_write, fd, word(buffer), static_cast<long>(bytes));
 }
 inline long readlink(const char* path, char* buffer, std::size_t bytes) noexcept {
-  return own(SYS_readlinkat, AT_FDCWD, word(path), word(buffer), static_cast<long>(bytes));
+  return call_if_allowed(SYS_readlinkat, AT_FDCWD, word(path), word(buffer),
+                         static_cast<long>(bytes));
 }
 inline int rename(const char* from, const char* to) noexcept {
-  return static_cast<int>(own(SYS_rename, word(from), word(to)));
+  return static_cast<int>(call_if_allowed(SYS_rename, word(from), word(to)));
 }
 inline int unlink(const char* path) noexcept {
-  return static_cast<int>(own(SYS_unlink, word(path)));
+  return static_cast<int>(call_if_allowed(SYS_unlink, word(path)));
 }
 inline int fallocate(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
   return static_cast<int>(
-      own(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(bytes)));
+      call_if_allowed(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(bytes)));
 }
 inline int fstat(int fd, struct stat* result) noexcept {
-  return static_cast<int>(own(SYS_fstat, fd, word(result)));
+  return static_cast<int>(call_if_allowed(SYS_fstat, fd, word(result)));
 }
 inline int stat(const char* path, struct stat* result) noexcept {
-  return static_cast<int>(own(SYS_newfstatat, AT_FDCWD, word(path), word(result), 0));
+  return static_cast<int>(call_if_allowed(SYS_newfstatat, AT_FDCWD, word(path), word(result), 0));
 }
 inline int fstatfs(int fd, struct statfs* result) noexcept {
-  return static_cast<int>(own(SYS_fstatfs, fd, word(result)));
+  return static_cast<int>(call_if_allowed(SYS_fstatfs, fd, word(result)));
 }
-// Another descriptor for the same file, that exec closes, with a number of at least `lowest`.
+// Another descriptor for the same file, close-on-exec, with a number of at least `lowest`.
 inline int duplicate(int fd, int lowest) noexcept {
-  return static_cast<int>(own(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest));
+  return static_cast<int>(call_if_allowed(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest));
 }
-inline int limit(int which, rlimit* result) noexcept {
-  return static_cast<int>(own(SYS_prlimit64, 0, which, 0, word(result)));
+inline int getrlimit(int which, rlimit* result) noexcept {
+  return static_cast<int>(call_if_allowed(SYS_prlimit64, 0, which, 0, word(result)));
 }
 
-// nullptr when it could not be mapped.
+// nullptr: failed.
 inline void* map(std::size_t bytes, int flags, int fd, std::uint64_t offset) noexcept {
-  const long result = own(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, flags, fd,
-                          static_cast<long>(offset));
+  const long result = call_if_allowed(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE,
+                                      flags, fd, static_cast<long>(offset));
   const bool failed = result < 0 && result > -4096;
   return failed ? nullptr : reinterpret_cast<void*>(result);
 }
@@ -116,10 +119,23 @@ inline void* map_private(std::size_t bytes) noexcept {
   return map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 inline void unmap(void* address, std::size_t bytes) noexcept {
-  own(SYS_munmap, word(address), static_cast<long>(bytes));
+  call_if_allowed(SYS_munmap, word(address), static_cast<long>(bytes));
 }
-inline int advise(void* address, std::size_t bytes, int advice) noexcept {
-  return static_cast<int>(own(SYS_madvise, word(address), static_cast<long>(bytes), advice));
+inline int madvise(void* address, std::size_t bytes, int advice) noexcept {
+  return static_cast<int>(
+      call_if_allowed(SYS_madvise, word(address), static_cast<long>(bytes), advice));
+}
+
+// CLOCK_MONOTONIC, by the vDSO: cheap enough for a hook. 0 where system calls are stopped: the vDSO
+// may make one, and strict mode makes the time stamp counter a fault.
+inline std::uint64_t monotonic_ns() noexcept {
+  if (calls_are_stopped()) {
+    return 0;
+  }
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 }  // namespace tidemark::tracer::sys

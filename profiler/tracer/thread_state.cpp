@@ -11,16 +11,17 @@
 namespace tidemark::tracer {
 namespace {
 
-// The kernel knows, also where that stack is a part of the thread's own. True when it may not be
-// asked.
+// By the kernel, which also knows where that stack is a part of the thread's own. True when it
+// cannot be asked.
 bool may_be_on_alternate_stack() noexcept {
   stack_t now = {};
-  return sys::own(SYS_sigaltstack, 0, sys::word(&now)) != 0 || (now.ss_flags & SS_ONSTACK) != 0;
+  return sys::call_if_allowed(SYS_sigaltstack, 0, sys::word(&now)) != 0 ||
+         (now.ss_flags & SS_ONSTACK) != 0;
 }
 
 }  // namespace
 
-bool was_left(std::uint64_t frame, std::uint64_t here) noexcept {
+bool was_left_by_longjmp(std::uint64_t frame, std::uint64_t here) noexcept {
   return is_own_stack(frame, here) && !may_be_on_alternate_stack();
 }
 

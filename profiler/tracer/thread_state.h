@@ -6,58 +6,56 @@
 
 namespace tidemark::tracer {
 
-inline constexpr std::uint64_t kStride = 64U << 10U;
+inline constexpr std::uint64_t kMaxCountdownBytes = 64U << 10U;
+inline constexpr std::uint64_t kNoPeriod = ~std::uint64_t{0};  // not sampled when it last asked
 
-// What a thread keeps between two hooks. Initial-exec, trivially constructed and destroyed:
-// touching it never allocates, and a thread that ends leaves nothing to do.
+// What a thread keeps between two hooks. Initial-exec, trivially constructed and destroyed: an
+// access never allocates, and a thread that ends leaves nothing to do.
 struct ThreadState {
-  // Bytes that may be allocated before the next block that the recorder looks at. 0 at first and
-  // while every block is recorded. The hooks count it down; all else is the recorder's.
+  // Bytes that may be allocated before the recorder looks at a block. 0 at first and in exact mode.
+  // The hooks count it down; all else is the recorder's.
   std::uint64_t remaining = 0;
-  std::uint64_t beyond = 0;      // bytes from there to the next sample
-  std::uint64_t random = 0;      // 0: not seeded yet
-  std::uint64_t period = 0;      // for which the gap was drawn
-  std::uint64_t last_block = 0;  // recorded last, and what `remaining` was then
+  std::uint64_t remaining_later = 0;  // from there to the next sample
+  std::uint64_t random = 0;           // state of the generator; 0: not seeded yet
+  std::uint64_t period = 0;           // that the gap was drawn for, in bytes
+  std::uint64_t last_block = 0;       // recorded last, and what `remaining` was then
   std::uint64_t last_remaining = 0;
-  std::uint64_t hook_frame = 0;    // where on the stack the hook is that runs now; 0: none
-  std::uint32_t scratch = 0;       // the scratch slot that was used last
-  std::uint32_t lane = 0;          // in which it counts, plus one
-  std::uint32_t unknown = 0;       // stacks in a row that were not known
-  bool orphaned = false;           // forked inside a hook: what that works on is not there
-  bool is_filtered_child = false;  // of vfork, which this thread waits for: it is silent
+  std::uint64_t hook_frame = 0;       // stack address of the hook that runs now; 0: none
+  std::uint32_t scratch = 0;          // the scratch slot used last, plus one
+  std::uint32_t shard = 0;            // of the sites that this thread counts on, plus one
+  std::uint32_t uncached_stacks = 0;  // in a row that the stack cache did not have
+  bool orphaned = false;              // forked inside a hook, whose tables only the parent has
+  bool is_filtered_child = false;     // a child of vfork of this thread has stopped system calls
 
   // The next sample comes after so many bytes.
-  void ask_after(std::uint64_t bytes) noexcept {
-    remaining = bytes < kStride ? bytes : kStride;
-    beyond = bytes - remaining;
+  void set_gap(std::uint64_t bytes) noexcept {
+    remaining = bytes < kMaxCountdownBytes ? bytes : kMaxCountdownBytes;
+    remaining_later = bytes - remaining;
   }
 };
 
 inline constinit thread_local ThreadState t_thread;
 
-// Whether the hook at `frame` was left by longjmp, now that another one is entered further out, at
-// `here`. It cannot be inside of it if both are on one stack. False where that is not sure: the
-// handler of a signal may have a stack that lies above the one which it interrupted.
-[[gnu::cold]] bool was_left(std::uint64_t frame, std::uint64_t here) noexcept;
+// Whether the hook at stack address `frame` was left by longjmp, now that another one is entered
+// further out, at `here`: on one stack the second cannot be inside the first. False where that is
+// not certain: the alternate stack of a signal handler may lie above the stack that it interrupted.
+[[gnu::cold]] bool was_left_by_longjmp(std::uint64_t frame, std::uint64_t here) noexcept;
 
-// Marks the thread as inside a hook and keeps errno as the application sees it. False: it was
-// inside one already (a signal handler that allocates, say); the call is then not recorded, and
-// what the outer hook left in the thread's state stays.
-//
-// A hook that was left by longjmp never ended: see was_left(). Where that cannot tell, one has to
-// look at the callers: take_over().
+// Marks the thread as inside a hook and keeps errno as the application sees it. False: the thread
+// was inside one already (a signal handler that allocates, say); the call is then not recorded, and
+// the state that the outer hook left in the thread stays.
 class HookScope {
  public:
   HookScope() noexcept
       : saved_errno_(errno), here_(reinterpret_cast<std::uint64_t>(__builtin_frame_address(0))) {
-    first_ = t_thread.hook_frame == 0 ||
-             (t_thread.hook_frame < here_ && was_left(t_thread.hook_frame, here_));
-    if (first_) {
+    is_outermost_ = t_thread.hook_frame == 0 || (t_thread.hook_frame < here_ &&
+                                                 was_left_by_longjmp(t_thread.hook_frame, here_));
+    if (is_outermost_) {
       t_thread.hook_frame = here_;
     }
   }
   ~HookScope() {
-    if (first_) {
+    if (is_outermost_) {
       t_thread.hook_frame = 0;
       t_thread.orphaned = false;
     }
@@ -65,17 +63,17 @@ class HookScope {
   }
   HookScope(const HookScope&) = delete;
   HookScope& operator=(const HookScope&) = delete;
-  explicit operator bool() const noexcept { return first_; }
-  // None of the callers is a hook: the one that is said to run was left.
-  void take_over() noexcept {
-    first_ = true;
+  explicit operator bool() const noexcept { return is_outermost_; }
+  // The caller found that no hook is among its callers: the one that seems to run was left.
+  void make_outermost() noexcept {
+    is_outermost_ = true;
     t_thread.hook_frame = here_;
   }
 
  private:
   int saved_errno_;
   std::uint64_t here_;
-  bool first_;
+  bool is_outermost_;
 };
 
 }  // namespace tidemark::tracer

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "profiler/tracer/raw_text.h"
+#include "profiler/tracer/fixed_text.h"
 #include "profiler/tracer/sys.h"
 
 #include "profiler/tracer/poison.h"
@@ -16,43 +16,103 @@ namespace {
 using wire::Table;
 
 constexpr std::uint64_t kPage = 4096;
-// A full disk is not asked by every malloc: each time that it says no, the next one waits longer.
-constexpr std::uint64_t kFirstPauseNs = 1'000'000;
-constexpr std::uint64_t kLongestPauseNs = 200'000'000;
-constexpr int kHighestDescriptor = 1023;  // more would make the table of descriptors large
-constexpr char kUnfinished[] = ".new";
+// After a failed extension the next one waits, each time longer: not every malloc on a full disk
+// makes system calls.
+constexpr std::uint64_t kFirstRetryNs = 1'000'000;
+constexpr std::uint64_t kLongestRetryNs = 200'000'000;
+constexpr int kHighestDescriptor = 1023;  // a higher one would make the kernel's table large
 
-constexpr std::uint64_t longer(std::uint64_t pause_ns) {
-  const std::uint64_t next = pause_ns == 0 ? kFirstPauseNs : 2 * pause_ns;
-  return next < kLongestPauseNs ? next : kLongestPauseNs;
+constexpr std::uint64_t next_delay(std::uint64_t delay_ns) {
+  const std::uint64_t next = delay_ns == 0 ? kFirstRetryNs : 2 * delay_ns;
+  return next < kLongestRetryNs ? next : kLongestRetryNs;
 }
 
-// Whether the file system can spare so much. The program may live on it as well: one that finds no
-// page for its own shared memory is killed.
-bool can_spare(int fd, std::uint64_t bytes) noexcept {
-  constexpr std::uint64_t kEnoughLeft = std::uint64_t{256} << 20U;
+// Whether enough space remains on the file system for others: a program that finds no page there
+// for its own shared memory is killed.
+bool leaves_enough_space(int fd, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t kEnoughFree = std::uint64_t{256} << 20U;
   struct statfs space = {};
   if (sys::fstatfs(fd, &space) != 0 || space.f_blocks == 0) {
-    return true;  // it does not say
+    return true;  // not known
   }
   const auto block_bytes = static_cast<std::uint64_t>(space.f_bsize);
   const std::uint64_t half = space.f_blocks * block_bytes / 2;
   const std::uint64_t left = space.f_bavail * block_bytes;
-  return bytes <= left / 4 && left - bytes >= (half < kEnoughLeft ? half : kEnoughLeft);
+  return bytes <= left / 4 && left - bytes >= (half < kEnoughFree ? half : kEnoughFree);
 }
 
-constexpr std::uint64_t in_pages(std::uint64_t bytes) { return (bytes + kPage - 1) & ~(kPage - 1); }
+constexpr std::uint64_t round_up_to_page(std::uint64_t bytes) {
+  return (bytes + kPage - 1) & ~(kPage - 1);
+}
+
+// nullptr: failed.
+void* map_shared(int fd, std::uint64_t offset, std::uint64_t bytes,
+                 bool hidden_from_children) noexcept {
+  void* const base = sys::map(bytes, MAP_SHARED, fd, offset);
+  if (base != nullptr && hidden_from_children) {
+    sys::madvise(base, bytes, MADV_DONTFORK);
+  }
+  return base;
+}
+
+// Field 22 of /proc/self/stat; the name, field 2, is in brackets and may hold any character. 0: not
+// known.
+std::uint64_t start_ticks() noexcept {
+  char text[1024];
+  const int fd = sys::open("/proc/self/stat", O_RDONLY);
+  if (fd < 0) {
+    return 0;
+  }
+  const long bytes = sys::read(fd, text, sizeof(text) - 1);
+  sys::close(fd);
+  if (bytes <= 0) {
+    return 0;
+  }
+  long at = bytes - 1;
+  while (at > 0 && text[at] != ')') {
+    --at;
+  }
+  constexpr int kSpaces = 20;  // from the end of the name to field 22
+  int spaces = 0;
+  for (; at < bytes && spaces < kSpaces; ++at) {
+    spaces += text[at] == ' ' ? 1 : 0;
+  }
+  std::uint64_t ticks = 0;
+  for (; at < bytes && text[at] >= '0' && text[at] <= '9'; ++at) {
+    ticks = ticks * 10 + static_cast<std::uint64_t>(text[at] - '0');
+  }
+  return ticks;
+}
+
+std::uint64_t pid_namespace() noexcept {
+  struct stat status = {};
+  const long failed = sys::call_if_allowed(SYS_newfstatat, AT_FDCWD, sys::word("/proc/self/ns/pid"),
+                                           sys::word(&status), 0);
+  return failed == 0 ? status.st_ino : 0;
+}
+
+// What identifies the file and its process. What /proc does not tell stays 0.
+void describe_process(wire::Header& header) noexcept {
+  header.magic = wire::kMagic;
+  header.format_version = wire::kFormatVersion;
+  header.header_bytes = wire::kHeaderBytes;
+  header.pid = static_cast<std::uint32_t>(sys::getpid());
+  header.parent_pid = static_cast<std::uint32_t>(sys::getppid());
+  header.start_ticks = start_ticks();
+  header.pid_namespace = pid_namespace();
+  header.created_ns = sys::monotonic_ns();
+}
 
 constexpr Table kAllTables[] = {Table::kStrings, Table::kModules, Table::kNodes,
                                 Table::kSites,   Table::kLive,    Table::kRanges};
-// The first of the items from `at` on that `count` items of one extent can begin with.
+// The first item from `at` on from which `count` items lie in one extent.
 constexpr std::uint64_t first_fitting(Table table, std::uint64_t at, std::uint64_t count) {
   for (;;) {
     const ItemPlace last = place_of(table, at + count - 1);
     if (place_of(table, at).extent == last.extent) {
       return at;
     }
-    at += count - 1 - last.position;  // the rest of an extent is left empty
+    at += count - 1 - last.position;  // the rest of the extent stays unused
   }
 }
 
@@ -69,9 +129,9 @@ void TraceStore::fail(int error) noexcept {
 }
 
 bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcept {
-  RawText path(path_);
+  FixedText path(path_);
   path.add(directory).add('/').add_number(static_cast<std::uint64_t>(sys::getpid())).add('-');
-  path.add_number(monotonic_ns()).add(".trace").add(kUnfinished);
+  path.add_number(sys::monotonic_ns()).add(wire::kTraceSuffix).add(wire::kUnfinishedSuffix);
   if (!path.complete()) {
     error_ = ENAMETOOLONG;
     return false;
@@ -83,13 +143,14 @@ bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcep
   }
   bool made = map_header(fd);
   if (made) {
+    describe_process(*header_);
     header_->control.most_file_bytes.store(most_bytes, std::memory_order_relaxed);
     for (const Table table : kAllTables) {
       made = made && add_extent(fd, table);
     }
   }
   if (made) {
-    keep(fd);
+    keep_descriptor(fd);
   }
   sys::close(fd);
   if (!made) {
@@ -99,28 +160,24 @@ bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcep
   return made;
 }
 
-// A descriptor with a number that no program comes to by itself, for the time when the path leads
-// nowhere: after chroot, without rights, or when all other descriptors are used up.
-void TraceStore::keep(int fd) noexcept {
+// For the time when the path cannot be opened: after chroot, without rights, or when all other
+// descriptors are used up. With a high number, which programs do not get or expect.
+void TraceStore::keep_descriptor(int fd) noexcept {
   rlimit most = {};
-  if (sys::limit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur == 0) {
+  if (sys::getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur == 0) {
     return;
   }
   const auto numbers = most.rlim_cur <= kHighestDescriptor ? static_cast<int>(most.rlim_cur)
                                                            : kHighestDescriptor + 1;
   const int made = sys::duplicate(fd, numbers - 1);
-  kept_ = made > 0 ? made : 0;
+  kept_fd_ = made > 0 ? made : 0;
 }
 
-bool TraceStore::is_our_file(int fd) const noexcept {
+// The program may have closed a descriptor and opened another file with the same number.
+bool TraceStore::is_our_file(int fd, bool must_have_name) const noexcept {
   struct stat status = {};
-  return sys::fstat(fd, &status) == 0 && status.st_ino == inode_ && status.st_dev == device_;
-}
-
-void TraceStore::keep_from_children(void* base, std::uint64_t bytes) noexcept {
-  if (hidden_) {
-    sys::advise(base, bytes, MADV_DONTFORK);
-  }
+  return sys::fstat(fd, &status) == 0 && status.st_ino == inode_ && status.st_dev == device_ &&
+         (!must_have_name || status.st_nlink > 0);
 }
 
 bool TraceStore::map_header(int fd) noexcept {
@@ -128,34 +185,35 @@ bool TraceStore::map_header(int fd) noexcept {
   sys::fstat(fd, &status);
   device_ = status.st_dev;
   inode_ = status.st_ino;
-  if (!room_for(fd, wire::kHeaderBytes)) {
+  if (!has_space_for(fd, wire::kHeaderBytes)) {
     return false;
   }
   if (const int failed = sys::fallocate(fd, 0, wire::kHeaderBytes); failed < 0) {
     error_ = -failed;
     return false;
   }
-  header_ = static_cast<wire::Header*>(sys::map(wire::kHeaderBytes, MAP_SHARED, fd, 0));
+  header_ =
+      static_cast<wire::Header*>(map_shared(fd, 0, wire::kHeaderBytes, hidden_from_children_));
   if (header_ == nullptr) {
     error_ = ENOMEM;
     return false;
   }
-  keep_from_children(header_, wire::kHeaderBytes);
   end_ = wire::kHeaderBytes;
   header_->file_bytes.store(end_, std::memory_order_relaxed);
   return true;
 }
 
 bool TraceStore::publish() noexcept {
-  static constinit char final_name[kPathBytes];  // one thread; it may have a small stack
-  RawText name(final_name);
+  static constinit char
+      final_name[kPathBytes];  // not on the stack, which may be small; one thread only
+  FixedText name(final_name);
   name.add(path_);
-  final_name[name.size() - (sizeof(kUnfinished) - 1)] = '\0';
+  final_name[name.size() - (sizeof(wire::kUnfinishedSuffix) - 1)] = '\0';
   if (const int failed = sys::rename(path_, final_name); failed < 0) {
     error_ = -failed;
     return false;
   }
-  path_[name.size() - (sizeof(kUnfinished) - 1)] = '\0';
+  path_[name.size() - (sizeof(wire::kUnfinishedSuffix) - 1)] = '\0';
   return true;
 }
 
@@ -164,7 +222,8 @@ void TraceStore::for_each_mapping(Visit visit) noexcept {
   for (const Table table : kAllTables) {
     const auto which = static_cast<std::size_t>(table);
     for (std::size_t i = 0; i < extents_[which].load(std::memory_order_relaxed); ++i) {
-      visit(bases_[which][i], in_pages((first_items(table) << i) * wire::item_bytes(table)));
+      visit(bases_[which][i],
+            round_up_to_page((first_items(table) << i) * wire::item_bytes(table)));
     }
   }
   if (header_ != nullptr) {
@@ -172,8 +231,8 @@ void TraceStore::for_each_mapping(Visit visit) noexcept {
   }
 }
 
-// Also where system calls are filtered: what is not covered would be touched.
-void TraceStore::cover() noexcept {
+// Also where system calls are stopped: else the hook would access memory that is not mapped.
+void TraceStore::cover_with_private_memory() noexcept {
   for_each_mapping([](void* base, std::uint64_t bytes) {
     sys::call(SYS_mmap, sys::word(base), static_cast<long>(bytes), PROT_READ | PROT_WRITE,
               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -186,24 +245,24 @@ void TraceStore::abandon(bool unmap) noexcept {
     for_each_mapping([](void* base, std::uint64_t bytes) { sys::unmap(base, bytes); });
   }
   covered_ = false;
-  if (kept_ > 0 && is_our_file(kept_)) {  // else the program has closed it
-    sys::close(kept_);
+  if (kept_fd_ > 0 && is_our_file(kept_fd_, false)) {  // else the program has closed it
+    sys::close(kept_fd_);
   }
-  kept_ = 0;
+  kept_fd_ = 0;
   for (std::size_t which = 0; which < wire::kTables; ++which) {
     extents_[which].store(0, std::memory_order_relaxed);
-    again_ns_[which].store(0, std::memory_order_relaxed);
-    pause_ns_[which] = 0;
+    retry_at_ns_[which].store(0, std::memory_order_relaxed);
+    retry_delay_ns_[which] = 0;
   }
   header_ = nullptr;
-  extending_.clear();
+  extend_lock_.clear();
   end_ = 0;
 }
 
-// A file beyond RLIMIT_FSIZE would bring the target a signal.
-bool TraceStore::room_for(int fd, std::uint64_t bytes) noexcept {
+// Growing beyond RLIMIT_FSIZE would send the target a signal.
+bool TraceStore::has_space_for(int fd, std::uint64_t bytes) noexcept {
   rlimit most = {};
-  if (sys::limit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
+  if (sys::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
       end_ + bytes > most.rlim_cur) {
     fail(EFBIG);
     return false;
@@ -214,29 +273,21 @@ bool TraceStore::room_for(int fd, std::uint64_t bytes) noexcept {
     fail(EDQUOT);
     return false;
   }
-  if (!can_spare(fd, bytes)) {
+  if (!leaves_enough_space(fd, bytes)) {
     fail(ENOSPC);
     return false;
   }
   return true;
 }
 
-// A file that was deleted has no reader: it grows no more. And the number may be another file's by
-// now: programs close what they do not know.
-bool TraceStore::may_use_kept() const noexcept {
-  struct stat status = {};
-  return kept_ > 0 && sys::fstat(kept_, &status) == 0 && status.st_ino == inode_ &&
-         status.st_dev == device_ && status.st_nlink > 0;
-}
-
-// The path may lead elsewhere by now (chroot, a deleted file): only the same file will do.
-int TraceStore::open_again() noexcept {
+// Fails unless the path still leads to the same file: not after chroot or when it was replaced.
+int TraceStore::reopen() noexcept {
   const int fd = sys::open(path_, O_RDWR | O_NOFOLLOW);
   if (fd < 0) {
     fail(-fd);
     return -1;
   }
-  if (!is_our_file(fd)) {
+  if (!is_our_file(fd, false)) {
     sys::close(fd);
     fail(ESTALE);
     return -1;
@@ -247,23 +298,22 @@ int TraceStore::open_again() noexcept {
 bool TraceStore::add_extent(int fd, Table table) noexcept {
   const std::size_t index = extents(table);
   const std::uint64_t items = first_items(table) << index;
-  const std::uint64_t bytes = in_pages(items * wire::item_bytes(table));
-  if (index >= wire::kMostExtents || !room_for(fd, bytes)) {
+  const std::uint64_t bytes = round_up_to_page(items * wire::item_bytes(table));
+  if (index >= wire::kMaxExtents || !has_space_for(fd, bytes)) {
     return false;
   }
   if (const int failed = sys::fallocate(fd, end_, bytes); failed < 0) {
     fail(-failed);
     return false;
   }
-  void* const base = sys::map(bytes, MAP_SHARED, fd, end_);
+  void* const base = map_shared(fd, end_, bytes, hidden_from_children_);
   if (base == nullptr) {
     fail(ENOMEM);
     return false;
   }
-  keep_from_children(base, bytes);
   if ((table == Table::kNodes || table == Table::kSites) && index > 0) {
-    // They are filled from one end to the other: one call for faults that all would come.
-    sys::advise(base, bytes, MADV_POPULATE_WRITE);
+    // These are filled from front to back: one call instead of a page fault for every page.
+    sys::madvise(base, bytes, MADV_POPULATE_WRITE);
   }
   const auto which = static_cast<std::size_t>(table);
   bases_[which][index] = base;
@@ -280,52 +330,54 @@ bool TraceStore::extend(Table table, std::size_t known) noexcept {
   if (extents(table) > known) {
     return true;
   }
-  std::atomic<std::uint64_t>& again = again_ns_[static_cast<std::size_t>(table)];
+  std::atomic<std::uint64_t>& again = retry_at_ns_[static_cast<std::size_t>(table)];
   const std::uint64_t waiting = again.load(std::memory_order_relaxed);
-  if (waiting != 0 && monotonic_ns() < waiting) {
+  if (waiting != 0 && sys::monotonic_ns() < waiting) {
     return false;
   }
-  const Turn turn(extending_, Turn::Wait::kNo);
-  if (!turn) {
+  const BoundedLockGuard guard(extend_lock_, BoundedLockGuard::Wait::kTryOnce);
+  if (!guard) {
     return false;
   }
   if (extents(table) > known) {
     return true;
   }
-  const bool kept = may_use_kept();
-  const int fd = kept ? kept_ : open_again();
+  // A deleted file has no reader and grows no more.
+  const bool kept = kept_fd_ > 0 && is_our_file(kept_fd_, true);
+  const int fd = kept ? kept_fd_ : reopen();
   const bool extended = fd >= 0 && add_extent(fd, table);
   if (fd >= 0 && !kept) {
     sys::close(fd);
   }
-  std::uint64_t& pause = pause_ns_[static_cast<std::size_t>(table)];
-  pause = extended ? 0 : longer(pause);
-  again.store(extended ? 0 : monotonic_ns() + pause, std::memory_order_relaxed);
+  std::uint64_t& pause = retry_delay_ns_[static_cast<std::size_t>(table)];
+  pause = extended ? 0 : next_delay(pause);
+  again.store(extended ? 0 : sys::monotonic_ns() + pause, std::memory_order_relaxed);
   return extended;
 }
 
-void TraceStore::fall_silent() noexcept {
+void TraceStore::stop_system_calls() noexcept {
   const bool in_use = header_ != nullptr;
   for (const Table table : kAllTables) {
     if (in_use) {
       extend(table, extents(table));
     }
   }
-  const Turn turn(extending_, Turn::Wait::kYes);  // nobody else is between two calls
-  sys::g_silent.fetch_add(sys::kOwnFilter, std::memory_order_relaxed);
+  const BoundedLockGuard guard(
+      extend_lock_, BoundedLockGuard::Wait::kBounded);  // no thread is extending the file
+  sys::g_calls_stopped.fetch_add(sys::kOwnFilter, std::memory_order_relaxed);
 }
 
-// Gives up as soon as the file cannot grow. Nothing is handed out then: a table that was full for a
-// while goes on where it was.
+// If the file cannot grow nothing is handed out, so that the table continues without a gap once it
+// can.
 bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) noexcept {
   std::atomic<std::uint64_t>& used = directory(table).used;
   std::uint64_t before = used.load(std::memory_order_relaxed);
-  Patience patience;
+  BoundedWait wait;
   for (;;) {
     const std::size_t known = extents(table);
     index = before;
     if (place_of(table, before).extent > known) {
-      return false;  // nobody has handed out so much: the file is damaged
+      return false;  // never handed out: the file is damaged
     }
     index = first_fitting(table, before, count);
     if (place_of(table, index).extent < known) {
@@ -334,8 +386,8 @@ bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) no
       }
       continue;
     }
-    // If it cannot be extended, another thread has its turn, or had it a moment ago.
-    if (!extend(table, known) && (cannot_grow(table) || !patience.wait())) {
+    // extend() also fails while another thread holds the lock.
+    if (!extend(table, known) && (cannot_grow(table) || !wait.keep_waiting())) {
       return false;
     }
     before = used.load(std::memory_order_relaxed);

@@ -1,11 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared file of one traced process: written inside the target, read outside while it runs and
-// after its death. Freestanding: no pointers, offsets are from the start of the file, byte order is
-// the machine's own. docs/wire-format.md tabulates it; a change touches both and kFormatVersion.
+// The trace file of one process: written inside the target, read outside while it runs and after
+// its death. Freestanding: no pointers, offsets are from the start of the file, byte order is the
+// machine's own. docs/wire-format.md tabulates it; a change touches both and kFormatVersion.
 //
 // The file only grows. It begins with the header; tables follow in extents, each listed in the
-// header once it is allocated on the file system, mapped and zeroed. Item i of a table lies in the
-// extents in their order. Whatever a reader finds may be half written or hostile: check bounds.
+// header once it is allocated on the file system, mapped and zeroed. Item i of a table is the i-th
+// in its extents, taken in their order. Whatever a reader finds may be half written or hostile:
+// check bounds.
+//
+// Example: 4711-88123456789.trace, of a program with two blocks that are not freed.
+//
+//   offset  bytes
+//        0   4096  header   magic "TDMKtrac", pid 4711, stage kRecording,
+//                           table[]: one extent each, at the offsets below
+//     4096   8192  strings  "/opt/train"                                   used 10
+//    12288   4096  modules  0: [0x400000, 0x452000) path 0+10, bias 0      used 1
+//    16384  16384  nodes    0: the root                                    used 5
+//                           1: 0x401136  parent 0    main
+//                           2: 0x4012a0  parent 1    main > load
+//                           3: 0x401310  parent 2    main > load > read
+//                           4: 0x401410  parent 1    main > init
+//    32768  16384  sites    0: node 3, kHeap, alloc 12288 bytes, free 8192 used 2
+//                           1: node 4, kHeap, alloc 65536 bytes, free 0
+//    49152  24576  live     bucket 82, slot 0: 0x5581e0 size 4096  site 0 epoch 12
+//                           bucket 87, slot 0: 0x560000 size 65536 site 1 epoch 0
+//    73728   4096  ranges   (no mapping)                                   used 0
+//    77824         end: header.file_bytes
+//
+// From a block to its stack: the block at 0x5581e0 is in bucket_of(0x5581e0, 128 buckets) = 82 of
+// the only level of the live table. Its record says 4096 bytes, allocated 12 seconds after
+// created_ns, at site 0. Site 0 begins with node 3: 0x401310, called from node 2: 0x4012a0, called
+// from node 1: 0x401136, whose parent is the root. All three addresses lie in module 0; less its
+// load_bias they are addresses in the symbol table of /opt/train: read, called by load, called by
+// main. Two of the three blocks of this site were freed; 4096 of its 12288 bytes are live.
 #pragma once
 
 #include <atomic>
@@ -19,7 +46,11 @@ inline constexpr std::uint64_t kMagic = 0x636172744b4d4454;  // "TDMKtrac" in li
 inline constexpr std::uint32_t kFormatVersion = 1;
 inline constexpr std::size_t kHeaderBytes = 4096;
 
-// The environment variable by which the tracer learns what to do; see trace_request.h.
+// A trace file is named PID-CREATED_NS.trace; until it can be read, with kUnfinishedSuffix behind.
+inline constexpr char kTraceSuffix[] = ".trace";
+inline constexpr char kUnfinishedSuffix[] = ".new";
+
+// The environment variable with the request to the tracer; see trace_request.h.
 inline constexpr char kRequestVariable[] = "TIDEMARK_TRACE";
 
 enum class Mode : std::uint32_t {
@@ -28,7 +59,7 @@ enum class Mode : std::uint32_t {
   kExact = 2,    // every block
 };
 
-// How far the process is; the last word on it is whether the process lives.
+// What the process last said of itself; whether it is alive only the kernel knows.
 enum class Stage : std::uint32_t {
   kSettingUp = 0,  // do not read yet
   kRecording = 1,
@@ -45,7 +76,7 @@ enum class SiteKind : std::uint8_t {
   kCudaPinned = 6,      // cudaHostAlloc, cudaMallocHost
   kCudaRegistered = 7,  // cudaHostRegister: pinned, but somebody else's block
 };
-inline constexpr std::uint8_t kMostSiteKind = 7;
+inline constexpr std::uint8_t kMaxSiteKind = 7;
 
 enum class NodeKind : std::uint32_t {
   kNative = 0,  // value: program counter
@@ -61,23 +92,23 @@ struct StackNode {
 };
 static_assert(sizeof(StackNode) == 16);
 
-// An object file that was mapped when a frame in it was first seen. One that was closed and one
-// that came to the same place later are both listed; a frame belongs to the last one that was there
-// when its node was made: modules carry the number of nodes that existed when they were added.
+// An object file that was mapped when a frame in it was first seen. One that was unloaded and one
+// that was loaded at the same address later are both listed: a frame belongs to the last module at
+// its address whose nodes_before is not greater than the number of the frame's node.
 struct Module {
   std::uint64_t begin;  // addresses
   std::uint64_t end;
   std::uint64_t load_bias;    // address in memory minus address in the file's symbol table
   std::uint32_t path_offset;  // into the strings
   std::uint32_t path_bytes;
-  std::uint32_t nodes_before;
+  std::uint32_t nodes_before;    // nodes that existed when the module was added
   std::uint32_t build_id_bytes;  // 0: has none
   std::uint8_t build_id[20];
   std::uint32_t ready;  // 1 once all of it is written
 };
 static_assert(sizeof(Module) == 64);
 
-// Blocks are counted in parts of kBlockUnit: a sampled block stands for a broken number of blocks.
+// Blocks are counted in parts of 1/kBlockUnit: a sampled block stands for a fraction of blocks.
 inline constexpr std::uint64_t kBlockUnit = 256;
 
 // What one call stack allocated. Live = alloc - free; the two are not read at one instant. Several
@@ -98,7 +129,8 @@ struct alignas(64) Site {
 };
 static_assert(sizeof(Site) == 64);
 
-// When a block was born: seconds since the header's created_ns, or a step once steps are known.
+// When a block was allocated: seconds since the header's created_ns, or a step once steps are
+// known.
 inline constexpr std::uint32_t kEpochIsStep = 0x8000'0000;
 
 struct LiveRecord {
@@ -119,8 +151,8 @@ constexpr std::uint8_t unpack_period(std::uint64_t packed) {
   return static_cast<std::uint8_t>(packed >> 48U);
 }
 
-// Blocks that live, in a hash table: an extent of the live table is one level of it, a power of two
-// of buckets. A block is in one of two buckets of any level (bucket_of).
+// The live blocks, in a hash table: each extent of the live table is one level of it, with a power
+// of two of buckets. A block is in one of two buckets (bucket_of) of one level.
 inline constexpr std::size_t kSlotsPerBucket = 8;
 inline constexpr std::uint64_t kEmptySlot = 0;
 inline constexpr std::uint64_t kBusySlot = 1;  // being written
@@ -142,7 +174,7 @@ static_assert(sizeof(MapRange) == 24);
 
 enum class Table : std::uint32_t { kStrings, kModules, kNodes, kSites, kLive, kRanges };
 inline constexpr std::size_t kTables = 6;
-inline constexpr std::size_t kMostExtents = 24;
+inline constexpr std::size_t kMaxExtents = 24;
 
 constexpr std::size_t item_bytes(Table table) {
   constexpr std::size_t kBytes[kTables] = {
@@ -159,11 +191,11 @@ struct TableDirectory {
   std::atomic<std::uint64_t> used;     // items handed out; not of the live table
   std::atomic<std::uint32_t> extents;  // listed below and complete
   std::uint32_t reserved;
-  Extent extent[kMostExtents];
+  Extent extent[kMaxExtents];
 };
 static_assert(sizeof(TableDirectory) == 400);
 
-// What did not fit or could not be done. Printed with every report, but for `reentered`.
+// What did not fit or could not be done. All but `reentered` are printed with every report.
 struct Losses {
   std::atomic<std::uint64_t> live_full;         // blocks without a place in the live table
   std::atomic<std::uint64_t> sites_full;        // allocations whose stack found no place
@@ -178,12 +210,12 @@ struct Losses {
 };
 static_assert(sizeof(Losses) == 128);
 
-inline constexpr std::size_t kMostPeriods = 32;
+inline constexpr std::size_t kMaxPeriods = 32;
 
-// Written outside, read by the target when it next looks.
+// Written by the tool; the target reads it when it next records or skips enough bytes.
 struct alignas(64) Control {
   std::atomic<std::uint32_t> mode;
-  std::atomic<std::uint32_t> epoch;  // for the blocks that are born now
+  std::atomic<std::uint32_t> epoch;  // of the blocks that are allocated now
   std::atomic<std::uint64_t> sample_every_bytes;
   std::atomic<std::uint64_t> most_file_bytes;
   std::uint64_t reserved[5];
@@ -200,12 +232,12 @@ struct Header {
   std::uint64_t pid_namespace;  // inode
   std::uint64_t created_ns;     // CLOCK_MONOTONIC
   std::atomic<std::uint32_t> stage;
-  std::atomic<std::uint32_t> forked;  // 1: born by fork, the blocks of its parent are not listed
+  std::atomic<std::uint32_t> forked;  // 1: made by fork; the blocks of its parent are not listed
   std::atomic<std::uint32_t> extend_errno;
   std::atomic<std::uint32_t> python;  // 0 unknown, 1 walked, 2 off; reserved for Python frames
   std::atomic<std::uint64_t> file_bytes;
-  std::atomic<std::uint64_t> private_bytes;  // memory that the tracer uses besides this file
-  std::atomic<std::uint64_t> periods[kMostPeriods];  // of sampling, in bytes; [0] is 0: exact
+  std::atomic<std::uint64_t> private_bytes;         // memory that the tracer uses besides this file
+  std::atomic<std::uint64_t> periods[kMaxPeriods];  // of sampling, in bytes; [0] is 0: exact
   std::atomic<std::uint32_t> period_count;
   std::uint32_t reserved;
   char reason[96];  // what it does not record, with a 0 at the end
@@ -227,17 +259,17 @@ constexpr std::uint64_t mix(std::uint64_t value) {
   return value;
 }
 
-// The two buckets of a level where a block may be; `buckets` is a power of two. The first is shared
-// with the blocks beside it, and those of a page lie in buckets side by side: what is allocated in
-// a row mostly is in the same lines of the cache. The second may be any.
+// The two buckets of a level where a block may be; `buckets` is a power of two. The first one is
+// near those of the neighbouring addresses, so that blocks which are allocated in a row mostly
+// share cache lines. The second one may be any.
 constexpr std::uint64_t bucket_of(std::uint64_t address, std::uint64_t buckets, bool second) {
   constexpr unsigned kPageBits = 12;
-  constexpr unsigned kShareBits = 8;  // as many small blocks of malloc as a bucket has slots
+  constexpr unsigned kShareBits = 8;  // about as many small blocks as a bucket has slots
   constexpr std::uint64_t kShares = 1U << (kPageBits - kShareBits);
   if (second) {
     return mix(address) & (buckets - 1);
   }
-  // Which of the shares of a page is the first differs: many large blocks begin where a page does.
+  // Rotated by the page, because many large blocks begin at the start of one.
   const std::uint64_t page = mix(address >> kPageBits);
   return (page * kShares + (((address >> kShareBits) ^ (page >> 32U)) & (kShares - 1))) &
          (buckets - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tracer is asked for, as the text of one environment variable:
+// The request to the tracer, as the text of the environment variable kRequestVariable:
 //   1:MODE:SAMPLE_EVERY_BYTES:MOST_FILE_BYTES:FLAGS:DIRECTORY
 // MODE is dormant, sampled or exact; FLAGS any of f (follow children over exec), u (unwind with
 // libunwind); the directory, last, may hold any character. Freestanding, see trace_layout.h.

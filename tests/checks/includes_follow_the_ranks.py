@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     "profiler/wire": set(),
     "recording": {"common"},
     "tracker": {"common"},
-    "monitor/procfs": {"common"},
+    "monitor/procfs": {"common", "profiler/wire"},
     "profiler/tracer": {"profiler/wire"},
     "monitor": {"common", "api", "monitor/procfs"},
     "profiler/reader": {"common", "profiler/wire"},

@@ -14,8 +14,8 @@ import unittest
 
 CHECKS = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(CHECKS))
+import classes_stay_small  # noqa: E402
 import every_test_is_in_a_target  # noqa: E402
-import files_stay_small  # noqa: E402
 import includes_follow_the_ranks  # noqa: E402
 
 
@@ -42,14 +42,64 @@ class Checks(unittest.TestCase):
         self.assertEqual(every_test_is_in_a_target.orphans(self.root, commands, "tests/unit"), [])
 
     def test_a_long_file_is_found(self):
-        self.write("common/short.cpp", "\n" * 500)
+        self.write("common/short.cpp", "\n" * 900)
         self.write("build/generated.cpp", "\n" * 9000)
-        self.write("common/long.cpp", "\n" * 501)
+        self.write("common/long.cpp", "\n" * 901)
 
-        found = list(files_stay_small.too_long(self.root))
+        found = list(classes_stay_small.too_large(self.root, frozenset()))
 
         self.assertEqual(len(found), 1)
-        self.assertIn("common/long.cpp has 501 lines", found[0])
+        self.assertIn("common/long.cpp has 901 lines", found[0])
+
+    def test_a_class_with_many_methods_or_members_is_found(self):
+        methods = "".join(f"  int get_{n}() const {{ return {{}}; }}\n" for n in range(27))
+        members = "".join(f"  std::vector<int> values_{n}_{{1, 2}};\n" for n in range(21))
+        self.write("common/a.h", f"class Talker final : public Base {{\n public:\n{methods}}};\n")
+        self.write("common/b.h", f"class [[nodiscard]] Holder {{\n private:\n{members}}};\n")
+        self.write("common/c.h", f"struct Row {{\n{members}}};\n")  # passive data
+        self.write("tests/d.h", f"class Fixture {{\n{methods}}};\n")
+
+        found = list(classes_stay_small.too_large(self.root, frozenset({"Holder"})))
+        self.assertEqual(len(found), 1)
+        self.assertIn("common/a.h: Talker has 0 members and 27 methods", found[0])
+
+        found = list(classes_stay_small.too_large(self.root, frozenset({"Talker"})))
+        self.assertIn("common/b.h: Holder has 21 members and 0 methods", found[0])
+
+    def test_an_exception_that_is_not_needed_is_found(self):
+        self.write("common/a.h", "class Small {};\n")
+
+        found = list(classes_stay_small.too_large(self.root, frozenset({"Small"})))
+
+        self.assertEqual(found, ["Small is small now: take it from the list of exceptions"])
+
+    def test_members_and_methods_are_told_apart(self):
+        header = """
+            enum class Color { kRed };
+            class Outer : public Base {
+             public:
+              Outer(int a, int b) : a_(a), b_{b} {}
+              ~Outer();
+              Outer(const Outer&) = delete;
+              bool operator==(const Outer&) const = default;
+              virtual int size() const = 0;
+              [[nodiscard]] Result<int> open(std::function<void(int)> done = [](int) {}) const;
+              template <typename T>
+              void each(T visit) { for (;;) { visit("(;"); } }
+              static Outer make();
+
+             private:
+              using Row = std::vector<int>;
+              struct Inner { int x; int y; void f(); };
+              static constexpr int kMost = 4;
+              int a_ = 0, b_;
+              std::function<void(int)> done_;
+              int (*next_)(int) = nullptr;
+              std::map<int, int> map_{{1, 2}};  // not a method()
+              friend class Other;
+            };"""
+
+        self.assertEqual(list(classes_stay_small.classes(header)), [("Outer", 4, 4)])
 
     def test_an_include_against_the_ranks_is_found(self):
         self.write("monitor/a.h", '#include "recording/run_writer.h"\n')

@@ -29,7 +29,7 @@ void read_tables(const Bytes& bytes) {
   const auto exact = std::make_unique<std::uint8_t[]>(bytes.size());
   std::copy(bytes.begin(), bytes.end(), exact.get());
   const auto begin = reinterpret_cast<std::uint64_t>(exact.get());
-  const Module module = {begin, begin + bytes.size(), begin};
+  const LoadedModule module = {begin, begin + bytes.size(), begin};
   for (const std::uint64_t offset : {0x0U, 0x1000U, 0x1007U, 0x1014U, 0x10ffU, 0x7fffffffU}) {
     check_rule(rule_from_tables(module, begin + offset));
   }

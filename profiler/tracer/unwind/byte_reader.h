@@ -13,8 +13,8 @@ struct ByteRange {
   std::uint64_t end = 0;
 };
 
-// Reads little-endian numbers from mapped memory and never outside of its range: what does not fit
-// is 0, and ok() stays false from then on.
+// Reads little-endian numbers from mapped memory, never outside of its range: a number that does
+// not fit is 0, and ok() is false from then on.
 class ByteReader {
  public:
   explicit ByteReader(ByteRange range) noexcept
@@ -46,7 +46,7 @@ class ByteReader {
     return static_cast<std::int64_t>(value);
   }
 
-  // The next `length` bytes, which are skipped.
+  // Skips `length` bytes and returns their range.
   ByteRange take(std::uint64_t length) noexcept {
     if (!ok_ || length > end_ - at_) {
       fail();
@@ -58,7 +58,7 @@ class ByteReader {
 
  private:
   struct Leb128 {
-    unsigned shift;     // bits that were given
+    unsigned shift;     // bits read
     std::uint8_t last;  // its bit 6 is the sign
   };
 

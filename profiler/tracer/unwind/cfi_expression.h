@@ -7,7 +7,7 @@
 
 namespace tidemark::tracer {
 
-// What a DWARF expression of a CFI program comes to, as far as we follow it.
+// The value of a DWARF expression in a CFI program.
 struct ExpressionValue {
   enum class Base : std::uint8_t {
     kUnsupported,
@@ -21,10 +21,10 @@ struct ExpressionValue {
   std::int64_t offset = 0;
 };
 
-// Evaluates without registers: sp and bp stay symbols, rip is `pc`. That is enough for what linkers
-// write for .plt (a sum that depends on rip) and compilers for realigned stacks (a word near bp).
-// `starts_with_cfa`: rules of registers begin with the CFA on the stack, that of the CFA itself
-// does not.
+// Evaluates without the values of registers: sp and bp stay symbols, rip is `pc`. That is enough
+// for what linkers write for .plt (a sum that depends on rip) and compilers for realigned stacks (a
+// word near bp). `starts_with_cfa`: the expression of a register starts with the CFA on its stack,
+// that of the CFA itself with an empty one.
 ExpressionValue evaluate_expression(ByteRange expression, std::uint64_t pc,
                                     bool starts_with_cfa) noexcept;
 

@@ -8,7 +8,7 @@
 
 namespace tidemark::tracer {
 
-// One function's entry of .eh_frame (FDE), with what its common part (CIE) says.
+// The entry of one function in .eh_frame (FDE) together with its common part (CIE).
 struct CfiEntry {
   ByteRange common_program;
   ByteRange program;
@@ -20,8 +20,8 @@ struct CfiEntry {
   bool is_signal_frame = false;
 };
 
-// Runs the programs of `entry` up to `pc` and gives the rule that holds there. kUnsupported for
-// what we do not follow and for bytes that make no sense.
+// Runs the programs of `entry` up to `pc` and returns the rule that holds there. kUnsupported for
+// instructions that we do not implement and for invalid bytes.
 Rule run_cfi(const CfiEntry& entry, std::uint64_t pc) noexcept;
 
 }  // namespace tidemark::tracer

@@ -84,7 +84,7 @@ struct SearchTable {
   std::uint64_t count = 0;
 };
 
-bool open_table(const Module& module, SearchTable& table) noexcept {
+bool open_table(const LoadedModule& module, SearchTable& table) noexcept {
   if (module.eh_frame_hdr < module.start || module.eh_frame_hdr >= module.end) {
     return false;
   }
@@ -125,7 +125,7 @@ std::uint64_t search(const SearchTable& table, std::uint64_t pc) noexcept {
 
 // Length and range of the entry at `address`; false for the terminator, for the 64-bit format (no
 // linker writes it) and for what leaves the module.
-bool open_entry(const Module& module, std::uint64_t address, ByteRange& body) noexcept {
+bool open_entry(const LoadedModule& module, std::uint64_t address, ByteRange& body) noexcept {
   if (address < module.start || address >= module.end) {
     return false;
   }
@@ -175,7 +175,7 @@ bool read_augmentation(ByteRange letters, ByteReader& data, std::uint64_t header
   return data.ok();
 }
 
-bool read_common(const Module& module, std::uint64_t address, CfiEntry& entry,
+bool read_common(const LoadedModule& module, std::uint64_t address, CfiEntry& entry,
                  Augmentation& augmentation) noexcept {
   ByteRange body;
   if (!open_entry(module, address, body)) {
@@ -211,7 +211,7 @@ bool read_common(const Module& module, std::uint64_t address, CfiEntry& entry,
 
 }  // namespace
 
-bool find_cfi_entry(const Module& module, std::uint64_t pc, CfiEntry& entry) noexcept {
+bool find_cfi_entry(const LoadedModule& module, std::uint64_t pc, CfiEntry& entry) noexcept {
   SearchTable table;
   ByteRange body;
   if (!open_table(module, table) || !open_entry(module, search(table, pc), body)) {
@@ -238,7 +238,7 @@ bool find_cfi_entry(const Module& module, std::uint64_t pc, CfiEntry& entry) noe
   return reader.ok() && pc >= entry.pc_begin && pc < entry.pc_end;
 }
 
-Rule rule_from_tables(const Module& module, std::uint64_t pc) noexcept {
+Rule rule_from_tables(const LoadedModule& module, std::uint64_t pc) noexcept {
   CfiEntry entry;
   if (!find_cfi_entry(module, pc, entry)) {
     return {RuleKind::kNoTable};

@@ -15,7 +15,7 @@ enum class RuleKind : std::uint8_t {
   kSignalFrame = 4,  // the kernel's frame of a signal handler: sp points to its ucontext
   kEndOfStack = 5,   // the outermost function
   kNoTable = 6,      // code of a module that has no unwind table
-  kUnsupported = 7,  // there is a table, with something that we do not follow
+  kUnsupported = 7,  // the table has something that we do not implement
 };
 
 // Where the caller's frame pointer is.
@@ -57,13 +57,13 @@ constexpr Rule unpack_rule(std::uint32_t packed) noexcept {
           std::int64_t{static_cast<std::int16_t>(packed & 0xffffU) >> 5} * 8};
 }
 
-// How far below the CFA a plain rule finds the frame pointer; 0: still in the register.
+// How far below the CFA a plain rule reads the frame pointer, in words; 0: still in the register.
 constexpr std::uint16_t bp_words_below_cfa(std::uint32_t packed) noexcept {
   return static_cast<std::uint16_t>((0x800U - (packed >> 5 & 0x7ffU)) & 0x7ffU);
 }
 
-// Whether a step by this rule reads two words that its CFA tells: the return address and, where it
-// was saved, the frame pointer.
+// Whether a step by this rule reads only words at fixed offsets from the CFA: the return address
+// and, if it was saved, the frame pointer.
 constexpr bool is_plain_rule(std::uint32_t packed) noexcept {
   constexpr auto kPlainKinds = (1U << static_cast<unsigned>(RuleKind::kFromSp)) |
                                (1U << static_cast<unsigned>(RuleKind::kFromBp));

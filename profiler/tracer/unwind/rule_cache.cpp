@@ -2,7 +2,7 @@
 #include "profiler/tracer/unwind/rule_cache.h"
 
 #include "profiler/tracer/unwind/eh_frame.h"
-#include "profiler/tracer/unwind/modules.h"
+#include "profiler/tracer/unwind/module_lookup.h"
 
 namespace tidemark::tracer {
 
@@ -11,10 +11,10 @@ constinit std::atomic<std::uint32_t> g_rule_generation{1};
 
 namespace {
 
-// Into its own slot; what was there moves to the slot beside it, what was there is dropped. Both
-// slots know the 32 bits from the lowest of the slot's number on, so that neither can mistake one
-// for the other.
-void remember_rule(std::uint64_t pc, std::uint32_t packed, std::uint32_t generation) noexcept {
+// Writes the rule to its slot. The entry that was there moves to the neighbouring slot, and the one
+// there is dropped. The tag includes the lowest bit of the slot number, so that an entry in the
+// wrong one of two neighbours is not taken for another address.
+void store_rule(std::uint64_t pc, std::uint32_t packed, std::uint32_t generation) noexcept {
   const RuleKey key = rule_key(pc);
   std::atomic<std::uint64_t>& first = g_rule_slots[key.slot];
   std::atomic<std::uint64_t>& second = g_rule_slots[key.slot ^ 1U];
@@ -24,7 +24,7 @@ void remember_rule(std::uint64_t pc, std::uint32_t packed, std::uint32_t generat
   }
   first.store(std::uint64_t{packed} << 32 | key.tag, std::memory_order_seq_cst);
   if (g_rule_generation.load(std::memory_order_seq_cst) != generation) {
-    // A module went away meanwhile: this rule may be of its time.
+    // A module was unloaded meanwhile: this rule may be one of its rules.
     first.store(0, std::memory_order_relaxed);
     second.store(0, std::memory_order_relaxed);
   }
@@ -37,19 +37,19 @@ Rule return_rule(std::uint64_t pc) noexcept {
     return unpack_rule(packed);
   }
   const std::uint32_t generation = rule_generation();
-  Module module;
+  LoadedModule module;
   if (!find_module(pc - 1, module)) {
     return {};  // not cached: code of a JIT, or a module that is loaded later
   }
   const Rule rule = rule_from_tables(module, pc - 1);
   if (const std::uint32_t packed = pack_rule(rule); packed != 0 && pc <= kAddressMask) {
-    remember_rule(pc, packed, generation);
+    store_rule(pc, packed, generation);
   }
   return rule;
 }
 
 Rule instruction_rule(std::uint64_t pc) noexcept {
-  Module module;
+  LoadedModule module;
   return find_module(pc, module) ? rule_from_tables(module, pc) : Rule{};
 }
 

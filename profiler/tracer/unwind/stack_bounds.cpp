@@ -20,18 +20,18 @@ struct KnownStacks {
   std::uint64_t high;
   std::uint64_t foreign_low;  // [foreign_low, foreign_high) is not connected to its own stack
   std::uint64_t foreign_high;
-  std::uint64_t wanted_pages;  // of other stacks, beyond that of sp
+  std::uint64_t wanted_pages;  // of foreign stacks, after that of sp
 };
 constinit thread_local KnownStacks g_stacks = {};
 
 constinit std::atomic<std::uint64_t> g_main_stack_end{0};
-constinit std::atomic<std::uint64_t> g_main_block{0};  // the control block of that thread
-constinit std::atomic<bool> g_probes_lie{false};
-constinit std::atomic<std::int32_t> g_forbidden{0};  // so many times
+constinit std::atomic<std::uint64_t> g_main_block{0};  // its thread control block
+constinit std::atomic<bool> g_cannot_probe{false};
+constinit std::atomic<std::int32_t> g_times_forbidden{0};
 
 bool can_probe() noexcept {
-  return g_forbidden.load(std::memory_order_relaxed) == 0 &&
-         !g_probes_lie.load(std::memory_order_relaxed);
+  return g_times_forbidden.load(std::memory_order_relaxed) == 0 &&
+         !g_cannot_probe.load(std::memory_order_relaxed);
 }
 
 std::uint64_t page_of(std::uint64_t address) noexcept { return address & ~(kPageBytes - 1); }
@@ -78,18 +78,18 @@ std::uint64_t own_stack_end(std::uint64_t sp) noexcept {
   return end > sp && end - sp <= kLargestStackBytes ? end : 0;
 }
 
-// `begin`: what is below is readable.
+// What is below `begin` is readable.
 StackBounds foreign_bounds(std::uint64_t sp, std::uint64_t begin) noexcept {
   const std::uint64_t limit = page_of(sp) + kForeignBytes;
   const std::uint64_t wanted = page_of(sp) + (1 + g_stacks.wanted_pages) * kPageBytes;
   return {begin < wanted ? readable_until(begin, wanted) : begin, limit};
 }
 
-// The end of the page that a thread which runs there has written its last return address to.
+// The end of the page that holds the word below sp, the last return address of a running thread.
 std::uint64_t end_of_page_below(std::uint64_t sp) noexcept { return page_of(sp - 1) + kPageBytes; }
 
-// `readable`: the end of what is known to be, from sp on.
-[[gnu::noinline]] StackBounds learn_bounds(std::uint64_t sp, std::uint64_t readable) noexcept {
+// [sp, readable) is known to be readable.
+[[gnu::noinline]] StackBounds find_bounds(std::uint64_t sp, std::uint64_t readable) noexcept {
   KnownStacks& known = g_stacks;
   if (sp >= known.foreign_low && sp < known.foreign_high) {
     return foreign_bounds(sp, readable);
@@ -119,12 +119,12 @@ void resolve_stack_end() noexcept {
     g_main_stack_end.store(*static_cast<const std::uint64_t*>(symbol), std::memory_order_relaxed);
   }
   g_main_block.store(thread_pointer(), std::memory_order_relaxed);
-  // Address 8 is never mapped; who says otherwise says nothing.
-  g_probes_lie.store(probe(8) != -EFAULT, std::memory_order_relaxed);
+  // Address 8 is never mapped: another answer than EFAULT is not the kernel's.
+  g_cannot_probe.store(probe(8) != -EFAULT, std::memory_order_relaxed);
 }
 
 void allow_probing(bool allow) noexcept {
-  g_forbidden.fetch_add(allow ? -1 : 1, std::memory_order_relaxed);
+  g_times_forbidden.fetch_add(allow ? -1 : 1, std::memory_order_relaxed);
 }
 
 StackBounds stack_bounds(std::uint64_t sp) noexcept {
@@ -136,7 +136,7 @@ StackBounds stack_bounds(std::uint64_t sp) noexcept {
     const std::uint64_t end = end_of_page_below(sp);
     return {end == known.low ? known.high : end};
   }
-  return learn_bounds(sp, end_of_page_below(sp));
+  return find_bounds(sp, end_of_page_below(sp));
 }
 
 StackBounds bounds_of_interrupted(std::uint64_t sp) noexcept {
@@ -144,7 +144,7 @@ StackBounds bounds_of_interrupted(std::uint64_t sp) noexcept {
   if (sp >= known.low && sp < known.high) {
     return {known.high};
   }
-  return can_probe() ? learn_bounds(sp, sp) : StackBounds{};
+  return can_probe() ? find_bounds(sp, sp) : StackBounds{};
 }
 
 bool extend_bounds(StackBounds& bounds, std::uint64_t address) noexcept {
@@ -154,7 +154,7 @@ bool extend_bounds(StackBounds& bounds, std::uint64_t address) noexcept {
   const std::uint64_t wanted = page_of(address) + kPageBytes;
   bounds.high = readable_until(bounds.high, wanted);
   if (bounds.high < wanted) {
-    bounds.limit = bounds.high;  // nobody asks again
+    bounds.limit = bounds.high;  // not tried again
     return false;
   }
   const std::uint64_t pages = (kForeignBytes - (bounds.limit - wanted)) / kPageBytes - 1;
@@ -163,7 +163,7 @@ bool extend_bounds(StackBounds& bounds, std::uint64_t address) noexcept {
 }
 
 bool is_own_stack(std::uint64_t low, std::uint64_t high) noexcept {
-  bounds_of_interrupted(low);  // learns of it
+  bounds_of_interrupted(low);  // updates g_stacks
   return low >= g_stacks.low && high < g_stacks.high;
 }
 

@@ -4,9 +4,8 @@
 #include <bit>
 #include <cstddef>
 
-#include "profiler/tracer/unwind/modules.h"
+#include "profiler/tracer/unwind/module_lookup.h"
 #include "profiler/tracer/unwind/rule_cache.h"
-#include "profiler/tracer/unwind/stack_word.h"
 
 #if defined(__x86_64__)
 #include <sys/ucontext.h>
@@ -24,7 +23,8 @@ bool start_unwinder() noexcept {
 namespace {
 
 constexpr std::uint64_t kWord = 8;
-constexpr std::uint64_t kRedZoneBytes = 128;  // below sp, which signals leave alone (psABI 3.2.2)
+constexpr std::uint64_t kRedZoneBytes =
+    128;  // below sp; signal handlers do not use it (psABI 3.2.2)
 constexpr std::uint64_t kGeneralRegisters = offsetof(ucontext_t, uc_mcontext.gregs);
 constexpr std::uint64_t kContextBytes = kGeneralRegisters + sizeof(gregset_t);
 
@@ -42,9 +42,9 @@ std::uint64_t last_word_below(std::uint64_t high) noexcept {
 
 enum class Step { kDone, kOutermost, kLost };
 
-class Walk {
+class StackWalk {
  public:
-  Walk(StackTrace& trace, StackBounds bounds) noexcept
+  StackWalk(StackTrace& trace, StackBounds bounds) noexcept
       : trace_(trace),
         frames_(trace.frames),
         bounds_(bounds),
@@ -66,7 +66,7 @@ class Walk {
   }
   bool reach(std::uint64_t address) noexcept;
 
-  // In an epilogue the tables still name the place that the register was just popped from.
+  // In an epilogue the tables may still name the address from which the register was just popped.
   static bool is_in_red_zone(std::uint64_t address, const Frame& frame) noexcept {
     return frame.was_interrupted && address < frame.sp && frame.sp - address <= kRedZoneBytes &&
            address % kWord == 0 && is_readable(address);
@@ -92,14 +92,14 @@ class Walk {
   std::uint32_t generation_;
   std::size_t new_count_ = 0;      // new frames are collected at [0, new_count_)
   std::size_t old_ = kMaxFrames;   // the next frame of the last trace that may be the same
-  std::uint64_t chain_until_ = 0;  // below this sp the frame pointers are known to be good
+  std::uint64_t chain_until_ = 0;  // below this sp the frame pointers are known to be valid
   bool reusable_ = true;
 };
 
-// The way of nearly all frames: the rule is in the cache, and of a kind that compilers write. The
-// next frame waits for this one, so every cycle from a pc to the next counts. The other ways get a
-// copy of the frame, because one whose address is taken would live in memory.
-[[gnu::always_inline]] inline Step Walk::step(Frame& frame) noexcept {
+// The fast path of nearly all frames: the rule is in the cache, and plain. The next step depends on
+// this one, so every cycle from one pc to the next counts. The slow path gets a copy of the frame,
+// because a frame whose address is taken would be kept in memory.
+[[gnu::always_inline]] inline Step StackWalk::step(Frame& frame) noexcept {
   const std::uint64_t slot = cached_slot(frame.pc);
   const std::uint32_t packed = packed_rule_of(slot);
   if (is_plain_rule(packed) && !frame.was_interrupted) [[likely]] {
@@ -107,7 +107,7 @@ class Walk {
     std::uint64_t cfa = cfa_offset_of(slot);
     if (rule.kind == RuleKind::kFromSp) [[likely]] {
       cfa += frame.sp;
-      asm("" : "+r"(cfa));  // keeps the jump: it is predicted, a selection would be waited for
+      asm("" : "+r"(cfa));  // keeps the branch, which is predicted; a cmov would add latency
     } else {
       cfa += frame.bp;
     }
@@ -135,14 +135,14 @@ class Walk {
   return result;
 }
 
-// Whether a word beyond the last one that may be loaded may be, too.
-[[gnu::noinline, gnu::cold]] bool Walk::reach(std::uint64_t address) noexcept {
+// Extends the bounds to a word after the last one that may be read. False: it is not readable.
+[[gnu::noinline, gnu::cold]] bool StackWalk::reach(std::uint64_t address) noexcept {
   const bool reached = extend_bounds(bounds_, address);
   last_word_ = last_word_below(bounds_.high);
   return reached;
 }
 
-[[gnu::noinline]] Step Walk::step_by_rule(Frame& frame, const Rule& rule) noexcept {
+[[gnu::noinline]] Step StackWalk::step_by_rule(Frame& frame, const Rule& rule) noexcept {
   switch (rule.kind) {
     case RuleKind::kFromSp:
       return step_to(frame, frame.sp + static_cast<std::uint64_t>(rule.cfa_offset), rule);
@@ -164,7 +164,7 @@ class Walk {
   }
 }
 
-Step Walk::step_to(Frame& frame, std::uint64_t cfa, const Rule& rule) noexcept {
+Step StackWalk::step_to(Frame& frame, std::uint64_t cfa, const Rule& rule) noexcept {
   if (!is_on_stack(cfa - kWord, frame.sp)) {
     return Step::kLost;
   }
@@ -190,7 +190,7 @@ Step Walk::step_to(Frame& frame, std::uint64_t cfa, const Rule& rule) noexcept {
 
 // The kernel pushed a ucontext, and the handler returned to the code that calls rt_sigreturn: sp is
 // at the ucontext. What was interrupted may be on another stack.
-Step Walk::step_over_signal(Frame& frame) noexcept {
+Step StackWalk::step_over_signal(Frame& frame) noexcept {
   reusable_ = false;
   old_ = kMaxFrames;
   chain_until_ = 0;
@@ -213,9 +213,9 @@ Step Walk::step_over_signal(Frame& frame) noexcept {
   return Step::kDone;
 }
 
-// Code without tables: what a JIT made, or assembly. Most of it has frame pointers; whether this
-// frame has is known when the chain of frame pointers leads back to a module.
-Step Walk::step_by_frame_pointer(Frame& frame) noexcept {
+// For code without tables, from a JIT or in assembly. Most of it has frame pointers; this frame has
+// one if the chain of frame pointers leads back to a module.
+Step StackWalk::step_by_frame_pointer(Frame& frame) noexcept {
   if (frame.sp >= chain_until_ && !follow_chain(frame)) {
     return Step::kLost;
   }
@@ -228,16 +228,16 @@ Step Walk::step_by_frame_pointer(Frame& frame) noexcept {
   return pc != 0 ? Step::kDone : Step::kLost;
 }
 
-// Whether some return address along the frame pointers is in a module. Until there the chain is
-// trusted.
-bool Walk::follow_chain(const Frame& frame) noexcept {
+// Whether some return address along the frame pointers is in a module. The chain is valid up to
+// there.
+bool StackWalk::follow_chain(const Frame& frame) noexcept {
   std::uint64_t sp = frame.sp;
   std::uint64_t bp = frame.bp;
   for (std::size_t i = 0; i < kMaxFrames; ++i) {
     if (!is_on_stack(bp, sp) || !is_on_stack(bp + kWord, sp)) {
       return false;
     }
-    Module module;
+    LoadedModule module;
     const std::uint64_t pc = load_word(bp + kWord);
     sp = bp + 2 * kWord;
     bp = load_word(bp);
@@ -249,8 +249,8 @@ bool Walk::follow_chain(const Frame& frame) noexcept {
   return false;
 }
 
-// Whether the next old frame that is as far out as `frame` is the same. Both go outwards only.
-[[gnu::always_inline]] inline bool Walk::old_frame_matches(const Frame& frame) noexcept {
+// Whether the frame of the last trace with the sp of `frame` is the same. Both only go outwards.
+[[gnu::always_inline]] inline bool StackWalk::old_frame_matches(const Frame& frame) noexcept {
   while (old_ < kMaxFrames && frames_.sp[old_] < frame.sp) {
     ++old_;
   }
@@ -258,9 +258,9 @@ bool Walk::follow_chain(const Frame& frame) noexcept {
          frames_.bp[old_] == frame.bp && !frame.was_interrupted;
 }
 
-// The frame `old_` is the same. A step reads two words and nothing else, so the frames further out
-// are the same for as long as these are.
-std::size_t Walk::first_changed() noexcept {
+// The frame `old_` is the same. A step reads two words only, so the outer frames are the same as
+// long as these words are.
+std::size_t StackWalk::first_changed() noexcept {
   const std::uint64_t last = frames_.sp[kMaxFrames - 1] - kWord;
   if (last > last_word_ && !reach(last)) {
     return old_ + 1;
@@ -276,9 +276,9 @@ std::size_t Walk::first_changed() noexcept {
   return kMaxFrames;
 }
 
-// Takes the frame `old_` and all further ones that did not change from the last trace. True: that
-// was all of it. False: the last one taken is in `frame`, to be stepped from.
-[[gnu::noinline]] bool Walk::reuse(Frame& frame) noexcept {
+// Takes the frame `old_` and the outer ones that did not change from the last trace. True: the
+// trace is complete. False: `frame` is the last one taken, from which the walk continues.
+[[gnu::noinline]] bool StackWalk::reuse(Frame& frame) noexcept {
   const std::size_t changed = first_changed();
   const std::size_t last = changed - 1;
   const std::uint16_t bp_from = frame.bp_from;
@@ -297,7 +297,7 @@ std::size_t Walk::first_changed() noexcept {
   return false;
 }
 
-[[gnu::always_inline]] inline void Walk::put(const Frame& frame) noexcept {
+[[gnu::always_inline]] inline void StackWalk::put(const Frame& frame) noexcept {
   frames_.pc[new_count_] = frame.pc;
   frames_.sp[new_count_] = frame.sp;
   frames_.bp[new_count_] = frame.bp;
@@ -308,14 +308,14 @@ std::size_t Walk::first_changed() noexcept {
   }
 }
 
-void Walk::move_inwards(std::size_t from, std::size_t to, std::size_t count) noexcept {
+void StackWalk::move_inwards(std::size_t from, std::size_t to, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count && from != to; ++i) {
     copy_frame(from + i, to + i);
   }
 }
 
-// Puts the new frames in front of the old ones from `hashed_from` on.
-void Walk::finish(std::size_t hashed_from) noexcept {
+// Puts the new frames before those from `hashed_from` on, whose hashes are known.
+void StackWalk::finish(std::size_t hashed_from) noexcept {
   std::uint64_t hash = hashed_from < kMaxFrames ? frames_.hash[hashed_from] : kHashOfNoFrames;
   const std::size_t first = hashed_from - new_count_;
   for (std::size_t i = new_count_; i > 0; --i) {
@@ -326,10 +326,10 @@ void Walk::finish(std::size_t hashed_from) noexcept {
   trace_.is_plain = reusable_;
   trace_.reusable = reusable_ && !trace_.truncated;
   trace_.generation = generation_;
-  show_frames_from(trace_, first);
+  set_first_frame(trace_, first);
 }
 
-void Walk::run(const Registers& registers) noexcept {
+void StackWalk::run(const Registers& registers) noexcept {
   if (trace_.reusable && trace_.generation == generation_ && trace_.depth <= kMaxFrames) {
     old_ = kMaxFrames - trace_.depth;
   }
@@ -366,7 +366,7 @@ void Walk::run(const Registers& registers) noexcept {
 }  // namespace
 
 void unwind(const Registers& registers, StackBounds bounds, StackTrace& trace) noexcept {
-  Walk(trace, bounds).run(registers);
+  StackWalk(trace, bounds).run(registers);
 }
 
 #else

@@ -6,13 +6,13 @@
 
 namespace tidemark::tracer {
 
-// What unwind() needs from ld.so. At start-up only, never from a hook; without it stacks have one
-// frame. Whether ld.so has a lock-free lookup.
+// Looks up what unwind() needs from ld.so. At start-up only, never from a hook. False: ld.so has no
+// lock-free lookup, and stacks have one frame.
 bool start_unwinder() noexcept;
 
 // Replaces `trace` by the stack from `registers` outwards. Runs in the malloc hook: no lock, no
-// allocation, no call into ld.so but its lock-free lookup, errno untouched; a stack or a table that
-// makes no sense ends the trace. What did not change since the last trace of this slot is compared,
+// allocation, no call into ld.so but its lock-free lookup, errno untouched; an invalid stack or
+// table ends the trace. Frames that did not change since the last trace of this slot are compared,
 // not walked again. `bounds` is stack_bounds(registers.sp).
 void unwind(const Registers& registers, StackBounds bounds, StackTrace& trace) noexcept;
 

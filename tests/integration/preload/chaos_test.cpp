@@ -82,7 +82,7 @@ class HardTimes : public testing::TestWithParam<Mode> {
   static void expect_told(const TracedRun& run) {
     ASSERT_EQ(run.status, 0) << run.errors;
     if (run.files.empty()) {
-      EXPECT_THAT(run.errors, HasSubstr("is not traced: its file cannot be made (errno "));
+      EXPECT_THAT(run.errors, HasSubstr("is not traced: cannot create its trace file (errno "));
       return;
     }
     EXPECT_EQ(run.errors, "");
@@ -185,7 +185,7 @@ TEST_P(HardTimes, UnderUlimitFOfNothing) {
   const TracedRun done = run({"nothing"}, "ulimit -f 0");
 
   ASSERT_EQ(done.status, 0) << done.errors;
-  EXPECT_THAT(done.errors, HasSubstr("is not traced: its file cannot be made (errno 27)"));
+  EXPECT_THAT(done.errors, HasSubstr("is not traced: cannot create its trace file (errno 27)"));
   EXPECT_TRUE(done.files.empty());
 }
 
@@ -208,7 +208,7 @@ TEST_P(HardTimes, OnAFileSystemWithoutRoom) {
     GTEST_SKIP() << "may not mount here: " << done.errors;
   }
   EXPECT_EQ(done.status, 0) << done.errors;
-  EXPECT_THAT(done.errors, HasSubstr("its file cannot be made (errno 28)"));
+  EXPECT_THAT(done.errors, HasSubstr("cannot create its trace file (errno 28)"));
   EXPECT_TRUE(done.files.empty());
   EXPECT_EQ(done.unreadable, 0U) << "an unfinished file is left";
 }

@@ -60,7 +60,7 @@ VICTIM_SITE void map_a_page() {
 }
 
 int main() {
-  constexpr int kRounds = 1000;  // so that the tracer's long way is taken as well
+  constexpr int kRounds = 1000;  // so that the tracer's slow path is taken as well
   for (int i = 0; i < kRounds; ++i) {
     auto* const block = static_cast<char*>(std::malloc(100));
     std::memset(block, 'x', 100);

@@ -113,7 +113,7 @@ TEST(TraceDamage, RefusesStagesAndModesThatDoNotExist) {
 TEST(TraceDamage, RefusesMoreExtentsThanADirectoryHolds) {
   TraceBuilder builder;
   builder.damage(
-      [](Header& header) { directory(header, Table::kSites).extents = wire::kMostExtents + 1; });
+      [](Header& header) { directory(header, Table::kSites).extents = wire::kMaxExtents + 1; });
 
   EXPECT_EQ(error_of(builder), Errc::kMalformed);
 }
@@ -232,7 +232,7 @@ TEST(TraceDamage, AStackEndsAtANodeOfNoKnownKind) {
 TEST(TraceDamage, CountsSitesOfNoKnownKind) {
   TraceBuilder builder;
   builder.add_site({0, wire::SiteKind{0}});
-  builder.add_site({0, wire::SiteKind{wire::kMostSiteKind + 1}});
+  builder.add_site({0, wire::SiteKind{wire::kMaxSiteKind + 1}});
   builder.add_site({});
   builder.add_site({});
   builder.site(3).ready = 2;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "profiler/tracer/life.h"
 #include "profiler/tracer/recorder.h"
+#include "profiler/tracer/tracer_state.h"
 #include "tests/support/in_child.h"
 #include "tests/support/temp_tree.h"
 
@@ -40,7 +40,7 @@ std::string environment_for(const Case& asked) {
   const TempTree folder;
   const std::string request = "1:dormant:0:0:" + std::string(asked.flags) + ":" + folder.path();
   std::string result = in_child([&] {
-    begin(request.c_str());
+    start_tracer(request.c_str());
     g_recorder.store().header()->control.mode.store(static_cast<std::uint32_t>(asked.mode));
     const std::string preload =
         std::string("LD_PRELOAD=") + (asked.preload == nullptr ? "" : asked.preload);
@@ -147,7 +147,7 @@ TEST(ChildEnvironment, LeavesItsOwnRequestAlone) {
             std::string("(as given)\nLD_PRELOAD=TRACER\n") + kRequest);
 }
 
-TEST(ChildEnvironment, TellsTheModeThatTheProcessIsInByNow) {
+TEST(ChildEnvironment, PassesTheModeThatTheProcessIsInNow) {
   constexpr char kNow[] = "TIDEMARK_TRACE=1:exact:0:0:f:FOLDER\n";
   const Case asked = {"f", {"LD_PRELOAD=" + own_path(), "OWN", "A=1"}, false, wire::Mode::kExact};
 
@@ -156,14 +156,14 @@ TEST(ChildEnvironment, TellsTheModeThatTheProcessIsInByNow) {
             std::string("A=1\nLD_PRELOAD=TRACER\n") + kNow);
 }
 
-TEST(ChildEnvironment, DoesNotTellOfAModeThatMakesNoSense) {
+TEST(ChildEnvironment, DoesNotPassAnInvalidMode) {
   EXPECT_EQ(environment_for({"f", {"A=1"}, false, wire::Mode::kSampled}),  // every 0 bytes
             std::string("A=1\nLD_PRELOAD=TRACER\n") + kRequest);
   EXPECT_EQ(environment_for({"f", {"A=1"}, false, static_cast<wire::Mode>(77)}),
             std::string("A=1\nLD_PRELOAD=TRACER\n") + kRequest);
 }
 
-TEST(ChildEnvironment, ARequestOfSomebodyElseStaysWhateverTheMode) {
+TEST(ChildEnvironment, AnotherRequestStaysInAnyMode) {
   const std::vector<std::string> given = {"LD_PRELOAD=" + own_path(),
                                           "TIDEMARK_TRACE=1:sampled:9:0::/elsewhere"};
 
@@ -176,7 +176,7 @@ TEST(ChildEnvironment, TheTracerIsThereOnceEvenWithoutARequest) {
             std::string("LD_PRELOAD=TRACER:x.so\n") + kRequest);
 }
 
-TEST(ChildEnvironment, TakesTheTracerOutWhereNobodyIsFollowed) {
+TEST(ChildEnvironment, RemovesTheTracerWhereChildrenAreNotFollowed) {
   EXPECT_EQ(
       environment_for(
           {"", {"LD_PRELOAD=" + own_path() + ":x.so", "TIDEMARK_TRACE=1:exact:0:0::/", "A=1"}}),
@@ -191,7 +191,7 @@ TEST(ChildEnvironment, NamesThatOnlyBeginAlikeAreOthers) {
       std::string("LD_PRELOAD_X=1\nTIDEMARK_TRACER=2\nLD_PRELOAD\nLD_PRELOAD=TRACER\n") + kRequest);
 }
 
-TEST(ChildEnvironment, AHugeOneIsGivenOnAsItIs) {
+TEST(ChildEnvironment, AHugeOneIsPassedUnchanged) {
   const std::vector<std::string> many(25'000, "A=1");
 
   EXPECT_TRUE(environment_for({"f", many}).starts_with("(as given)\n"));
@@ -206,31 +206,31 @@ TEST(ChildEnvironment, ALargeOneIsCompleted) {
                              std::string(kRequest).size());
 }
 
-TEST(ChildEnvironment, APreloadThatDoesNotFitIsGivenOnAsItIs) {
+TEST(ChildEnvironment, APreloadThatDoesNotFitIsPassedUnchanged) {
   EXPECT_TRUE(
       environment_for({"f", {"LD_PRELOAD=" + std::string(9000, 'x')}}).starts_with("(as given)\n"));
 }
 
-TEST(Life, AProcessThatWasNotAskedIsLeftAlone) {
+TEST(TracerState, StaysOffWithoutARequest) {
   EXPECT_EQ(in_child([] {
-              begin(nullptr);
-              return std::string(ready() ? "ready" : "off") +
+              start_tracer(nullptr);
+              return std::string(can_record() ? "ready" : "off") +
                      (follows_children() ? " follows" : "");
             }),
             "off");
 }
 
-TEST(Life, AForkedChildGoesOnInTheModeOfItsParent) {
+TEST(TracerState, AForkedChildHasTheModeOfItsParent) {
   const TempTree folder;
   const std::string request = "1:dormant:0:0:f:" + folder.path();
 
   EXPECT_EQ(in_child([&] {
-              begin(request.c_str());
+              start_tracer(request.c_str());
               wire::Control& control = g_recorder.store().header()->control;
               control.sample_every_bytes.store(1234);
               control.mode.store(static_cast<std::uint32_t>(wire::Mode::kSampled));
               return in_child([] {
-                if (!ready()) {
+                if (!can_record()) {
                   return std::string("off");
                 }
                 const wire::Control& own = g_recorder.store().header()->control;
@@ -240,15 +240,15 @@ TEST(Life, AForkedChildGoesOnInTheModeOfItsParent) {
             "1 1234");
 }
 
-TEST(Life, BeginsOnce) {
+TEST(TracerState, StartsOnce) {
   const TempTree folder;
   const std::string request = "1:exact:0:0:f:" + folder.path();
 
   EXPECT_EQ(in_child([&] {
-              const bool before = ready();
-              begin(request.c_str());
-              begin(nullptr);
-              return std::string(before ? "early " : "") + (ready() ? "ready" : "off") +
+              const bool before = can_record();
+              start_tracer(request.c_str());
+              start_tracer(nullptr);
+              return std::string(before ? "early " : "") + (can_record() ? "ready" : "off") +
                      (follows_children() ? " follows" : "");
             }),
             "ready follows");

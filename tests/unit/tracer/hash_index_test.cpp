@@ -46,7 +46,7 @@ TEST_F(HashIndexTest, FindsEveryNumberWhileItGrows) {
   EXPECT_EQ(index().find(hash_of(kEntries)), HashIndex::kNone);
 }
 
-TEST_F(HashIndexTest, TellsAllHashesThatAreThere) {
+TEST_F(HashIndexTest, VisitsAllHashes) {
   std::set<std::uint64_t> added;
   for (std::uint32_t i = 0; i < 3'000; ++i) {
     added.insert(hash_of(i));
@@ -59,7 +59,7 @@ TEST_F(HashIndexTest, TellsAllHashesThatAreThere) {
   EXPECT_EQ(told, added);
 }
 
-TEST_F(HashIndexTest, GivesUpOldLevels) {
+TEST_F(HashIndexTest, FreesOldLevels) {
   for (std::uint32_t i = 0; i < 100'000; ++i) {
     index().add(hash_of(i), i);
   }
@@ -69,7 +69,7 @@ TEST_F(HashIndexTest, GivesUpOldLevels) {
   EXPECT_LT(index().bytes(), 100'000U * 12 * 6);
 }
 
-TEST_F(HashIndexTest, BeginsAnewWhenCleared) {
+TEST_F(HashIndexTest, IsEmptyWhenCleared) {
   for (std::uint32_t i = 0; i < 10'000; ++i) {
     index().add(hash_of(i), i);
   }

@@ -20,7 +20,7 @@ namespace {
   return static_cast<bool>(inner);
 }
 
-TEST(HookScope, IsFirstOnceAndAgainAfterItsEnd) {
+TEST(HookScope, IsOutermostOnceAndAgainAfterItsEnd) {
   {
     const HookScope outer;
     EXPECT_TRUE(outer);
@@ -49,7 +49,7 @@ TEST(HookScope, AnInnerOneKeepsErrnoToo) {
   EXPECT_EQ(errno, EAGAIN);
 }
 
-TEST(HookScope, ThreadsDoNotHinderEachOther) {
+TEST(HookScope, ThreadsAreIndependent) {
   const HookScope scope;
   bool first = false;
 
@@ -73,7 +73,7 @@ std::jmp_buf g_back;
   }
 }
 
-TEST(HookScope, OneThatWasLeftByLongjmpIsForgotten) {
+TEST(HookScope, OneThatWasLeftByLongjmpNoLongerCounts) {
   resolve_stack_end();
   if (setjmp(g_back) == 0) {
     leave_a_hook(5);

@@ -22,7 +22,7 @@ LiveRecord record_of(std::uint64_t size, std::uint32_t site = 1) {
   return {wire::pack_size(size, 0), site, 0};
 }
 
-TEST(LiveTable, GivesBackWhatWasPutIn) {
+TEST(LiveTable, ReturnsWhatWasInserted) {
   StoreFolder folder;
   LiveTable table(folder.store());
   LiveRecord replaced = {};
@@ -38,7 +38,7 @@ TEST(LiveTable, GivesBackWhatWasPutIn) {
   EXPECT_FALSE(table.remove(0x1000, taken));
 }
 
-TEST(LiveTable, TellsWhatItReplaces) {
+TEST(LiveTable, ReturnsWhatItReplaces) {
   StoreFolder folder;
   LiveTable table(folder.store());
   LiveRecord replaced = {};
@@ -73,7 +73,7 @@ TEST(LiveTable, GrowsByLevelsAndFindsBlocksOfAllOfThem) {
   EXPECT_FALSE(table.remove(32, taken));
 }
 
-TEST(LiveTable, DoesNotWearOut) {
+TEST(LiveTable, KeepsWorkingAfterManyInsertsAndRemoves) {
   StoreFolder folder;
   LiveTable table(folder.store());
   LiveRecord ignored = {};
@@ -195,7 +195,7 @@ TEST(LiveTable, SaysWhenThereIsNoRoom) {
 
 // As the hooks do it: an address belongs to one thread at a time, and goes to another through
 // something that orders them.
-TEST(LiveTable, KeepsTheBooksOfEightThreads) {
+TEST(LiveTable, IsCorrectWithEightThreads) {
   StoreFolder folder;
   LiveTable table(folder.store());
   constexpr std::size_t kThreads = 8;
@@ -222,7 +222,7 @@ TEST(LiveTable, KeepsTheBooksOfEightThreads) {
         wrong += found && wire::unpack_size(taken.size_and_period) == size ? 0 : 1;
         mine.erase(address);
       } else {
-        // Blocks change hands: what is in the place comes out, one of ours goes in.
+        // Threads exchange blocks: the one in the slot is taken, one of ours is put there.
         const std::uint64_t put = mine.empty() ? 0 : mine.begin()->first;
         mine.erase(put);
         const std::uint64_t got = hand_over[random() % kShared].exchange(put);

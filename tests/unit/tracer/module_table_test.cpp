@@ -67,21 +67,21 @@ class ModuleTableTest : public testing::Test {
   }
   void unload(std::uint64_t begin) {
     g_loaded.remove_if([begin](const Loaded& each) { return number(each.begin) == begin; });
-    table_->closed(begin);
+    table_->on_dlclose(begin);
   }
   void see(std::uint64_t pc) {
-    table_->look_again(&pc, 1);
-    table_->note(&pc, 1);
+    table_->recheck(&pc, 1);
+    table_->add_modules_of(&pc, 1);
   }
   std::uint64_t generation_at(std::uint64_t pc) {
-    table_->look_again(&pc, 1);
+    table_->recheck(&pc, 1);
     return table_->generation();
   }
 
   // Of these frames, from each one to the last.
   std::vector<std::uint64_t> marks(std::vector<std::uint64_t> pcs) {
     std::vector<std::uint64_t> found(pcs.size(), 0);
-    table_->look_again(pcs.data(), pcs.size());
+    table_->recheck(pcs.data(), pcs.size());
     table_->marks(pcs.data(), pcs.size(), found.data());
     return found;
   }
@@ -194,7 +194,7 @@ TEST_F(ModuleTableTest, ANewBuildOfTheSameFileIsAnotherModule) {
   EXPECT_NE(generation_at(place), first);
 }
 
-TEST_F(ModuleTableTest, TwoModulesByTurnsHaveTwoGenerations) {
+TEST_F(ModuleTableTest, TwoAlternatingModulesHaveTwoGenerations) {
   const std::uint64_t place = load(0, "/lib/one.so", 'a');
   std::vector<std::uint64_t> seen;
   for (int i = 0; i < 10; ++i) {
@@ -223,7 +223,7 @@ TEST_F(ModuleTableTest, AModuleThatReturnsToItsPlaceIsTheSame) {
   EXPECT_EQ(listed(), 1U);
 }
 
-TEST_F(ModuleTableTest, AModuleThatLiesOverTheEndOfAClosedOneDisplacesIt) {
+TEST_F(ModuleTableTest, AModuleOverTheEndOfAClosedOneReplacesIt) {
   std::vector<std::uint64_t> seen;
   for (int i = 0; i < 4; ++i) {
     const std::uint64_t one = load(0, "/lib/one.so", 'a', 4);
@@ -244,7 +244,7 @@ TEST_F(ModuleTableTest, AModuleThatLiesOverTheEndOfAClosedOneDisplacesIt) {
   EXPECT_EQ(listed(), 8U);
 }
 
-TEST_F(ModuleTableTest, OnlyFramesInAModuleThatCameToAnOthersPlaceHaveAMark) {
+TEST_F(ModuleTableTest, OnlyFramesInAModuleThatReplacedAnotherHaveAMark) {
   const std::uint64_t program = load(20, "", 'p');
   see(program);
   const std::uint64_t place = load(0, "/lib/one.so", 'a');
@@ -288,7 +288,7 @@ TEST_F(ModuleTableTest, AModuleOverPartOfAnotherOneHasAMark) {
   EXPECT_EQ(marks({four})[0], 0U);  // which has a mark itself
 }
 
-TEST_F(ModuleTableTest, AChildListsItsModulesAnew) {
+TEST_F(ModuleTableTest, AChildListsItsModulesAgain) {
   const std::uint64_t one = load(0, "/lib/one.so", 'a');
   see(one);
   table().clear();

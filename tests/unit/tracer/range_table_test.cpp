@@ -91,7 +91,7 @@ TEST_F(RangeTableTest, CutsOutTheMiddle) {
   EXPECT_EQ(released_.whole[1], 0);
 }
 
-TEST_F(RangeTableTest, TheLastRestOfARangeIsWhole) {
+TEST_F(RangeTableTest, TheLastPartOfARangeIsReleasedAsTheLast) {
   map(100, 6, 1);
   unmap(100, 3);
   unmap(103, 3);
@@ -172,7 +172,7 @@ TEST_F(RangeTableTest, FindsTheMappingThatHoldsAnAddress) {
   EXPECT_FALSE(table_.find(99 * kPage, found));
 }
 
-TEST_F(RangeTableTest, AgreesWithAnOracleOfPages) {
+TEST_F(RangeTableTest, AgreesWithAModelOfPages) {
   std::mt19937 random(7);
   std::map<std::uint64_t, std::uint32_t> oracle;
   std::uint64_t mapped = 0;
@@ -203,7 +203,7 @@ TEST_F(RangeTableTest, AgreesWithAnOracleOfPages) {
   EXPECT_EQ(mapped - released, oracle.size());
 }
 
-TEST_F(RangeTableTest, ThreadsTakeTurns) {
+TEST_F(RangeTableTest, ThreadsExcludeEachOther) {
   std::atomic<std::size_t> there = 0;  // a thread that waits too long is told so
   std::vector<std::thread> threads;
   for (std::uint64_t t = 1; t <= 4; ++t) {

@@ -5,10 +5,10 @@
 
 #include <memory>
 
-#include "profiler/tracer/life.h"
 #include "profiler/tracer/recorder.h"
 #include "profiler/tracer/sys.h"
 #include "profiler/tracer/thread_state.h"
+#include "profiler/tracer/tracer_state.h"
 #include "profiler/tracer/unwind/unwind.h"
 #include "tests/support/temp_tree.h"
 
@@ -48,8 +48,7 @@ class RecorderTest : public testing::Test {
     ASSERT_TRUE(recorder_->open(request, false));
     g_fork_page.on.store(1);
   }
-  // As in a forked child.
-  void begin_anew(wire::Mode mode) {
+  void restart_in_child(wire::Mode mode) {
     g_fork_page.on.store(0);
     recorder_->abandon(true);
     begin(mode);
@@ -65,11 +64,11 @@ class RecorderTest : public testing::Test {
       t_thread.remaining -= bytes;
       return;
     }
-    recorder_->allocated(block, bytes, capture_registers());
+    recorder_->record_alloc(block, bytes, capture_registers());
   }
   void release(const void* block) {
     if (recorder_->filter().may_hold(block)) {
-      recorder_->released(block);
+      recorder_->record_free(block);
     }
   }
   enum class Realloc { kMoves, kFails, kFrees };
@@ -80,22 +79,22 @@ class RecorderTest : public testing::Test {
       return;
     }
     Recorder::TakenBlock old;
-    const bool known = recorder_->filter().may_hold(block) && recorder_->begin_resize(block, old);
+    const bool known = recorder_->filter().may_hold(block) && recorder_->begin_realloc(block, old);
     if (what == Realloc::kMoves) {
-      recorder_->resized(to, bytes, known ? &old : nullptr, capture_registers());
+      recorder_->finish_realloc(to, bytes, known ? &old : nullptr, capture_registers());
     } else if (known && what == Realloc::kFails) {
-      recorder_->not_resized(block, old);
+      recorder_->undo_realloc(block, old);
     } else if (known) {
-      recorder_->released_by_resize(old);
+      recorder_->record_free_by_realloc(old);
     }
   }
 
   // As map_hooks.cpp does it.
   [[gnu::noinline]] void move_mapping(const void* from, std::size_t old_bytes, const void* to,
                                       std::size_t bytes) {
-    Recorder::MovedRanges moved;
-    recorder_->begin_remap(from, old_bytes, false, moved);
-    recorder_->remapped(moved, to, bytes, capture_registers());
+    MapRecorder::MovedRanges moved;
+    recorder_->maps().begin_remap(from, old_bytes, false, moved);
+    recorder_->maps().finish_remap(moved, to, bytes, capture_registers());
   }
 
   Sums sums(wire::SiteKind kind = wire::SiteKind::kHeap) {

@@ -15,7 +15,7 @@ namespace {
 using wire::Mode;
 using wire::SiteKind;
 
-TEST_F(RecorderTest, CountsWhatLives) {
+TEST_F(RecorderTest, CountsLiveBlocks) {
   begin(Mode::kExact);
   for (std::uintptr_t i = 0; i < 100; ++i) {
     allocate(block_at(i), 10 + i);
@@ -74,7 +74,7 @@ TEST_F(RecorderTest, AnAddressThatIsHandedOutAgainReplacesTheOldBlock) {
   EXPECT_EQ(losses().missed_frees, 1U);
 }
 
-TEST_F(RecorderTest, AResizedBlockKeepsItsBirth) {
+TEST_F(RecorderTest, AResizedBlockKeepsItsEpoch) {
   begin(Mode::kExact);
   header().control.epoch.store(5);
   allocate(block_at(1), 100);
@@ -84,15 +84,15 @@ TEST_F(RecorderTest, AResizedBlockKeepsItsBirth) {
   EXPECT_EQ(sums().live_bytes, 300);
   EXPECT_EQ(sums().live_blocks, 1);
   Recorder::TakenBlock found;
-  ASSERT_TRUE(recorder().begin_resize(block_at(2), found));
+  ASSERT_TRUE(recorder().begin_realloc(block_at(2), found));
   EXPECT_EQ(found.record.epoch, 5U);
   EXPECT_EQ(wire::unpack_size(found.record.size_and_period), 300U);
-  recorder().released_by_resize(found);
+  recorder().record_free_by_realloc(found);
   EXPECT_EQ(sums().live_bytes, 0);
 }
 
-// One that was not a sample has no birth on the books: it is born when it becomes one.
-TEST_F(RecorderTest, AResizedSampleKeepsItsBirthAndAnotherBlockIsBornAnew) {
+// A block that was not a sample has no recorded epoch: it gets that of the resize that samples it.
+TEST_F(RecorderTest, AResizedSampleKeepsItsEpochAndAnotherBlockGetsTheCurrentOne) {
   begin(Mode::kSampled, 1);
   header().control.epoch.store(5);
   allocate(block_at(1), 1000);  // picked for certain, as are the others
@@ -102,8 +102,8 @@ TEST_F(RecorderTest, AResizedSampleKeepsItsBirthAndAnotherBlockIsBornAnew) {
 
   Recorder::TakenBlock kept;
   Recorder::TakenBlock fresh;
-  ASSERT_TRUE(recorder().begin_resize(block_at(2), kept));
-  ASSERT_TRUE(recorder().begin_resize(block_at(4), fresh));
+  ASSERT_TRUE(recorder().begin_realloc(block_at(2), kept));
+  ASSERT_TRUE(recorder().begin_realloc(block_at(4), fresh));
   EXPECT_EQ(kept.record.epoch, 5U);
   EXPECT_EQ(fresh.record.epoch, 9U);
 }
@@ -121,7 +121,7 @@ TEST_F(RecorderTest, AFailedResizeRestoresTheBlock) {
   EXPECT_EQ(losses().unknown_frees, 0U);
 }
 
-TEST_F(RecorderTest, AResizeToNothingIsARelease) {
+TEST_F(RecorderTest, AResizeToZeroIsAFree) {
   begin(Mode::kExact);
   allocate(block_at(1), 100);
   resize(block_at(1), nullptr, 0, Realloc::kFrees);
@@ -135,16 +135,16 @@ TEST_F(RecorderTest, ABlockThatTheParentTookOutIsNotTheChilds) {
   begin(Mode::kExact);
   allocate(block_at(1), 100);
   Recorder::TakenBlock old;
-  ASSERT_TRUE(recorder().begin_resize(block_at(1), old));
+  ASSERT_TRUE(recorder().begin_realloc(block_at(1), old));
   old.record.site = 100'000;  // the child has no such site
-  begin_anew(Mode::kExact);
+  restart_in_child(Mode::kExact);
 
-  recorder().resized(block_at(2), 300, &old, capture_registers());
+  recorder().finish_realloc(block_at(2), 300, &old, capture_registers());
   EXPECT_EQ(sums().live_bytes, 300);
   EXPECT_EQ(sums().alloc_bytes, 300);
-  recorder().not_resized(block_at(1), old);
+  recorder().undo_realloc(block_at(1), old);
   EXPECT_EQ(sums().live_bytes, 300);
-  recorder().released_by_resize(old);
+  recorder().record_free_by_realloc(old);
   EXPECT_EQ(sums().live_bytes, 300);
   release(block_at(1));
   EXPECT_EQ(losses().unknown_frees, 1U);
@@ -172,8 +172,8 @@ TEST_F(RecorderTest, DoesNotAllocate) {
       allocate(block_at(i), 16);
       resize(block_at(i), block_at(i + 5000), 32, Realloc::kMoves);
     }
-    recorder().mapped(block_at(64), 4096, SiteKind::kAnonymousMap, capture_registers());
-    recorder().unmapped(block_at(64), 4096);
+    recorder().maps().record_map(block_at(64), 4096, SiteKind::kAnonymousMap, capture_registers());
+    recorder().maps().record_unmap(block_at(64), 4096);
     calls = scope.calls();
   }
 
@@ -217,7 +217,7 @@ TEST_F(RecorderTest, IsWokenFromDormantToSampledToExactAndBack) {
   EXPECT_EQ(sums().live_blocks, 0);
 }
 
-TEST_F(RecorderTest, AnotherPeriodIsTakenUp) {
+TEST_F(RecorderTest, ANewPeriodIsUsed) {
   begin(Mode::kSampled, 4096);
   for (std::uintptr_t i = 0; i < 1000; ++i) {
     allocate(block_at(i), 1000);
@@ -232,7 +232,7 @@ TEST_F(RecorderTest, AnotherPeriodIsTakenUp) {
   EXPECT_NEAR(sums().alloc_bytes, 3e6, 5 * std::sqrt(1000 * 1e6 * 3.6 + 2000 * 1e6 * 0.6));
 }
 
-TEST_F(RecorderTest, MorePeriodsThanItCanTellApartAreLosses) {
+TEST_F(RecorderTest, SamplesOfTooManyPeriodsAreCountedAsLost) {
   begin(Mode::kSampled, 1);
   for (std::uintptr_t i = 0; i < 100; ++i) {
     header().control.sample_every_bytes.store(1 + i);
@@ -240,11 +240,11 @@ TEST_F(RecorderTest, MorePeriodsThanItCanTellApartAreLosses) {
     allocate(block_at(i), 100'000);
   }
 
-  EXPECT_EQ(sums().alloc_blocks, static_cast<double>(wire::kMostPeriods - 1));
-  EXPECT_EQ(losses().sites_full, 100 - (wire::kMostPeriods - 1));
+  EXPECT_EQ(sums().alloc_blocks, static_cast<double>(wire::kMaxPeriods - 1));
+  EXPECT_EQ(losses().sites_full, 100 - (wire::kMaxPeriods - 1));
 }
 
-// A block that grows step by step is drawn anew each time: the estimate does not grow with it.
+// A block that grows step by step is sampled again each time: the estimate does not grow with it.
 TEST_F(RecorderTest, ResizedBlocksAreSampledWithoutBias) {
   begin(Mode::kSampled, 4096);
   constexpr int kBlocks = 4000;
@@ -259,7 +259,7 @@ TEST_F(RecorderTest, ResizedBlocksAreSampledWithoutBias) {
   EXPECT_NEAR(sums().live_bytes, 300.0 * kBlocks, 5 * deviation);
 }
 
-// Each short thread draws numbers of its own, although all have the same place.
+// Each short thread draws numbers of its own, although all have the same addresses.
 TEST_F(RecorderTest, ShortThreadsAreSampledWithoutBias) {
   begin(Mode::kSampled, 4096);
   constexpr int kThreads = 1500;
@@ -271,7 +271,7 @@ TEST_F(RecorderTest, ShortThreadsAreSampledWithoutBias) {
   EXPECT_NEAR(sums().live_bytes, 1000.0 * kThreads, 5 * deviation);
 }
 
-TEST_F(RecorderTest, WhatHasNoRoomIsLostAndCounted) {
+TEST_F(RecorderTest, BlocksWithoutRoomAreCountedAsLost) {
   begin(Mode::kExact, 0, 700U << 10U);
   for (std::uintptr_t i = 0; i < 100'000; ++i) {
     allocate(block_at(i), 16);
@@ -288,7 +288,7 @@ TEST_F(RecorderTest, WhatHasNoRoomIsLostAndCounted) {
 
 [[gnu::noinline]] void from_many_stacks(unsigned depth, unsigned path, Recorder& recorder) {
   if (depth == 0) {
-    recorder.allocated(block_at(1), 16, capture_registers());
+    recorder.record_alloc(block_at(1), 16, capture_registers());
   } else if ((path >> (depth - 1) & 1U) != 0) {  // one after the other share their outer frames
     from_many_stacks(depth - 1, path, recorder);
     asm volatile("nop");
@@ -298,8 +298,8 @@ TEST_F(RecorderTest, WhatHasNoRoomIsLostAndCounted) {
   }
 }
 
-// The frames of a stack that has no place among the sites are not listed each time that it comes.
-TEST_F(RecorderTest, StacksWithoutAPlaceUseNoRoom) {
+// A stack without a site gets no nodes, however often it comes.
+TEST_F(RecorderTest, StacksWithoutASiteUseNoNodes) {
   begin(Mode::kExact);
   header().control.most_file_bytes.store(header().file_bytes);
   for (unsigned i = 0; i < 20; ++i) {
@@ -314,16 +314,16 @@ TEST_F(RecorderTest, StacksWithoutAPlaceUseNoRoom) {
 }
 
 TEST_F(RecorderTest, SaysThatCallersAreNotFound) {
-  recorder().leave_callers_out();
+  recorder().exclude_callers();
   begin(Mode::kExact);
 
   EXPECT_STREQ(header().reason, "glibc is older than 2.35: call stacks have one frame only");
 }
 
-TEST_F(RecorderTest, ASilentRecorderHasRoomAheadAndLosesTheRest) {
+TEST_F(RecorderTest, WithoutSystemCallsUsesTheRoomMadeAheadAndCountsTheRestAsLost) {
   begin(Mode::kExact);
-  recorder().fall_silent();
-  EXPECT_TRUE(sys::is_silent());
+  recorder().stop_system_calls();
+  EXPECT_TRUE(sys::calls_are_stopped());
   const auto levels = recorder().store().extents(wire::Table::kLive);
   for (std::uintptr_t i = 0; i < 400'000; ++i) {
     allocate(block_at(i), 16);
@@ -332,34 +332,34 @@ TEST_F(RecorderTest, ASilentRecorderHasRoomAheadAndLosesTheRest) {
   EXPECT_EQ(recorder().store().extents(wire::Table::kLive), levels);
   EXPECT_GT(sums().live_blocks, 50'000);
   EXPECT_EQ(sums().live_blocks + static_cast<double>(losses().live_full), 400'000);
-  recorder().speak_again();
-  EXPECT_FALSE(sys::is_silent());
+  recorder().resume_system_calls();
+  EXPECT_FALSE(sys::calls_are_stopped());
 }
 
-TEST_F(RecorderTest, IsSilentUntilItselfAndAllChildrenMaySpeak) {
+TEST_F(RecorderTest, StopsSystemCallsUntilNeitherItNorAChildIsFiltered) {
   const int local = 0;
   const auto here = reinterpret_cast<std::uint64_t>(&local);
   begin(Mode::kExact);
 
-  recorder().fall_silent();
-  Recorder::fall_silent_for_child();
-  Recorder::fall_silent_for_child();
-  Recorder::speak_again_for_child();
-  recorder().speak_again();
+  recorder().stop_system_calls();
+  stop_system_calls_for_child();
+  stop_system_calls_for_child();
+  resume_system_calls_for_child();
+  recorder().resume_system_calls();
 
-  EXPECT_TRUE(sys::is_silent());
+  EXPECT_TRUE(sys::calls_are_stopped());
   EXPECT_FALSE(is_readable(here));
-  Recorder::speak_again_for_child();
-  EXPECT_FALSE(sys::is_silent());
+  resume_system_calls_for_child();
+  EXPECT_FALSE(sys::calls_are_stopped());
   EXPECT_TRUE(is_readable(here));
 }
 
 TEST_F(RecorderTest, DeviceBlocksAreRecordedInSampledModeToo) {
   begin(Mode::kSampled, 1U << 30U);
-  recorder().acquired(block_at(1), 777, SiteKind::kCudaDevice, capture_registers());
-  recorder().acquired(block_at(2), 111, SiteKind::kCudaPinned, capture_registers());
-  recorder().gave_back(block_at(2));
-  recorder().gave_back(block_at(3));
+  recorder().record_cuda_alloc(block_at(1), 777, SiteKind::kCudaDevice, capture_registers());
+  recorder().record_cuda_alloc(block_at(2), 111, SiteKind::kCudaPinned, capture_registers());
+  recorder().record_cuda_free(block_at(2));
+  recorder().record_cuda_free(block_at(3));
 
   EXPECT_EQ(sums(SiteKind::kCudaDevice).live_bytes, 777);
   EXPECT_EQ(sums(SiteKind::kCudaPinned).live_bytes, 0);

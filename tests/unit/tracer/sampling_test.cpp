@@ -9,21 +9,21 @@
 #include <vector>
 
 #include "profiler/tracer/block_filter.h"
-#include "profiler/tracer/draw.h"
+#include "profiler/tracer/block_sampling.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::tracer {
 namespace {
 
-TEST(Sampling, TheChanceOfAPointIsThatOfTheExponential) {
+TEST(Sampling, TheProbabilityIsThatOfTheExponential) {
   for (double x = 1e-12; x < 100.0; x *= 1.37) {
     const double expected = -std::expm1(-x);
-    EXPECT_NEAR(wire::chance_of_a_point(x) / expected, 1.0, 1e-12) << x;
+    EXPECT_NEAR(wire::probability_of_sample(x) / expected, 1.0, 1e-12) << x;
   }
-  EXPECT_EQ(wire::chance_of_a_point(0.0), 0.0);
+  EXPECT_EQ(wire::probability_of_sample(0.0), 0.0);
 }
 
-TEST(Sampling, AWeightIsTheInverseOfTheChance) {
+TEST(Sampling, AWeightIsTheInverseOfTheProbability) {
   for (const std::uint64_t period : {1ULL, 100ULL, 4096ULL, 524288ULL, 1ULL << 40U}) {
     for (const std::uint64_t size : {1ULL, 16ULL, 4096ULL, 1ULL << 20U, 1ULL << 47U}) {
       const double chance = -std::expm1(-static_cast<double>(size) / static_cast<double>(period));
@@ -41,10 +41,10 @@ TEST(Sampling, EveryBlockStandsForItselfWithoutAPeriod) {
 
 TEST(Draw, TheLogarithmIsAccurate) {
   for (double x = 1.0; x > 1e-16; x *= 0.731) {
-    EXPECT_NEAR(log_of_share(x), std::log(x), 1e-13 * (1.0 + std::abs(std::log(x)))) << x;
+    EXPECT_NEAR(log_of_fraction(x), std::log(x), 1e-13 * (1.0 + std::abs(std::log(x)))) << x;
   }
-  EXPECT_EQ(log_of_share(1.0), 0.0);
-  EXPECT_NEAR(log_of_share(0x1p-53), std::log(0x1p-53), 1e-12);
+  EXPECT_EQ(log_of_fraction(1.0), 0.0);
+  EXPECT_NEAR(log_of_fraction(0x1p-53), std::log(0x1p-53), 1e-12);
 }
 
 TEST(Draw, GapsHaveTheMeanAndSpreadOfTheExponential) {
@@ -135,7 +135,7 @@ TEST(BlockFilter, HoldsWhatWasAddedAndNotRemoved) {
   EXPECT_FALSE(filter->may_hold(block));
 }
 
-TEST(BlockFilter, ACountThatReachedItsTopStays) {
+TEST(BlockFilter, ASaturatedCounterStays) {
   const auto filter = std::make_unique<BlockFilter>();
   const auto* const block = reinterpret_cast<const void*>(0x7f0012345670);
   for (int i = 0; i < 300; ++i) {

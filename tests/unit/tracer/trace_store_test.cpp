@@ -49,6 +49,20 @@ TEST(TraceStore, PlacesLieInExtentsThatDouble) {
   }
 }
 
+TEST(TraceStore, ANewFileIsLaidOutAsTheExampleInTraceLayoutSays) {
+  StoreFolder folder;
+
+  std::vector<std::uint64_t> offsets;
+  for (const wire::TableDirectory& table : folder.store().header()->table) {
+    offsets.push_back(table.extent[0].offset);
+  }
+
+  EXPECT_EQ(offsets, (std::vector<std::uint64_t>{4096, 12288, 16384, 32768, 49152, 73728}));
+  EXPECT_EQ(folder.store().header()->file_bytes, 77824U);
+  EXPECT_EQ(wire::bucket_of(0x5581e0, first_items(Table::kLive), false), 82U);
+  EXPECT_EQ(wire::bucket_of(0x560000, first_items(Table::kLive), false), 87U);
+}
+
 TEST(TraceStore, IsSeenUnderItsNameOnlyWhenPublished) {
   const TempTree folder;
   const auto store = std::make_unique<TraceStore>();
@@ -152,8 +166,8 @@ TEST(TraceStore, DoesNotGrowBeyondItsLimit) {
   EXPECT_TRUE(folder.store().take(Table::kSites, 1, index));
 }
 
-// A million items were asked for in vain: the file is no larger for them.
-TEST(TraceStore, GoesOnWhereItWasWhenThereIsRoomAgain) {
+// A million requests failed: the file is no larger for them.
+TEST(TraceStore, ContinuesWithoutAGapWhenThereIsRoomAgain) {
   StoreFolder folder(200U << 10U);
   TraceStore& store = folder.store();
   std::uint64_t index = 0;
@@ -174,7 +188,7 @@ TEST(TraceStore, GoesOnWhereItWasWhenThereIsRoomAgain) {
   EXPECT_EQ(store.extents(Table::kNodes), extents + 1);
 }
 
-TEST(TraceStore, ACountThatNobodyHasHandedOutIsNotBelieved) {
+TEST(TraceStore, ACountThatWasNeverHandedOutIsRejected) {
   for (const std::uint64_t used : {~std::uint64_t{0}, std::uint64_t{1} << 40U}) {
     StoreFolder folder;
     const std::uint64_t before = folder.store().header()->file_bytes;
@@ -197,7 +211,7 @@ TEST(TraceStore, ALimitBelowTheFirstExtentsIsAnError) {
   EXPECT_EQ(store->header(), nullptr);
 }
 
-// Nothing of the test framework in children: they say what went wrong by a word.
+// Children use nothing of the test framework: they return a word that says what went wrong.
 std::string grow_until_it_fails(const char* folder) {
   static TraceStore store;
   if (!store.create(folder, 0)) {
@@ -292,7 +306,7 @@ std::vector<int> descriptors_of(const std::string& path) {
   return found;
 }
 
-TEST(TraceStore, GrowsOnWhereItsPathLeadsNowhere) {
+TEST(TraceStore, GrowsWhenItsPathCannotBeOpened) {
   StoreFolder folder;
   const auto name = files_in(folder.folder().path()).at(0);
   std::filesystem::rename(folder.folder().path(name), folder.folder().path("elsewhere"));
@@ -359,7 +373,7 @@ TEST(TraceStore, AProgramWithoutDescriptorsIsTracedWithWhatFitsAtFirst) {
   EXPECT_EQ(said, std::to_string(first_items(Table::kSites)) + " error " + std::to_string(EMFILE));
 }
 
-TEST(TraceStore, AfterAFailureItSoonTriesAgain) {
+TEST(TraceStore, SoonRetriesAfterAFailure) {
   StoreFolder folder;
   std::filesystem::remove_all(folder.folder().path());
 
@@ -385,7 +399,7 @@ TEST(TraceStore, APathThatIsTooLongIsAnError) {
   EXPECT_EQ(store->error(), ENAMETOOLONG);
 }
 
-TEST(TraceStore, BeginsAnewAfterItWasAbandoned) {
+TEST(TraceStore, CanBeCreatedAgainAfterItWasAbandoned) {
   StoreFolder folder;
   std::uint64_t index = 0;
   folder.store().take(Table::kSites, 1000, index);

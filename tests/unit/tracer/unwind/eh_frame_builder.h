@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "profiler/tracer/unwind/modules.h"
+#include "profiler/tracer/unwind/module_lookup.h"
 
 namespace tidemark::tests {
 
@@ -48,7 +48,7 @@ class EhFrameBuilder {
     return bytes;
   }
 
-  static tracer::Module module_of(const Bytes& bytes) {
+  static tracer::LoadedModule module_of(const Bytes& bytes) {
     const auto begin = reinterpret_cast<std::uint64_t>(bytes.data());
     return {begin, begin + bytes.size(), begin};
   }

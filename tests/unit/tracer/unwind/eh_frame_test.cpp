@@ -24,7 +24,7 @@ EhFrameBuilder three_functions() {
 }
 
 Rule rule_at(const Bytes& bytes, std::int64_t offset) {
-  const Module module = EhFrameBuilder::module_of(bytes);
+  const LoadedModule module = EhFrameBuilder::module_of(bytes);
   return rule_from_tables(module, module.start + static_cast<std::uint64_t>(offset));
 }
 
@@ -82,7 +82,7 @@ TEST(EhFrame, RefusesLettersThatItDoesNotKnow) {
 
 TEST(EhFrame, RefusesATableOutsideOfItsModule) {
   const Bytes bytes = three_functions().build();
-  Module module = EhFrameBuilder::module_of(bytes);
+  LoadedModule module = EhFrameBuilder::module_of(bytes);
   const std::uint64_t pc = module.start + 0x1000;
   module.eh_frame_hdr = module.end;
   EXPECT_EQ(rule_from_tables(module, pc).kind, RuleKind::kNoTable);
@@ -98,7 +98,7 @@ TEST(EhFrame, ReadsNothingBehindTablesThatAreCutOff) {
     const auto exact = std::make_unique<std::uint8_t[]>(length);
     std::copy_n(whole.begin(), length, exact.get());
     const auto begin = reinterpret_cast<std::uint64_t>(exact.get());
-    const Module module = {begin, begin + length, begin};
+    const LoadedModule module = {begin, begin + length, begin};
     for (const std::uint64_t pc : {0x1000U, 0x1014U, 0x1040U}) {
       (void)rule_from_tables(module, begin + pc);
     }
@@ -110,7 +110,7 @@ TEST(EhFrame, SurvivesEveryWrongByte) {
   const auto exact = std::make_unique<std::uint8_t[]>(whole.size());
   std::copy(whole.begin(), whole.end(), exact.get());
   const auto begin = reinterpret_cast<std::uint64_t>(exact.get());
-  const Module module = {begin, begin + whole.size(), begin};
+  const LoadedModule module = {begin, begin + whole.size(), begin};
 
   for (std::size_t at = 0; at < whole.size(); ++at) {
     for (unsigned value = 0; value < 256; ++value) {

@@ -8,16 +8,16 @@
 #include <set>
 #include <utility>
 
-#include "profiler/tracer/unwind/modules.h"
+#include "profiler/tracer/unwind/module_lookup.h"
 #include "tests/unit/tracer/unwind/eh_frame_builder.h"
 
 namespace tidemark::tracer {
 namespace {
 
-Module g_module;
+LoadedModule g_module;
 int g_lookups = 0;
 
-bool find_fake(std::uint64_t pc, Module& module) noexcept {
+bool find_fake(std::uint64_t pc, LoadedModule& module) noexcept {
   ++g_lookups;
   module = g_module;
   return pc >= module.start + 0x1000 && pc < module.start + 0x9000;

@@ -98,7 +98,7 @@ TEST_F(StackBoundsTest, EndBeforeAPageThatCannotBeRead) {
   EXPECT_EQ(reached(bounds_of_interrupted(pages.guard() + 64)), pages.guard() + 64) << "nor here";
 }
 
-TEST_F(StackBoundsTest, TrustOtherStacksForALittleWayOnly) {
+TEST_F(StackBoundsTest, OfOtherStacksAreShort) {
   const GuardedPages pages;
 
   EXPECT_EQ(reached(stack_bounds(pages.begin() + 64)), pages.begin() + 64 * 1024);

@@ -189,7 +189,7 @@ TEST_F(Unwind, LoadsNothingWithoutBounds) {
   }
 }
 
-TEST_F(Unwind, GivesTheSameTraceByReuseAsAfresh) {
+TEST_F(Unwind, GivesTheSameTraceWithAndWithoutReuse) {
   std::mt19937 random(11);
   tests::g_compared = 0;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/tracer/call_filter.h"
+#include "profiler/tracer/seccomp_filter.h"
 
 #include <gtest/gtest.h>
 #include <linux/seccomp.h>
@@ -13,7 +13,7 @@
 namespace tidemark::tracer {
 namespace {
 
-// Lets one call happen; this happens to all others.
+// Allows one call; `other` is the action for all others.
 std::array<sock_filter, 4> filter_with(std::uint32_t other) {
   return {{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 39, 0, 1),
            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), BPF_STMT(BPF_RET | BPF_K, other)}};
@@ -23,13 +23,13 @@ bool harms(std::uint32_t other) {
   return may_harm(filter.data(), filter.size());
 }
 
-TEST(CallFilter, OneThatLetsCallsFailHarmsNobody) {
+TEST(SeccompFilter, OneThatLetsCallsFailIsHarmless) {
   EXPECT_FALSE(harms(SECCOMP_RET_ERRNO | 1));
   EXPECT_FALSE(harms(SECCOMP_RET_LOG));
   EXPECT_FALSE(harms(SECCOMP_RET_ALLOW));
 }
 
-TEST(CallFilter, OneThatKillsSignalsWaitsOrLiesMayHarm) {
+TEST(SeccompFilter, OneThatKillsSignalsWaitsOrPretendsMayHarm) {
   EXPECT_TRUE(harms(SECCOMP_RET_KILL_PROCESS));
   EXPECT_TRUE(harms(SECCOMP_RET_KILL_THREAD));
   EXPECT_TRUE(harms(SECCOMP_RET_TRAP));
@@ -38,14 +38,14 @@ TEST(CallFilter, OneThatKillsSignalsWaitsOrLiesMayHarm) {
   EXPECT_TRUE(harms(SECCOMP_RET_ERRNO));  // says that a call succeeded that was not made
 }
 
-TEST(CallFilter, AResultThatIsComputedMayHarm) {
+TEST(SeccompFilter, AResultThatIsComputedMayHarm) {
   const sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
                                 BPF_STMT(BPF_RET | BPF_A, 0)};
 
   EXPECT_TRUE(may_harm(filter, 2));
 }
 
-TEST(CallFilter, WhatCannotBeReadIsLeftToTheKernel) {
+TEST(SeccompFilter, WhatCannotBeReadIsLeftToTheKernel) {
   resolve_stack_end();
   auto filter = filter_with(SECCOMP_RET_KILL_PROCESS);
   const sock_fprog good = {4, filter.data()};
@@ -57,7 +57,7 @@ TEST(CallFilter, WhatCannotBeReadIsLeftToTheKernel) {
   EXPECT_FALSE(may_harm(reinterpret_cast<const sock_fprog*>(16)));
 }
 
-TEST(CallFilter, AFilterThatEndsInUnreadableMemoryIsLeftToTheKernel) {
+TEST(SeccompFilter, AFilterThatEndsInUnreadableMemoryIsLeftToTheKernel) {
   constexpr std::size_t kPage = 4096;
   resolve_stack_end();
   auto* const pages = static_cast<char*>(

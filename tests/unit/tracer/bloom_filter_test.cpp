@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/tracer/seen_filter.h"
+#include "profiler/tracer/bloom_filter.h"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,11 @@
 namespace tidemark::tracer {
 namespace {
 
-class SeenFilterTest : public testing::Test {
+class BloomFilterTest : public testing::Test {
  protected:
   void TearDown() override { filter_.clear(); }
   void begin() {
-    filter_.begin([](auto) {});
+    filter_.enable([](auto) {});
   }
   std::uint64_t wrong_of_100_000() const {
     std::uint64_t wrong = 0;
@@ -22,23 +22,23 @@ class SeenFilterTest : public testing::Test {
     return wrong;
   }
 
-  SeenFilter filter_;
+  BloomFilter filter_;
 };
 
-TEST_F(SeenFilterTest, TakesNoMemoryAndKnowsNothingAtFirst) {
+TEST_F(BloomFilterTest, HasNoMemoryAndMayHoldEverythingAtFirst) {
   EXPECT_EQ(filter_.bytes(), 0U);
   EXPECT_TRUE(filter_.may_hold(wire::mix(1)));
 }
 
-TEST_F(SeenFilterTest, HoldsWhatWasThereBefore) {
-  filter_.begin([](auto add) { add(wire::mix(7)); });
+TEST_F(BloomFilterTest, HoldsWhatWasAddedBeforeItWasEnabled) {
+  filter_.enable([](auto add) { add(wire::mix(7)); });
 
   EXPECT_GT(filter_.bytes(), 0U);
   EXPECT_TRUE(filter_.may_hold(wire::mix(7)));
   EXPECT_FALSE(filter_.may_hold(wire::mix(8)));
 }
 
-TEST_F(SeenFilterTest, HoldsAllThatWasAdded) {
+TEST_F(BloomFilterTest, HoldsAllThatWasAdded) {
   begin();
   for (std::uint64_t i = 0; i < 500'000; ++i) {
     filter_.add(wire::mix(i));
@@ -49,7 +49,7 @@ TEST_F(SeenFilterTest, HoldsAllThatWasAdded) {
   }
 }
 
-TEST_F(SeenFilterTest, IsSeldomWrongAboutTheRest) {
+TEST_F(BloomFilterTest, HasFewFalsePositives) {
   begin();
   for (std::uint64_t i = 0; i < 50'000; ++i) {
     filter_.add(wire::mix(i));
@@ -62,7 +62,7 @@ TEST_F(SeenFilterTest, IsSeldomWrongAboutTheRest) {
   EXPECT_LT(wrong_of_100_000(), 10'000U);
 }
 
-TEST_F(SeenFilterTest, BeginsAnewWhenCleared) {
+TEST_F(BloomFilterTest, IsEmptyWhenCleared) {
   begin();
   filter_.add(wire::mix(1));
 

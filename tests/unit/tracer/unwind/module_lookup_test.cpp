@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/tracer/unwind/modules.h"
+#include "profiler/tracer/unwind/module_lookup.h"
 
 #include <gtest/gtest.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 namespace tidemark::tracer {
 namespace {
 
-TEST(Modules, FindsLoadedObjectsAndTheirTables) {
+TEST(ModuleLookup, FindsLoadedObjectsAndTheirTables) {
   if (!resolve_module_lookup()) {
     GTEST_SKIP() << "glibc before 2.35 has no _dl_find_object";
   }
@@ -19,14 +19,14 @@ TEST(Modules, FindsLoadedObjectsAndTheirTables) {
   const auto other = reinterpret_cast<std::uint64_t>(static_cast<double (*)(double)>(&::cos));
 
   for (const std::uint64_t pc : {own, other}) {
-    Module module;
+    LoadedModule module;
     CfiEntry entry;
     ASSERT_TRUE(find_module(pc, module));
     ASSERT_TRUE(find_cfi_entry(module, pc, entry));
     EXPECT_LE(entry.pc_begin, pc);
     EXPECT_GT(entry.pc_end, pc);
   }
-  Module none;
+  LoadedModule none;
   EXPECT_FALSE(find_module(0x1000, none));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/tracer/call_filter.h"
+#include "profiler/tracer/seccomp_filter.h"
 
 #include <linux/seccomp.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 bool is_readable_range(const void* begin, std::size_t bytes) noexcept {
   constexpr std::uint64_t kPage = 4096;
-  constexpr std::uint64_t kWord = 8;  // what is_readable() looks at
+  constexpr std::uint64_t kWord = 8;  // that is_readable() reads
   const auto first = reinterpret_cast<std::uint64_t>(begin);
   for (std::uint64_t at = first; at < first + bytes; at = (at & ~(kPage - 1)) + kPage) {
     if (!is_readable(at)) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dlclose: what was known of code that is gone must not be believed of code that comes to its
-// place.
-#include "profiler/tracer/close_hooks.h"
-
+// dlclose: drops what is cached about unloaded code, because other code may be loaded at its
+// addresses.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -10,10 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "profiler/tracer/cuda_hooks.h"
-#include "profiler/tracer/export.h"
-#include "profiler/tracer/life.h"
+#include "profiler/tracer/hooks.h"
 #include "profiler/tracer/recorder.h"
+#include "profiler/tracer/tracer_state.h"
 #include "profiler/tracer/unwind/rule_cache.h"
 
 namespace tidemark::tracer {
@@ -22,8 +19,8 @@ namespace {
 using Close = int (*)(void*);
 constinit Close g_next_dlclose = nullptr;
 
-// Where the module of a handle begins; 0: not known.
-std::uint64_t beginning_of(void* handle) noexcept {
+// The first address of the module of a handle; 0: not known.
+std::uint64_t start_of_module(void* handle) noexcept {
   link_map* linked = nullptr;
   Dl_info info = {};
   if (handle == nullptr || dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&linked)) != 0 ||
@@ -33,29 +30,29 @@ std::uint64_t beginning_of(void* handle) noexcept {
   return reinterpret_cast<std::uint64_t>(info.dli_fbase);
 }
 
-// A number that differs after something was unloaded; most calls of dlclose only give up one of
-// several references. False: it cannot be asked for. That takes a lock of the dynamic linker, which
-// another thread of the parent may have held when it forked.
+// A number that changes when something is unloaded; most calls of dlclose only drop one of several
+// references. False: not known, because to ask takes a lock of the dynamic linker, and in a forked
+// process a thread of the parent may have held it.
 bool unload_count(std::uint64_t& count) noexcept {
-  if (!is_on_since_its_start()) {
+  if (!is_on_and_never_forked()) {
     return false;
   }
-  const auto tell = [](dl_phdr_info* info, std::size_t /*bytes*/, void* told) {
-    *static_cast<std::uint64_t*>(told) = info->dlpi_subs;
-    return 1;  // the first module says it
+  const auto store = [](dl_phdr_info* info, std::size_t /*bytes*/, void* result) {
+    *static_cast<std::uint64_t*>(result) = info->dlpi_subs;
+    return 1;  // the same for all modules: the first one is enough
   };
-  return dl_iterate_phdr(tell, &count) == 1;
+  return dl_iterate_phdr(store, &count) == 1;
 }
 
 }  // namespace
 
-void find_next_close() noexcept {
+void look_up_dlclose() noexcept {
   g_next_dlclose = reinterpret_cast<Close>(dlsym(RTLD_NEXT, "dlclose"));
 }
 
-int close_quietly(void* handle) noexcept {
+int real_dlclose(void* handle) noexcept {
   if (g_next_dlclose == nullptr) {
-    find_next_close();
+    look_up_dlclose();
   }
   return g_next_dlclose(handle);
 }
@@ -64,16 +61,16 @@ int close_quietly(void* handle) noexcept {
 
 TIDEMARK_EXPORT int dlclose(void* handle) {
   using namespace tidemark::tracer;  // NOLINT(google-build-using-namespace): a C name
-  const std::uint64_t begin = beginning_of(handle);
+  const std::uint64_t begin = start_of_module(handle);
   std::uint64_t before = 0;
   std::uint64_t after = 0;
   const bool is_known = unload_count(before);
-  const int result = close_quietly(handle);
+  const int result = real_dlclose(handle);
   const int why = errno;
   if (!is_known || !unload_count(after) || after != before) {
     forget_rules();
     forget_cuda_functions();
-    g_recorder.modules().closed(begin);
+    g_recorder.modules().on_dlclose(begin);
   }
   errno = why;
   return result;

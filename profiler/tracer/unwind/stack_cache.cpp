@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/tracer/unwind/stack_memo.h"
+#include "profiler/tracer/unwind/stack_cache.h"
 
 #include "profiler/tracer/unwind/rule_cache.h"
-#include "profiler/tracer/unwind/stack_word.h"
 
 namespace tidemark::tracer {
 namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr std::uint64_t kWord = 8;
-constexpr std::uint16_t kInRegister = 0xffff;  // a frame pointer that nobody has saved
-constexpr std::uint64_t kMostPlace = 0xfff0;
+constexpr std::uint16_t kInRegister = 0xffff;  // the frame pointer was not saved
+constexpr std::uint64_t kMaxPlace = 0xfff0;
 
 constexpr std::uint64_t mix(std::uint64_t tag, std::uint64_t more) noexcept {
   const std::uint64_t mixed = (tag ^ more) * 0x9e3779b97f4a7c15;
   return mixed ^ (mixed >> 32U);
 }
 
-// What a stack is looked for by at first. Never 0.
+// What a lookup starts with. Never 0.
 std::uint64_t first_tag(std::uint64_t ip, std::uint64_t depth, std::uint64_t context) noexcept {
   return mix(mix(context, ip), depth);
 }
@@ -29,29 +28,28 @@ std::uint64_t first_tag(std::uint64_t ip, std::uint64_t depth, std::uint64_t con
   return hash * 5 + (product ^ (product >> 32U));
 }
 
-// Two frames that differ have the same sign by a chance of one in 65536: the stacks then share an
-// entry by turns.
-std::uint16_t sign_of(std::uint64_t pc) noexcept {
+// If two frames that differ have the same hash, their stacks replace each other in one entry.
+std::uint16_t short_hash(std::uint64_t pc) noexcept {
   return static_cast<std::uint16_t>((pc * 0x9e3779b97f4a7c15) >> 48U);
 }
 
 }  // namespace
 
-// Where, from the sp of the innermost frame on, all steps found what they read. False: one of them
-// read something else.
-bool StackMemo::measure(const StackTrace& trace, const Stack& stack, Shape& shape) noexcept {
+// The places, relative to the sp of the innermost frame, of all words that the steps read. False: a
+// step read something else.
+bool StackCache::measure(const StackTrace& trace, const Stack& stack, Shape& shape) noexcept {
   const FrameStates& frames = trace.frames;
   std::uint16_t bp_place = kInRegister;
-  std::uint16_t pointer[kMostPlaces];
+  std::uint16_t pointer[kMaxPlaces];
   std::uint64_t pointer_hash = 0;
   shape.hash = 0;
   for (std::size_t i = kMaxFrames - trace.depth; i + 1 < kMaxFrames; ++i) {
     const Rule rule = return_rule(frames.pc[i]);
     const std::uint64_t place = (frames.sp[i + 1] - stack.sp) / kWord - 1;
     const std::uint16_t bp_from = frames.bp_from[i + 1];
-    if (!is_plain_rule(pack_rule(rule)) || frames.sp[i + 1] <= frames.sp[i] || place > kMostPlace ||
+    if (!is_plain_rule(pack_rule(rule)) || frames.sp[i + 1] <= frames.sp[i] || place > kMaxPlace ||
         bp_from == kCannotCheck || bp_from > place + 1 ||
-        shape.addresses + shape.pointers + 2U > kMostPlaces) {
+        shape.addresses + shape.pointers + 2U > kMaxPlaces) {
       return false;
     }
     if (rule.kind == RuleKind::kFromBp) {
@@ -69,7 +67,7 @@ bool StackMemo::measure(const StackTrace& trace, const Stack& stack, Shape& shap
   return true;
 }
 
-std::uint64_t StackMemo::follow_branches(std::uint64_t tag, const Stack& stack) const noexcept {
+std::uint64_t StackCache::follow_branches(std::uint64_t tag, const Stack& stack) const noexcept {
   constexpr int kMost = 32;
   for (int i = 0; i < kMost; ++i) {
     const std::uint64_t branch = branches_[tag % kBranches].load(kRelaxed);
@@ -83,37 +81,37 @@ std::uint64_t StackMemo::follow_branches(std::uint64_t tag, const Stack& stack) 
 }
 
 // The entry that has this tag; kEntries: none.
-std::size_t StackMemo::with_tag(std::uint64_t tag) const noexcept {
+std::size_t StackCache::find_tag(std::uint64_t tag) const noexcept {
   const std::size_t first = tag % kEntries & ~(kWays - 1);
   unsigned same = 0;
 #pragma GCC unroll 8
-  for (std::size_t way = 0; way < kWays; ++way) {  // without a jump: nobody can foretell which
+  for (std::size_t way = 0; way < kWays; ++way) {  // without a branch, which could not be predicted
     same |= (tags_[first + way].load(kRelaxed) == tag ? 1U : 0U) << way;
   }
   return same == 0 ? kEntries : first + static_cast<std::size_t>(__builtin_ctz(same));
 }
 
-bool StackMemo::is_unsure(const Entry& entry, const Stack& stack, std::uint64_t ip,
-                          ByteRange unsure) noexcept {
-  bool is_in = ip >= unsure.begin && ip < unsure.end;
+bool StackCache::touches(const Entry& entry, const Stack& stack, std::uint64_t ip,
+                         ByteRange excluded) noexcept {
+  bool is_in = ip >= excluded.begin && ip < excluded.end;
   const std::size_t addresses = entry.addresses.load(kRelaxed);
-  for (std::size_t i = 0; i < addresses && i < kMostPlaces && !is_in; ++i) {
+  for (std::size_t i = 0; i < addresses && i < kMaxPlaces && !is_in; ++i) {
     const std::uint64_t place = entry.place[i].load();
     const std::uint64_t pc = place < stack.words ? load_word(stack.sp + place * kWord) : 0;
-    is_in = pc >= unsure.begin && pc < unsure.end;
+    is_in = pc >= excluded.begin && pc < excluded.end;
   }
   return is_in;
 }
 
-bool StackMemo::find(const Registers& registers, StackBounds bounds, std::uint64_t context,
-                     ByteRange unsure, std::uint32_t& number) noexcept {
+bool StackCache::find(const Registers& registers, StackBounds bounds, std::uint64_t context,
+                      ByteRange excluded, std::uint32_t& number) noexcept {
   if (registers.sp % kWord != 0 || bounds.high <= registers.sp) {
     return false;
   }
   const Stack stack = {registers.sp, registers.bp, (bounds.high - registers.sp) / kWord};
   const std::uint64_t tag =
       follow_branches(first_tag(registers.ip, bounds.high - registers.sp, context), stack);
-  const std::size_t index = with_tag(tag);
+  const std::size_t index = find_tag(tag);
   if (index == kEntries) {
     return false;
   }
@@ -121,7 +119,7 @@ bool StackMemo::find(const Registers& registers, StackBounds bounds, std::uint64
   const std::uint32_t before = entry.sequence.load(std::memory_order_acquire);
   const std::size_t addresses = entry.addresses.load(kRelaxed);
   const std::size_t all = addresses + entry.pointers.load(kRelaxed);
-  if (tags_[index].load(kRelaxed) != tag || before % 2 != 0 || all > kMostPlaces ||
+  if (tags_[index].load(kRelaxed) != tag || before % 2 != 0 || all > kMaxPlaces ||
       entry.generation.load(kRelaxed) != rule_generation()) {
     return false;
   }
@@ -148,7 +146,7 @@ bool StackMemo::find(const Registers& registers, StackBounds bounds, std::uint64
   const std::uint64_t kept_hash = entry.hash.load(kRelaxed);
   number = entry.number.load(kRelaxed);
   if (kept_hash != (hash ^ mix(all - addresses, pointer_hash)) ||
-      (unsure.end != 0 && is_unsure(entry, stack, registers.ip, unsure))) {
+      (excluded.end != 0 && touches(entry, stack, registers.ip, excluded))) {
     return false;
   }
   if (!entry.was_found.load(kRelaxed)) {
@@ -158,19 +156,19 @@ bool StackMemo::find(const Registers& registers, StackBounds bounds, std::uint64
   return entry.sequence.load(kRelaxed) == before;
 }
 
-// Another stack has this tag: the first frame in which it differs from this one tells them apart.
-void StackMemo::branch_off(std::uint64_t tag, const StackTrace& trace) noexcept {
-  const std::size_t index = with_tag(tag);
+// If another stack has this tag: adds a branch at the first frame in which the two differ.
+void StackCache::add_branch(std::uint64_t tag, const StackTrace& trace) noexcept {
+  const std::size_t index = find_tag(tag);
   if (index == kEntries) {
     return;  // there is none
   }
   const FrameStates& frames = trace.frames;
   const std::size_t first = kMaxFrames - trace.depth;
-  const Signs& signs = signs_[index];
+  const FrameHashes& hashes = frame_hashes_[index];
   for (std::size_t i = 1; i < trace.depth; ++i) {
-    if (signs.of[i].load() != sign_of(frames.pc[first + i])) {
+    if (hashes.of[i].load() != short_hash(frames.pc[first + i])) {
       const std::uint64_t place = (frames.sp[first + i] - frames.sp[first]) / kWord - 1;
-      if (place < kMostPlace) {
+      if (place < kMaxPlace) {
         branches_[tag % kBranches].store((tag & ~kPlaceMask) | (place + 1), kRelaxed);
       }
       return;
@@ -178,14 +176,14 @@ void StackMemo::branch_off(std::uint64_t tag, const StackTrace& trace) noexcept 
   }
 }
 
-// The entry for a tag: the one that has it, else one that is worth nothing, else one that was not
+// The entry to write for a tag: the one that has it, else an outdated one, else one that was not
 // found for long. kEntries: none.
-std::size_t StackMemo::choose(std::uint64_t tag, std::uint32_t generation) noexcept {
+std::size_t StackCache::choose_entry(std::uint64_t tag, std::uint32_t generation) noexcept {
   const auto is_good = [&](std::size_t index) {
     return entries_[index].generation.load(kRelaxed) == generation;
   };
-  if (const std::size_t same = with_tag(tag); same != kEntries) {
-    // Two stacks with the same addresses at other places: the one that is there stays for a while.
+  if (const std::size_t same = find_tag(tag); same != kEntries) {
+    // Two stacks with the same addresses at other places: the present one stays while it is found.
     const bool stays = is_good(same) && entries_[same].was_found.exchange(false, kRelaxed);
     return stays ? kEntries : same;
   }
@@ -195,18 +193,18 @@ std::size_t StackMemo::choose(std::uint64_t tag, std::uint32_t generation) noexc
       return first + way;
     }
   }
-  const std::size_t turn = turns_.load(kRelaxed);
-  turns_.store(static_cast<std::uint32_t>(turn + 1), kRelaxed);
+  const std::size_t start = next_way_.load(kRelaxed);
+  next_way_.store(static_cast<std::uint32_t>(start + 1), kRelaxed);
   for (std::size_t way = 0; way < kWays; ++way) {
-    const std::size_t index = first + (turn + way) % kWays;
+    const std::size_t index = first + (start + way) % kWays;
     if (!entries_[index].was_found.exchange(false, kRelaxed)) {
       return index;
     }
   }
-  return first + turn % kWays;
+  return first + start % kWays;
 }
 
-void StackMemo::keep(const Registers& registers, StackBounds bounds, std::uint64_t context,
+void StackCache::add(const Registers& registers, StackBounds bounds, std::uint64_t context,
                      const StackTrace& trace, std::uint32_t number) noexcept {
   const Stack stack = {registers.sp, registers.bp, (bounds.high - registers.sp) / kWord};
   const std::size_t first = kMaxFrames - trace.depth;
@@ -218,9 +216,9 @@ void StackMemo::keep(const Registers& registers, StackBounds bounds, std::uint64
     return;
   }
   const std::uint64_t start = first_tag(registers.ip, bounds.high - registers.sp, context);
-  branch_off(follow_branches(start, stack), trace);
+  add_branch(follow_branches(start, stack), trace);
   const std::uint64_t tag = follow_branches(start, stack);
-  const std::size_t index = choose(tag, trace.generation);
+  const std::size_t index = choose_entry(tag, trace.generation);
   if (index == kEntries) {
     return;
   }
@@ -228,7 +226,7 @@ void StackMemo::keep(const Registers& registers, StackBounds bounds, std::uint64
   std::uint32_t sequence = entry.sequence.load(kRelaxed);
   if (tag == 0 || sequence % 2 != 0 ||
       !entry.sequence.compare_exchange_strong(sequence, sequence + 1, std::memory_order_acquire)) {
-    return;  // another thread is at it
+    return;  // another thread is writing it
   }
   std::atomic_thread_fence(std::memory_order_release);
   if (tags_[index].load(kRelaxed) == 0) {
@@ -241,9 +239,9 @@ void StackMemo::keep(const Registers& registers, StackBounds bounds, std::uint64
   for (std::size_t i = 0; i < shape.addresses + std::size_t{shape.pointers}; ++i) {
     entry.place[i].store(shape.place[i]);
   }
-  Signs& signs = signs_[index];
+  FrameHashes& hashes = frame_hashes_[index];
   for (std::size_t i = 0; i < trace.depth; ++i) {
-    signs.of[i].store(sign_of(trace.frames.pc[first + i]));
+    hashes.of[i].store(short_hash(trace.frames.pc[first + i]));
   }
   entry.generation.store(trace.generation, kRelaxed);
   tags_[index].store(tag, kRelaxed);

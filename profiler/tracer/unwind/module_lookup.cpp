@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/tracer/unwind/modules.h"
+#include "profiler/tracer/unwind/module_lookup.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -24,8 +24,8 @@ struct FoundObject {
 static_assert(sizeof(FoundObject) == 96);
 using FindObject = int (*)(void* pc, FoundObject* result);
 
-// The segment of the program itself that holds its tables. The kernel maps programs with gaps, and
-// then `_dl_find_object` knows each segment as an object of its own: the tables are outside of it.
+// The segment of the program itself with its unwind tables. The kernel maps programs with gaps, and
+// then `_dl_find_object` returns a single segment, which does not contain the tables.
 constinit std::atomic<std::uint64_t> g_program_tables_start{0};
 constinit std::atomic<std::uint64_t> g_program_tables_end{0};
 
@@ -69,7 +69,7 @@ void learn_program_tables() noexcept {
   }
 }
 
-void widen_to_tables(Module& module) noexcept {
+void widen_to_tables(LoadedModule& module) noexcept {
   const std::uint64_t start = g_program_tables_start.load(std::memory_order_relaxed);
   const std::uint64_t end = g_program_tables_end.load(std::memory_order_relaxed);
   if (module.eh_frame_hdr >= start && module.eh_frame_hdr < end) {
@@ -91,7 +91,7 @@ void set_module_finder(ModuleFinder finder) noexcept {
   g_finder.store(finder, std::memory_order_release);
 }
 
-bool find_module(std::uint64_t pc, Module& module) noexcept {
+bool find_module(std::uint64_t pc, LoadedModule& module) noexcept {
   if (const ModuleFinder finder = g_finder.load(std::memory_order_acquire); finder != nullptr) {
     return finder(pc, module);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/tracer/unwind/stack_memo.h"
+#include "profiler/tracer/unwind/stack_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -20,9 +20,9 @@ namespace {
 
 using Pcs = std::vector<std::uint64_t>;
 
-// Asks the memo for the stack of its caller, walks it afresh, and compares.
+// Asks the cache for the stack of its caller, walks it again, and compares.
 struct Asking {
-  std::unique_ptr<StackMemo> memo = std::make_unique<StackMemo>();
+  std::unique_ptr<StackCache> cache = std::make_unique<StackCache>();
   std::uint64_t context = 1;
   ByteRange unsure;
   std::mutex mutex;
@@ -48,15 +48,15 @@ void hook() {
   }
   std::uint32_t number = 0;
   ++g_asking->asked;
-  if (g_asking->memo->find(registers, bounds, g_asking->context, g_asking->unsure, number)) {
+  if (g_asking->cache->find(registers, bounds, g_asking->context, g_asking->unsure, number)) {
     ++g_asking->found;
     g_asking->mistaken += number != right ? 1 : 0;
   } else {
-    g_asking->memo->keep(registers, bounds, g_asking->context, trace, right);
+    g_asking->cache->add(registers, bounds, g_asking->context, trace, right);
   }
 }
 
-class StackMemoTest : public testing::Test {
+class StackCacheTest : public testing::Test {
  protected:
   void SetUp() override {
     if (!start_unwinder()) {
@@ -82,8 +82,8 @@ void call_of_varying_size() {
   }
 }
 
-TEST_F(StackMemoTest, KnowsAStackThatItHasSeen) {
-  EXPECT_EQ(asking_.memo->bytes(), 0U);
+TEST_F(StackCacheTest, FindsAStackThatWasAdded) {
+  EXPECT_EQ(asking_.cache->bytes(), 0U);
   for (int i = 0; i < 4; ++i) {
     found_in(call_deep);
     found_in(call_flat);
@@ -91,10 +91,10 @@ TEST_F(StackMemoTest, KnowsAStackThatItHasSeen) {
 
   EXPECT_EQ(asking_.found, 6);
   EXPECT_EQ(asking_.mistaken, 0);
-  EXPECT_GT(asking_.memo->bytes(), 0U);
+  EXPECT_GT(asking_.cache->bytes(), 0U);
 }
 
-TEST_F(StackMemoTest, FollowsFramePointers) {
+TEST_F(StackCacheTest, FollowsFramePointers) {
   for (int i = 0; i < 4; ++i) {
     found_in(call_of_varying_size);
   }
@@ -103,21 +103,21 @@ TEST_F(StackMemoTest, FollowsFramePointers) {
   EXPECT_EQ(asking_.mistaken, 0);
 }
 
-TEST_F(StackMemoTest, AnotherContextIsAnotherStack) {
+TEST_F(StackCacheTest, AnotherContextIsAnotherStack) {
   for (int i = 0; i < 2; ++i) {
     asking_.context = 2 + static_cast<std::uint64_t>(i);
     EXPECT_EQ(found_in(call_deep), 0);
   }
 }
 
-TEST_F(StackMemoTest, KnowsNothingAfterAModuleWasClosed) {
+TEST_F(StackCacheTest, IsEmptyAfterAModuleWasUnloaded) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(found_in(call_deep), 0) << i;
     forget_rules();
   }
 }
 
-TEST_F(StackMemoTest, DoesNotTrustFramesWhereCodeMayHaveChanged) {
+TEST_F(StackCacheTest, DoesNotTrustFramesWhereCodeMayHaveChanged) {
   for (int i = 0; i < 3; ++i) {
     asking_.unsure = i == 1 ? ByteRange{reinterpret_cast<std::uint64_t>(&call_deep),
                                         reinterpret_cast<std::uint64_t>(&call_deep) + 256}
@@ -126,7 +126,7 @@ TEST_F(StackMemoTest, DoesNotTrustFramesWhereCodeMayHaveChanged) {
   }
 }
 
-TEST_F(StackMemoTest, NeverTakesOneStackForAnother) {
+TEST_F(StackCacheTest, NeverTakesOneStackForAnother) {
   std::mt19937 random(5);
   for (int i = 0; i < 3000; ++i) {
     tests::wander(random, 12, hook);
@@ -137,7 +137,7 @@ TEST_F(StackMemoTest, NeverTakesOneStackForAnother) {
   EXPECT_GT(asking_.numbers.size(), 100U);
 }
 
-TEST_F(StackMemoTest, ThreadsShareItWithoutMistakes) {
+TEST_F(StackCacheTest, ThreadsShareItWithoutMistakes) {
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 4; ++t) {
     threads.emplace_back([t] {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files that define hooks share: how a hook is declared, and the lookups of the real
+// functions, all made by the constructor of the library.
+#pragma once
+
+#include <cerrno>
+
+// A symbol that the target uses in place of its own; tracer.map lists them too.
+#define TIDEMARK_EXPORT extern "C" [[gnu::visibility("default"), gnu::used]]
+
+// The slow path of a hook: a function of its own that the hook jumps to, so that its caller is the
+// caller of the hook and capture_registers() works in it.
+#define TIDEMARK_SLOW_PATH [[gnu::noinline]]
+
+namespace tidemark::tracer {
+
+// What libc returns for what the kernel returned.
+inline long set_errno(long result) noexcept {
+  if (result < 0 && result > -4096) {
+    errno = static_cast<int>(-result);
+    return -1;
+  }
+  return result;
+}
+
+void look_up_map_functions() noexcept;
+void look_up_dlclose() noexcept;
+// Early, because a child of vfork must not call the dynamic linker.
+void look_up_exec_functions(char** environment) noexcept;
+void look_up_syscall_functions() noexcept;
+
+// The real dlclose, for a reference that the tracer itself took.
+int real_dlclose(void* handle) noexcept;
+// A library was unloaded: the CUDA functions are looked up again at their next calls.
+void forget_cuda_functions() noexcept;
+
+}  // namespace tidemark::tracer
