@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "trainer_harness/command_line.h"
+
 namespace tidemark::harness {
 namespace {
 

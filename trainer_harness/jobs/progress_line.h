@@ -17,7 +17,7 @@ struct ProgressLine {
   std::optional<bool> stopped;  // at its end: before the last step, because it was asked to
 };
 
-// A flat JSON object; fields other than the above are skipped. nullopt for anything else.
+// Of a JSON object, whose other fields are skipped. nullopt for anything else.
 std::optional<ProgressLine> parse_progress_line(std::string_view line);
 
 }  // namespace tidemark::harness

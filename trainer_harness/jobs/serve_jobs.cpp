@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -20,13 +18,11 @@
 #include "common/text.h"
 #include "trainer_harness/jobs/job_server.h"
 #include "trainer_harness/jobs/ledger_text.h"
-#include "trainer_harness/jobs/serve_options.h"
 #include "trainer_harness/jobs/subprocess_runner.h"
 
 namespace tidemark::harness {
 namespace {
 
-constexpr int kExitUsage = 2;
 constexpr int kExitFailed = 3;
 
 // The one thing that a signal handler may touch.
@@ -96,11 +92,6 @@ class StdoutAside {
   Fd kept_;
 };
 
-std::optional<std::string> environment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread sets any
-  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
-}
-
 ServerStatus serve(const ServeOptions& options, const TrainFunction& train,
                    const std::vector<std::string>& trainer_argv) {
   ServerLog log(options.quiet);
@@ -116,22 +107,12 @@ ServerStatus serve(const ServeOptions& options, const TrainFunction& train,
 
 }  // namespace
 
-int serve_jobs(std::span<const std::string> words, const TrainFunction& train,
+int serve_jobs(const ServeOptions& options, const TrainFunction& train,
                const std::vector<std::string>& trainer_argv) {
-  const auto options = parse_serve_options(words, environment("TRAINING_USE_SUBPROCESS"));
-  if (!options) {
-    say("error: " + options.error().what);
-    say("hint: tidemark-harness serve-jobs --help");
-    return kExitUsage;
-  }
-  if (options->help) {
-    (void)write_all(STDOUT_FILENO, serve_usage());
-    return 0;
-  }
   set_signals();
-  const ServerStatus status = serve(*options, train, trainer_argv);
+  const ServerStatus status = serve(options, train, trainer_argv);
   const Status written =
-      write_all(STDOUT_FILENO, options->json ? status_json(status) : ledger_text(status));
+      write_all(STDOUT_FILENO, options.json ? status_json(status) : ledger_text(status));
   if (!written) {
     say("error: " + written.error().what);
     return kExitFailed;
