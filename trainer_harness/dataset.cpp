@@ -12,9 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer_harness/batch.h"
-#include "trainer_harness/mixed_bits.h"
-#include "trainer_harness/torch_guard.h"
+#include "trainer_harness/tensors.h"
 
 namespace tidemark::harness {
 namespace {
@@ -63,12 +61,12 @@ struct Dataset::State {
   std::vector<at::Tensor> evaluation_set;  // blocks; image n is in block n % blocks
 
   std::int64_t label(std::uint64_t number) const {
-    return static_cast<std::int64_t>(mixed_bits(~seed, number) % kClasses);
+    return static_cast<std::int64_t>(random_bits(~seed, number) % kClasses);
   }
 
   void draw(std::uint64_t number, std::span<std::uint8_t> image) const {
     const at::Tensor picture =
-        patterns[label(number)].add(noise({3, kImageSide, kImageSide}, mixed_bits(seed, number)));
+        patterns[label(number)].add(noise({3, kImageSide, kImageSide}, random_bits(seed, number)));
     const float* const values = picture.data_ptr<float>();
     for (std::size_t i = 0; i < kPixels; ++i) {
       const float value = std::clamp(std::round(kGrey + kContrast * values[i]), 0.0F, 255.0F);
@@ -97,7 +95,7 @@ struct Dataset::State {
 Dataset::Dataset(const Plan& plan, std::uint64_t seed) : state_(std::make_unique<State>()) {
   state_->plan = plan;
   state_->seed = seed;
-  state_->patterns = noise({kClasses, 3, kImageSide, kImageSide}, mixed_bits(seed, 0));
+  state_->patterns = noise({kClasses, 3, kImageSide, kImageSide}, random_bits(seed, 0));
 }
 
 Dataset::~Dataset() = default;

@@ -7,9 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer_harness/batch.h"
-#include "trainer_harness/source_line.h"
-#include "trainer_harness/torch_guard.h"
+#include "trainer_harness/tensors.h"
 
 namespace tidemark::harness {
 namespace {

@@ -15,9 +15,7 @@
 #include <vector>
 
 #include "common/atomic_file.h"
-#include "trainer_harness/batch.h"
-#include "trainer_harness/source_line.h"
-#include "trainer_harness/torch_guard.h"
+#include "trainer_harness/tensors.h"
 
 namespace tidemark::harness {
 namespace {

@@ -75,4 +75,14 @@ Plan plan_run(const TrainerOptions& options);
 double copied_share(const Plan::CopyOnWrite& plan, std::uint64_t step);
 std::uint64_t replayed_bytes(const Plan::Replayed& plan, std::uint64_t step);
 
+// Equal arguments give equal bits, neighbouring ones give unrelated bits: the same on every
+// machine and with every library, unlike the distributions of <random>.
+constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t index) {
+  std::uint64_t bits = seed * 0x9E3779B97F4A7C15U + index;
+  for (const std::uint64_t factor : {0xD6E8FEB86659FD93U, 0xD6E8FEB86659FD93U}) {
+    bits = (bits ^ (bits >> 32U)) * factor;
+  }
+  return bits ^ (bits >> 32U);
+}
+
 }  // namespace tidemark::harness

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "trainer_harness/mixed_bits.h"
+#include "trainer_harness/plan.h"
 
 namespace tidemark::harness {
 namespace {
@@ -64,7 +64,7 @@ constexpr std::uint64_t kJumpStride = 4;
 
 // In [-1, 1), one for each seed and index.
 double jitter(std::uint64_t seed, std::uint64_t index) {
-  return static_cast<double>(mixed_bits(seed, index) >> 11U) * 0x1p-52 - 1.0;
+  return static_cast<double>(random_bits(seed, index) >> 11U) * 0x1p-52 - 1.0;
 }
 
 // Jump k (1, 2, ...) comes at step 4k or a neighbour; what one is too large its successor is too

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "trainer_harness/native/image_decoder.h"
-#include "trainer_harness/source_line.h"
 
 namespace tidemark::harness {
 namespace {
@@ -15,8 +14,8 @@ bool is_due(std::uint64_t step, std::uint64_t every) { return every > 0 && step 
 
 }  // namespace
 
-ScenarioMemory::ScenarioMemory(const Plan& plan, const TrainerOptions& options, TrainLog& log)
-    : plan_(plan), keep_shm_(options.keep_shm), log_(log) {}
+ScenarioMemory::ScenarioMemory(const Plan& plan, const TrainerOptions& options, LogLine log_line)
+    : plan_(plan), keep_shm_(options.keep_shm), log_line_(std::move(log_line)) {}
 
 Status ScenarioMemory::start_processes() {
   if (plan_.copy_on_write) {
@@ -60,7 +59,7 @@ Status ScenarioMemory::on_step(std::uint64_t step, Model& model) {
     if (const Status quiet = pool_->quiesce(); !quiet) {
       return quiet;
     }
-    log_.say("compile workers quit");
+    log_line_("compile workers quit");
   }
   if (is_due(step, plan_.collect_every)) {
     held_.collect_cycles();
@@ -110,7 +109,7 @@ Status ScenarioMemory::leak(Model& model) {
     return locked.error();
   }
   if (!*locked && !std::exchange(warned_, true)) {
-    log_.say("the limit on locked memory is reached (ulimit -l): buffers are kept without a lock");
+    log_line_("the limit on locked memory is reached (ulimit -l): buffers are kept without a lock");
   }
   return ok();
 }

@@ -11,8 +11,6 @@
 
 #include <fmt/format.h>
 
-#include "trainer_harness/source_line.h"
-
 namespace tidemark::harness {
 
 namespace {

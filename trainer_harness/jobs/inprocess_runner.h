@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/result.h"
-#include "trainer_harness/jobs/job_runner.h"
+#include "trainer_harness/jobs/job.h"
 #include "trainer_harness/trainer.h"
 
 namespace tidemark::harness {

@@ -10,8 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer_harness/jobs/ledger.h"
-
 namespace tidemark::harness {
 
 enum class JobState { kQueued, kRunning, kDone, kFailed, kCancelled };
@@ -41,6 +39,40 @@ struct JobOutcome {
   std::optional<int> signal;     // that ended its process
 };
 
+// What one job did to the memory of server and job together. Footprints: anonymous + shared memory
+// + swap, so that libraries which come and go with a process do not count.
+struct MemoryLedger {
+  std::optional<std::uint64_t> before_bytes;
+  std::optional<std::uint64_t> peak_bytes;
+  std::optional<std::uint64_t> after_bytes;
+};
+
+// What the kernel got back between the peak and the end of the job.
+std::optional<std::uint64_t> returned_bytes(const MemoryLedger& memory);
+// The same as a share of what the job had taken: 100 is "4 -> 18 -> 4", 0 is "4 -> 18 -> 18".
+// Unknown when the job took nothing.
+std::optional<double> returned_percent(const MemoryLedger& memory);
+
+// When a job passed its stations, on the monotonic clock.
+struct JobTimes {
+  std::optional<std::int64_t> submitted_ns;
+  std::optional<std::int64_t> alive_ns;       // first word of the trainer
+  std::optional<std::int64_t> first_step_ns;  // the first step was done
+  std::optional<std::int64_t> last_step_ns;
+  std::optional<std::int64_t> last_word_ns;  // of the trainer, whatever it said
+  std::optional<std::int64_t> ended_ns;      // nothing is left of the job
+  std::uint64_t steps_seen = 0;
+};
+
+// From submission until the first step was done.
+std::optional<double> startup_seconds(const JobTimes& times);
+std::optional<double> wall_seconds(const JobTimes& times);
+// Between the first and the last step, so that starting does not count.
+std::optional<double> steps_per_second(const JobTimes& times);
+// What a process of its own costs a job: the time until its trainer speaks (fork, exec, loading)
+// and from its last word until the process is gone, as a share of the time between the two.
+std::optional<double> isolation_overhead_percent(const JobTimes& times);
+
 // All that the server knows of a job.
 struct JobRecord {
   JobSpec spec;
@@ -52,6 +84,27 @@ struct JobRecord {
   JobOutcome outcome;
   MemoryLedger memory;
   JobTimes times;
+};
+
+// What the server hears from a job while it runs, and what it asks of it. Called on the thread
+// that called JobRunner::run.
+class JobEvents {
+ public:
+  virtual ~JobEvents() = default;
+  virtual void on_process(pid_t pid) = 0;  // it has a process; nothing was heard of it yet
+  virtual void on_word() = 0;              // any sign of life of the trainer; before the others
+  virtual void on_step(std::int64_t step, std::optional<double> loss) = 0;
+  virtual void on_phase(std::string_view name) = 0;
+  virtual void on_output(std::string_view line) = 0;  // of its log
+  virtual bool cancel_requested() = 0;
+  virtual bool crash_requested() = 0;  // true once: the job shall die as by a bug of its own
+};
+
+// Runs one job to its end, which nothing of it survives but, in-process, its memory.
+class JobRunner {
+ public:
+  virtual ~JobRunner() = default;
+  virtual JobOutcome run(const JobSpec& job, JobEvents& events) = 0;
 };
 
 }  // namespace tidemark::harness

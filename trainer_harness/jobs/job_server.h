@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "trainer_harness/jobs/job.h"
 #include "trainer_harness/jobs/job_memory.h"
-#include "trainer_harness/jobs/job_runner.h"
-#include "trainer_harness/jobs/status_file.h"
+#include "trainer_harness/jobs/job_report.h"
 
 namespace tidemark::harness {
 

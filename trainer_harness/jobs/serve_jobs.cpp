@@ -16,8 +16,8 @@
 #include "common/fd.h"
 #include "common/io.h"
 #include "common/text.h"
+#include "trainer_harness/jobs/job_report.h"
 #include "trainer_harness/jobs/job_server.h"
-#include "trainer_harness/jobs/ledger_text.h"
 #include "trainer_harness/jobs/subprocess_runner.h"
 
 namespace tidemark::harness {

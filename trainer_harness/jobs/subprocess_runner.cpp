@@ -15,7 +15,6 @@
 #include "common/clock.h"
 #include "common/text.h"
 #include "trainer_harness/jobs/job_process.h"
-#include "trainer_harness/jobs/line_pipe.h"
 #include "trainer_harness/jobs/progress_line.h"
 
 namespace tidemark::harness {

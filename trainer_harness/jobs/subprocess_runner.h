@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer_harness/jobs/job_runner.h"
+#include "trainer_harness/jobs/job.h"
 
 namespace tidemark::harness {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer_harness/jobs/ledger.h"
+#include "trainer_harness/jobs/job.h"
 
 #include <gtest/gtest.h>
 

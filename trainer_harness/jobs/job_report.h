@@ -4,9 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "trainer_harness/jobs/job.h"
@@ -26,5 +24,11 @@ struct ServerStatus {
 
 // One JSON object, schema 1, with a line end.
 std::string status_json(const ServerStatus& status);
+
+// "job 2: done, 41 MiB -> 143 MiB -> 41 MiB".
+std::string job_end_text(const JobRecord& job);
+
+// The table of all jobs, what became of the memory in the end, and the errors.
+std::string ledger_text(const ServerStatus& status);
 
 }  // namespace tidemark::harness

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the files share that call libtorch; no other file includes it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -6,12 +7,29 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "common/result.h"
 
 namespace tidemark::harness {
 
-// What the dataset has, what the collator makes of it and what the model takes. Only the files that
-// call libtorch include this.
+// Runs code that calls libtorch: what it throws becomes an Error. c10::Error is a std::exception
+// whose text goes on with a backtrace; its first line says it all.
+template <typename Code>
+auto guarded(std::string_view doing, Code&& code) -> decltype(code()) {
+  try {
+    return std::forward<Code>(code)();
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    return Error{Errc::kIo, std::string(doing) + ": " + what.substr(0, what.find('\n'))};
+  }
+}
+
+// What the dataset has, what the collator makes of it, and what the model takes.
 struct Sample {
   at::Tensor pixels;  // [3, side, side]
   std::int64_t label = 0;
