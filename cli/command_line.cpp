@@ -389,10 +389,15 @@ CLI::App* add_diff(CLI::App& app, DiffOptions& options) {
 
 CLI::App* add_demo(CLI::App& app, DemoOptions& options) {
   CLI::App* demo = app.add_subcommand(
-      "demo", "Training jobs that know their truth, watched: is every verdict right?");
+      "demo", "Watch training jobs with a known ground truth: is every verdict right?");
   demo->add_option("SCENARIO", options.scenarios, "Only these, for example warmup wrapper")
       ->type_name("");
-  demo->add_option("--keep", options.keep, "Keep recordings, truths and logs in this folder")
+  demo->add_flag("--all", options.all, "Every scenario, not only the usual seven");
+  demo->add_option("--seed", options.seed, "Of the jobs' data, weights and jitter (default 1)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1'000'000'000));
+  demo->add_flag("--json", options.json, "Print one JSON object; progress goes to stderr");
+  demo->add_option("--keep", options.keep, "Keep recordings, ground truth and logs in this folder")
       ->type_name("DIR");
   demo->add_option("--harness", options.harness,
                    "The trainer to run (default: tidemark-harness beside this program)")

@@ -6,6 +6,7 @@
 
 #include "cli/chart_text.h"
 #include "cli/demo_grade.h"
+#include "cli/demo_scenarios.h"
 
 namespace tidemark::cli {
 
@@ -23,6 +24,10 @@ std::string demo_mark(const DemoGrade& grade, Colour colour);
 
 // One row per scenario, truth and verdict side by side; below it, what is wrong in words.
 std::string demo_table(std::span<const DemoGrade> grades, Colour colour);
+
+// The same as one JSON object with a line end, for programs; see docs/output.md.
+std::string demo_json(std::span<const DemoScenario> scenarios, std::span<const DemoGrade> grades,
+                      std::uint64_t seed);
 
 // "leak, 513 KiB/step"; what was found in one scenario.
 std::string demo_finding(const DemoGrade& grade);
