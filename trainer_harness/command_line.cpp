@@ -194,7 +194,7 @@ void require(const CLI::App& app, const std::string& option, bool has_effect,
   }
 }
 
-// What has to be looked at together, once all options are read.
+// Checks what concerns several options.
 void finish_train(const CLI::App& app, TrainerOptions& options) {
   constexpr std::array<std::pair<const char*, Scenario>, 6> kImplied = {
       {{"--cause", Scenario::kLeak},
@@ -325,7 +325,7 @@ void parse(CLI::App& app, std::span<const std::string> words) {
   app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
 }
 
-// A misspelt option comes first: its value was then taken for something else.
+// An unknown option is reported first: CLI11 has taken its value for a positional argument.
 Error error_of(const CLI::App& app, const CLI::Error& error) {
   const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
   const auto option = std::find_if(unknown.begin(), unknown.end(),

@@ -16,11 +16,11 @@ namespace tidemark::harness {
 using Command = std::variant<TrainerOptions, ServeOptions, std::string>;
 
 // `words`: argv without the program. `use_subprocess`: the value of TRAINING_USE_SUBPROCESS, which
-// says where jobs run when --isolation does not. Every error is one of usage.
+// says where jobs run when --isolation does not. Every error has the code kUsage.
 Result<Command> parse_command_line(std::span<const std::string> words,
                                    const std::optional<std::string>& use_subprocess);
 
-// The words after `tidemark-harness train`; --help is not one of them.
+// The words after `tidemark-harness train`, without --help: the arguments of a job.
 Result<TrainerOptions> parse_trainer_options(std::span<const std::string> words);
 
 }  // namespace tidemark::harness

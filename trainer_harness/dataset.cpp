@@ -17,13 +17,13 @@
 namespace tidemark::harness {
 namespace {
 
-constexpr std::uint64_t kEvaluationSamples = std::uint64_t{1} << 40U;  // where their numbers begin
+constexpr std::uint64_t kEvaluationSamples = std::uint64_t{1} << 40U;  // their first number
 constexpr std::size_t kPixels = 3 * kImageSide * kImageSide;           // bytes of a small image
 constexpr float kGrey = 128;
 constexpr float kContrast = 32;
 
-// Decoded images by seed, size and number. It belongs to the process, not to the run, as such
-// caches do: the next run finds it filled.
+// Decoded images by seed, size and number. It belongs to the process, as caches of real trainers
+// do: the next run in this process finds it filled.
 using SampleCache =
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::map<std::uint64_t, at::Tensor>>;
 SampleCache& sample_cache() {
@@ -121,9 +121,9 @@ Sample Dataset::get_for_evaluation(std::uint64_t number) const {
 }
 
 Status Dataset::load_evaluation_set() {
-  return guarded("evaluation set", [&]() -> Status {
+  return catch_torch_errors("evaluation set", [&]() -> Status {
     const Plan& plan = state_->plan;
-    fill_in_blocks(state_->evaluation_set, plan.eval_bytes, kSetBlockBytes);
+    add_filled_blocks(state_->evaluation_set, plan.eval_bytes, kSetBlockBytes);
     for (std::uint64_t number = 0; number < plan.eval_batches * plan.batch; ++number) {
       if (const auto image = state_->in_evaluation_set(number); !image.empty()) {
         state_->draw(kEvaluationSamples + number, image);

@@ -29,32 +29,31 @@ constexpr int kFailed = 3;
 volatile sig_atomic_t g_stop = 0;
 void on_stop(int /*number*/) { g_stop = 1; }
 
-// Ends the run on a signal, and tells a program that reads its progress what the steps do not:
-// when the trainer begins, when it is through, and its phases.
+// Ends the run on a signal, and writes start, phases and end of the run to the progress descriptor.
 class CommandObserver final : public TrainerObserver {
  public:
   explicit CommandObserver(std::optional<int> progress_fd) : progress_fd_(progress_fd) {
     JsonWriter json;
     json.begin_object().field("event", "start").end_object();
-    tell(json.take());
+    send(json.take());
   }
   // `stopped`: by a signal, before its last step.
   void end(bool stopped) {
     JsonWriter json;
     json.begin_object().field("event", "end").field("stopped", stopped).end_object();
-    tell(json.take());
+    send(json.take());
   }
 
   void on_step(std::uint64_t /*step*/, double /*loss*/) override {}
   void on_phase(std::string_view name, bool begins) override {
     JsonWriter json;
     json.begin_object().field("phase", begins ? name : std::string_view()).end_object();
-    tell(json.take());
+    send(json.take());
   }
   bool stop_requested() override { return g_stop != 0; }
 
  private:
-  void tell(const std::string& object) {
+  void send(const std::string& object) {
     if (progress_fd_ && !write_all(*progress_fd_, object + "\n")) {
       progress_fd_.reset();
     }

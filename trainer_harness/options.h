@@ -19,7 +19,7 @@ enum class Scenario {
   kStaircase,       // every checkpoint keeps a copy
   kSawtooth,        // cycles that are collected every few steps
   kFragmentation,   // freed, yet resident
-  kCompileWorkers,  // processes as torch.compile starts them
+  kCompileWorkers,  // processes like those of torch.compile
   kDataloaderCow,   // forked workers that write to pages of a shared dataset
   kReplay,          // one of the curves of replay_curves.h
 };
@@ -30,7 +30,7 @@ inline std::string_view name_of(Scenario scenario) {
   return kScenarioNames[static_cast<std::size_t>(scenario)];
 }
 
-// Who keeps the memory of a leak.
+// What holds the memory of a leak.
 enum class Cause {
   kCollator,   // batches that were retained
   kAutograd,   // a loss that was kept with its graph
@@ -55,12 +55,12 @@ inline std::string_view name_of(Replay replay) {
 enum class Device { kAuto, kCpu, kCuda };
 inline constexpr std::array<std::string_view, 3> kDeviceNames = {"auto", "cpu", "cuda"};
 
-// Everything a run depends on. Plain data; what is not set is chosen by plan_run().
+// Everything a run depends on. plan_run() chooses what is not set.
 struct TrainerOptions {
   std::set<Scenario> scenarios = {Scenario::kSteady};
   std::optional<std::uint64_t> steps;
   double step_time_s = 0.05;
-  double mb = 200;  // what the scenario moves in all, in MiB
+  double mb = 200;  // how much memory the scenario uses in all, in MiB
   std::uint64_t seed = 1;
   Device device = Device::kAuto;
   std::uint64_t batch = 8;

@@ -8,10 +8,10 @@
 
 namespace tidemark::harness {
 
-inline constexpr std::uint64_t kMicroBatches = 2;  // gradient accumulation: of one step
+inline constexpr std::uint64_t kMicroBatches = 2;  // per step, for gradient accumulation
 
 // What a run does to memory at which step, in bytes: all the arithmetic of the scenarios. Steps
-// count from 1; a period of 0 is never; sizes of what a scenario does not do are 0.
+// count from 1; a period of 0 means never; a size of 0 that the scenario does not use it.
 struct Plan {
   std::uint64_t steps = 0;
   double step_time_s = 0;
@@ -34,7 +34,7 @@ struct Plan {
   std::optional<Leak> leak;
 
   std::uint64_t checkpoint_every = 0;
-  std::uint64_t checkpoint_bytes = 0;  // a copy that stays
+  std::uint64_t checkpoint_bytes = 0;  // of a copy that is never freed
 
   std::uint64_t cycle_bytes_per_step = 0;
   std::uint64_t collect_every = 0;

@@ -18,17 +18,17 @@
 
 namespace tidemark::harness {
 
-// Carries out what a plan says about memory, step by step, except for what dataset and collator do
-// themselves: processes, held tensors, leaks.
+// Does what a plan says about memory, step by step: processes, held tensors, leaks. Dataset and
+// collator do their own part.
 class ScenarioMemory {
  public:
-  using LogLine = std::function<void(std::string_view)>;  // takes what the user should know
+  using LogLine = std::function<void(std::string_view)>;  // for the user
 
   ScenarioMemory(const Plan& plan, const TrainerOptions& options, LogLine log_line);
 
   // Processes are forked before the model exists: it may start threads.
   Status start_processes();
-  // What is there when the step after `steps_done` begins.
+  // Loads what is in memory before the step after `steps_done`.
   Status load(std::uint64_t steps_done);
 
   Status on_step(std::uint64_t step, Model& model);

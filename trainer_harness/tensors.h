@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files share that call libtorch; no other file includes it.
+// Shared by the files that call libtorch; no other file includes it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,10 +17,10 @@
 
 namespace tidemark::harness {
 
-// Runs code that calls libtorch: what it throws becomes an Error. c10::Error is a std::exception
-// whose text goes on with a backtrace; its first line says it all.
+// Runs code that calls libtorch; what it throws becomes an Error. The text of c10::Error has a
+// backtrace after its first line.
 template <typename Code>
-auto guarded(std::string_view doing, Code&& code) -> decltype(code()) {
+auto catch_torch_errors(std::string_view doing, Code&& code) -> decltype(code()) {
   try {
     return std::forward<Code>(code)();
   } catch (const std::exception& error) {
@@ -43,16 +43,16 @@ struct Batch {
 inline constexpr std::int64_t kImageSide = 16;
 inline constexpr std::int64_t kClasses = 10;
 
-// Memory that is really there: every byte is written.
+// Resident memory: every byte is written.
 inline at::Tensor filled_tensor(std::uint64_t bytes) {
   return at::full({static_cast<std::int64_t>(bytes)}, 0x5A, at::kByte);
 }
 
 inline constexpr std::uint64_t kSetBlockBytes = 16U << 20U;
 
-// In blocks, so that 20 GB need not be in one piece.
-inline void fill_in_blocks(std::vector<at::Tensor>& blocks, std::uint64_t bytes,
-                           std::uint64_t block_bytes) {
+// Blocks, because 20 GB may not be available in one piece.
+inline void add_filled_blocks(std::vector<at::Tensor>& blocks, std::uint64_t bytes,
+                              std::uint64_t block_bytes) {
   for (; bytes > 0; bytes -= std::min(bytes, block_bytes)) {
     blocks.push_back(filled_tensor(std::min(bytes, block_bytes)));
   }

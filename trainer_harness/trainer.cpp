@@ -29,9 +29,8 @@
 namespace tidemark::harness {
 namespace {
 
-// Gives every step (and every batch of an evaluation) the same length, so that what a run does per
-// second is known. The end of one is the start of the next; work that took longer than its time
-// moves all that follow.
+// Gives every step (and every batch of an evaluation) the same duration, so that the growth per
+// second is known. A step that takes longer delays all later ones.
 class Pacer {
  public:
   explicit Pacer(double step_time_s) : step_time_s_(step_time_s) {}
@@ -55,7 +54,8 @@ class Pacer {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds kLongestSleep{100};  // until we ask the observer again
+  static constexpr std::chrono::milliseconds kLongestSleep{
+      100};  // between two looks at stop_requested()
 
   double step_time_s_;
   Clock::time_point start_ = Clock::now();
@@ -76,8 +76,8 @@ std::optional<std::uint64_t> own_rss_bytes() {
   return *pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// The lines of a run: for people on stdout, one per step for a program on another descriptor. A
-// reader that went away is no reason to stop training.
+// Log lines for people on stdout, and one JSON line per step for a program on another descriptor. A
+// reader that has gone is no reason to stop training.
 class TrainLog {
  public:
   explicit TrainLog(const TrainerOptions& options)
@@ -105,7 +105,7 @@ class TrainLog {
   std::optional<int> progress_fd_;
 };
 
-// Marks a phase for its own lifetime, for the tools and for the observer.
+// Marks a phase during its lifetime, for Tidemark and for the observer.
 class Phase {
  public:
   Phase(TrainerObserver& observer, const char* name) : observer_(observer), name_(name) {
@@ -124,7 +124,7 @@ class Phase {
   const char* name_;
 };
 
-// Without the compile workers that the user does not want.
+// Without compile workers if the user has disabled them.
 Plan plan_for(const TrainerOptions& options) {
   Plan plan = plan_run(options);
   if (compile_is_disabled()) {
@@ -203,7 +203,7 @@ Status Run::prepare() {
     first_step_ = *step + 1;
     log_.line(fmt::format("Resumed {} at step {}", options_.resume_path, *step));
   }
-  // Once through everything, so that what libtorch sets up on first use is there before step 1.
+  // libtorch allocates on first use; that must happen before step 1.
   const auto batch = collator_->evaluation_batch(0);
   if (!batch) {
     return batch.error();
@@ -234,7 +234,7 @@ Result<TrainerOutcome> Run::run() {
   if (pacer_) {
     outcome_.seconds = pacer_->seconds();
   }
-  // The truth is worth having also when the run failed; its failure comes first, though.
+  // Written also after a failure, which is then the error that is reported.
   const Status written = write_truth(bool(done));
   if (!done) {
     return done.error();
@@ -326,7 +326,7 @@ Status Run::after_step(std::uint64_t step) {
   return done;
 }
 
-// As soon as they are known: there may be no end at which to write them.
+// At once: the run may be killed before its end.
 Status Run::write_new_lines() {
   return memory_.lines() == written_lines_ ? ok() : write_truth(false);
 }
@@ -377,7 +377,7 @@ void Run::clean_up(std::uint64_t step) {
                         (end_s - begin_s) * 1e3, 100 * cleanup_s_ / end_s));
 }
 
-// Of the part that leaks, where there is one.
+// If the run leaks: of the steps that leak.
 std::optional<double> Run::seconds_per_step() const {
   if (!pacer_ || outcome_.steps_done <= rate_from_step_) {
     return std::nullopt;

@@ -12,19 +12,18 @@ namespace {
 
 // ---- What memory does ----
 
-// Steps that one process takes: not from 1 on when it resumes, not to the planned end when it is
-// stopped.
+// The steps of one process: it may resume after step 1, and may be stopped before the planned end.
 struct StepRange {
   std::uint64_t first = 1;
   std::uint64_t last = 0;
 };
 
-// What memory does. `from_step` is the last step without it.
+// `from_step`: the last step before the pattern.
 struct WarmupPattern {
   std::uint64_t from_step = 0;
   std::uint64_t to_step = 0;
   std::uint64_t growth_bytes = 0;
-  bool is_over = true;  // the steps go on after it
+  bool is_over = true;  // there are steps after it
 };
 struct SpikePattern {
   std::uint64_t period_steps = 0;
@@ -46,8 +45,8 @@ std::uint64_t next_multiple(std::uint64_t first, std::uint64_t every) {
   return (first + every - 1) / every * every;
 }
 
-// Adds a rise from `from_step` to `to_step` as far as the steps go; `growth_bytes` tells by how
-// much it has come up to a step.
+// Adds growth from `from_step` to `to_step` or to the last step. `growth_bytes` returns the growth
+// up to a step.
 template <typename GrowthBytes>
 void add_warmup(Patterns& patterns, const StepRange& steps, std::uint64_t from_step,
                 std::uint64_t to_step, GrowthBytes growth_bytes) {
@@ -60,7 +59,7 @@ void add_warmup(Patterns& patterns, const StepRange& steps, std::uint64_t from_s
 void add_warmups(const Plan& plan, const StepRange& steps, Patterns& patterns) {
   const std::uint64_t before = steps.first - 1;
   if (plan.sample_bytes > 0) {
-    // Whichever step it begins with, an epoch later it has seen every sample.
+    // Starting at any step, one epoch later every sample has been seen.
     const std::uint64_t step_bytes = plan.cache_bytes() / plan.epoch_steps;
     add_warmup(patterns, steps, before, before + plan.epoch_steps,
                [&](std::uint64_t end) { return step_bytes * (end - before); });
@@ -70,7 +69,7 @@ void add_warmups(const Plan& plan, const StepRange& steps, Patterns& patterns) {
                [&](std::uint64_t end) { return plan.fragment_bytes_per_step * (end - before); });
   }
   if (plan.copy_on_write) {
-    // New workers catch up in their first step with what others had copied before it.
+    // After a resume, new workers copy in their first step what earlier ones had copied.
     const Plan::CopyOnWrite& cow = *plan.copy_on_write;
     add_warmup(patterns, steps, before, std::max(cow.until_step, steps.first),
                [&](std::uint64_t end) {
@@ -93,7 +92,7 @@ void add_spikes(const Plan& plan, const StepRange& steps, Patterns& patterns) {
   }
 }
 
-// Whether the leak that was planned (not a staircase, not a replay) begins within these steps.
+// Whether the planned leak (not a staircase or a replay) begins within these steps.
 bool leaks_in(const Plan& plan, const StepRange& steps) {
   return plan.leak && plan.leak->bytes_per_step > 0 &&
          steps.last > std::max(plan.leak->after_step, steps.first - 1);
@@ -119,7 +118,7 @@ void add_replayed(const Plan::Replayed& plan, const StepRange& steps, Patterns& 
   const double byte_scale = plan.scale * kLoggedMb;
   const std::uint64_t before = steps.first - 1;
   if (facts.plateau_step) {
-    // What still comes after the plateau's first step counts for the growth.
+    // The little growth after the plateau's first step is included.
     add_warmup(patterns, steps, std::max(facts.warmup_from_step, before), *facts.plateau_step,
                [&](std::uint64_t /*end*/) {
                  return replayed_bytes(plan, steps.last) - replayed_bytes(plan, before);
@@ -138,7 +137,7 @@ void add_replayed(const Plan::Replayed& plan, const StepRange& steps, Patterns& 
   }
 }
 
-// What begins within these steps, in a process that has none of the memory of steps before them.
+// The patterns within these steps, in a process that has none of the memory of earlier steps.
 Patterns patterns_of(const Plan& plan, const StepRange& steps) {
   Patterns patterns;
   add_warmups(plan, steps, patterns);
@@ -161,7 +160,7 @@ std::string_view class_of(const Patterns& patterns) {
   return patterns.warmups.empty() ? "stable" : "warmup";
 }
 
-// Where the last warm-up ends; nullopt: there is none, or one still rises at the end.
+// Where the last warm-up ends; nullopt: there is none, or it is still growing at the end.
 std::optional<std::uint64_t> plateau_step_of(const Patterns& patterns) {
   std::optional<std::uint64_t> last;
   for (const WarmupPattern& warmup : patterns.warmups) {
@@ -233,7 +232,7 @@ double planned_seconds_per_step(const Plan& plan) {
 }
 
 std::string truth_json(const TrainerOptions& options, const Plan& plan, const RunFacts& facts) {
-  // Until the end is known it is the planned one.
+  // Until the run is complete, the planned end counts.
   const StepRange steps{facts.first_step, facts.complete ? facts.steps_done : plan.steps};
   const Patterns patterns = patterns_of(plan, steps);
   const std::string_view class_name = class_of(patterns);

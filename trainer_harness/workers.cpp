@@ -24,7 +24,7 @@
 namespace tidemark::harness {
 namespace {
 
-// What the sidecar says, up to the end of the line.
+// One line from the sidecar.
 Result<std::string> read_line(int fd) {
   std::string line;
   std::array<char, 512> buffer{};
@@ -34,7 +34,7 @@ Result<std::string> read_line(int fd) {
       return size.error();
     }
     if (*size == 0) {
-      return Error{Errc::kGone, "the compile workers ended before they had their memory"};
+      return Error{Errc::kGone, "the compile workers ended before they had allocated their memory"};
     }
     line.append(buffer.data(), *size);
   }
@@ -44,7 +44,7 @@ Result<std::string> read_line(int fd) {
 
 constexpr std::uint64_t kPageBytes = 4096;
 
-// Anonymous pages that are unmapped at the end.
+// Anonymous pages, unmapped by the destructor.
 class Mapping {
  public:
   Mapping(std::uint64_t bytes, int sharing)
@@ -58,7 +58,7 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  bool is_there() const { return memory_ != MAP_FAILED; }
+  bool is_mapped() const { return memory_ != MAP_FAILED; }
   char* data() const { return static_cast<char*>(memory_); }
   std::uint64_t bytes() const { return bytes_; }
 
@@ -114,8 +114,8 @@ struct CowWorkers::Memory {
   explicit Memory(std::uint64_t heap_bytes)
       : heap(heap_bytes, MAP_PRIVATE), page(kPageBytes, MAP_SHARED) {}
   Mapping heap;
-  Mapping page;                                // that holds:
-  std::atomic<std::uint64_t>* step = nullptr;  // where the workers see it
+  Mapping page;
+  std::atomic<std::uint64_t>* step = nullptr;  // in `page`, which the workers share
 };
 
 CowWorkers::CowWorkers(const Plan::CopyOnWrite& plan)
@@ -132,10 +132,10 @@ CowWorkers::~CowWorkers() {
 Result<std::unique_ptr<CowWorkers>> CowWorkers::start(const Plan::CopyOnWrite& plan) {
   std::unique_ptr<CowWorkers> pool(new CowWorkers(plan));
   Memory& memory = *pool->memory_;
-  if (!memory.heap.is_there() || !memory.page.is_there()) {
+  if (!memory.heap.is_mapped() || !memory.page.is_mapped()) {
     return system_error("memory for the dataset", errno);
   }
-  // A copy of one page is then a copy of 4 KiB, not of 2 MiB.
+  // So that a write copies 4 KiB, not 2 MiB.
   ::madvise(memory.heap.data(), memory.heap.bytes(), MADV_NOHUGEPAGE);
   std::memset(memory.heap.data(), 0x5A, memory.heap.bytes());
   memory.step = new (memory.page.data()) std::atomic<std::uint64_t>(0);

@@ -14,14 +14,14 @@
 
 namespace tidemark::harness {
 
-// Processes as torch.compile starts them: a sidecar, and a pool that is forked from it and shares
-// its heap. All have their memory when start() returns, and end with their owner.
+// Processes like those of torch.compile: a sidecar, and a pool that is forked from it and shares
+// its heap. All have their memory when start() returns, and end with this process.
 class CompilePool {
  public:
   static Result<CompilePool> start(const Plan::Pool& plan);
 
   pid_t sidecar() const { return helper_.pid; }
-  const std::vector<pid_t>& workers() const { return workers_; }  // also those that quit
+  const std::vector<pid_t>& workers() const { return workers_; }  // including those that quit
   // The workers quit, the sidecar stays.
   Status quiesce();
 
@@ -31,11 +31,11 @@ class CompilePool {
   std::vector<pid_t> workers_;
 };
 
-// Whether the user said TORCH_COMPILE_DISABLE=1.
+// TORCH_COMPILE_DISABLE=1 is set.
 bool compile_is_disabled();
 
-// A dataset in memory and DataLoader workers forked over it. Each writes a little to every page, as
-// reference counts do, and so gets a copy of its own of what it writes to. They end with us.
+// A dataset in memory and forked DataLoader workers. Each writes a little to every page, as
+// reference counts do, and so gets its own copy of the page. They end with this process.
 class CowWorkers {
  public:
   static Result<std::unique_ptr<CowWorkers>> start(const Plan::CopyOnWrite& plan);
@@ -44,7 +44,7 @@ class CowWorkers {
   CowWorkers& operator=(const CowWorkers&) = delete;
 
   const std::vector<pid_t>& workers() const { return workers_; }
-  // The workers write to what is due at that step, by and by.
+  // The workers go on to write the pages that are due at this step.
   void on_step(std::uint64_t step);
 
  private:

@@ -14,7 +14,7 @@ struct ServeOptions {
   JobServerOptions server;
   std::int64_t grace_ns = 10'000'000'000;
   bool json = false;
-  bool quiet = false;  // without the jobs' own output
+  bool quiet = false;  // do not show the output of the jobs
 };
 
 // `tidemark-harness serve-jobs`; returns the exit code. `train` runs a job in-process,
