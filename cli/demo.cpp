@@ -9,10 +9,15 @@ namespace tidemark::cli {
 
 void add_demo(Program& program) {
   const auto options = std::make_shared<demo::DemoOptions>();
-  Command& command = program.add(
-      "demo", "Watch training jobs with a known ground truth: is every verdict right?");
+  Command& command =
+      program.add("demo", "Watch training jobs with a known ground truth: is every verdict right?");
   command.arguments("SCENARIO", options->scenarios, "Only these, for example warmup wrapper");
-  command.text("--keep", "DIR", options->keep, "Keep recordings, truths and logs in this folder");
+  command.flag("--all", options->all, "Every scenario, not only the usual seven");
+  command.number("--seed", options->seed, 0, 1'000'000'000,
+                 "Of the jobs' data, weights and jitter (default 1)");
+  command.flag("--json", options->json, "Print one JSON object; progress goes to stderr");
+  command.text("--keep", "DIR", options->keep,
+               "Keep recordings, ground truth and logs in this folder");
   command.text("--harness", "FILE", options->harness,
                "The trainer to run (default: tidemark-harness beside this program)");
   command.footer(

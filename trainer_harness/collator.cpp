@@ -8,9 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer_harness/batch.h"
-#include "trainer_harness/source_line.h"
-#include "trainer_harness/torch_guard.h"
+#include "trainer_harness/tensors.h"
 
 namespace tidemark::harness {
 
@@ -18,9 +16,9 @@ struct Collator::State {
   Plan plan;
   Dataset& dataset;
   bool on_gpu = false;
-  std::vector<at::Tensor> originals;  // those that were kept: the leak
+  std::vector<at::Tensor> originals;  // the leak
 
-  // Of the samples that `get` gives for as many numbers as a batch has.
+  // Of as many samples as a batch has; `get` returns one by its number.
   template <typename Get>
   std::shared_ptr<Batch> batch(std::uint64_t first_number, Get get) const {
     std::vector<at::Tensor> images;
@@ -50,7 +48,7 @@ Result<std::shared_ptr<const Batch>> Collator::training_batch(std::uint64_t step
                                                               std::uint64_t part,
                                                               LeakLines& lines) {
   using Made = Result<std::shared_ptr<const Batch>>;
-  return guarded("cannot make a batch", [&]() -> Made {
+  return catch_torch_errors("cannot make a batch", [&]() -> Made {
     const Plan& plan = state_->plan;
     const std::uint64_t step_in_epoch = (step - 1) % plan.epoch_steps;
     auto batch = state_->batch((step_in_epoch * kMicroBatches + part) * plan.batch,
@@ -59,7 +57,7 @@ Result<std::shared_ptr<const Batch>> Collator::training_batch(std::uint64_t step
       const auto bytes = static_cast<std::int64_t>(plan.leak->bytes_per_step / kMicroBatches);
       const bool leaks = step > plan.leak->after_step;
       LeakLines none;
-      LeakLines& known = leaks ? lines : none;  // a batch that goes again is no leak
+      LeakLines& known = leaks ? lines : none;  // a batch that is freed again is no leak
       batch->originals = noted(known.allocating, at::full({bytes}, 0x5A, at::kByte));
       if (leaks) {
         state_->originals.push_back(noted(lines.retaining, batch->originals));
@@ -71,7 +69,7 @@ Result<std::shared_ptr<const Batch>> Collator::training_batch(std::uint64_t step
 
 Result<std::shared_ptr<const Batch>> Collator::evaluation_batch(std::uint64_t number) {
   using Made = Result<std::shared_ptr<const Batch>>;
-  return guarded("cannot make a batch", [&]() -> Made {
+  return catch_torch_errors("cannot make a batch", [&]() -> Made {
     return std::shared_ptr<const Batch>(
         state_->batch(number * state_->plan.batch,
                       [&](std::uint64_t i) { return state_->dataset.get_for_evaluation(i); }));

@@ -13,16 +13,16 @@ namespace tidemark::harness {
 
 struct Batch;
 
-// Makes batches of the images of a dataset, which outlives it.
+// Makes batches from the images of a dataset, which must outlive it.
 class Collator {
  public:
-  // `on_gpu`: batches are pinned, for copies that do not block.
+  // `on_gpu`: batches are in pinned memory, so that copies do not block.
   Collator(const Plan& plan, Dataset& dataset, bool on_gpu);
   ~Collator();
   Collator(const Collator&) = delete;
   Collator& operator=(const Collator&) = delete;
 
-  // Micro-batch `part` of a step. Keeps its originals for ever when the step leaks by the collator.
+  // Micro-batch `part` of a step. Retains its originals when the plan has the collator leak.
   Result<std::shared_ptr<const Batch>> training_batch(std::uint64_t step, std::uint64_t part,
                                                       LeakLines& lines);
   Result<std::shared_ptr<const Batch>> evaluation_batch(std::uint64_t number);

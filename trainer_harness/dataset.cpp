@@ -12,20 +12,18 @@
 #include <utility>
 #include <vector>
 
-#include "trainer_harness/batch.h"
-#include "trainer_harness/mixed_bits.h"
-#include "trainer_harness/torch_guard.h"
+#include "trainer_harness/tensors.h"
 
 namespace tidemark::harness {
 namespace {
 
-constexpr std::uint64_t kEvaluationSamples = std::uint64_t{1} << 40U;  // where their numbers begin
+constexpr std::uint64_t kEvaluationSamples = std::uint64_t{1} << 40U;  // their first number
 constexpr std::size_t kPixels = 3 * kImageSide * kImageSide;           // bytes of a small image
 constexpr float kGrey = 128;
 constexpr float kContrast = 32;
 
-// Decoded images by seed, size and number. It belongs to the process, not to the run, as such
-// caches do: the next run finds it filled.
+// Decoded images by seed, size and number. It belongs to the process, as caches of real trainers
+// do: the next run in this process finds it filled.
 using SampleCache =
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::map<std::uint64_t, at::Tensor>>;
 SampleCache& sample_cache() {
@@ -63,12 +61,12 @@ struct Dataset::State {
   std::vector<at::Tensor> evaluation_set;  // blocks; image n is in block n % blocks
 
   std::int64_t label(std::uint64_t number) const {
-    return static_cast<std::int64_t>(mixed_bits(~seed, number) % kClasses);
+    return static_cast<std::int64_t>(random_bits(~seed, number) % kClasses);
   }
 
   void draw(std::uint64_t number, std::span<std::uint8_t> image) const {
     const at::Tensor picture =
-        patterns[label(number)].add(noise({3, kImageSide, kImageSide}, mixed_bits(seed, number)));
+        patterns[label(number)].add(noise({3, kImageSide, kImageSide}, random_bits(seed, number)));
     const float* const values = picture.data_ptr<float>();
     for (std::size_t i = 0; i < kPixels; ++i) {
       const float value = std::clamp(std::round(kGrey + kContrast * values[i]), 0.0F, 255.0F);
@@ -97,7 +95,7 @@ struct Dataset::State {
 Dataset::Dataset(const Plan& plan, std::uint64_t seed) : state_(std::make_unique<State>()) {
   state_->plan = plan;
   state_->seed = seed;
-  state_->patterns = noise({kClasses, 3, kImageSide, kImageSide}, mixed_bits(seed, 0));
+  state_->patterns = noise({kClasses, 3, kImageSide, kImageSide}, random_bits(seed, 0));
 }
 
 Dataset::~Dataset() = default;
@@ -123,9 +121,9 @@ Sample Dataset::get_for_evaluation(std::uint64_t number) const {
 }
 
 Status Dataset::load_evaluation_set() {
-  return guarded("evaluation set", [&]() -> Status {
+  return catch_torch_errors("evaluation set", [&]() -> Status {
     const Plan& plan = state_->plan;
-    fill_in_blocks(state_->evaluation_set, plan.eval_bytes, kSetBlockBytes);
+    add_filled_blocks(state_->evaluation_set, plan.eval_bytes, kSetBlockBytes);
     for (std::uint64_t number = 0; number < plan.eval_batches * plan.batch; ++number) {
       if (const auto image = state_->in_evaluation_set(number); !image.empty()) {
         state_->draw(kEvaluationSamples + number, image);

@@ -11,8 +11,8 @@ namespace tidemark::harness {
 
 struct Sample;
 
-// Synthetic images by number, each a pure function of seed and number. Images of one class share a
-// pattern, so that there is something to learn. Not thread-safe.
+// Synthetic images, each a pure function of seed and number. Images of one class share a pattern,
+// so that there is something to learn. Not thread-safe.
 class Dataset {
  public:
   Dataset(const Plan& plan, std::uint64_t seed);
@@ -20,13 +20,13 @@ class Dataset {
   Dataset(const Dataset&) = delete;
   Dataset& operator=(const Dataset&) = delete;
 
-  // Both throw what libtorch throws: for callers inside guarded().
-  // A training image. Where the plan has a cache it is decoded once, and then read from there.
+  // Both throw what libtorch throws: for callers inside catch_torch_errors().
+  // A training image. With a cache in the plan it is decoded only once.
   Sample get(std::uint64_t number);
   // An evaluation image, from the evaluation set when that is loaded.
   Sample get_for_evaluation(std::uint64_t number) const;
 
-  // The evaluation set: whole, until it is dropped.
+  // Loads the whole evaluation set, until it is dropped.
   Status load_evaluation_set();
   void drop_evaluation_set();
 

@@ -7,9 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer_harness/batch.h"
-#include "trainer_harness/source_line.h"
-#include "trainer_harness/torch_guard.h"
+#include "trainer_harness/tensors.h"
 
 namespace tidemark::harness {
 namespace {
@@ -32,8 +30,8 @@ struct HeldTensors::State {
   Tensors copies;
   std::vector<std::weak_ptr<Cell>> cycles;
   Tensors fragments;
-  Tensors followed;
-  std::uint64_t followed_bytes = 0;
+  Tensors replayed;
+  std::uint64_t replayed_bytes = 0;
   Tensors pinned;
 };
 
@@ -41,14 +39,14 @@ HeldTensors::HeldTensors() : state_(std::make_unique<State>()) {}
 HeldTensors::~HeldTensors() { collect_cycles(); }
 
 Status HeldTensors::load_training_set(std::uint64_t bytes) {
-  return guarded("training set", [&]() -> Status {
-    fill_in_blocks(state_->training_set, bytes, kSetBlockBytes);
+  return catch_torch_errors("training set", [&]() -> Status {
+    add_filled_blocks(state_->training_set, bytes, kSetBlockBytes);
     return ok();
   });
 }
 
-Status HeldTensors::keep_a_copy(std::uint64_t bytes, LeakLines& lines) {
-  return guarded("copy of a checkpoint", [&]() -> Status {
+Status HeldTensors::retain_copy(std::uint64_t bytes, LeakLines& lines) {
+  return catch_torch_errors("copy of a checkpoint", [&]() -> Status {
     const auto size = static_cast<std::int64_t>(bytes);
     at::Tensor copy = noted(lines.allocating, at::full({size}, 0x5A, at::kByte));
     state_->copies.push_back(noted(lines.retaining, copy));
@@ -56,8 +54,8 @@ Status HeldTensors::keep_a_copy(std::uint64_t bytes, LeakLines& lines) {
   });
 }
 
-Status HeldTensors::make_a_cycle(std::uint64_t bytes) {
-  return guarded("cycle", [&]() -> Status {
+Status HeldTensors::make_cycle(std::uint64_t bytes) {
+  return catch_torch_errors("cycle", [&]() -> Status {
     auto one = std::make_shared<Cell>();
     one->payload = filled_tensor(bytes);
     one->other = std::make_shared<Cell>(Cell{one, {}});
@@ -75,8 +73,8 @@ void HeldTensors::collect_cycles() {
 }
 
 Status HeldTensors::make_fragments(std::uint64_t bytes) {
-  return guarded("fragments", [&]() -> Status {
-    fill_in_blocks(state_->fragments, bytes, kFragmentBytes);
+  return catch_torch_errors("fragments", [&]() -> Status {
+    add_filled_blocks(state_->fragments, bytes, kFragmentBytes);
     return ok();
   });
 }
@@ -85,7 +83,7 @@ void HeldTensors::free_fragments() {
   Tensors survivors;
   const std::size_t count = state_->fragments.size();
   for (std::size_t i = 0; i < count; ++i) {
-    // The last one keeps the end of the heap where it is.
+    // The last one keeps the allocator from trimming the heap.
     if (i % kFragmentsPerSurvivor == 0 || i + 1 == count) {
       survivors.push_back(std::move(state_->fragments[i]));
     }
@@ -93,25 +91,25 @@ void HeldTensors::free_fragments() {
   state_->fragments = std::move(survivors);
 }
 
-Status HeldTensors::follow(std::uint64_t bytes) {
-  return guarded("replayed memory", [&]() -> Status {
+Status HeldTensors::resize_to(std::uint64_t bytes) {
+  return catch_torch_errors("replayed memory", [&]() -> Status {
     State& state = *state_;
-    while (state.followed_bytes > bytes) {
-      state.followed_bytes -= static_cast<std::uint64_t>(state.followed.back().numel());
-      state.followed.pop_back();
+    while (state.replayed_bytes > bytes) {
+      state.replayed_bytes -= static_cast<std::uint64_t>(state.replayed.back().numel());
+      state.replayed.pop_back();
     }
-    const std::uint64_t missing = bytes - state.followed_bytes;
-    // What is smaller waits for the next step: it would come from the heap and stay there.
+    const std::uint64_t missing = bytes - state.replayed_bytes;
+    // A smaller block would come from the heap and stay there; it is added with the next step.
     if (missing >= kMappedBlockBytes) {
-      fill_in_blocks(state.followed, missing, kSetBlockBytes);
-      state.followed_bytes = bytes;
+      add_filled_blocks(state.replayed, missing, kSetBlockBytes);
+      state.replayed_bytes = bytes;
     }
     return ok();
   });
 }
 
-Result<bool> HeldTensors::keep_pinned(std::uint64_t bytes, bool on_gpu, LeakLines& lines) {
-  return guarded("pinned buffer", [&]() -> Result<bool> {
+Result<bool> HeldTensors::retain_pinned(std::uint64_t bytes, bool on_gpu, LeakLines& lines) {
+  return catch_torch_errors("pinned buffer", [&]() -> Result<bool> {
     const auto size = static_cast<std::int64_t>(bytes);
     at::Tensor buffer;
     if (on_gpu) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes around a trainer that are not the trainer: small, without libtorch, under the argv
-// of what they stand for. What to be is in TIDEMARK_HARNESS_HELPER; see helper_process.h.
+// Imitates the processes around a trainer: small, without libtorch, under the argv of the real
+// ones. TIDEMARK_HARNESS_HELPER says which one; see helper_process.h.
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -28,8 +28,8 @@ using tidemark::write_all;
 
 constexpr int kFailed = 70;
 
-// Anonymous memory that is really there, to the end of the process.
-bool take_memory(std::uint64_t bytes) {
+// Resident anonymous memory, held to the end of the process.
+bool allocate_memory(std::uint64_t bytes) {
   if (bytes == 0) {
     return true;
   }
@@ -52,11 +52,11 @@ struct PoolOptions {
   std::uint64_t private_bytes = 0;
 };
 
-[[noreturn]] void be_a_worker(const PoolOptions& options, pid_t sidecar, int ready_fd) {
+[[noreturn]] void run_worker(const PoolOptions& options, pid_t sidecar, int ready_fd) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::close(options.read_fd);
   ::close(options.write_fd);
-  if (::getppid() != sidecar || !take_memory(options.private_bytes)) {
+  if (::getppid() != sidecar || !allocate_memory(options.private_bytes)) {
     ::_exit(kFailed);
   }
   (void)write_all(ready_fd, "r");
@@ -66,7 +66,7 @@ struct PoolOptions {
   }
 }
 
-void end_all(std::vector<pid_t>& workers) {
+void kill_all(std::vector<pid_t>& workers) {
   for (const pid_t worker : workers) {
     ::kill(worker, SIGKILL);
     while (::waitpid(worker, nullptr, 0) < 0 && errno == EINTR) {
@@ -85,7 +85,7 @@ bool fork_pool(const PoolOptions& options, std::vector<pid_t>& workers) {
   for (std::uint64_t i = 0; i < options.workers; ++i) {
     const pid_t pid = ::fork();
     if (pid == 0) {
-      be_a_worker(options, sidecar, ready[1]);
+      run_worker(options, sidecar, ready[1]);
     }
     if (pid < 0) {
       return false;
@@ -106,10 +106,10 @@ bool fork_pool(const PoolOptions& options, std::vector<pid_t>& workers) {
   return true;
 }
 
-int be_a_sidecar(const PoolOptions& options) {
+int run_sidecar(const PoolOptions& options) {
   std::vector<pid_t> workers;
-  if (!take_memory(options.shared_bytes) || !fork_pool(options, workers)) {
-    end_all(workers);
+  if (!allocate_memory(options.shared_bytes) || !fork_pool(options, workers)) {
+    kill_all(workers);
     return kFailed;
   }
   std::string pids;
@@ -120,7 +120,7 @@ int be_a_sidecar(const PoolOptions& options) {
   std::array<char, 1> order{};
   while (true) {
     const auto size = tidemark::read_some(options.read_fd, order);
-    end_all(workers);
+    kill_all(workers);
     if (!size || *size == 0) {
       return 0;  // the trainer has ended
     }
@@ -128,11 +128,11 @@ int be_a_sidecar(const PoolOptions& options) {
   }
 }
 
-// ---- The manager of shared memory ----
+// ---- Shared memory manager ----
 
-// Ends by the end of the trainer alone: whoever signals the whole group of the trainer, or all that
-// a service runs, must not end the one that cleans up after it.
-int be_a_manager(int read_fd, std::string_view prefix) {
+// Ends only when the trainer has ended: a signal to the trainer's group or to a whole service must
+// not end the process that cleans up.
+int run_shm_manager(int read_fd, std::string_view prefix) {
   ::setsid();
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     ::signal(number, SIG_IGN);
@@ -161,18 +161,18 @@ int be_a_manager(int read_fd, std::string_view prefix) {
   return 0;
 }
 
-// ---- The wrapper ----
+// ---- Wrapper ----
 
 volatile sig_atomic_t g_trainer = 0;
 
-void pass_on(int number) {
+void forward_signal(int number) {
   if (g_trainer > 0) {
     ::kill(static_cast<pid_t>(g_trainer), number);
   }
 }
 
-// argv: uv run PROGRAM ARGUMENTS...; `program` is where PROGRAM really is.
-int be_a_wrapper(const std::string& program, char** argv) {
+// argv: uv run PROGRAM ARGUMENTS...; `program` is the path of PROGRAM.
+int run_wrapper(const std::string& program, char** argv) {
   const pid_t wrapper = ::getpid();
   sigset_t passed;
   sigset_t before;
@@ -186,7 +186,7 @@ int be_a_wrapper(const std::string& program, char** argv) {
     return kFailed;
   }
   if (trainer == 0) {
-    // It saves its work when the wrapper is killed.
+    // SIGTERM, so that it writes a checkpoint when the wrapper is killed.
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     if (::getppid() != wrapper) {
@@ -199,7 +199,7 @@ int be_a_wrapper(const std::string& program, char** argv) {
   }
   g_trainer = trainer;
   struct sigaction action {};
-  action.sa_handler = pass_on;
+  action.sa_handler = forward_signal;
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
     ::sigaction(number, &action, nullptr);
   }
@@ -220,22 +220,22 @@ Number number_at(const std::vector<std::string_view>& words, std::size_t at) {
 int main(int argc, char** argv) {
   const char* const role = std::getenv(tidemark::harness::kHelperVariable);
   if (role == nullptr) {
-    (void)write_all(2, "This is a part of tidemark-harness, which starts it when it needs it.\n");
+    (void)write_all(2, "This program is a part of tidemark-harness and is started by it.\n");
     return 2;
   }
   const std::vector<std::string_view> words = tidemark::split(role, ' ');
   ::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_NAME, std::string(tidemark::basename_of(argv[0])).c_str());
   if (words[0] == "compile-sidecar") {
-    return be_a_sidecar({number_at<int>(words, 1), number_at<int>(words, 2),
-                         number_at<std::uint64_t>(words, 3), number_at<std::uint64_t>(words, 4),
-                         number_at<std::uint64_t>(words, 5)});
+    return run_sidecar({number_at<int>(words, 1), number_at<int>(words, 2),
+                        number_at<std::uint64_t>(words, 3), number_at<std::uint64_t>(words, 4),
+                        number_at<std::uint64_t>(words, 5)});
   }
   if (words[0] == "shm-manager" && words.size() > 2) {
-    return be_a_manager(number_at<int>(words, 1), words[2]);
+    return run_shm_manager(number_at<int>(words, 1), words[2]);
   }
   if (words[0] == "wrapper" && words.size() > 1 && argc > 2) {
-    return be_a_wrapper(std::string(std::string_view(role).substr(words[0].size() + 1)), argv);
+    return run_wrapper(std::string(std::string_view(role).substr(words[0].size() + 1)), argv);
   }
   return 2;
 }

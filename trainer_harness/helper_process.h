@@ -12,18 +12,17 @@
 
 namespace tidemark::harness {
 
-// What tidemark-harness-helper is to be, in its environment: its argv is that of the program for
-// which it stands. The parts of the value are separated by blanks.
+// Tells tidemark-harness-helper its role; its argv is that of the program it imitates. The parts of
+// the value are separated by blanks.
 inline constexpr const char* kHelperVariable = "TIDEMARK_HARNESS_HELPER";
-// The pid of its wrapper, for the trainer below one. Not getppid(): that changes when the wrapper
-// is killed.
+// Tells a trainer the pid of its wrapper. Not getppid(), which changes when the wrapper is killed.
 inline constexpr const char* kWrappedVariable = "TIDEMARK_HARNESS_WRAPPED";
 
-// The helper, beside the program that runs.
+// The path of the helper: in the folder of this program.
 Result<std::string> helper_path();
 
-// A started helper with a pipe to it and one from it. When the pipe to it closes, it ends; so it
-// ends with us, however we end.
+// A running helper with a pipe to it and one from it. It ends when the pipe to it closes, so also
+// when this process is killed.
 struct HelperProcess {
   pid_t pid = -1;
   Fd to_helper;
@@ -38,8 +37,8 @@ struct HelperProcess {
   ~HelperProcess();  // closes the pipes and waits for it
 };
 
-// Starts it with the given argv; descriptors for `--read-fd` and `--write-fd` stand in for the
-// words "READ_FD" and "WRITE_FD" in `argv` and `role`.
+// Starts it with the given argv. The words "READ_FD" and "WRITE_FD" in `argv` and `role` are
+// replaced by the numbers of its descriptors.
 Result<HelperProcess> start_helper(std::vector<std::string> argv, std::string role);
 
 }  // namespace tidemark::harness

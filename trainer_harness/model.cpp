@@ -15,16 +15,14 @@
 #include <vector>
 
 #include "common/atomic_file.h"
-#include "trainer_harness/batch.h"
-#include "trainer_harness/source_line.h"
-#include "trainer_harness/torch_guard.h"
+#include "trainer_harness/tensors.h"
 
 namespace tidemark::harness {
 namespace {
 
 namespace nn = torch::nn;
 
-// Images of 16x16 become 16 tokens, which a transformer block looks at together.
+// An image of 16x16 becomes 16 tokens for a transformer block.
 class VisionNet : public nn::Module {
  public:
   VisionNet()
@@ -80,7 +78,7 @@ Model::Model(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Model::~Model() = default;
 
 Result<std::unique_ptr<Model>> Model::create(Device device, std::uint64_t seed) {
-  return guarded("cannot make the model", [&]() -> Result<std::unique_ptr<Model>> {
+  return catch_torch_errors("cannot make the model", [&]() -> Result<std::unique_ptr<Model>> {
     const bool has_cuda = torch::cuda::is_available();
     if (device == Device::kCuda && !has_cuda) {
       return Error{Errc::kUnsupported, "libtorch finds no CUDA device; try --device cpu"};
@@ -89,7 +87,7 @@ Result<std::unique_ptr<Model>> Model::create(Device device, std::uint64_t seed) 
     if (has_cuda && device != Device::kCpu) {
       state->device = torch::Device(torch::kCUDA);
     }
-    at::set_num_threads(1);  // the buffers of more threads would blur a small curve
+    at::set_num_threads(1);  // buffers of more threads would add noise to the curve
     torch::manual_seed(seed);
     state->net = std::make_shared<VisionNet>();
     state->net->to(state->device);
@@ -102,7 +100,7 @@ bool Model::on_gpu() const { return state_->device.is_cuda(); }
 std::string_view Model::device_name() const { return on_gpu() ? "CUDA" : "CPU"; }
 
 Result<double> Model::accumulate(const Batch& batch, std::uint64_t parts) {
-  return guarded("training step", [&]() -> Result<double> {
+  return catch_torch_errors("training step", [&]() -> Result<double> {
     const torch::Tensor loss = state_->loss_of(batch);
     (loss / static_cast<double>(parts)).backward();
     return loss.item<double>();
@@ -110,7 +108,7 @@ Result<double> Model::accumulate(const Batch& batch, std::uint64_t parts) {
 }
 
 Status Model::step() {
-  return guarded("optimizer step", [&]() -> Status {
+  return catch_torch_errors("optimizer step", [&]() -> Status {
     state_->adam->step();
     drop_gradients();
     return ok();
@@ -120,7 +118,7 @@ Status Model::step() {
 void Model::drop_gradients() { state_->net->zero_grad(/*set_to_none=*/true); }
 
 Result<double> Model::evaluate(const Batch& batch) {
-  return guarded("evaluation", [&]() -> Result<double> {
+  return catch_torch_errors("evaluation", [&]() -> Result<double> {
     const torch::NoGradGuard no_grad;
     state_->net->eval();
     const double loss = state_->loss_of(batch).item<double>();
@@ -129,8 +127,8 @@ Result<double> Model::evaluate(const Batch& batch) {
   });
 }
 
-Status Model::keep_a_graph(std::uint64_t bytes, LeakLines& lines) {
-  return guarded("loss with its graph", [&]() -> Status {
+Status Model::retain_graph(std::uint64_t bytes, LeakLines& lines) {
+  return catch_torch_errors("loss with its graph", [&]() -> Status {
     State& state = *state_;
     if (!state.graph_scale.defined()) {
       state.graph_scale = torch::ones({1}, torch::requires_grad());
@@ -144,11 +142,11 @@ Status Model::keep_a_graph(std::uint64_t bytes, LeakLines& lines) {
   });
 }
 
-Status Model::grow_the_optimizer(std::uint64_t bytes, LeakLines& lines) {
-  return guarded("growing optimizer", [&]() -> Status {
+Status Model::grow_optimizer(std::uint64_t bytes, LeakLines& lines) {
+  return catch_torch_errors("growing optimizer", [&]() -> Status {
     State& state = *state_;
     if (!state.shared_values.defined()) {
-      // Adam keeps two values for each of a parameter.
+      // Adam keeps two values per value of a parameter.
       const auto floats = static_cast<std::int64_t>(bytes / (2 * sizeof(float)));
       state.shared_values = torch::full({floats}, 0.5);
       state.shared_gradient = torch::full({floats}, 0.01);
@@ -159,13 +157,13 @@ Status Model::grow_the_optimizer(std::uint64_t bytes, LeakLines& lines) {
     parameter.mutable_grad() = state.shared_gradient;
     state.growing->param_groups()[0].params().push_back(noted(lines.retaining, parameter));
     noted(lines.allocating, state.growing->step());
-    parameter.mutable_grad().reset();  // from now on the optimizer passes it over
+    parameter.mutable_grad().reset();  // from now on the optimizer skips it
     return ok();
   });
 }
 
 Status Model::save(const std::string& path, std::uint64_t step) const {
-  return guarded("cannot write the checkpoint", [&]() -> Status {
+  return catch_torch_errors("cannot write the checkpoint", [&]() -> Status {
     torch::serialize::OutputArchive archive;
     torch::serialize::OutputArchive net;
     torch::serialize::OutputArchive adam;
@@ -182,7 +180,7 @@ Status Model::save(const std::string& path, std::uint64_t step) const {
 }
 
 Result<std::uint64_t> Model::load(const std::string& path) {
-  return guarded("cannot read the checkpoint " + path, [&]() -> Result<std::uint64_t> {
+  return catch_torch_errors("cannot read the checkpoint " + path, [&]() -> Result<std::uint64_t> {
     torch::serialize::InputArchive archive;
     torch::serialize::InputArchive net;
     torch::serialize::InputArchive adam;

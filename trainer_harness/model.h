@@ -15,11 +15,11 @@ namespace tidemark::harness {
 
 struct Batch;
 
-// A small vision model (convolutions, a transformer block, a classifier) with its Adam, on the CPU
-// or on a GPU. Not thread-safe.
+// A small vision model (convolutions, a transformer block, a classifier) with Adam, on the CPU or
+// a GPU. Not thread-safe.
 class Model {
  public:
-  // kUnsupported: CUDA was asked for and is not there.
+  // kUnsupported: there is no CUDA device, but one was asked for.
   static Result<std::unique_ptr<Model>> create(Device device, std::uint64_t seed);
   ~Model();
   Model(const Model&) = delete;
@@ -28,21 +28,21 @@ class Model {
   bool on_gpu() const;
   std::string_view device_name() const;  // "CPU" or "CUDA"
 
-  // Adds the gradients of one of `parts` micro-batches; the loss.
+  // Adds the gradients of one of `parts` micro-batches; returns the loss.
   Result<double> accumulate(const Batch& batch, std::uint64_t parts);
-  // Takes the step and lets the gradients go.
+  // Updates the weights and drops the gradients.
   Status step();
   void drop_gradients();
   Result<double> evaluate(const Batch& batch);
 
   // Computes a loss and keeps it with its graph, which holds `bytes`.
-  Status keep_a_graph(std::uint64_t bytes, LeakLines& lines);
+  Status retain_graph(std::uint64_t bytes, LeakLines& lines);
   // Adds a parameter whose state in the optimizer has `bytes`.
-  Status grow_the_optimizer(std::uint64_t bytes, LeakLines& lines);
+  Status grow_optimizer(std::uint64_t bytes, LeakLines& lines);
 
-  // The whole state at the end of `step`. The file is replaced at once.
+  // Writes weights, optimizer state and step. The file is replaced atomically.
   Status save(const std::string& path, std::uint64_t step) const;
-  // Its step.
+  // Returns the step of the checkpoint.
   Result<std::uint64_t> load(const std::string& path);
 
  private:

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
-
-#include "common/result.h"
 
 namespace tidemark::harness {
 
@@ -21,13 +19,18 @@ enum class Scenario {
   kStaircase,       // every checkpoint keeps a copy
   kSawtooth,        // cycles that are collected every few steps
   kFragmentation,   // freed, yet resident
-  kCompileWorkers,  // processes as torch.compile starts them
+  kCompileWorkers,  // processes like those of torch.compile
   kDataloaderCow,   // forked workers that write to pages of a shared dataset
   kReplay,          // one of the curves of replay_curves.h
 };
-std::string_view name_of(Scenario scenario);
+inline constexpr std::array<std::string_view, 10> kScenarioNames = {
+    "steady",   "warmup",        "spikes",          "leak",           "staircase",
+    "sawtooth", "fragmentation", "compile-workers", "dataloader-cow", "replay"};
+inline std::string_view name_of(Scenario scenario) {
+  return kScenarioNames[static_cast<std::size_t>(scenario)];
+}
 
-// Who keeps the memory of a leak.
+// What holds the memory of a leak.
 enum class Cause {
   kCollator,   // batches that were retained
   kAutograd,   // a loss that was kept with its graph
@@ -36,19 +39,28 @@ enum class Cause {
   kShm,        // segments of /dev/shm that nobody unlinks
   kPinned,     // pinned host buffers; on the CPU, locked ones
 };
-std::string_view name_of(Cause cause);
+inline constexpr std::array<std::string_view, 6> kCauseNames = {"collator", "autograd", "optimizer",
+                                                                "native",   "shm",      "pinned"};
+inline std::string_view name_of(Cause cause) {
+  return kCauseNames[static_cast<std::size_t>(cause)];
+}
 
 enum class Replay { kJob1, kJob2, kValspike, kSlowleak, kCatastrophic };
-std::string_view name_of(Replay replay);
+inline constexpr std::array<std::string_view, 5> kReplayNames = {"job1", "job2", "valspike",
+                                                                 "slowleak", "catastrophic"};
+inline std::string_view name_of(Replay replay) {
+  return kReplayNames[static_cast<std::size_t>(replay)];
+}
 
 enum class Device { kAuto, kCpu, kCuda };
+inline constexpr std::array<std::string_view, 3> kDeviceNames = {"auto", "cpu", "cuda"};
 
-// Everything a run depends on. Plain data; what is not set is chosen by plan_run().
+// Everything a run depends on. plan_run() chooses what is not set.
 struct TrainerOptions {
   std::set<Scenario> scenarios = {Scenario::kSteady};
   std::optional<std::uint64_t> steps;
   double step_time_s = 0.05;
-  double mb = 200;  // what the scenario moves in all, in MiB
+  double mb = 200;  // how much memory the scenario uses in all, in MiB
   std::uint64_t seed = 1;
   Device device = Device::kAuto;
   std::uint64_t batch = 8;
@@ -76,11 +88,5 @@ struct TrainerOptions {
   std::optional<int> progress_fd;
   std::optional<std::uint64_t> crash_at_step;
 };
-
-// The words after `tidemark-harness train`: the scenario (or several, joined by '+'), then flags.
-Result<TrainerOptions> parse_trainer_options(std::span<const std::string> words);
-
-// What those words may be.
-std::string trainer_usage();
 
 }  // namespace tidemark::harness

@@ -16,23 +16,23 @@ std::uint64_t bytes_of(double mb) {
   return static_cast<std::uint64_t>(std::llround(mb * static_cast<double>(kMiB)));
 }
 
-// At least one: every share of a short run is still a step.
+// At least one step, also of a short run.
 std::uint64_t share_of(std::uint64_t steps, double share) {
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(steps) * share));
 }
 
-// Flat first, so that a rise is no longer a warm-up when it comes; and then a rise for so long that
-// the automatic allowance of `tidemark track` can tell, which asks for 200 steps and a bit.
-std::uint64_t calm_steps(std::uint64_t steps) {
-  constexpr std::uint64_t kStepsThatTell = 300;
-  const std::uint64_t rest = steps > kStepsThatTell ? steps - kStepsThatTell : 0;
+// Flat at first, so that the growth cannot be a warm-up; then growth for more than the 200 steps
+// that the automatic warm-up allowance of `tidemark track` needs.
+std::uint64_t steps_before_leak(std::uint64_t steps) {
+  constexpr std::uint64_t kStepsToDecide = 300;
+  const std::uint64_t rest = steps > kStepsToDecide ? steps - kStepsToDecide : 0;
   return std::clamp(rest, share_of(steps, 0.1), share_of(steps, 0.25));
 }
 
 Plan::Leak plan_leak(const TrainerOptions& options, std::uint64_t steps) {
   Plan::Leak leak;
   leak.cause = options.cause;
-  leak.after_step = options.from_step.value_or(calm_steps(steps));
+  leak.after_step = options.from_step.value_or(steps_before_leak(steps));
   const std::uint64_t leaking = steps > leak.after_step ? steps - leak.after_step : 1;
   leak.bytes_per_step =
       bytes_of(options.mb_per_step.value_or(options.mb / static_cast<double>(leaking)));

@@ -8,10 +8,10 @@
 
 namespace tidemark::harness {
 
-inline constexpr std::uint64_t kMicroBatches = 2;  // gradient accumulation: of one step
+inline constexpr std::uint64_t kMicroBatches = 2;  // per step, for gradient accumulation
 
 // What a run does to memory at which step, in bytes: all the arithmetic of the scenarios. Steps
-// count from 1; a period of 0 is never; sizes of what a scenario does not do are 0.
+// count from 1; a period of 0 means never; a size of 0 that the scenario does not use it.
 struct Plan {
   std::uint64_t steps = 0;
   double step_time_s = 0;
@@ -34,7 +34,7 @@ struct Plan {
   std::optional<Leak> leak;
 
   std::uint64_t checkpoint_every = 0;
-  std::uint64_t checkpoint_bytes = 0;  // a copy that stays
+  std::uint64_t checkpoint_bytes = 0;  // of a copy that is never freed
 
   std::uint64_t cycle_bytes_per_step = 0;
   std::uint64_t collect_every = 0;
@@ -74,5 +74,15 @@ Plan plan_run(const TrainerOptions& options);
 // How much of the pages of `copy_on_write` each worker has written when `step` is done, 0..1.
 double copied_share(const Plan::CopyOnWrite& plan, std::uint64_t step);
 std::uint64_t replayed_bytes(const Plan::Replayed& plan, std::uint64_t step);
+
+// Equal arguments give equal bits, neighbouring ones give unrelated bits: the same on every
+// machine and with every library, unlike the distributions of <random>.
+constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t index) {
+  std::uint64_t bits = seed * 0x9E3779B97F4A7C15U + index;
+  for (const std::uint64_t factor : {0xD6E8FEB86659FD93U, 0xD6E8FEB86659FD93U}) {
+    bits = (bits ^ (bits >> 32U)) * factor;
+  }
+  return bits ^ (bits >> 32U);
+}
 
 }  // namespace tidemark::harness

@@ -4,12 +4,12 @@
 #include <array>
 #include <cmath>
 
-#include "trainer_harness/mixed_bits.h"
+#include "trainer_harness/plan.h"
 
 namespace tidemark::harness {
 namespace {
 
-// One value for every ten steps from step 10 on; before and after it stands still.
+// One value for every ten steps from step 10 on; constant before and after.
 using Log = std::array<double, 10>;
 constexpr Log kJob1 = {5376, 6984, 8675, 10333, 12066, 13745, 15547, 17406, 17844, 17882};
 constexpr Log kJob2 = {6136, 7763, 9451, 11100, 12786, 14494, 16296, 18155, 18576, 18614};
@@ -31,7 +31,7 @@ double interpolate(const Log& log, std::uint64_t step) {
 constexpr std::uint64_t kValidationPeriod = 40;
 constexpr std::uint64_t kValidationSteps = 6;
 constexpr double kCollectedMb = 4800;  // right after the collector ran
-constexpr double kTrainingMb = 6200;   // what training has piled up by the next validation
+constexpr double kTrainingMb = 6200;   // before the next validation
 constexpr double kValidationMb = 10400;
 
 bool validates(std::uint64_t step) {
@@ -64,11 +64,11 @@ constexpr std::uint64_t kJumpStride = 4;
 
 // In [-1, 1), one for each seed and index.
 double jitter(std::uint64_t seed, std::uint64_t index) {
-  return static_cast<double>(mixed_bits(seed, index) >> 11U) * 0x1p-52 - 1.0;
+  return static_cast<double>(random_bits(seed, index) >> 11U) * 0x1p-52 - 1.0;
 }
 
-// Jump k (1, 2, ...) comes at step 4k or a neighbour; what one is too large its successor is too
-// small, so that the curve never leaves its line by more than a jump.
+// Jump k (1, 2, ...) comes at step 4k or next to it. If a jump is too large, the next one is
+// smaller by as much, so that the curve stays within one jump of its line.
 double catastrophic(std::uint64_t step, std::uint64_t seed) {
   double sum = kCatastrophicFirstMb;
   for (std::uint64_t k = 1; kJumpStride * k <= step + 1; ++k) {

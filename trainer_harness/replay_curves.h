@@ -8,17 +8,16 @@
 
 namespace tidemark::harness {
 
-// Jobs that were seen in the field, step by step, in MB as they were logged. Between two log lines
-// the curve is straight.
-//   job1, job2    grow by about 165 MB a step, stand still from step 90 on
-//   valspike      each validation loads everything; the collector gives it all back
+// Memory of real jobs, step by step, in MB as they were logged, interpolated between log lines.
+//   job1, job2    grow by about 165 MB a step, flat from step 90 on
+//   valspike      each validation loads everything; the garbage collector frees all of it
 //   slowleak      the same over a floor that rises from 6000 to 7000 MB in 240 steps
-//   catastrophic  about 200 MB every few steps, irregular, for ever
+//   catastrophic  about 200 MB every few steps, irregular, without end
 double replayed_mb(Replay replay, std::uint64_t step, std::uint64_t seed);
 
 inline constexpr double kLoggedMb = 1 << 20;  // in bytes: what the logs mean by MB
 
-// The same in numbers.
+// What is known about a curve.
 struct ReplayFacts {
   std::uint64_t steps = 0;  // as many as were logged
   // Warm-up: from where to where.

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "trainer_harness/native/image_decoder.h"
-#include "trainer_harness/source_line.h"
 
 namespace tidemark::harness {
 namespace {
@@ -15,8 +14,8 @@ bool is_due(std::uint64_t step, std::uint64_t every) { return every > 0 && step 
 
 }  // namespace
 
-ScenarioMemory::ScenarioMemory(const Plan& plan, const TrainerOptions& options, TrainLog& log)
-    : plan_(plan), keep_shm_(options.keep_shm), log_(log) {}
+ScenarioMemory::ScenarioMemory(const Plan& plan, const TrainerOptions& options, LogLine log_line)
+    : plan_(plan), keep_shm_(options.keep_shm), log_line_(std::move(log_line)) {}
 
 Status ScenarioMemory::start_processes() {
   if (plan_.copy_on_write) {
@@ -45,7 +44,7 @@ Status ScenarioMemory::start_processes() {
 
 Status ScenarioMemory::load(std::uint64_t steps_done) {
   if (plan_.replayed) {
-    if (const Status grown = held_.follow(replayed_bytes(*plan_.replayed, steps_done)); !grown) {
+    if (const Status grown = held_.resize_to(replayed_bytes(*plan_.replayed, steps_done)); !grown) {
       return grown;
     }
   }
@@ -60,7 +59,7 @@ Status ScenarioMemory::on_step(std::uint64_t step, Model& model) {
     if (const Status quiet = pool_->quiesce(); !quiet) {
       return quiet;
     }
-    log_.say("compile workers quit");
+    log_line_("compile workers quit");
   }
   if (is_due(step, plan_.collect_every)) {
     held_.collect_cycles();
@@ -70,13 +69,13 @@ Status ScenarioMemory::on_step(std::uint64_t step, Model& model) {
   }
   Status done = ok();
   if (plan_.cycle_bytes_per_step > 0) {
-    done = held_.make_a_cycle(plan_.cycle_bytes_per_step);
+    done = held_.make_cycle(plan_.cycle_bytes_per_step);
   }
   if (done && plan_.fragment_bytes_per_step > 0 && step <= plan_.fragment_until_step) {
     done = held_.make_fragments(plan_.fragment_bytes_per_step);
   }
   if (done && plan_.replayed) {
-    done = held_.follow(replayed_bytes(*plan_.replayed, step));
+    done = held_.resize_to(replayed_bytes(*plan_.replayed, step));
   }
   if (done && plan_.leak && step > plan_.leak->after_step) {
     done = leak(model);
@@ -90,9 +89,9 @@ Status ScenarioMemory::leak(Model& model) {
     case Cause::kCollator:
       return ok();  // the collator itself
     case Cause::kAutograd:
-      return model.keep_a_graph(bytes, lines_);
+      return model.retain_graph(bytes, lines_);
     case Cause::kOptimizer:
-      return model.grow_the_optimizer(bytes, lines_);
+      return model.grow_optimizer(bytes, lines_);
     case Cause::kNative:
       harness_decode_image(bytes);
       if (!lines_.allocating) {
@@ -101,22 +100,22 @@ Status ScenarioMemory::leak(Model& model) {
       }
       return ok();
     case Cause::kShm:
-      return segments_->leave_one(bytes, lines_);
+      return segments_->leak_one(bytes, lines_);
     case Cause::kPinned:
       break;
   }
-  const auto locked = held_.keep_pinned(bytes, model.on_gpu(), lines_);
+  const auto locked = held_.retain_pinned(bytes, model.on_gpu(), lines_);
   if (!locked) {
     return locked.error();
   }
   if (!*locked && !std::exchange(warned_, true)) {
-    log_.say("the limit on locked memory is reached (ulimit -l): buffers are kept without a lock");
+    log_line_("reached the limit on locked memory (ulimit -l): further buffers are not locked");
   }
   return ok();
 }
 
 Status ScenarioMemory::on_checkpoint() {
-  return plan_.checkpoint_bytes > 0 ? held_.keep_a_copy(plan_.checkpoint_bytes, lines_) : ok();
+  return plan_.checkpoint_bytes > 0 ? held_.retain_copy(plan_.checkpoint_bytes, lines_) : ok();
 }
 
 void ScenarioMemory::clean_up() { held_.collect_cycles(); }

@@ -2,31 +2,33 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "common/result.h"
-#include "trainer_harness/compile_pool.h"
-#include "trainer_harness/cow_workers.h"
 #include "trainer_harness/held_tensors.h"
 #include "trainer_harness/model.h"
 #include "trainer_harness/plan.h"
 #include "trainer_harness/shm_segments.h"
-#include "trainer_harness/train_log.h"
 #include "trainer_harness/truth.h"
+#include "trainer_harness/workers.h"
 
 namespace tidemark::harness {
 
-// Carries out what a plan says about memory, step by step, except for what dataset and collator do
-// themselves: processes, held tensors, leaks.
+// Does what a plan says about memory, step by step: processes, held tensors, leaks. Dataset and
+// collator do their own part.
 class ScenarioMemory {
  public:
-  ScenarioMemory(const Plan& plan, const TrainerOptions& options, TrainLog& log);
+  using LogLine = std::function<void(std::string_view)>;  // for the user
+
+  ScenarioMemory(const Plan& plan, const TrainerOptions& options, LogLine log_line);
 
   // Processes are forked before the model exists: it may start threads.
   Status start_processes();
-  // What is there when the step after `steps_done` begins.
+  // Loads what is in memory before the step after `steps_done`.
   Status load(std::uint64_t steps_done);
 
   Status on_step(std::uint64_t step, Model& model);
@@ -42,7 +44,7 @@ class ScenarioMemory {
 
   Plan plan_;
   bool keep_shm_;
-  TrainLog& log_;
+  LogLine log_line_;
   LeakLines lines_;
   HeldTensors held_;
   std::optional<CompilePool> pool_;

@@ -11,8 +11,6 @@
 
 #include <fmt/format.h>
 
-#include "trainer_harness/source_line.h"
-
 namespace tidemark::harness {
 
 namespace {
@@ -37,7 +35,7 @@ Result<ShmSegments> ShmSegments::start(bool keep) {
   return ShmSegments(std::move(prefix), std::move(*manager));
 }
 
-Status ShmSegments::leave_one(std::uint64_t bytes, LeakLines& lines) {
+Status ShmSegments::leak_one(std::uint64_t bytes, LeakLines& lines) {
   if (bytes == 0) {
     return ok();
   }

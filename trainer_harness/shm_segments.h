@@ -14,20 +14,20 @@
 
 namespace tidemark::harness {
 
-// Segments of /dev/shm that are written, closed and never unlinked. A process like torch's own
-// torch_shm_manager unlinks them when we have ended, also by SIGKILL; not with `keep`.
+// Segments in /dev/shm that are written, closed and never unlinked. Unless `keep` is set, a process
+// like torch_shm_manager unlinks them after this process has ended, also by SIGKILL.
 class ShmSegments {
  public:
   static Result<ShmSegments> start(bool keep);
 
-  Status leave_one(std::uint64_t bytes, LeakLines& lines);
+  Status leak_one(std::uint64_t bytes, LeakLines& lines);
   std::optional<pid_t> manager() const;
 
  private:
   ShmSegments(std::string prefix, std::optional<HelperProcess> manager)
       : prefix_(std::move(prefix)), manager_(std::move(manager)) {}
 
-  std::string prefix_;  // of the names of our segments, and of nobody else's
+  std::string prefix_;  // of the names of our segments, unique
   std::optional<HelperProcess> manager_;
   std::uint64_t count_ = 0;
 };

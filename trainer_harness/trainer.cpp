@@ -2,30 +2,110 @@
 #include "trainer_harness/trainer.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <thread>
 
 #include "api/tidemark.h"
 #include "common/atomic_file.h"
+#include "common/io.h"
+#include "common/json_writer.h"
 #include "common/text.h"
 #include "trainer_harness/collator.h"
-#include "trainer_harness/compile_pool.h"
 #include "trainer_harness/dataset.h"
 #include "trainer_harness/helper_process.h"
 #include "trainer_harness/model.h"
-#include "trainer_harness/pace.h"
 #include "trainer_harness/plan.h"
 #include "trainer_harness/scenario_memory.h"
-#include "trainer_harness/train_log.h"
 #include "trainer_harness/truth.h"
+#include "trainer_harness/workers.h"
 
 namespace tidemark::harness {
 namespace {
 
-// Marks a phase for its own lifetime, for the tools and for the observer.
+// Gives every step (and every batch of an evaluation) the same duration, so that the growth per
+// second is known. A step that takes longer delays all later ones.
+class Pacer {
+ public:
+  explicit Pacer(double step_time_s) : step_time_s_(step_time_s) {}
+
+  // Sleeps until the time of the current step is over, or until the observer says stop.
+  void wait(TrainerObserver& observer) {
+    deadline_ +=
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(step_time_s_));
+    deadline_ = std::max(deadline_, Clock::now());
+    while (!observer.stop_requested()) {
+      const auto left = deadline_ - Clock::now();
+      if (left <= Clock::duration::zero()) {
+        return;
+      }
+      std::this_thread::sleep_for(std::min<Clock::duration>(left, kLongestSleep));
+    }
+  }
+  double seconds() const {  // since the first step began
+    return std::chrono::duration<double>(Clock::now() - start_).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kLongestSleep{
+      100};  // between two looks at stop_requested()
+
+  double step_time_s_;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point deadline_ = start_;
+};
+
+// Resident memory of this process; nullopt where /proc does not say.
+std::optional<std::uint64_t> own_rss_bytes() {
+  const auto text = read_file("/proc/self/statm");
+  if (!text) {
+    return std::nullopt;
+  }
+  const auto words = split(*text, ' ');
+  const auto pages = words.size() > 1 ? parse_number<std::uint64_t>(words[1]) : std::nullopt;
+  if (!pages) {
+    return std::nullopt;
+  }
+  return *pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// Log lines for people on stdout, and one JSON line per step for a program on another descriptor. A
+// reader that has gone is no reason to stop training.
+class TrainLog {
+ public:
+  explicit TrainLog(const TrainerOptions& options)
+      : log_every_(options.log_every), progress_fd_(options.progress_fd) {}
+
+  void line(std::string_view text) { (void)write_all(STDOUT_FILENO, std::string(text) + "\n"); }
+  void step(std::uint64_t step, double loss) {
+    if (step % log_every_ == 0) {
+      const auto rss_bytes = own_rss_bytes();
+      line(fmt::format("Step {} loss={:.4f} rss={}", step, loss,
+                       rss_bytes ? fmt::format("{}MB", *rss_bytes >> 20U) : "?"));
+    }
+    if (progress_fd_) {
+      JsonWriter json;
+      json.begin_object().field("step", step).field("loss", loss);
+      json.field("rss_bytes", own_rss_bytes()).end_object();
+      if (!write_all(*progress_fd_, json.take() + "\n")) {
+        progress_fd_.reset();
+      }
+    }
+  }
+
+ private:
+  std::uint64_t log_every_;
+  std::optional<int> progress_fd_;
+};
+
+// Marks a phase during its lifetime, for Tidemark and for the observer.
 class Phase {
  public:
   Phase(TrainerObserver& observer, const char* name) : observer_(observer), name_(name) {
@@ -44,7 +124,7 @@ class Phase {
   const char* name_;
 };
 
-// Without the compile workers that the user does not want.
+// Without compile workers if the user has disabled them.
 Plan plan_for(const TrainerOptions& options) {
   Plan plan = plan_run(options);
   if (compile_is_disabled()) {
@@ -65,7 +145,7 @@ class Run {
         observer_(observer),
         plan_(plan_for(options)),
         log_(options),
-        memory_(plan_, options, log_) {}
+        memory_(plan_, options, [this](std::string_view text) { log_.line(text); }) {}
 
   Result<TrainerOutcome> run();
 
@@ -89,7 +169,7 @@ class Run {
   std::unique_ptr<Model> model_;
   std::unique_ptr<Dataset> dataset_;
   std::unique_ptr<Collator> collator_;
-  std::optional<Pace> pace_;
+  std::optional<Pacer> pacer_;
 
   TrainerOutcome outcome_;
   std::uint64_t first_step_ = 1;
@@ -121,9 +201,9 @@ Status Run::prepare() {
     }
     outcome_.steps_done = *step;
     first_step_ = *step + 1;
-    log_.say(fmt::format("Resumed {} at step {}", options_.resume_path, *step));
+    log_.line(fmt::format("Resumed {} at step {}", options_.resume_path, *step));
   }
-  // Once through everything, so that what libtorch sets up on first use is there before step 1.
+  // libtorch allocates on first use; that must happen before step 1.
   const auto batch = collator_->evaluation_batch(0);
   if (!batch) {
     return batch.error();
@@ -145,16 +225,16 @@ Result<TrainerOutcome> Run::run() {
   Status done = prepare();
   if (done) {
     if (options_.scenarios.contains(Scenario::kCompileWorkers) && !plan_.pool) {
-      log_.say("TORCH_COMPILE_DISABLE=1: no compile workers");
+      log_.line("TORCH_COMPILE_DISABLE=1: no compile workers");
     }
-    log_.say(fmt::format("Training on {}: {} steps of {:g} s, seed {}", model_->device_name(),
-                         plan_.steps, plan_.step_time_s, options_.seed));
+    log_.line(fmt::format("Training on {}: {} steps of {:g} s, seed {}", model_->device_name(),
+                          plan_.steps, plan_.step_time_s, options_.seed));
     done = train_all();
   }
-  if (pace_) {
-    outcome_.seconds = pace_->seconds();
+  if (pacer_) {
+    outcome_.seconds = pacer_->seconds();
   }
-  // The truth is worth having also when the run failed; its failure comes first, though.
+  // Written also after a failure, which is then the error that is reported.
   const Status written = write_truth(bool(done));
   if (!done) {
     return done.error();
@@ -166,7 +246,7 @@ Result<TrainerOutcome> Run::run() {
 }
 
 Status Run::train_all() {
-  pace_.emplace(plan_.step_time_s);
+  pacer_.emplace(plan_.step_time_s);
   rate_from_step_ = outcome_.steps_done;
   for (std::uint64_t step = first_step_; step <= plan_.steps; ++step) {
     if (observer_.stop_requested()) {
@@ -188,7 +268,7 @@ Status Run::train_all() {
     outcome_.last_loss = *loss;
     log_.step(step, *loss);
     observer_.on_step(step, *loss);
-    pace_->wait(observer_);
+    pacer_->wait(observer_);
     if (const Status done = after_step(step); !done) {
       return done;
     }
@@ -241,12 +321,12 @@ Status Run::after_step(std::uint64_t step) {
   }
   if (plan_.leak && step == plan_.leak->after_step) {
     rate_from_step_ = step;
-    rate_from_s_ = pace_->seconds();
+    rate_from_s_ = pacer_->seconds();
   }
   return done;
 }
 
-// As soon as they are known: there may be no end at which to write them.
+// At once: the run may be killed before its end.
 Status Run::write_new_lines() {
   return memory_.lines() == written_lines_ ? ok() : write_truth(false);
 }
@@ -267,10 +347,10 @@ Status Run::evaluate(std::uint64_t step) {
       return loss.error();
     }
     sum += *loss;
-    pace_->wait(observer_);
+    pacer_->wait(observer_);
   }
   dataset_->drop_evaluation_set();
-  log_.say(
+  log_.line(
       fmt::format("Step {} eval_loss={:.4f}", step, sum / static_cast<double>(plan_.eval_batches)));
   return ok();
 }
@@ -282,24 +362,24 @@ Status Run::checkpoint(std::uint64_t step) {
   }
   const Status saved = model_->save(options_.checkpoint_path, step);
   if (saved) {
-    log_.say(fmt::format("Step {} saved {}", step, options_.checkpoint_path));
+    log_.line(fmt::format("Step {} saved {}", step, options_.checkpoint_path));
   }
   return saved;
 }
 
 void Run::clean_up(std::uint64_t step) {
-  const double begin_s = pace_->seconds();
+  const double begin_s = pacer_->seconds();
   model_->drop_gradients();
   memory_.clean_up();
-  const double end_s = pace_->seconds();
+  const double end_s = pacer_->seconds();
   cleanup_s_ += end_s - begin_s;
-  log_.say(fmt::format("Step {} cleanup took {:.2f} ms, {:.2f} % of the time so far", step,
-                       (end_s - begin_s) * 1e3, 100 * cleanup_s_ / end_s));
+  log_.line(fmt::format("Step {} cleanup took {:.2f} ms, {:.2f} % of the time so far", step,
+                        (end_s - begin_s) * 1e3, 100 * cleanup_s_ / end_s));
 }
 
-// Of the part that leaks, where there is one.
+// If the run leaks: of the steps that leak.
 std::optional<double> Run::seconds_per_step() const {
-  if (!pace_ || outcome_.steps_done <= rate_from_step_) {
+  if (!pacer_ || outcome_.steps_done <= rate_from_step_) {
     return std::nullopt;
   }
   return (outcome_.seconds - rate_from_s_) /

@@ -10,7 +10,7 @@
 
 namespace tidemark::harness {
 
-// Hears how a run goes, and may end it. Called from the thread that called run_trainer().
+// Receives the progress of a run, and may end it. Called from the thread that called run_trainer().
 class TrainerObserver {
  public:
   virtual ~TrainerObserver() = default;
@@ -22,15 +22,15 @@ class TrainerObserver {
 };
 
 struct TrainerOutcome {
-  std::uint64_t steps_done = 0;  // those of the run that was resumed included
+  std::uint64_t steps_done = 0;  // including those before the checkpoint that was resumed
   std::optional<double> last_loss;
   double seconds = 0.0;  // from the first step to the end of the last
   bool stopped = false;  // because the observer asked for it
 };
 
-// Trains until the last step or until the observer says stop. `options.wrapper` is not looked at:
-// train_command() has become the wrapper before. kUnsupported: a device that is not there. What the
-// sample cache of `warmup` holds stays with the process, as the caches of real trainers do.
+// Trains to the last step or until the observer says stop. Ignores `options.wrapper`, which main()
+// has handled. kUnsupported: there is no such device. The sample cache of `warmup` stays in the
+// process, as the caches of real trainers do.
 Result<TrainerOutcome> run_trainer(const TrainerOptions& options, TrainerObserver& observer);
 
 }  // namespace tidemark::harness

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +14,8 @@
 
 namespace tidemark::harness {
 
-// Where in our source a leak is allocated, and where it is kept. The second is unknown where
-// nothing keeps it: the pointer is lost.
+// Source lines of a leak: where it is allocated, and where it is retained. The second is unknown if
+// the pointer is lost.
 struct LeakLines {
   std::optional<std::string> allocating;
   std::optional<std::string> retaining;
@@ -22,12 +23,30 @@ struct LeakLines {
   bool operator==(const LeakLines&) const = default;
 };
 
+// "trainer_harness/collator.cpp:42"
+inline std::string source_line(std::string_view file, unsigned line) {
+  const std::size_t at = file.rfind("trainer_harness/");
+  return std::string(at == std::string_view::npos ? file : file.substr(at)) + ":" +
+         std::to_string(line);
+}
+
+// Returns `value` and notes the line of the call. The expression that allocates or retains must be
+// on that line.
+template <typename Value>
+Value noted(std::optional<std::string>& line, Value value,
+            std::source_location where = std::source_location::current()) {
+  if (!line) {
+    line = source_line(where.file_name(), where.line());
+  }
+  return value;
+}
+
 struct TruthProcess {
   pid_t pid = 0;
-  std::string_view role;  // in the words of docs/roles.md
+  std::string_view role;  // as in docs/roles.md
 };
 
-// What happened besides the plan.
+// What is known only while the run goes on.
 struct RunFacts {
   bool complete = false;
   std::uint64_t first_step = 1;  // the one after the checkpoint that was resumed
@@ -42,8 +61,8 @@ struct RunFacts {
 // How long a step takes on average when everything goes as planned.
 double planned_seconds_per_step(const Plan& plan);
 
-// One JSON document, see docs/harness.md. Of a complete run it tells what the steps that were taken
-// did to memory; before, what the rest of the plan will do.
+// One JSON document, see docs/harness.md. For a complete run it describes the steps that were
+// taken, before that the plan.
 std::string truth_json(const TrainerOptions& options, const Plan& plan, const RunFacts& facts);
 
 }  // namespace tidemark::harness

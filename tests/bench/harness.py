@@ -1,19 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""usage: harness.py BUILD_DIR [--runs 3] [--seeds 5] [--only PART[,PART...]] [--preset NAME]
+"""usage: harness.py BUILD_DIR [--runs 3] [--seeds 5] [--only PART[,PART...]] [--scenario NAME]
 
-Grades the tools on the trainer harness, whose truth is known, in three parts:
-  matrix   every preset with every seed, several runs in a row: is the verdict the truth, and is the
-           rate of a leak within 10 % of it?
-  replay   the replayed jobs at scale 0.05: is the plateau found between step 80 and 100, and is the
-           growth within 5 %?
-  pace     steps per second of a job with and without the monitor at 1 Hz, by turns: within 1 %?
---preset chooses one preset or replayed job, and leaves the pace out. Exits with 1 when a bar is
-missed. All of it takes about 50 minutes on two cores.
+Grades the tools on the trainer harness, whose ground truth is known, in two parts:
+  verdicts  every scenario of `tidemark demo --all` with every seed, several times: is it right about
+            the verdict, the rate of a leak, its process and line, and the plateau of a recorded job?
+  pace      steps per second of a job with and without the monitor at 1 Hz, by turns: within 1 %?
+--scenario chooses one scenario and leaves the pace out. Exits with 1 when a bar is missed. All of it
+takes about an hour on two cores.
 """
 
 import argparse
-import concurrent.futures
 import contextlib
 import json
 import os
@@ -29,147 +26,54 @@ import time
 
 from bars import Bars
 
-AT_A_TIME = min(2, os.cpu_count() or 1)
-RATE_TOLERANCE = 0.10
-GROWTH_TOLERANCE = 0.05
-PLATEAU = (80, 100)
 PACE_TOLERANCE = 0.01
 PACE_ROUNDS = 100
 PACE_TURN_S = 1
 PACE_SETTLE_S = 10  # the job warms up
-LONGEST_RUN_S = 180
 
-PARTS = {"matrix", "replay", "pace"}
-PRESETS = {
-    "steady": ["steady"],
-    "warmup": ["warmup"],
-    "spikes": ["spikes"],
-    "leak collator": ["leak", "--cause", "collator"],
-    "leak autograd": ["leak", "--cause", "autograd"],
-    "leak optimizer": ["leak", "--cause", "optimizer"],
-    "leak native": ["leak", "--cause", "native"],
-    "leak shm": ["leak", "--cause", "shm"],
-    "leak pinned": ["leak", "--cause", "pinned"],
-    "staircase": ["staircase"],
-    "sawtooth": ["sawtooth"],
-    "fragmentation": ["fragmentation"],
-    "compile-workers": ["compile-workers"],
-    "dataloader-cow": ["dataloader-cow"],
-}
-REPLAYS = {
-    "job1": ["replay", "--replay", "job1"],
-    "job2": ["replay", "--replay", "job2"],
-    "valspike": ["replay", "--replay", "valspike"],
-    # They were logged for too short a time to tell a leak from a warm-up; so they go on.
-    "slowleak": ["replay", "--replay", "slowleak", "--steps", "480"],
-    "catastrophic": ["replay", "--replay", "catastrophic", "--steps", "400"],
-}
+PARTS = {"verdicts", "pace"}
 
 
-class Run:
-    """One watched run: what the tracker said, and what is true."""
-
-    def __init__(self, build, arguments):
-        with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
-            truth = pathlib.Path(folder) / "truth.json"
-            process = subprocess.run(
-                [build / "bin/tidemark", "track", "--json", "--interval", "200ms",
-                 "--pss", "always", "--",
-                 build / "bin/tidemark-harness", "train", *arguments, "--truth", truth],
-                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LONGEST_RUN_S)
-            if process.returncode not in (0, 1, 4):
-                sys.exit(f"harness {' '.join(arguments)} failed:\n{process.stderr[-2000:]}")
-            self.said = json.loads(process.stdout)
-            self.truth = json.loads(truth.read_text())
-
-    @staticmethod
-    def _pattern(of, kind):
-        return next((p for p in of["patterns"] if p["kind"] == kind), None)
-
-    def rate_error(self):
-        """Of a leak that was found: measured over true, less one."""
-        true, found = self._pattern(self.truth, "leak"), self._pattern(self.said, "leak")
-        return found["rate_bytes_per_step"] / true["bytes_per_step"] - 1 if true and found else None
-
-    def growth_error(self):
-        true, found = self._pattern(self.truth, "warmup"), self._pattern(self.said, "warmup")
-        return found["growth_bytes"] / true["growth_bytes"] - 1 if true and found else None
-
-    def plateau_step(self):
-        found = self._pattern(self.said, "warmup")
-        return found and found["to_step"]
-
-    def verdict_is_right(self):
-        return self.said["verdict"] == self.truth["class"]
-
-    def problem(self):
-        """Empty: right; else a word or two."""
-        if not self.verdict_is_right():
-            return self.said["verdict"]
-        error = self.rate_error()
-        return f"rate {error:+.0%}" if error is not None and abs(error) > RATE_TOLERANCE else ""
+def demo(build, seed, scenario):
+    """The graded scenarios, as `tidemark demo` has them in its JSON."""
+    command = [build / "bin/tidemark", "demo", "--json", "--seed", str(seed), scenario or "--all"]
+    process = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if not process.stdout:
+        sys.exit(f"the demo with seed {seed} failed:\n{process.stderr[-2000:]}")
+    return json.loads(process.stdout)["scenarios"]
 
 
-def in_parallel(tasks):
-    with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
-        return [future.result() for future in [pool.submit(task) for task in tasks]]
+def rate_error(result):
+    """Of a leak that was found: measured over true, less one."""
+    true, found = result["truth"]["bytes_per_step"], result["found"]["bytes_per_step"]
+    return found / true - 1 if true and found else None
 
 
-def bench_matrix(build, presets, runs, seeds):
-    """Prints one row per preset: a mark for each seed, in groups of one run each."""
-    print(f"verdicts: {runs} runs in a row of every preset, {seeds} seeds each\n"
-          f"{'preset':<16} {'truth':<7} {'. right, x wrong':<{max(17, runs * (seeds + 1))}} "
-          f"worst rate error", flush=True)
+def bench_verdicts(build, runs, seeds, scenario):
+    """Prints one row per scenario: a mark for each seed, in groups of one run each."""
+    results = {}
+    for run in range(1, runs + 1):
+        for seed in range(1, seeds + 1):
+            graded = demo(build, seed, scenario)
+            right = sum(result["right"] for result in graded)
+            print(f"run {run}, seed {seed}: {right} of {len(graded)} right", flush=True)
+            for result in graded:
+                results.setdefault(result["name"], []).append(result)
+    width = max(17, runs * (seeds + 1))
+    print(f"\n{'scenario':<16} {'truth':<7} {'. right, x wrong':<{width}} worst rate error")
     missed = 0
-    for name, arguments in presets.items():
-        tasks = [lambda seed=seed: Run(build, [*arguments, "--seed", str(seed)])
-                 for _ in range(runs) for seed in range(1, seeds + 1)]
-        # Segments that nobody holds belong to the machine: one run would see those of the other.
-        graded = [task() for task in tasks] if "shm" in arguments else in_parallel(tasks)
-        problems = [run.problem() for run in graded]
-        marks = "".join("x" if problem else "." for problem in problems)
+    for name, graded in results.items():
+        marks = "".join("." if result["right"] else "x" for result in graded)
         groups = " ".join(marks[i:i + seeds] for i in range(0, len(marks), seeds))
-        errors = [run.rate_error() for run in graded if run.rate_error() is not None]
+        errors = [error for error in map(rate_error, graded) if error is not None]
         worst = f"{max(errors, key=abs):+.1%}" if errors else "-"
-        found = ", ".join(sorted({problem for problem in problems if problem}))
-        print(f"{name:<16} {graded[0].truth['class']:<7} {groups:<{max(17, runs * (seeds + 1))}} "
-              f"{worst}{'  MISS: ' + found if found else ''}", flush=True)
-        missed += sum(bool(problem) for problem in problems)
+        problems = sorted({result["problem"] for result in graded if not result["right"]})
+        truth = next((r["truth"]["verdict"] for r in graded if r["ran"]), "?")
+        print(f"{name:<16} {truth:<7} {groups:<{width}} {worst}"
+              f"{'  MISS: ' + '; '.join(problems) if problems else ''}", flush=True)
+        missed += marks.count("x")
     print(f"{missed} misses\n")
     return missed
-
-
-def bench_replays(build, presets, runs, seeds):
-    del runs
-    print(f"replayed jobs at scale 0.05, {seeds} seeds each\n"
-          f"{'job':<13} {'truth':<7} {'verdicts':<16} {'plateau step':<13} {'growth':<15} rate", flush=True)
-    missed = 0
-    for name, arguments in presets.items():
-        graded = in_parallel([
-            lambda seed=seed: Run(build, [*arguments, "--scale", "0.05", "--seed", str(seed)])
-            for seed in range(1, seeds + 1)])
-        bad = [run.problem() for run in graded if run.problem()]
-        plateaus = growths = []
-        if name.startswith("job"):
-            plateaus = [run.plateau_step() for run in graded]
-            growths = [run.growth_error() for run in graded]
-            bad += ["plateau" for step in plateaus
-                    if step is None or not PLATEAU[0] <= step <= PLATEAU[1]]
-            bad += ["growth" for error in growths
-                    if error is None or abs(error) > GROWTH_TOLERANCE]
-        rates = [run.rate_error() for run in graded if run.rate_error() is not None]
-        print(f"{name:<13} {graded[0].truth['class']:<7} "
-              f"{','.join(sorted({run.said['verdict'] for run in graded})):<16} "
-              f"{span(plateaus, '.0f'):<13} {span(growths, '+.1%'):<15} {span(rates, '+.1%')}"
-              f"{'  MISS: ' + ', '.join(sorted(set(bad))) if bad else ''}", flush=True)
-        missed += len(bad)
-    print(f"{missed} misses\n")
-    return missed
-
-
-def span(values, form):
-    known = [value for value in values if value is not None]
-    return f"{min(known):{form}}..{max(known):{form}}" if known else "-"
 
 
 class StepTimes:
@@ -250,32 +154,21 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--only", default="matrix,replay,pace")
-    parser.add_argument("--preset")
+    parser.add_argument("--only", default="verdicts,pace")
+    parser.add_argument("--scenario")
     options = parser.parse_args()
     parts = options.only.split(",")
     unknown = sorted(set(parts) - PARTS)
     if unknown:
         parser.error(f"there is no part {', '.join(unknown)}; there are {', '.join(sorted(PARTS))}")
-    if options.preset not in (None, *PRESETS, *REPLAYS):
-        parser.error(f"there is no preset {options.preset}; there are "
-                     f"{', '.join([*PRESETS, *REPLAYS])}")
     build = options.build.resolve()
     if not (build / "bin/tidemark-harness").exists():
         sys.exit("there is no tidemark-harness in the build: it needs libtorch (./dev deps)")
-
-    def chosen(presets):
-        return {name: arguments for name, arguments in presets.items()
-                if options.preset in (None, name)}
-
-    print(f"{platform.machine()}, Linux {platform.release()}, {os.cpu_count()} CPUs, "
-          f"{AT_A_TIME} runs at a time\n")
+    print(f"{platform.machine()}, Linux {platform.release()}, {os.cpu_count()} CPUs\n")
     missed = 0
-    if "matrix" in parts and chosen(PRESETS):
-        missed += bench_matrix(build, chosen(PRESETS), options.runs, options.seeds)
-    if "replay" in parts and chosen(REPLAYS):
-        missed += bench_replays(build, chosen(REPLAYS), options.runs, options.seeds)
-    if "pace" in parts and options.preset is None:
+    if "verdicts" in parts:
+        missed += bench_verdicts(build, options.runs, options.seeds, options.scenario)
+    if "pace" in parts and options.scenario is None:
         missed += bench_pace(build)
     sys.exit(1 if missed else 0)
 

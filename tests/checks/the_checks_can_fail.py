@@ -137,10 +137,36 @@ class HarnessBench(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_part_that_is_not_there_is_no_success(self):
-        self.assertIn("there is no part matrx", self.refusal("--only", "matrx,pace"))
+        self.assertIn("there is no part verdict", self.refusal("--only", "verdict,pace"))
 
-    def test_a_preset_that_is_not_there_is_no_success(self):
-        self.assertIn("there is no preset leek", self.refusal("--preset", "leek"))
+    def with_demo(self, script, *arguments):
+        """The bench on a build whose `tidemark` is this shell script."""
+        with tempfile.TemporaryDirectory() as build:
+            folder = pathlib.Path(build) / "bin"
+            folder.mkdir()
+            for program in ("tidemark", "tidemark-harness"):
+                (folder / program).write_text(f"#!/bin/sh\n{script}\n")
+                (folder / program).chmod(0o700)
+            return subprocess.run(
+                [sys.executable, CHECKS.parent / "bench/harness.py", build, "--runs", "1", "--seeds",
+                 "1", *arguments], capture_output=True, text=True)
+
+    def test_a_scenario_that_is_not_there_is_no_success(self):
+        done = self.with_demo("echo \"there is no scenario '$5'\" >&2; exit 2", "--scenario", "leek")
+
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("there is no scenario 'leek'", done.stderr)
+
+    def test_a_scenario_that_the_demo_calls_wrong_is_a_miss(self):
+        side = '{"verdict":"leak","bytes_per_step":10}'
+        answer = ('{"scenarios":[{"name":"leak-shm","ran":true,"right":%s,"problem":"the rate is off",'
+                  f'"truth":{side},"found":{side}}}]}}')
+
+        wrong = self.with_demo(f"echo '{answer % 'false'}'; exit 1", "--scenario", "leak-shm")
+        right = self.with_demo(f"echo '{answer % 'true'}'", "--scenario", "leak-shm")
+
+        self.assertEqual((wrong.returncode, right.returncode), (1, 0), wrong.stderr + right.stderr)
+        self.assertIn("MISS: the rate is off", wrong.stdout)
 
 
 class SkippedTests(unittest.TestCase):

@@ -38,7 +38,7 @@ constexpr std::string_view kHarness = "tidemark-harness";
 // Where lines appear; on a terminal the last one is rewritten while jobs run.
 class Screen {
  public:
-  Screen() : is_terminal_(::isatty(STDOUT_FILENO) == 1) {}
+  explicit Screen(int fd) : fd_(fd), is_terminal_(::isatty(fd) == 1) {}
 
   DemoStyle style() const {
     // Nothing of ours changes the environment. NOLINTNEXTLINE(concurrency-mt-unsafe)
@@ -47,7 +47,7 @@ class Screen {
   }
   void print(std::string_view text) const {
     // Nobody reads it: the exit code still tells.
-    (void)write_all(STDOUT_FILENO, fmt::format("{}{}", is_terminal_ ? "\r\x1b[K" : "", text));
+    (void)write_all(fd_, fmt::format("{}{}", is_terminal_ ? "\r\x1b[K" : "", text));
   }
   void show_places(std::span<const DemoPlace> places) const {
     if (is_terminal_) {
@@ -56,29 +56,33 @@ class Screen {
   }
 
  private:
-  static std::size_t columns() {
+  std::size_t columns() const {
     winsize size{};
-    const bool is_known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    const bool is_known = ::ioctl(fd_, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
     return is_known ? size.ws_col : 80;
   }
 
+  int fd_;
   bool is_terminal_;
 };
 
 class Demo {
  public:
-  Demo(std::vector<DemoScenario> scenarios, std::string harness, std::string folder,
-       live::SignalInbox& inbox)
-      : scenarios_(std::move(scenarios)),
+  Demo(const DemoOptions& options, std::vector<DemoScenario> scenarios, std::string harness,
+       std::string folder, live::SignalInbox& inbox)
+      : seed_(options.seed),
+        scenarios_(std::move(scenarios)),
         harness_(std::move(harness)),
         folder_(std::move(folder)),
         inbox_(inbox),
-        at_a_time_(std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostAtATime)) {
+        at_a_time_(std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostAtATime)),
+        screen_(options.json ? STDERR_FILENO : STDOUT_FILENO) {
     grades_.resize(scenarios_.size());
   }
 
   // False: it was told to stop.
   bool run();
+  const std::vector<DemoScenario>& scenarios() const { return scenarios_; }
   const std::vector<DemoGrade>& grades() const { return grades_; }
   const Screen& screen() const { return screen_; }
 
@@ -97,6 +101,7 @@ class Demo {
   void take_news();
   void end(Running& running);
 
+  const std::uint64_t seed_;
   const std::vector<DemoScenario> scenarios_;
   const std::string harness_;
   const std::string folder_;
@@ -132,7 +137,7 @@ void Demo::start_more() {
     const std::size_t index = next_++;
     const DemoScenario& scenario = scenarios_[index];
     screen_.print(demo_started(index + 1, scenarios_.size(), scenario) + '\n');
-    auto run = DemoRun::start(scenario, harness_, folder_, inbox_);
+    auto run = DemoRun::start(scenario, seed_, harness_, folder_, inbox_);
     if (run) {
       running_.push_back({index, *std::move(run)});
     } else {
@@ -195,10 +200,12 @@ Result<std::string> find_harness(const DemoOptions& options) {
 }
 
 // Those that were asked for, in the order of the list.
-Result<std::vector<DemoScenario>> chosen_scenarios(const std::vector<std::string>& names) {
+Result<std::vector<DemoScenario>> chosen_scenarios(const DemoOptions& options) {
+  const std::vector<std::string>& names = options.scenarios;
   std::vector<DemoScenario> chosen;
   for (const DemoScenario& scenario : demo_scenarios()) {
-    if (names.empty() || std::find(names.begin(), names.end(), scenario.name) != names.end()) {
+    const bool is_named = std::find(names.begin(), names.end(), scenario.name) != names.end();
+    if (is_named || options.all || (names.empty() && scenario.is_usual)) {
       chosen.push_back(scenario);
     }
   }
@@ -208,7 +215,8 @@ Result<std::vector<DemoScenario>> chosen_scenarios(const std::vector<std::string
       for (const DemoScenario& scenario : demo_scenarios()) {
         known += fmt::format("{}{}", known.empty() ? "" : ", ", scenario.name);
       }
-      return Error{Errc::kUsage, fmt::format("there is no scenario '{}', only {}", name, known)};
+      return Error{Errc::kUsage,
+                   fmt::format("there is no scenario '{}'; there are {}", name, known)};
     }
   }
   return chosen;
@@ -238,7 +246,7 @@ std::string closing(std::span<const DemoGrade> grades, double seconds, const std
 }  // namespace
 
 int run_demo(const DemoOptions& options) {
-  auto scenarios = chosen_scenarios(options.scenarios);
+  auto scenarios = chosen_scenarios(options);
   if (!scenarios) {
     print_error(scenarios.error(), "see tidemark demo --help");
     return kExitUsage;
@@ -262,10 +270,19 @@ int run_demo(const DemoOptions& options) {
   }
   const SystemClock clock;
   const std::int64_t start_ns = clock.monotonic_ns();
-  Demo demo(*std::move(scenarios), *std::move(harness), folder->path(), *inbox);
+  Demo demo(options, *std::move(scenarios), *std::move(harness), folder->path(), *inbox);
   if (!demo.run()) {
     print_note("stopped");
     return kExitTarget;
+  }
+  if (options.json) {
+    if (const Status written =
+            write_all(STDOUT_FILENO, demo_json(demo.scenarios(), demo.grades(), options.seed));
+        !written) {
+      print_error(written.error());
+      return kExitTarget;
+    }
+    return exit_code_of(demo.grades());
   }
   const double seconds = to_seconds(clock.monotonic_ns() - start_ns);
   demo.screen().print(demo_table(demo.grades(), demo.screen().style().colour) +

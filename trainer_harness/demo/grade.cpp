@@ -18,6 +18,8 @@ using tracker::TrackKind;
 using tracker::Verdict;
 
 constexpr double kRateTolerance = 0.10;
+constexpr double kGrowthTolerance = 0.05;
+constexpr double kPlateauTolerance = 10;  // steps
 constexpr std::size_t kOutlineColumns = 32;
 
 // Whose growth it is: the process or segment behind the curve that gave the answer.
@@ -51,6 +53,24 @@ std::string problem_with_rate(const DemoGrade& grade) {
              : fmt::format("the rate is off by {:+.0f} %", 100.0 * off);
 }
 
+// Recorded jobs have a plateau that is a fact; the others' is where the harness stops to fill.
+std::string problem_with_warmup(const DemoGrade& grade) {
+  if (!grade.true_plateau_step || !grade.true_growth_bytes) {
+    return "";
+  }
+  if (!grade.measured_plateau_step || !grade.measured_growth_bytes) {
+    return "no end of the warm-up was found";
+  }
+  if (std::fabs(*grade.measured_plateau_step - *grade.true_plateau_step) > kPlateauTolerance) {
+    return fmt::format("the warm-up ends at step {:.0f}, not {:.0f}", *grade.measured_plateau_step,
+                       *grade.true_plateau_step);
+  }
+  const double off = *grade.measured_growth_bytes / *grade.true_growth_bytes - 1.0;
+  return std::fabs(off) <= kGrowthTolerance
+             ? ""
+             : fmt::format("the growth of the warm-up is off by {:+.0f} %", 100.0 * off);
+}
+
 // Segments of shared memory grow without a stack that does.
 std::string problem_with_line(const DemoGrade& grade, const DemoTruth& truth) {
   const bool wanted = truth.where != track_kind_name(TrackKind::kShm) && !grade.true_line.empty() &&
@@ -70,6 +90,9 @@ std::string problem_with(const DemoGrade& grade, const DemoTruth& truth,
   if (grade.verdict != truth.verdict) {
     return report::answer_text(result);
   }
+  if (truth.verdict == Verdict::kWarmup && truth.is_replay) {
+    return problem_with_warmup(grade);
+  }
   if (truth.verdict != Verdict::kLeak) {
     return "";
   }
@@ -88,6 +111,8 @@ DemoGrade grade_demo(std::string scenario, const DemoTruth& truth,
   grade.scenario = std::move(scenario);
   grade.truth = truth.verdict;
   grade.true_bytes_per_step = truth.leak_bytes_per_step;
+  grade.true_plateau_step = truth.plateau_step;
+  grade.true_growth_bytes = truth.warmup_growth_bytes;
   grade.true_line = truth.allocating_line;
   grade.found_line = std::move(found_line);
   if (result.verdict) {
@@ -97,6 +122,10 @@ DemoGrade grade_demo(std::string scenario, const DemoTruth& truth,
         report::outline_of(result.run.tracks[answer.track].of(answer.metric), kOutlineColumns);
     if (const auto* leak = answer.reading.find(tracker::PatternKind::kLeak)) {
       grade.measured_bytes_per_step = leak->rate.bytes_per_step;
+    }
+    if (const auto* warmup = answer.reading.find(tracker::PatternKind::kWarmup)) {
+      grade.measured_plateau_step = warmup->to.step;
+      grade.measured_growth_bytes = warmup->growth_bytes;
     }
   }
   grade.problem = problem_with(grade, truth, result);

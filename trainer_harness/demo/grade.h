@@ -17,6 +17,10 @@ struct DemoGrade {
   std::optional<tracker::Verdict> verdict;  // nullopt: nothing could be judged
   std::optional<double> true_bytes_per_step;
   std::optional<double> measured_bytes_per_step;
+  std::optional<double> true_plateau_step;  // of a warm-up
+  std::optional<double> measured_plateau_step;
+  std::optional<double> true_growth_bytes;  // up to there
+  std::optional<double> measured_growth_bytes;
   std::string true_line;                  // raw bytes; empty: nothing leaks
   std::optional<std::string> found_line;  // empty: none grows; nullopt: nobody looked
   std::vector<double> outline;            // of the curve that gave the answer, see outline.h
@@ -28,7 +32,8 @@ struct DemoGrade {
 
 // Right: the verdict is that of the truth; a leak is found in the trainer (or in the shared memory)
 // where it is, at a rate within 10 % of the true one, and its line is the true one where somebody
-// looked for it. `found_line`: of the call stack that grows most; empty: the job was traced and
+// looked for it; the warm-up of a recorded job ends within 10 steps of the true one, with a growth
+// within 5 %. `found_line`: of the call stack that grows most; empty: the job was traced and
 // none does; nullopt: it was not traced.
 DemoGrade grade_demo(std::string scenario, const DemoTruth& truth,
                      const tracker::TrackResult& result,

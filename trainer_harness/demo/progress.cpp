@@ -32,12 +32,11 @@ std::string place_of(const DemoPlace& place) {
 }  // namespace
 
 std::string demo_opening(std::span<const DemoScenario> scenarios, std::size_t at_a_time) {
-  const std::string jobs = scenarios.size() == 1
-                               ? "One training job that knows its truth, watched as any other job"
-                               : fmt::format(
-                                     "{} training jobs that know their truth, each watched "
-                                     "as any other job",
-                                     scenarios.size());
+  const std::string jobs =
+      scenarios.size() == 1
+          ? "One training job with a known ground truth, watched like any other job"
+          : fmt::format("{} training jobs with a known ground truth, watched like any other job",
+                        scenarios.size());
   const std::string pairs = at_a_time > 1 && scenarios.size() > 1
                                 ? fmt::format("{} run at a time. ", at_a_time)
                                 : std::string();

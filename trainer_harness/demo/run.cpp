@@ -108,7 +108,8 @@ std::string growing_line(const std::string& path) {
   if (!reader || !(*reader)->read(builder)) {
     return "";
   }
-  const report::ProfileReport report = report::make_report(builder.sites(), tracker::JudgeOptions{}, 1);
+  const report::ProfileReport report =
+      report::make_report(builder.sites(), tracker::JudgeOptions{}, 1);
   if (report.ranking.lines.empty() || !report.ranking.lines.front().grows()) {
     return "";
   }
@@ -163,8 +164,9 @@ DemoRun::~DemoRun() {
   }
 }
 
-Result<DemoRun> DemoRun::start(const DemoScenario& scenario, const std::string& harness,
-                               const std::string& folder, const live::SignalInbox& inbox) {
+Result<DemoRun> DemoRun::start(const DemoScenario& scenario, std::uint64_t seed,
+                               const std::string& harness, const std::string& folder,
+                               const live::SignalInbox& inbox) {
   const std::string base = folder + '/' + std::string(scenario.name);
   // What an earlier run left here must not pass for the truth of this one.
   if (::unlink(truth_of(base).c_str()) != 0 && errno != ENOENT) {
@@ -180,7 +182,7 @@ Result<DemoRun> DemoRun::start(const DemoScenario& scenario, const std::string& 
   }
   Fd from_watcher(ends[0]);
   const Fd to_us(ends[1]);
-  const std::vector<std::string> command = demo_command(scenario, harness, truth_of(base));
+  const std::vector<std::string> command = demo_command(scenario, harness, truth_of(base), seed);
   const bool traced = collect::find_tracer().has_value();
   const pid_t parent = ::getpid();
   const pid_t watcher = ::fork();

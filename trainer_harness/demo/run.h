@@ -22,8 +22,9 @@ class DemoRun {
  public:
   // Leaves NAME.tidemark, NAME.truth.json and NAME.log in `folder`. `inbox` is ours; the watcher
   // gets the signals as we found them.
-  static Result<DemoRun> start(const DemoScenario& scenario, const std::string& harness,
-                               const std::string& folder, const live::SignalInbox& inbox);
+  static Result<DemoRun> start(const DemoScenario& scenario, std::uint64_t seed,
+                               const std::string& harness, const std::string& folder,
+                               const live::SignalInbox& inbox);
   // Ends it when it still runs.
   ~DemoRun();
   DemoRun(DemoRun&& other) noexcept;

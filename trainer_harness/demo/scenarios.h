@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,15 +16,16 @@ struct DemoScenario {
   std::string_view about;      // what the job does to memory
   std::string_view arguments;  // of `tidemark-harness train`, with blanks between them
   int steps = 0;
+  bool is_usual = true;  // runs also when no name is given
 };
 
 // In the order in which they run.
 std::span<const DemoScenario> demo_scenarios();
 const DemoScenario* find_demo_scenario(std::string_view name);
 
-// What starts it, with its truth written to `truth_file`.
+// What starts it, with its ground truth written to `truth_file`.
 std::vector<std::string> demo_command(const DemoScenario& scenario, const std::string& harness,
-                                      const std::string& truth_file);
+                                      const std::string& truth_file, std::uint64_t seed);
 
 // How long one takes, loading libtorch included, on a machine that keeps pace.
 double expected_seconds(const DemoScenario& scenario);

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "common/json_writer.h"
 #include "common/text.h"
 #include "common/wrap_text.h"
 #include "report/track_words.h"
@@ -86,7 +87,44 @@ std::string line_of(const Row& row, const std::array<std::size_t, kCells>& width
   return line + '\n';
 }
 
+struct Side {
+  std::optional<tracker::Verdict> verdict;
+  std::optional<double> bytes_per_step;
+  std::optional<double> plateau_step;
+  std::optional<double> growth_bytes;
+  std::optional<std::string> line;
+};
+
+void add_side(JsonWriter& json, std::string_view name, const Side& side) {
+  json.key(name).begin_object();
+  json.field("verdict",
+             side.verdict ? std::optional(tracker::verdict_name(*side.verdict)) : std::nullopt);
+  json.field("bytes_per_step", side.bytes_per_step).field("plateau_step", side.plateau_step);
+  json.field("growth_bytes", side.growth_bytes).field("line", side.line).end_object();
+}
+
 }  // namespace
+
+std::string demo_json(std::span<const DemoScenario> scenarios, std::span<const DemoGrade> grades,
+                      std::uint64_t seed) {
+  JsonWriter json;
+  json.begin_object().field("schema", 1).field("seed", seed).key("scenarios").begin_array();
+  for (std::size_t i = 0; i < grades.size(); ++i) {
+    const DemoGrade& grade = grades[i];
+    json.begin_object().field("name", scenarios[i].name).field("ran", grade.has_run());
+    json.field("right", grade.is_right());
+    json.field("problem", grade.problem.empty() ? std::nullopt : std::optional(grade.problem));
+    add_side(
+        json, "truth",
+        {grade.truth, grade.true_bytes_per_step, grade.true_plateau_step, grade.true_growth_bytes,
+         grade.true_line.empty() ? std::nullopt : std::optional(grade.true_line)});
+    add_side(json, "found",
+             {grade.verdict, grade.measured_bytes_per_step, grade.measured_plateau_step,
+              grade.measured_growth_bytes, grade.found_line});
+    json.end_object();
+  }
+  return json.end_array().end_object().take() + "\n";
+}
 
 std::string demo_mark(const DemoGrade& grade, Colour colour) {
   const std::string_view word = !grade.has_run() ? "FAILED" : grade.is_right() ? "right" : "WRONG";

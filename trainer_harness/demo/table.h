@@ -6,6 +6,7 @@
 
 #include "report/chart_text.h"
 #include "trainer_harness/demo/grade.h"
+#include "trainer_harness/demo/scenarios.h"
 
 namespace tidemark::demo {
 
@@ -23,6 +24,10 @@ std::string demo_mark(const DemoGrade& grade, Colour colour);
 
 // One row per scenario, truth and verdict side by side; below it, what is wrong in words.
 std::string demo_table(std::span<const DemoGrade> grades, Colour colour);
+
+// The same as one JSON object with a line end, for programs; see docs/output.md.
+std::string demo_json(std::span<const DemoScenario> scenarios, std::span<const DemoGrade> grades,
+                      std::uint64_t seed);
 
 // "leak, 513 KiB/step"; what was found in one scenario.
 std::string demo_finding(const DemoGrade& grade);

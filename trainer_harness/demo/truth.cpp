@@ -96,6 +96,11 @@ Result<DemoTruth> parse_demo_truth(std::string_view text) {
   if (const json* const leak = find_in(truth, "patterns", "kind", "leak")) {
     result.leak_bytes_per_step = number_at(*leak, "bytes_per_step");
   }
+  if (const json* const warmup = find_in(truth, "patterns", "kind", "warmup")) {
+    result.plateau_step = number_at(*warmup, "to_step");
+    result.warmup_growth_bytes = number_at(*warmup, "growth_bytes");
+  }
+  result.is_replay = !text_at(truth, "replay").empty();
   result.allocating_line = text_at(truth, "allocating_line");
   if (const json* const where = at(truth, "where"); where != nullptr && where->is_object()) {
     result.where = text_at(*where, "kind");

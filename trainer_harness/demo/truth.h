@@ -17,6 +17,9 @@ struct DemoTruth {
   bool complete = false;  // the run came to its end
   tracker::Verdict verdict = tracker::Verdict::kStable;
   std::optional<double> leak_bytes_per_step;
+  std::optional<double> plateau_step;         // where the warm-up ends
+  std::optional<double> warmup_growth_bytes;  // from its start to its end
+  bool is_replay = false;                     // the curve of a recorded job
   std::string allocating_line;  // "trainer_harness/collator.cpp:42"; empty: nothing leaks
   std::string where;            // "process", "role", "shm"; empty: not said
   std::optional<pid_t> trainer_pid;

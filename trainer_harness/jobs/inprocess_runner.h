@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/result.h"
-#include "trainer_harness/jobs/job_runner.h"
+#include "trainer_harness/jobs/job.h"
 #include "trainer_harness/trainer.h"
 
 namespace tidemark::harness {
@@ -14,9 +14,9 @@ namespace tidemark::harness {
 using TrainFunction =
     std::function<Result<TrainerOutcome>(const TrainerOptions&, TrainerObserver&)>;
 
-// Each job inside the server, on the calling thread. An error of the trainer ends the job; a crash
-// ends the server, and memory that the job's allocator and caches hold stays: that is what the
-// other runner is for.
+// Runs each job inside the server, on the calling thread. An error of the trainer ends the job, a
+// crash ends the server, and memory held by the allocator and by caches stays; SubprocessRunner
+// avoids all three.
 class InprocessRunner final : public JobRunner {
  public:
   explicit InprocessRunner(TrainFunction train) : train_(std::move(train)) {}

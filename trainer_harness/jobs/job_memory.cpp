@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 3> kStatusFields = {"RssAnon", "RssShmem"
 constexpr std::array<std::string_view, 3> kRollupFields = {"Pss_Anon", "Pss_Shmem", "SwapPss"};
 
 constexpr nanoseconds kReadEvery = std::chrono::milliseconds(20);
-// A reading of a large tree holds its memory lock: at most 1/kRestPerRead of the time.
+// Reading smaps_rollup holds the memory lock of the process: at most 1/kRestPerRead of the time.
 constexpr int kRestPerRead = 20;
 
 // Sum of lines such as "RssAnon:     1234 kB". nullopt unless all of them are there.
@@ -113,17 +113,17 @@ std::optional<std::uint64_t> tree_footprint_bytes(const std::string& proc_root, 
   return sum;
 }
 
-PeakWatch::PeakWatch(Reading reading)
-    : reading_(std::move(reading)), thread_(start_quiet_thread([this] { watch(); })) {}
+PeakMeter::PeakMeter(ReadBytes read_bytes)
+    : read_bytes_(std::move(read_bytes)), thread_(start_quiet_thread([this] { measure(); })) {}
 
-PeakWatch::~PeakWatch() { finish(); }
+PeakMeter::~PeakMeter() { finish(); }
 
-std::optional<std::uint64_t> PeakWatch::peak() const {
+std::optional<std::uint64_t> PeakMeter::peak() const {
   const std::lock_guard lock(mutex_);
   return peak_;
 }
 
-std::optional<std::uint64_t> PeakWatch::finish() {
+std::optional<std::uint64_t> PeakMeter::finish() {
   if (thread_.joinable()) {
     {
       const std::lock_guard lock(mutex_);
@@ -135,9 +135,9 @@ std::optional<std::uint64_t> PeakWatch::finish() {
   return peak();
 }
 
-nanoseconds PeakWatch::read_once() {
+nanoseconds PeakMeter::read_once() {
   const auto begin = std::chrono::steady_clock::now();
-  const auto value = reading_();
+  const auto value = read_bytes_();
   if (value) {
     const std::lock_guard lock(mutex_);
     peak_ = std::max(peak_.value_or(0), *value);
@@ -145,7 +145,7 @@ nanoseconds PeakWatch::read_once() {
   return std::chrono::steady_clock::now() - begin;
 }
 
-void PeakWatch::watch() {
+void PeakMeter::measure() {
   bool stop = false;
   while (!stop) {
     const nanoseconds rest = std::max(kReadEvery, kRestPerRead * read_once());

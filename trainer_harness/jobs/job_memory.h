@@ -21,24 +21,24 @@ std::optional<std::uint64_t> tree_footprint_bytes(const std::string& proc_root, 
 // The same of one process alone.
 std::optional<std::uint64_t> own_footprint_bytes(const std::string& proc_root, pid_t pid);
 
-// Keeps the highest value of a reading that it takes on a thread of its own, from its construction
-// until finish(): a peak between two steps counts as well.
-class PeakWatch {
+// Calls a function again and again on a thread of its own, from construction to finish(), and keeps
+// the highest value, so that a peak between two steps counts as well.
+class PeakMeter {
  public:
-  using Reading = std::function<std::optional<std::uint64_t>()>;
-  explicit PeakWatch(Reading reading);
-  ~PeakWatch();
-  PeakWatch(const PeakWatch&) = delete;
-  PeakWatch& operator=(const PeakWatch&) = delete;
+  using ReadBytes = std::function<std::optional<std::uint64_t>()>;
+  explicit PeakMeter(ReadBytes read_bytes);
+  ~PeakMeter();
+  PeakMeter(const PeakMeter&) = delete;
+  PeakMeter& operator=(const PeakMeter&) = delete;
 
   std::optional<std::uint64_t> peak() const;
   std::optional<std::uint64_t> finish();
 
  private:
-  void watch();
+  void measure();
   std::chrono::nanoseconds read_once();
 
-  Reading reading_;
+  ReadBytes read_bytes_;
   mutable std::mutex mutex_;
   std::condition_variable stopped_;
   bool stop_ = false;

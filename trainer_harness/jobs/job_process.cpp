@@ -22,14 +22,16 @@
 namespace tidemark::harness {
 namespace {
 
-// Between fork and exec of a program with threads: nothing here may allocate or take a lock.
+constexpr std::size_t kMaxLineBytes = 64U << 10U;
+
+// Runs between fork and exec in a program with threads: must not allocate or take a lock.
 [[noreturn]] void become_job(char* const* argv, const JobDescriptors& descriptors, pid_t server,
                              int error_fd) {
   ::setpgid(0, 0);
-  ::signal(SIGPIPE, SIG_DFL);  // which exec would leave as the server has it
+  ::signal(SIGPIPE, SIG_DFL);  // exec would keep it ignored
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != server) {
-    ::_exit(0);  // the server died before the line above could tell us
+    ::_exit(0);  // the server died before prctl
   }
   if (::dup2(descriptors.stdout_fd, STDOUT_FILENO) >= 0 &&
       ::dup2(descriptors.stderr_fd, STDERR_FILENO) >= 0 &&
@@ -37,7 +39,7 @@ namespace {
     ::execv(argv[0], argv);
   }
   const int error = errno;
-  // Nobody is left to hear of it if this fails; the exit code tells enough.
+  // If this fails, the exit code has to do.
   [[maybe_unused]] const ssize_t written = ::write(error_fd, &error, sizeof error);
   ::_exit(127);
 }
@@ -52,7 +54,7 @@ std::vector<char*> pointers_of(const std::vector<std::string>& argv) {
   return pointers;
 }
 
-// The errno of a failed exec; 0 when the pipe was closed by one that worked.
+// The errno of a failed exec; 0: the pipe was closed by a successful one.
 int read_exec_error(int fd) {
   std::array<char, sizeof(int)> bytes{};
   const auto size = read_some(fd, bytes);
@@ -70,12 +72,12 @@ int wait_for(pid_t pid) {
   return status;
 }
 
-// What left the group of the job, as its manager of shared memory does, has been handed to us. It
-// ends by itself when the job has; nobody waits for ever for what does not.
-void reap_the_adopted() {
-  constexpr std::int64_t kPatienceNs = 2 * kNsPerSecond;
+// Processes that left the group of the job, as its shared memory manager does, are our children
+// now. They should end by themselves after the job; we do not wait longer than this.
+void reap_adopted_children() {
+  constexpr std::int64_t kLongestWaitNs = 2 * kNsPerSecond;
   const SystemClock clock;
-  const std::int64_t deadline_ns = clock.monotonic_ns() + kPatienceNs;
+  const std::int64_t deadline_ns = clock.monotonic_ns() + kLongestWaitNs;
   while (true) {
     const pid_t ended = ::waitpid(-1, nullptr, WNOHANG);
     if ((ended < 0 && errno == ECHILD) || clock.monotonic_ns() >= deadline_ns) {
@@ -89,6 +91,50 @@ void reap_the_adopted() {
 
 }  // namespace
 
+Result<LinePipe> LinePipe::open() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return system_error("cannot make a pipe for a job", errno);
+  }
+  LinePipe pipe;
+  pipe.read_end_.reset(ends[0]);
+  pipe.write_end_.reset(ends[1]);
+  if (::fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) {
+    return system_error("cannot read a pipe without waiting", errno);
+  }
+  return pipe;
+}
+
+bool LinePipe::read_lines(const std::function<void(std::string_view)>& take_line) {
+  std::array<char, 4096> piece;
+  while (read_end_) {
+    const auto size = read_some(read_end_.get(), piece);
+    if (!size && size.error().sys_errno == EAGAIN) {
+      return true;
+    }
+    if (!size || *size == 0) {
+      read_end_.reset();
+      if (!unfinished_.empty()) {
+        take_line(unfinished_);
+      }
+      unfinished_.clear();
+      return false;
+    }
+    unfinished_.append(piece.data(), *size);
+    std::size_t begin = 0;
+    for (std::size_t end = 0; (end = unfinished_.find('\n', begin)) != std::string::npos;
+         begin = end + 1) {
+      take_line(std::string_view(unfinished_).substr(begin, end - begin));
+    }
+    unfinished_.erase(0, begin);
+    if (unfinished_.size() > kMaxLineBytes) {
+      take_line(unfinished_);
+      unfinished_.clear();
+    }
+  }
+  return false;
+}
+
 Result<JobProcess> JobProcess::start(const std::vector<std::string>& argv,
                                      const JobDescriptors& descriptors) {
   std::array<int, 2> ends{};
@@ -97,7 +143,7 @@ Result<JobProcess> JobProcess::start(const std::vector<std::string>& argv,
   }
   const Fd error_read(ends[0]);
   Fd error_write(ends[1]);
-  // What the job starts and does not end comes to us, not to init.
+  // Orphans of the job become our children, not those of init.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const std::vector<char*> arguments = pointers_of(argv);
   const pid_t server = ::getpid();
@@ -108,7 +154,7 @@ Result<JobProcess> JobProcess::start(const std::vector<std::string>& argv,
   if (pid == 0) {
     become_job(arguments.data(), descriptors, server, error_write.get());
   }
-  ::setpgid(pid, pid);  // here as well: whoever comes first; fails after the exec, when it is done
+  ::setpgid(pid, pid);  // parent and child both call it, so it is done in time; fails after exec
   error_write.reset();
   if (const int error = read_exec_error(error_read.get()); error != 0) {
     wait_for(pid);
@@ -142,12 +188,12 @@ std::optional<int> JobProcess::reap_if_ended() {
       info.si_pid == 0) {
     return std::nullopt;
   }
-  // The leader is still a zombie, so that the number of the group cannot be another's.
+  // The leader is still a zombie, so its group id cannot have been reused.
   kill_group();
   const int status = wait_for(pid_);
   while (::waitpid(-pid_, nullptr, 0) > 0 || errno == EINTR) {
   }
-  reap_the_adopted();
+  reap_adopted_children();
   pid_ = -1;
   return status;
 }

@@ -13,7 +13,7 @@
 namespace tidemark::harness {
 namespace {
 
-// Steps can come by the thousand; readers of the status file look now and then.
+// There may be thousands of steps a second.
 constexpr std::int64_t kStatusEveryNs = 100'000'000;
 
 bool is_due(const std::optional<JobIncident>& incident, const JobRecord& job) {
@@ -23,10 +23,10 @@ bool is_due(const std::optional<JobIncident>& incident, const JobRecord& job) {
 
 }  // namespace
 
-// One job while it runs: writes what is heard of it into its record.
-class JobServer::Turn final : public JobEvents {
+// The job that runs: writes what it reports into its record.
+class JobServer::CurrentJob final : public JobEvents {
  public:
-  Turn(JobServer& server, JobRecord& job, const std::atomic<bool>& stop)
+  CurrentJob(JobServer& server, JobRecord& job, const std::atomic<bool>& stop)
       : server_(server), job_(job), stop_(stop) {}
 
   void on_process(pid_t pid) override {
@@ -34,12 +34,12 @@ class JobServer::Turn final : public JobEvents {
     pid_ = pid;
     server_.write_status();
   }
-  void on_word() override {
+  void on_message() override {
     const std::int64_t now_ns = server_.clock_.monotonic_ns();
-    if (!job_.times.alive_ns) {
-      job_.times.alive_ns = now_ns;
+    if (!job_.times.first_message_ns) {
+      job_.times.first_message_ns = now_ns;
     }
-    job_.times.last_word_ns = now_ns;
+    job_.times.last_message_ns = now_ns;
   }
   void on_step(std::int64_t step, std::optional<double> loss) override {
     const std::int64_t now_ns = server_.clock_.monotonic_ns();
@@ -56,7 +56,7 @@ class JobServer::Turn final : public JobEvents {
   }
   void on_phase(std::string_view name) override {
     job_.phase = std::string(name);
-    server_.write_status();  // no step falls into a phase
+    server_.write_status();  // there are no steps during a phase
   }
   void on_output(std::string_view line) override { server_.log_.on_job_output(job_, line); }
   bool cancel_requested() override { return stop_ || is_due(server_.options_.cancel, job_); }
@@ -110,30 +110,30 @@ const ServerStatus& JobServer::run(const std::atomic<bool>& stop) {
 }
 
 void JobServer::run_job(JobRecord& job, const std::atomic<bool>& stop) {
-  Turn turn(*this, job, stop);
+  CurrentJob current(*this, job, stop);
   job.state = JobState::kRunning;
-  job.memory.before_bytes = turn.footprint_bytes();
+  job.memory.before_bytes = current.footprint_bytes();
   log_.on_job_start(job);
   write_status();
-  PeakWatch watch([&turn] { return turn.footprint_bytes(); });
+  PeakMeter peak([&current] { return current.footprint_bytes(); });
   job.times.submitted_ns = clock_.monotonic_ns();
-  job.outcome = runner_.run(job.spec, turn);
+  job.outcome = runner_.run(job.spec, current);
   job.times.ended_ns = clock_.monotonic_ns();
-  job.memory.peak_bytes = watch.finish();
+  job.memory.peak_bytes = peak.finish();
   job.memory.after_bytes = tree_footprint_bytes(options_.proc_root, ::getpid());
   job.state = job.outcome.state;
   log_.on_job_end(job);
-  note_what_never_happened(job);
+  log_missed_incidents(job);
   write_status();
 }
 
-void JobServer::note_what_never_happened(const JobRecord& job) {
+void JobServer::log_missed_incidents(const JobRecord& job) {
   for (const auto& [incident, what] :
        {std::pair(options_.cancel, "cancelled"), std::pair(options_.crash, "crashed")}) {
     if (job.state == JobState::kDone && incident && incident->job_id == job.spec.id) {
       log_.on_problem(fmt::format(
-          "job {} was to be {} after step {}, but was done before that (last step: {})",
-          job.spec.id, what, incident->after_step, job.step ? std::to_string(*job.step) : "none"));
+          "job {} was not {} after step {}: it had finished (last step: {})", job.spec.id, what,
+          incident->after_step, job.step ? std::to_string(*job.step) : "none"));
     }
   }
 }
@@ -146,7 +146,7 @@ void JobServer::write_status() {
   }
   const Status written = write_file_atomically(options_.status_path, status_json(status_));
   if (!written && ++status_.failed_updates == 1) {
-    log_.on_problem(written.error().what + "; the jobs run on without it");
+    log_.on_problem(written.error().what + "; the jobs go on without it");
   }
 }
 

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "trainer_harness/jobs/job.h"
 #include "trainer_harness/jobs/job_memory.h"
-#include "trainer_harness/jobs/job_runner.h"
-#include "trainer_harness/jobs/status_file.h"
+#include "trainer_harness/jobs/job_report.h"
 
 namespace tidemark::harness {
 
-// Something that shall happen to a job once it has done a step.
+// Cancel or crash a job after this step.
 struct JobIncident {
   int job_id = 0;
   std::int64_t after_step = 0;
@@ -31,7 +31,7 @@ struct JobServerOptions {
   std::string proc_root = "/proc";
 };
 
-// What a server tells the person who watches it.
+// Receives what the server reports to its user.
 class JobServerLog {
  public:
   virtual ~JobServerLog() = default;
@@ -41,7 +41,7 @@ class JobServerLog {
   virtual void on_problem(std::string_view what) = 0;
 };
 
-// Runs jobs one after the other, whatever becomes of them, and keeps their status and ledger.
+// Runs jobs one after the other, also after one has failed, and keeps their status and ledger.
 class JobServer {
  public:
   JobServer(JobServerOptions options, JobRunner& runner, const Clock& clock, JobServerLog& log);
@@ -51,10 +51,10 @@ class JobServer {
   const ServerStatus& run(const std::atomic<bool>& stop);
 
  private:
-  class Turn;
+  class CurrentJob;
 
   void run_job(JobRecord& job, const std::atomic<bool>& stop);
-  void note_what_never_happened(const JobRecord& job);
+  void log_missed_incidents(const JobRecord& job);
   void write_status();
 
   JobServerOptions options_;

@@ -8,16 +8,16 @@
 
 namespace tidemark::harness {
 
-// One line that a trainer wrote into its progress pipe. A trainer may be killed in the middle of
-// a line or write what a later version knows: fields that are not there are nullopt.
+// One line that a trainer wrote into its progress pipe. A trainer may be of a later version: fields
+// that are missing or of another type are nullopt.
 struct ProgressLine {
   std::optional<std::int64_t> step;
   std::optional<double> loss;
   std::optional<std::string> phase;
-  std::optional<bool> stopped;  // at its end: before the last step, because it was asked to
+  std::optional<bool> stopped;  // at its end: it was asked to stop before its last step
 };
 
-// A flat JSON object; fields other than the above are skipped. nullopt for anything else.
+// Reads a JSON object and skips other fields. nullopt for anything else.
 std::optional<ProgressLine> parse_progress_line(std::string_view line);
 
 }  // namespace tidemark::harness

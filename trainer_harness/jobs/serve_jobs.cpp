@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -18,33 +16,31 @@
 #include "common/fd.h"
 #include "common/io.h"
 #include "common/text.h"
+#include "trainer_harness/jobs/job_report.h"
 #include "trainer_harness/jobs/job_server.h"
-#include "trainer_harness/jobs/ledger_text.h"
-#include "trainer_harness/jobs/serve_options.h"
 #include "trainer_harness/jobs/subprocess_runner.h"
 
 namespace tidemark::harness {
 namespace {
 
-constexpr int kExitUsage = 2;
 constexpr int kExitFailed = 3;
 
-// The one thing that a signal handler may touch.
+// Set by a signal handler.
 std::atomic<bool> g_stop = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-void note_stop(int /*signal*/) { g_stop = true; }
+void request_stop(int /*signal*/) { g_stop = true; }
 
 void set_signals() {
   struct sigaction action {};
-  action.sa_handler = note_stop;
+  action.sa_handler = request_stop;
   ::sigaction(SIGTERM, &action, nullptr);
   ::sigaction(SIGINT, &action, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 }
 
-// Our words to people. A stderr that nobody reads any more is no reason to end.
-void say(std::string_view text) {
+// To the user. A closed stderr is no reason to stop.
+void print_line(std::string_view text) {
   (void)write_all(STDERR_FILENO, fmt::format("tidemark-harness: {}\n", text));
 }
 
@@ -53,26 +49,26 @@ class ServerLog final : public JobServerLog {
   explicit ServerLog(bool quiet) : quiet_(quiet) {}
 
   void on_job_start(const JobRecord& job) override {
-    say(fmt::format("job {}: {}", job.spec.id,
-                    escape_text(fmt::format("{}", fmt::join(job.spec.arguments, " ")))));
+    print_line(fmt::format("job {}: {}", job.spec.id,
+                           escape_text(fmt::format("{}", fmt::join(job.spec.arguments, " ")))));
   }
-  void on_job_end(const JobRecord& job) override { say(job_end_text(job)); }
+  void on_job_end(const JobRecord& job) override { print_line(job_end_text(job)); }
   void on_job_output(const JobRecord& job, std::string_view line) override {
     if (!quiet_) {
       (void)write_all(STDERR_FILENO, fmt::format("[job {}] {}\n", job.spec.id, escape_text(line)));
     }
   }
-  void on_problem(std::string_view what) override { say(escape_text(what)); }
+  void on_problem(std::string_view what) override { print_line(escape_text(what)); }
 
  private:
   bool quiet_;
 };
 
-// A trainer in our own process logs to our stdout, which belongs to the ledger: while this lives,
-// stdout goes to stderr or, when nobody wants the jobs' output, nowhere.
-class StdoutAside {
+// A trainer in this process logs to stdout, which is reserved for the ledger. During the lifetime
+// of this object stdout goes to stderr or, with `quiet`, to /dev/null.
+class StdoutRedirect {
  public:
-  explicit StdoutAside(bool quiet) : kept_(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) {
+  explicit StdoutRedirect(bool quiet) : kept_(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) {
     Fd target(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
     if (quiet) {
       if (auto nowhere = open_file("/dev/null", O_WRONLY)) {
@@ -83,23 +79,18 @@ class StdoutAside {
       ::dup2(target.get(), STDOUT_FILENO);
     }
   }
-  ~StdoutAside() {
+  ~StdoutRedirect() {
     std::fflush(stdout);
     if (kept_) {
       ::dup2(kept_.get(), STDOUT_FILENO);
     }
   }
-  StdoutAside(const StdoutAside&) = delete;
-  StdoutAside& operator=(const StdoutAside&) = delete;
+  StdoutRedirect(const StdoutRedirect&) = delete;
+  StdoutRedirect& operator=(const StdoutRedirect&) = delete;
 
  private:
   Fd kept_;
 };
-
-std::optional<std::string> environment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread sets any
-  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
-}
 
 ServerStatus serve(const ServeOptions& options, const TrainFunction& train,
                    const std::vector<std::string>& trainer_argv) {
@@ -109,31 +100,21 @@ ServerStatus serve(const ServeOptions& options, const TrainFunction& train,
     SubprocessRunner runner({trainer_argv, options.grace_ns});
     return JobServer(options.server, runner, clock, log).run(g_stop);
   }
-  const StdoutAside aside(options.quiet);
+  const StdoutRedirect redirect(options.quiet);
   InprocessRunner runner(train);
   return JobServer(options.server, runner, clock, log).run(g_stop);
 }
 
 }  // namespace
 
-int serve_jobs(std::span<const std::string> words, const TrainFunction& train,
+int serve_jobs(const ServeOptions& options, const TrainFunction& train,
                const std::vector<std::string>& trainer_argv) {
-  const auto options = parse_serve_options(words, environment("TRAINING_USE_SUBPROCESS"));
-  if (!options) {
-    say("error: " + options.error().what);
-    say("hint: tidemark-harness serve-jobs --help");
-    return kExitUsage;
-  }
-  if (options->help) {
-    (void)write_all(STDOUT_FILENO, serve_usage());
-    return 0;
-  }
   set_signals();
-  const ServerStatus status = serve(*options, train, trainer_argv);
+  const ServerStatus status = serve(options, train, trainer_argv);
   const Status written =
-      write_all(STDOUT_FILENO, options->json ? status_json(status) : ledger_text(status));
+      write_all(STDOUT_FILENO, options.json ? status_json(status) : ledger_text(status));
   if (!written) {
-    say("error: " + written.error().what);
+    print_line("error: " + written.error().what);
     return kExitFailed;
   }
   const bool failed = std::any_of(status.jobs.begin(), status.jobs.end(),

@@ -15,20 +15,19 @@
 #include "common/clock.h"
 #include "common/text.h"
 #include "trainer_harness/jobs/job_process.h"
-#include "trainer_harness/jobs/line_pipe.h"
 #include "trainer_harness/jobs/progress_line.h"
 
 namespace tidemark::harness {
 namespace {
 
-constexpr int kLookEveryMs = 50;
+constexpr int kPollMs = 50;
 
 std::string signal_name(int number) {
   const char* name = ::sigabbrev_np(number);
   return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", number);
 }
 
-// The three pipes of a job. The write ends are ours until the job has its copies.
+// We hold the write ends until the job has inherited them.
 struct JobPipes {
   LinePipe progress;
   LinePipe out;
@@ -47,7 +46,7 @@ Result<JobPipes> open_pipes() {
   return JobPipes{std::move(*progress), std::move(*out), std::move(*errors)};
 }
 
-// One job from its start to its end.
+// One job, from start to end.
 class RunningJob {
  public:
   RunningJob(JobProcess process, JobPipes pipes, JobEvents& events, std::int64_t grace_ns)
@@ -64,9 +63,9 @@ class RunningJob {
     events_.on_process(process_.pid());
     std::optional<int> status;
     while (!status) {
-      wait_for_news();
+      wait_for_events();
       read_pipes();
-      obey_server();
+      handle_requests();
       status = process_.reap_if_ended();
     }
     read_pipes();
@@ -74,16 +73,16 @@ class RunningJob {
   }
 
  private:
-  void wait_for_news() const {
-    std::array<pollfd, 4> news = {{{process_.end_fd(), POLLIN, 0},
-                                   {pipes_.progress.read_fd(), POLLIN, 0},
-                                   {pipes_.out.read_fd(), POLLIN, 0},
-                                   {pipes_.errors.read_fd(), POLLIN, 0}}};
-    ::poll(news.data(), news.size(), kLookEveryMs);  // a signal to the server ends it as well
+  void wait_for_events() const {
+    std::array<pollfd, 4> events = {{{process_.end_fd(), POLLIN, 0},
+                                     {pipes_.progress.read_fd(), POLLIN, 0},
+                                     {pipes_.out.read_fd(), POLLIN, 0},
+                                     {pipes_.errors.read_fd(), POLLIN, 0}}};
+    ::poll(events.data(), events.size(), kPollMs);  // a signal to the server also ends the wait
   }
 
   void read_pipes() {
-    pipes_.progress.read_lines([this](std::string_view line) { take_progress(line); });
+    pipes_.progress.read_lines([this](std::string_view line) { on_progress(line); });
     pipes_.out.read_lines([this](std::string_view line) { events_.on_output(line); });
     pipes_.errors.read_lines([this](std::string_view line) {
       if (!trim(line).empty() && !line.starts_with("hint: ")) {
@@ -93,12 +92,12 @@ class RunningJob {
     });
   }
 
-  void take_progress(std::string_view text) {
+  void on_progress(std::string_view text) {
     const auto line = parse_progress_line(text);
     if (!line) {
       return;
     }
-    events_.on_word();
+    events_.on_message();
     if (line->phase) {
       events_.on_phase(*line->phase);
     }
@@ -110,7 +109,7 @@ class RunningJob {
     }
   }
 
-  void obey_server() {
+  void handle_requests() {
     if (events_.crash_requested()) {
       process_.signal(SIGSEGV);
     }
@@ -137,9 +136,9 @@ class RunningJob {
     } else {
       outcome.exit_code = WEXITSTATUS(status);
       if (*outcome.exit_code == 0) {
-        // A job may have been at its end when it was asked to stop. One that does not tell obeyed.
-        const bool obeyed = cancelled_ns_ && stopped_.value_or(true);
-        outcome.state = obeyed ? JobState::kCancelled : JobState::kDone;
+        // The job may have finished before it saw the request. If it did not say, it was cancelled.
+        const bool was_stopped = cancelled_ns_ && stopped_.value_or(true);
+        outcome.state = was_stopped ? JobState::kCancelled : JobState::kDone;
       } else {
         outcome.error = fmt::format("the job ended with exit code {}", *outcome.exit_code);
       }
@@ -154,10 +153,10 @@ class RunningJob {
   JobPipes pipes_;
   JobEvents& events_;
   std::int64_t grace_ns_;
-  std::optional<std::int64_t> cancelled_ns_;  // when it was asked to end
+  std::optional<std::int64_t> cancelled_ns_;  // when it was asked to stop
   bool killed_ = false;
-  std::optional<bool> stopped_;  // as the job said at its end
-  std::string last_error_;       // what it wrote to stderr last, hints apart
+  std::optional<bool> stopped_;  // as the job reported at its end
+  std::string last_error_;       // its last line on stderr that is not a hint
 };
 
 }  // namespace

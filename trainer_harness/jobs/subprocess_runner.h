@@ -6,18 +6,18 @@
 #include <utility>
 #include <vector>
 
-#include "trainer_harness/jobs/job_runner.h"
+#include "trainer_harness/jobs/job.h"
 
 namespace tidemark::harness {
 
 struct SubprocessOptions {
   // Program and first arguments; the job's own arguments and --progress-fd N follow.
   std::vector<std::string> trainer;
-  std::int64_t grace_ns = 0;  // between SIGTERM and SIGKILL of a job that is cancelled
+  std::int64_t grace_ns = 0;  // between SIGTERM and SIGKILL of a cancelled job
 };
 
-// Each job in a process group of its own, which the kernel kills when the server dies. The server
-// becomes the reaper of what a job leaves behind, and ends it.
+// Runs each job in a process group of its own, which the kernel kills when the server dies. The
+// server also ends and reaps what a job leaves behind.
 class SubprocessRunner final : public JobRunner {
  public:
   explicit SubprocessRunner(SubprocessOptions options) : options_(std::move(options)) {}

@@ -18,8 +18,10 @@ namespace tidemark {
 namespace {
 
 using testing::ContainsRegex;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 using tests::Output;
 using tests::run_tool;
 using tests::Subprocess;
@@ -52,6 +54,17 @@ TEST_F(Demo, IsRightAboutATrainerThatTellsTheTruth) {
                                         "scripted_harness.cpp:[0-9]+ / same +right\n"));
   EXPECT_THAT(output.out, HasSubstr("2 of 2 right"));
   EXPECT_THAT(output.out, Not(HasSubstr("\x1b")));
+}
+
+TEST_F(Demo, PrintsNothingButOneJsonObjectForPrograms) {
+  const Output output = demo("lying", {"warmup", "--seed", "7", "--json"});
+
+  EXPECT_EQ(output.exit_code, 1) << output.out << output.err;
+  EXPECT_THAT(output.out,
+              StartsWith(R"({"schema":1,"seed":7,"scenarios":[{"name":"warmup","ran":true,)"
+                         R"("right":false,"problem":"No leak, warm-up)"));
+  EXPECT_THAT(output.out, EndsWith("}]}\n"));
+  EXPECT_THAT(output.err, HasSubstr("[1/1] warm-up"));
 }
 
 TEST_F(Demo, FindsTheTrainerBelowItsWrapper) {
@@ -131,6 +144,7 @@ TEST(DemoUsage, NamesTheScenariosThatThereAre) {
 
   EXPECT_EQ(output.exit_code, 2);
   EXPECT_THAT(output.err, HasSubstr("leak-native"));
+  EXPECT_EQ(run_tool({"demo", "--seed", "-1"}).exit_code, 2);
 }
 
 TEST(DemoUsage, SaysHowToGetTheHarness) {

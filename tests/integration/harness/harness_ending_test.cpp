@@ -260,14 +260,16 @@ TEST(HarnessStart, RefusesWhatItDoesNotKnow) {
   HarnessRun run({"leek"});
 
   EXPECT_EQ(run.finish(), 2);
-  EXPECT_THAT(run.process().errors(), HasSubstr("no scenario is called \"leek\""));
+  EXPECT_THAT(run.process().errors(), HasSubstr("SCENARIO needs to be one of steady,"));
+  EXPECT_THAT(run.process().errors(),
+              HasSubstr("not 'leek'\nhint: see tidemark-harness train --help"));
 }
 
 TEST(HarnessStart, ExplainsItselfWhereverItIsAsked) {
   Subprocess run({harness_path(), "train", "leak", "--cause", "shm", "--help"});
 
   EXPECT_EQ(run.wait(), 0);
-  EXPECT_THAT(run.output(), HasSubstr("usage: tidemark-harness train"));
+  EXPECT_THAT(run.output(), HasSubstr("Usage: tidemark-harness train"));
 }
 
 TEST(HarnessStart, SaysWhyTheTruthCannotBeWritten) {

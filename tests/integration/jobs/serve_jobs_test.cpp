@@ -302,7 +302,7 @@ TEST_F(ServeJobsCancellation, ThatComesTooLateLeavesAJobDone) {
 
     EXPECT_EQ(served.exit_code, 0);
     EXPECT_THAT(states(served.status), ElementsAre("done")) << isolation;
-    EXPECT_THAT(served.errors, HasSubstr("job 1 was to be cancelled after step 5, but was done"));
+    EXPECT_THAT(served.errors, HasSubstr("job 1 was not cancelled after step 5: it had finished"));
   }
 }
 

@@ -35,7 +35,7 @@ class HeardEvents final : public JobEvents {
   std::function<void()> at_step = [] {};
 
   void on_process(pid_t of_job) override { pid = of_job; }
-  void on_word() override {}
+  void on_message() override {}
   void on_step(std::int64_t step, std::optional<double>) override {
     steps.push_back(step);
     at_step();

@@ -116,6 +116,41 @@ TEST(DemoGrade, AsksNothingButTheVerdictWhereNothingLeaks) {
   EXPECT_FALSE(grade_demo("steady", truth, stable_run()).is_right());
 }
 
+// A run that is judged as a warm-up to step 90 that adds 100 MiB.
+TrackResult warmed_up_run() {
+  TrackResult result = stable_run();
+  result.verdict->verdict = Verdict::kWarmup;
+  tracker::Pattern warmup;
+  warmup.to.step = 90;
+  warmup.growth_bytes = 100 * kMiBf;
+  result.verdict->readings[result.verdict->where].reading.patterns = {warmup};
+  return result;
+}
+
+TEST(DemoGrade, WantsPlateauAndGrowthOfARecordedJob) {
+  DemoTruth truth;
+  truth.verdict = Verdict::kWarmup;
+  truth.is_replay = true;
+  truth.plateau_step = 81;
+  truth.warmup_growth_bytes = 97 * kMiBf;
+  EXPECT_TRUE(grade_demo("job1", truth, warmed_up_run()).is_right());
+
+  truth.warmup_growth_bytes = 90 * kMiBf;
+  EXPECT_EQ(grade_demo("job1", truth, warmed_up_run()).problem,
+            "the growth of the warm-up is off by +11 %");
+
+  truth.plateau_step = 79;
+  EXPECT_EQ(grade_demo("job1", truth, warmed_up_run()).problem,
+            "the warm-up ends at step 90, not 79");
+
+  TrackResult without_end = warmed_up_run();
+  without_end.verdict->readings[without_end.verdict->where].reading.patterns.clear();
+  EXPECT_EQ(grade_demo("job1", truth, without_end).problem, "no end of the warm-up was found");
+
+  truth.is_replay = false;
+  EXPECT_TRUE(grade_demo("warmup", truth, warmed_up_run()).is_right());
+}
+
 TEST(DemoGrade, OfARunThatFailedIsNeitherRightNorWrong) {
   const DemoGrade grade = failed_demo("leak", "no such device");
 

@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +13,16 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(DemoScenarios, TakeLessThanThreeMinutesEvenOneByOne) {
-  EXPECT_LT(expected_seconds(demo_scenarios(), 1), 180.0);
+TEST(DemoScenarios, TakeLessThanThreeMinutesEvenOneByOneUnlessMoreAreAskedFor) {
+  std::vector<DemoScenario> usual;
+  for (const DemoScenario& scenario : demo_scenarios()) {
+    if (scenario.is_usual) {
+      usual.push_back(scenario);
+    }
+  }
+
+  EXPECT_EQ(usual.size(), 7U);
+  EXPECT_LT(expected_seconds(usual, 1), 180.0);
 }
 
 TEST(DemoScenarios, HaveNamesOfTheirOwn) {
@@ -29,9 +38,10 @@ TEST(DemoScenarios, HaveNamesOfTheirOwn) {
 TEST(DemoScenarios, BecomeACommandOfTheHarness) {
   const DemoScenario scenario{"x", "X", "does x", "leak --cause shm", 250};
 
-  EXPECT_THAT(demo_command(scenario, "/bin/harness", "/tmp/a b/x.truth.json"),
-              ElementsAre("/bin/harness", "train", "leak", "--cause", "shm", "--steps", "250",
-                          "--step-time", "50ms", "--truth", "/tmp/a b/x.truth.json"));
+  EXPECT_THAT(
+      demo_command(scenario, "/bin/harness", "/tmp/a b/x.truth.json", 3),
+      ElementsAre("/bin/harness", "train", "leak", "--cause", "shm", "--steps", "250",
+                  "--step-time", "50ms", "--seed", "3", "--truth", "/tmp/a b/x.truth.json"));
 }
 
 TEST(DemoScenarios, TakeTheTimeOfTheSlowerRowWhenTwoRunAtATime) {

@@ -56,6 +56,26 @@ TEST(DemoTable, LooksAsInTheGoldenFile) {
   EXPECT_EQ(difference_from_golden("demo/table.txt", demo_table(some_grades(), Colour::kNone)), "");
 }
 
+TEST(DemoJson, HasTruthAndFindingSideBySideAndNullForTheUnknown) {
+  const std::vector<DemoScenario> scenarios{{"leak-collator", "leak: collator", "", "leak", 400},
+                                            {"wrapper", "wrapper trap", "", "leak", 400}};
+  const std::vector<DemoGrade> grades{
+      leak("leak: collator", 525000, "trainer_harness/collator.cpp:42", "/src/collator.cpp:42"),
+      failed_demo("wrapper trap", "the job failed")};
+
+  EXPECT_EQ(
+      demo_json(scenarios, grades, 3),
+      R"({"schema":1,"seed":3,"scenarios":[{"name":"leak-collator","ran":true,"right":true,)"
+      R"("problem":null,"truth":{"verdict":"leak","bytes_per_step":524288,"plateau_step":null,)"
+      R"("growth_bytes":null,"line":"trainer_harness/collator.cpp:42"},"found":{"verdict":"leak",)"
+      R"("bytes_per_step":525000,"plateau_step":null,"growth_bytes":null,)"
+      R"("line":"/src/collator.cpp:42"}},{"name":"wrapper","ran":false,"right":false,)"
+      R"("problem":"the job failed","truth":{"verdict":null,"bytes_per_step":null,)"
+      R"("plateau_step":null,"growth_bytes":null,"line":null},"found":{"verdict":null,)"
+      R"("bytes_per_step":null,"plateau_step":null,"growth_bytes":null,"line":null}}]})"
+      "\n");
+}
+
 TEST(DemoTable, FitsIntoAHundredColumnsAndEscapesWhatItShows) {
   std::vector<DemoGrade> grades = some_grades();
   grades[1].true_line = std::string(300, 'x') + ".cpp:1";

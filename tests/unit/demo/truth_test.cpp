@@ -26,9 +26,20 @@ TEST(DemoTruth, ReadsWhatTheHarnessWroteDown) {
   EXPECT_TRUE(truth->complete);
   EXPECT_EQ(truth->verdict, Verdict::kLeak);
   EXPECT_EQ(truth->leak_bytes_per_step, 524288.0);
+  EXPECT_EQ(truth->plateau_step, 80.0);
+  EXPECT_EQ(truth->warmup_growth_bytes, 1000.0);
+  EXPECT_FALSE(truth->is_replay);
   EXPECT_EQ(truth->allocating_line, "trainer_harness/collator.cpp:42");
   EXPECT_EQ(truth->where, "process");
   EXPECT_EQ(truth->trainer_pid, 78);
+}
+
+TEST(DemoTruth, KnowsARecordedJob) {
+  const auto truth = parse_demo_truth(R"({"schema":1,"class":"warmup","replay":"job1"})");
+
+  ASSERT_TRUE(truth) << truth.error().what;
+  EXPECT_TRUE(truth->is_replay);
+  EXPECT_FALSE(truth->plateau_step);
 }
 
 TEST(DemoTruth, TakesNullAndAbsenceForUnknown) {

@@ -27,7 +27,7 @@ class HeardEvents final : public JobEvents {
   void on_process(pid_t pid) override {
     heard.emplace_back(pid == ::getpid() ? "process: this one" : "process: another");
   }
-  void on_word() override { heard.emplace_back("word"); }
+  void on_message() override { heard.emplace_back("word"); }
   void on_step(std::int64_t step, std::optional<double> loss) override {
     heard.push_back(fmt::format("step {} {}", step, *loss));
   }

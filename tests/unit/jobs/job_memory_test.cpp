@@ -72,9 +72,9 @@ TEST(TreeFootprint, OfAZombieIsUnknown) {
   EXPECT_EQ(tree_footprint_bytes(machine.root(), 5), std::nullopt);
 }
 
-TEST(PeakWatch, KeepsTheHighestReading) {
+TEST(PeakMeter, KeepsTheHighestReading) {
   std::atomic<int> calls = 0;
-  PeakWatch watch([&calls]() -> std::optional<std::uint64_t> {
+  PeakMeter peak([&calls]() -> std::optional<std::uint64_t> {
     const int call = ++calls;
     return call == 1 ? std::nullopt : std::optional<std::uint64_t>(call == 2 ? 50 : 10);
   });
@@ -83,13 +83,13 @@ TEST(PeakWatch, KeepsTheHighestReading) {
     std::this_thread::yield();
   }
 
-  EXPECT_EQ(watch.finish(), 50U);
+  EXPECT_EQ(peak.finish(), 50U);
 }
 
-TEST(PeakWatch, ReadsAtLeastOnceHoweverShortItsLife) {
-  PeakWatch watch([] { return std::optional<std::uint64_t>(7); });
+TEST(PeakMeter, ReadsAtLeastOnceHoweverShortItsLife) {
+  PeakMeter peak([] { return std::optional<std::uint64_t>(7); });
 
-  EXPECT_EQ(watch.finish(), 7U);
+  EXPECT_EQ(peak.finish(), 7U);
 }
 
 }  // namespace

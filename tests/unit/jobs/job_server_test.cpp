@@ -99,7 +99,7 @@ TEST_F(JobServerTest, ShowsARunningJobInTheStatusFile) {
     if (job.id == 1) {
       events.on_process(321);
       clock_.advance_s(1);
-      events.on_word();
+      events.on_message();
       events.on_step(7, 0.25);
       events.on_phase("eval");
       seen = status_text();
@@ -144,10 +144,10 @@ TEST_F(JobServerTest, KeepsALedgerOfTheMemory) {
 TEST_F(JobServerTest, TimesAJobByItsStations) {
   const auto status = run(1, [&](const JobSpec&, JobEvents& events) {
     clock_.advance_s(2);
-    events.on_word();
+    events.on_message();
     for (int step = 1; step <= 5; ++step) {
       clock_.advance_s(10);
-      events.on_word();
+      events.on_message();
       events.on_step(step, std::nullopt);
     }
     clock_.advance_s(3);
@@ -183,8 +183,8 @@ TEST_F(JobServerTest, SaysThatAJobEndedBeforeItsCancellation) {
     return ended(JobState::kDone);
   });
 
-  EXPECT_THAT(log_.problems, ElementsAre("job 1 was to be cancelled after step 500, but was done "
-                                         "before that (last step: 5)"));
+  EXPECT_THAT(log_.problems, ElementsAre("job 1 was not cancelled after step 500: it had finished "
+                                         "(last step: 5)"));
 }
 
 TEST_F(JobServerTest, AsksForACrashOnce) {

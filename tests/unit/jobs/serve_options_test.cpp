@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer_harness/jobs/serve_options.h"
+#include "trainer_harness/command_line.h"
 
 #include <string>
 #include <vector>
@@ -13,9 +13,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Result<ServeOptions> parse(const std::vector<std::string>& words,
+Result<ServeOptions> parse(std::vector<std::string> words,
                            const std::optional<std::string>& environment = std::nullopt) {
-  return parse_serve_options(words, environment);
+  words.insert(words.begin(), "serve-jobs");
+  auto command = parse_command_line(words, environment);
+  if (!command) {
+    return command.error();
+  }
+  return std::get<ServeOptions>(*std::move(command));
 }
 
 TEST(ServeOptions, AreThreeIsolatedJobsWithoutAWord) {
@@ -37,10 +42,12 @@ TEST(ServeOptions, RepeatWhatComesAfterTheDashes) {
 }
 
 TEST(ServeOptions, TakeJobsOneByOne) {
-  const auto options = parse({"--job", "steady", "--job", "leak  --mb 40"});
+  const auto options =
+      parse({"--job", "steady", "--job", "leak  --mb 40", "--job", "--replay job1"});
 
   ASSERT_TRUE(options);
-  ASSERT_EQ(options->server.jobs.size(), 2U);
+  ASSERT_EQ(options->server.jobs.size(), 3U);
+  EXPECT_THAT(options->server.jobs[2].arguments, ElementsAre("--replay", "job1"));
   EXPECT_THAT(options->server.jobs[1].arguments, ElementsAre("leak", "--mb", "40"));
 }
 
@@ -73,7 +80,7 @@ TEST(ServeOptions, AskTheEnvironmentOnlyWhereTheCommandLineIsSilent) {
 
   ASSERT_TRUE(options);
   EXPECT_EQ(options->server.isolation, Isolation::kInprocess);
-  EXPECT_TRUE(parse({"--help"}, "maybe"));
+  EXPECT_TRUE(parse_command_line(std::vector<std::string>{"serve-jobs", "--help"}, "maybe"));
 }
 
 TEST(ServeOptions, TakeValuesAfterAnEqualsSign) {
@@ -113,11 +120,15 @@ TEST(ServeOptions, RefuseNonsense) {
       {"--grace", "soon"},
       {"--isolation", "thread"},
       {"--job", "steady", "--jobs", "2"},
+      {"--status", ""},
+      {"--job"},
   };
   for (const auto& words : lines) {
     const auto options = parse(words);
     ASSERT_FALSE(options) << words.front();
     EXPECT_EQ(options.error().code, Errc::kUsage) << words.front();
+    const std::string option = words.front().substr(0, words.front().find('='));
+    EXPECT_THAT(options.error().what, HasSubstr(option));
   }
 }
 

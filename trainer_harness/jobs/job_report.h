@@ -4,9 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "trainer_harness/jobs/job.h"
@@ -20,11 +18,17 @@ struct ServerStatus {
   Isolation isolation = Isolation::kSubprocess;
   ServerState state = ServerState::kRunning;
   std::int64_t updated_wall_ns = 0;
-  std::uint64_t failed_updates = 0;  // of the status file: what its readers have missed
+  std::uint64_t failed_updates = 0;  // of the status file
   std::vector<JobRecord> jobs;
 };
 
 // One JSON object, schema 1, with a line end.
 std::string status_json(const ServerStatus& status);
+
+// "job 2: done, 41 MiB -> 143 MiB -> 41 MiB".
+std::string job_end_text(const JobRecord& job);
+
+// A table of all jobs, the memory before the first and after the last, and the errors.
+std::string ledger_text(const ServerStatus& status);
 
 }  // namespace tidemark::harness

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer_harness/cow_workers.h"
+#include "trainer_harness/workers.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -9,17 +9,42 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string>
+#include <string_view>
+
+#include "common/io.h"
+#include "common/text.h"
 
 namespace tidemark::harness {
 namespace {
 
+// One line from the sidecar.
+Result<std::string> read_line(int fd) {
+  std::string line;
+  std::array<char, 512> buffer{};
+  while (line.find('\n') == std::string::npos) {
+    const auto size = read_some(fd, buffer);
+    if (!size) {
+      return size.error();
+    }
+    if (*size == 0) {
+      return Error{Errc::kGone, "the compile workers ended before they had allocated their memory"};
+    }
+    line.append(buffer.data(), *size);
+  }
+  line.resize(line.find('\n'));
+  return line;
+}
+
 constexpr std::uint64_t kPageBytes = 4096;
 
-// Anonymous pages that are unmapped at the end.
+// Anonymous pages, unmapped by the destructor.
 class Mapping {
  public:
   Mapping(std::uint64_t bytes, int sharing)
@@ -33,7 +58,7 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  bool is_there() const { return memory_ != MAP_FAILED; }
+  bool is_mapped() const { return memory_ != MAP_FAILED; }
   char* data() const { return static_cast<char*>(memory_); }
   std::uint64_t bytes() const { return bytes_; }
 
@@ -44,12 +69,53 @@ class Mapping {
 
 }  // namespace
 
+Result<CompilePool> CompilePool::start(const Plan::Pool& plan) {
+  const std::string count = std::to_string(plan.workers);
+  auto helper = start_helper(
+      {"/usr/bin/python3",
+       "/usr/lib/python3/dist-packages/torch/_inductor/compile_worker/__main__.py",
+       "--pickler=torch._inductor.compile_worker.subproc_pool.SubprocPickler", "--kind=fork",
+       "--workers=" + count, "--parent=" + std::to_string(::getpid()), "--read-fd=READ_FD",
+       "--write-fd=WRITE_FD"},
+      "compile-sidecar READ_FD WRITE_FD " + count + " " + std::to_string(plan.shared_bytes) + " " +
+          std::to_string(plan.private_bytes));
+  if (!helper) {
+    return helper.error();
+  }
+  CompilePool pool(std::move(*helper));
+  const auto pids = read_line(pool.helper_.from_helper.get());
+  if (!pids) {
+    return pids.error();
+  }
+  for (const std::string_view word : split(*pids, ' ')) {
+    if (const auto pid = parse_number<pid_t>(word)) {
+      pool.workers_.push_back(*pid);
+    }
+  }
+  return pool;
+}
+
+Status CompilePool::quiesce() {
+  if (const Status sent = write_all(helper_.to_helper.get(), "q"); !sent) {
+    return sent;
+  }
+  if (const auto answer = read_line(helper_.from_helper.get()); !answer) {
+    return answer.error();
+  }
+  return ok();
+}
+
+bool compile_is_disabled() {
+  const char* const value = std::getenv("TORCH_COMPILE_DISABLE");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
 struct CowWorkers::Memory {
   explicit Memory(std::uint64_t heap_bytes)
       : heap(heap_bytes, MAP_PRIVATE), page(kPageBytes, MAP_SHARED) {}
   Mapping heap;
-  Mapping page;                                // that holds:
-  std::atomic<std::uint64_t>* step = nullptr;  // where the workers see it
+  Mapping page;
+  std::atomic<std::uint64_t>* step = nullptr;  // in `page`, which the workers share
 };
 
 CowWorkers::CowWorkers(const Plan::CopyOnWrite& plan)
@@ -66,10 +132,10 @@ CowWorkers::~CowWorkers() {
 Result<std::unique_ptr<CowWorkers>> CowWorkers::start(const Plan::CopyOnWrite& plan) {
   std::unique_ptr<CowWorkers> pool(new CowWorkers(plan));
   Memory& memory = *pool->memory_;
-  if (!memory.heap.is_there() || !memory.page.is_there()) {
+  if (!memory.heap.is_mapped() || !memory.page.is_mapped()) {
     return system_error("memory for the dataset", errno);
   }
-  // A copy of one page is then a copy of 4 KiB, not of 2 MiB.
+  // So that a write copies 4 KiB, not 2 MiB.
   ::madvise(memory.heap.data(), memory.heap.bytes(), MADV_NOHUGEPAGE);
   std::memset(memory.heap.data(), 0x5A, memory.heap.bytes());
   memory.step = new (memory.page.data()) std::atomic<std::uint64_t>(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer_harness/jobs/ledger.h"
+#include "trainer_harness/jobs/job.h"
 
 #include <gtest/gtest.h>
 
@@ -13,10 +13,10 @@ constexpr std::uint64_t kGb = 1'000'000'000;
 JobTimes subprocess_times() {
   JobTimes times;
   times.submitted_ns = 10 * kNsPerSecond;
-  times.alive_ns = 12 * kNsPerSecond;
+  times.first_message_ns = 12 * kNsPerSecond;
   times.first_step_ns = 13 * kNsPerSecond;
   times.last_step_ns = 108 * kNsPerSecond;
-  times.last_word_ns = 112 * kNsPerSecond;
+  times.last_message_ns = 112 * kNsPerSecond;
   times.ended_ns = 115 * kNsPerSecond;
   times.steps_seen = 191;
   return times;
@@ -76,8 +76,8 @@ TEST(Ledger, ChargesIsolationWithTheTimeBeforeAndAfterTheTrainer) {
 
 TEST(Ledger, ChargesAJobInTheServerWithNothing) {
   JobTimes times = subprocess_times();
-  times.alive_ns = times.submitted_ns;
-  times.last_word_ns = times.ended_ns;
+  times.first_message_ns = times.submitted_ns;
+  times.last_message_ns = times.ended_ns;
 
   EXPECT_DOUBLE_EQ(*isolation_overhead_percent(times), 0.0);
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer_harness/jobs/status_file.h"
+#include "trainer_harness/jobs/job_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/clock.h"
-#include "trainer_harness/jobs/ledger_text.h"
 
 namespace tidemark::harness {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer_harness/jobs/ledger.h"
+#include "trainer_harness/jobs/job.h"
 
 #include <algorithm>
 
@@ -51,9 +51,9 @@ std::optional<double> steps_per_second(const JobTimes& times) {
 }
 
 std::optional<double> isolation_overhead_percent(const JobTimes& times) {
-  const auto begin = seconds_between(times.submitted_ns, times.alive_ns);
-  const auto work = seconds_between(times.alive_ns, times.last_word_ns);
-  const auto end = seconds_between(times.last_word_ns, times.ended_ns);
+  const auto begin = seconds_between(times.submitted_ns, times.first_message_ns);
+  const auto work = seconds_between(times.first_message_ns, times.last_message_ns);
+  const auto end = seconds_between(times.last_message_ns, times.ended_ns);
   if (!begin || !work || !end || *work <= 0.0) {
     return std::nullopt;
   }
