@@ -92,7 +92,7 @@ function(tidemark_add_test name)
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock_main tidemark_warnings
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} fmt::fmt GTest::gmock_main tidemark_warnings
                                         tidemark_sanitizers)
   # The code under test keeps its optimisation; the tests themselves are compiled twice as fast.
   target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0 -g1>)

@@ -6,6 +6,6 @@
 namespace tidemark {
 
 // Of the tool, "0.1.0".
-constexpr std::string_view version() { return TIDEMARK_VERSION; }
+std::string_view version();
 
 }  // namespace tidemark

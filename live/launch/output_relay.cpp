@@ -39,7 +39,7 @@ void signal_event(const Fd& event) {
 class StepQueue {
  public:
   // `lost` beyond what this queue has no room for.
-  void add(std::vector<MarkerRecord>& steps, const StepLosses& lost) {
+  void add(std::vector<MarkerRecord>& steps, const monitor::StepLosses& lost) {
     const std::lock_guard lock(mutex_);
     lost_ += lost;
     for (MarkerRecord& step : steps) {
@@ -56,7 +56,7 @@ class StepQueue {
     std::move(steps_.begin(), steps_.end(), std::back_inserter(out));
     steps_.clear();
   }
-  StepLosses take_lost() {
+  monitor::StepLosses take_lost() {
     const std::lock_guard lock(mutex_);
     return std::exchange(lost_, {});
   }
@@ -64,7 +64,7 @@ class StepQueue {
  private:
   std::mutex mutex_;
   std::vector<MarkerRecord> steps_;
-  StepLosses lost_;
+  monitor::StepLosses lost_;
 };
 
 }  // namespace
@@ -203,7 +203,7 @@ void OutputRelay::copy_window_size() {
 }
 
 void OutputRelay::take(std::vector<MarkerRecord>& out) { state_->steps.take(out); }
-StepLosses OutputRelay::take_lost() { return state_->steps.take_lost(); }
+monitor::StepLosses OutputRelay::take_lost() { return state_->steps.take_lost(); }
 
 std::optional<Error> OutputRelay::take_error() {
   const std::lock_guard lock(state_->mutex);

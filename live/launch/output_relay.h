@@ -53,7 +53,7 @@ class OutputRelay {
   // Appends the steps found since the last call.
   void take(std::vector<MarkerRecord>& out);
   // What was lost since the last call.
-  StepLosses take_lost();
+  monitor::StepLosses take_lost();
 
   // The first failure to write the command's output, given out once.
   std::optional<Error> take_error();

@@ -24,6 +24,7 @@
 namespace {
 
 using namespace tidemark;  // NOLINT(google-build-using-namespace): one small program
+using namespace tidemark::live;
 using namespace tidemark::monitor;
 
 struct Arguments {

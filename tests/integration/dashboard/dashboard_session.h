@@ -10,7 +10,7 @@
 #include "tests/integration/monitor/command_output.h"
 #include "tests/support/tmux_session.h"
 
-namespace tidemark::dashboard {
+namespace tidemark::tests {
 
 // The real program on a real terminal (tmux), over a tree of processes.
 class DashboardSession : public testing::Test {
@@ -41,4 +41,4 @@ class DashboardSession : public testing::Test {
   }
 };
 
-}  // namespace tidemark::dashboard
+}  // namespace tidemark::tests

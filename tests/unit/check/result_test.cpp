@@ -64,10 +64,10 @@ TEST(CheckStatusOf, IsTheWorstOfItsRows) {
 }
 
 TEST(CheckStatusOf, HasTheExitCodesOfTheInterface) {
-  EXPECT_EQ(tracker::exit_code_of(CheckStatus::kPass), 0);
-  EXPECT_EQ(tracker::exit_code_of(CheckStatus::kFail), 1);
-  EXPECT_EQ(tracker::exit_code_of(CheckStatus::kError), 3);
-  EXPECT_EQ(tracker::exit_code_of(CheckStatus::kUndetermined), 4);
+  EXPECT_EQ(exit_code_of(CheckStatus::kPass), 0);
+  EXPECT_EQ(exit_code_of(CheckStatus::kFail), 1);
+  EXPECT_EQ(exit_code_of(CheckStatus::kError), 3);
+  EXPECT_EQ(exit_code_of(CheckStatus::kUndetermined), 4);
 }
 
 TEST(NumberedOutput, NumbersLaterRunsBeforeTheEndOfTheName) {

@@ -10,7 +10,7 @@
 #include "tests/unit/report/sample_verdict.h"
 
 // Results of checks as they might come, for the outputs.
-namespace tidemark::check {
+namespace tidemark::tests {
 
 inline tracker::BudgetRow growth_row(tracker::BudgetState state) {
   tracker::BudgetRow row;
@@ -64,8 +64,8 @@ inline SiteRun trainer_of_many_stacks(std::size_t count) {
   return run;
 }
 
-inline std::unique_ptr<CheckTracing> tracing_of(const SiteRun& run, std::size_t seconds) {
-  auto tracing = std::make_unique<CheckTracing>();
+inline std::unique_ptr<check::CheckTracing> tracing_of(const SiteRun& run, std::size_t seconds) {
+  auto tracing = std::make_unique<check::CheckTracing>();
   tracing->options.judge.warmup.steps = 100.0;
   for (const Tick& tick : run.ticks(seconds)) {
     tracing->launch.add(tick);
@@ -74,15 +74,15 @@ inline std::unique_ptr<CheckTracing> tracing_of(const SiteRun& run, std::size_t 
   return tracing;
 }
 
-inline CheckResult failing_check(const std::string& name = "train") {
-  CheckResult result;
+inline check::CheckResult failing_check(const std::string& name = "train") {
+  check::CheckResult result;
   result.spec.name = name;
   result.spec.command = {"python", "train.py"};
-  result.status = CheckStatus::kFail;
+  result.status = check::CheckStatus::kFail;
   result.rows = {growth_row(tracker::BudgetState::kExceeded),
                  peak_row(tracker::BudgetState::kWithin)};
   result.runs = 1;
-  CheckRun run;
+  check::CheckRun run;
   run.ending.command_status = 0;
   run.info.command = "python train.py";
   run.seconds = 12.5;
@@ -91,17 +91,17 @@ inline CheckResult failing_check(const std::string& name = "train") {
   return result;
 }
 
-inline CheckResult passing_check() {
-  CheckResult result = failing_check("eval");
-  result.status = CheckStatus::kPass;
+inline check::CheckResult passing_check() {
+  check::CheckResult result = failing_check("eval");
+  result.status = check::CheckStatus::kPass;
   result.rows = {peak_row(tracker::BudgetState::kWithin)};
   result.shown->track = stable_run();
   return result;
 }
 
-inline CheckResult undetermined_check() {
-  CheckResult result = failing_check("short");
-  result.status = CheckStatus::kUndetermined;
+inline check::CheckResult undetermined_check() {
+  check::CheckResult result = failing_check("short");
+  result.status = check::CheckStatus::kUndetermined;
   tracker::BudgetRow row = growth_row(tracker::BudgetState::kUndetermined);
   row.doubt = tracker::BudgetDoubt::kStillGrowing;
   row.needs = tracker::Needs{{}, 40.0, {}};
@@ -109,4 +109,4 @@ inline CheckResult undetermined_check() {
   return result;
 }
 
-}  // namespace tidemark::check
+}  // namespace tidemark::tests

@@ -12,7 +12,7 @@
 #include "dashboard/run_history.h"
 
 // A run for the dashboard: a wrapper, a trainer that leaks, twenty compile workers.
-namespace tidemark::dashboard {
+namespace tidemark::tests {
 
 inline constexpr ProcessKey kWrapper{100, 1};
 inline constexpr ProcessKey kTrainer{110, 2};
@@ -105,13 +105,13 @@ inline Tick dashboard_tick(int second, int workers = kWorkers) {
 }
 
 struct SampleRun {
-  RunHistory history;
-  std::optional<JudgedRun> judged;
+  dashboard::RunHistory history;
+  std::optional<dashboard::JudgedRun> judged;
 };
 
 inline SampleRun sample_dashboard_run(int seconds) {
   SampleRun run;
-  LiveJudge judge;
+  dashboard::LiveJudge judge;
   run.history.begin(dashboard_info());
   judge.begin(dashboard_info());
   for (int second = 0; second <= seconds; ++second) {
@@ -119,14 +119,14 @@ inline SampleRun sample_dashboard_run(int seconds) {
     run.history.add(tick, kTrainer);
     judge.add(tick);
   }
-  run.judged = judge_now(judge.tracks(), seconds);
+  run.judged = dashboard::judge_now(judge.tracks(), seconds);
   return run;
 }
 
-inline DashboardModel sample_dashboard(const ViewState& state = {},
-                                       const Surroundings& around = {}) {
+inline dashboard::DashboardModel sample_dashboard(const dashboard::ViewState& state = {},
+                                                  const dashboard::Surroundings& around = {}) {
   const SampleRun run = sample_dashboard_run(240);
-  return build_model(run.history, run.judged, state, around);
+  return dashboard::build_model(run.history, run.judged, state, around);
 }
 
 // What an import of steps and RSS yields: one process without a pid, 1 MiB more each step.
@@ -134,7 +134,7 @@ inline SampleRun steps_only_run(int steps) {
   RunInfo info;
   info.time_is_steps = true;
   SampleRun run;
-  LiveJudge judge;
+  dashboard::LiveJudge judge;
   run.history.begin(info);
   judge.begin(info);
   for (int step = 0; step <= steps; ++step) {
@@ -155,8 +155,8 @@ inline SampleRun steps_only_run(int steps) {
     run.history.add(tick, {});
     judge.add(tick);
   }
-  run.judged = judge_now(judge.tracks(), steps);
+  run.judged = dashboard::judge_now(judge.tracks(), steps);
   return run;
 }
 
-}  // namespace tidemark::dashboard
+}  // namespace tidemark::tests

@@ -117,8 +117,8 @@ TEST(DemoGrade, AsksNothingButTheVerdictWhereNothingLeaks) {
 }
 
 // A run that is judged as a warm-up to step 90 that adds 100 MiB.
-TrackResult warmed_up_run() {
-  TrackResult result = stable_run();
+tracker::TrackResult warmed_up_run() {
+  tracker::TrackResult result = stable_run();
   result.verdict->verdict = Verdict::kWarmup;
   tracker::Pattern warmup;
   warmup.to.step = 90;
@@ -143,7 +143,7 @@ TEST(DemoGrade, WantsPlateauAndGrowthOfARecordedJob) {
   EXPECT_EQ(grade_demo("job1", truth, warmed_up_run()).problem,
             "the warm-up ends at step 90, not 79");
 
-  TrackResult without_end = warmed_up_run();
+  tracker::TrackResult without_end = warmed_up_run();
   without_end.verdict->readings[without_end.verdict->where].reading.patterns.clear();
   EXPECT_EQ(grade_demo("job1", truth, without_end).problem, "no end of the warm-up was found");
 

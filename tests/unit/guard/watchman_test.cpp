@@ -147,7 +147,7 @@ TEST_F(WatchmanTest, ATrainerThatIsRecognisedLateGetsTheSignalToo) {
   });
   ASSERT_TRUE(wrapper.wait_ready());
   auto early = list();
-  early->trainers = {*process_key_of("/proc", wrapper.pid())};
+  early->trainers = {*monitor::process_key_of("/proc", wrapper.pid())};
   watchman->post(std::move(early));
   free_mib(40);
   watchman->look();

@@ -367,7 +367,7 @@ TEST(BirthText, TellsALeakFromWarmUpAndFromYouth) {
   EXPECT_EQ(birth_text({}, Glyphs::kAscii), "");
 }
 
-TEST(tracker::ShownStack, LeavesOutTheTracerAndTheAllocator) {
+TEST(ShownStack, LeavesOutTheTracerAndTheAllocator) {
   const tracker::RunSites run = built(leaking_trainer(), 10);
 
   const tracker::ShownStack stack = tracker::shown_stack(run, run.sites.at(0).record.frames);
@@ -378,7 +378,7 @@ TEST(tracker::ShownStack, LeavesOutTheTracerAndTheAllocator) {
   EXPECT_EQ(tracker::frames_of(run, run.sites[0].record.frames).size(), 5U);
 }
 
-TEST(tracker::ShownStack, DoesNotTakeTheCLibraryForTheUsersOwn) {
+TEST(ShownStack, DoesNotTakeTheCLibraryForTheUsersOwn) {
   SiteRun run;
   run.add_process(trainer_record());
   const auto python = run.add_frame("PyByteArray_Resize+0x1e4", "", {}, "/usr/bin/python3.11");
@@ -393,7 +393,7 @@ TEST(tracker::ShownStack, DoesNotTakeTheCLibraryForTheUsersOwn) {
   EXPECT_EQ(tracker::headline(stack, "", 80), "PyByteArray_Resize+0x1e4 [python3.11]");
 }
 
-TEST(tracker::ShownStack, TakesAFrameOfTheUsersModuleWhereThereIsNoSource) {
+TEST(ShownStack, TakesAFrameOfTheUsersModuleWhereThereIsNoSource) {
   SiteRun run;
   run.add_process(trainer_record());
   const auto torch =
@@ -416,7 +416,7 @@ TEST(tracker::ShownStack, TakesAFrameOfTheUsersModuleWhereThereIsNoSource) {
   EXPECT_THAT(tracker::own_lines(sites, sites.sites[2].record.frames), IsEmpty());
 }
 
-TEST(tracker::ShownStack, DoesNotTakeALibraryWithSourcesForTheUsersOwn) {
+TEST(ShownStack, DoesNotTakeALibraryWithSourcesForTheUsersOwn) {
   SiteRun run;
   run.add_process(trainer_record());
   const auto torch =
@@ -430,7 +430,7 @@ TEST(tracker::ShownStack, DoesNotTakeALibraryWithSourcesForTheUsersOwn) {
   EXPECT_EQ(tracker::shown_stack(sites, sites.sites.at(0).record.frames).own_line, std::nullopt);
 }
 
-TEST(tracker::ShownStack, TakesWhatPythonCallsWhereThereIsNothingOfTheUsers) {
+TEST(ShownStack, TakesWhatPythonCallsWhereThereIsNothingOfTheUsers) {
   SiteRun run;
   run.add_process(trainer_record());
   const auto alloc =
@@ -455,7 +455,7 @@ TEST(tracker::ShownStack, TakesWhatPythonCallsWhereThereIsNothingOfTheUsers) {
   EXPECT_THAT(profile_text(report, {}), HasSubstr("lines of Python are not seen yet"));
 }
 
-TEST(tracker::ShownStack, KeepsTheAllocatorWhenThereIsNothingElse) {
+TEST(ShownStack, KeepsTheAllocatorWhenThereIsNothingElse) {
   SiteRun run;
   run.add_process(trainer_record());
   run.add_site(trainer_record().key, {run.add_frame("malloc", "", {}, "/lib/libc.so.6")},

@@ -5,7 +5,7 @@
 #include "common/records.h"
 #include "common/units.h"
 
-namespace tidemark::report {
+namespace tidemark::tests {
 
 inline constexpr ProcessKey kTrainer{1240, 500};
 inline constexpr ProcessKey kWorker{1241, 510};
@@ -41,4 +41,4 @@ inline const ProcessRecord* sample_record(const ProcessKey& key) {
   return key == kTrainer ? &kTrainerRecord : (key == kWorker ? &kWorkerRecord : nullptr);
 }
 
-}  // namespace tidemark::report
+}  // namespace tidemark::tests

@@ -7,7 +7,7 @@
 #include "tracker/run/track_result.h"
 
 // Answers as the tracker might give them, for the views.
-namespace tidemark::report {
+namespace tidemark::tests {
 
 inline constexpr double kMiBf = 1 << 20;
 inline constexpr double kGiBf = 1 << 30;
@@ -167,4 +167,4 @@ inline tracker::TrackResult growing_run() {
   return one_curve(std::move(reading));
 }
 
-}  // namespace tidemark::report
+}  // namespace tidemark::tests

@@ -221,7 +221,7 @@ TEST(TrackText, ShowsOneLineOfALiveRun) {
   EXPECT_EQ(track_line(tracker::TrackResult{}, 1.0), "00:00:01  nothing to judge yet\n");
 }
 
-TEST(tracker::TrackResult, ExitsWithOneForALeakFourWhenNobodyCanTellElseZero) {
+TEST(TrackResult, ExitsWithOneForALeakFourWhenNobodyCanTellElseZero) {
   EXPECT_EQ(tracker::exit_code_of(leaking_run()), kExitLeak);
   EXPECT_EQ(tracker::exit_code_of(growing_run()), kExitUndetermined);
   EXPECT_EQ(tracker::exit_code_of(stable_run()), kExitOk);

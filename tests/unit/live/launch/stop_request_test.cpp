@@ -33,8 +33,8 @@ TEST(StopRequest, IsOverWhenAllHaveEnded) {
   ChildProcess first(wait_deaf);
   ChildProcess second(wait_deaf);
   ASSERT_TRUE(first.wait_ready() && second.wait_ready());
-  const std::vector<ProcessKey> both{*process_key_of("/proc", first.pid()),
-                                     *process_key_of("/proc", second.pid())};
+  const std::vector<ProcessKey> both{*monitor::process_key_of("/proc", first.pid()),
+                                     *monitor::process_key_of("/proc", second.pid())};
 
   StopRequest request(both, SIGTERM, kEndNs);
   first.wait_until_zombie();
@@ -51,7 +51,7 @@ TEST(StopRequest, IsOverWhenTheTimeIs) {
   const ChildProcess deaf(wait_deaf);
   ASSERT_TRUE(deaf.wait_ready());
 
-  StopRequest request(std::vector{*process_key_of("/proc", deaf.pid())}, SIGUSR1, kEndNs);
+  StopRequest request(std::vector{*monitor::process_key_of("/proc", deaf.pid())}, SIGUSR1, kEndNs);
 
   EXPECT_FALSE(request.is_over(kEndNs - 1));
   EXPECT_FALSE(is_readable(request.fd(), 0));
@@ -61,7 +61,7 @@ TEST(StopRequest, IsOverWhenTheTimeIs) {
 TEST(StopRequest, DoesNotWaitForSomebodyElseWithTheSamePid) {
   const ChildProcess other(wait_deaf);
   ASSERT_TRUE(other.wait_ready());
-  ProcessKey key = *process_key_of("/proc", other.pid());
+  ProcessKey key = *monitor::process_key_of("/proc", other.pid());
   --key.start_ticks;
 
   StopRequest request(std::vector{key}, SIGTERM, kEndNs);
