@@ -23,7 +23,7 @@
 #include "common/clock.h"
 #include "common/io.h"
 #include "common/text.h"
-#include "recording/csv_line.h"
+#include "recording/import/csv_line.h"
 
 namespace tidemark::cli {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "common/known_rss.h"
 #include "common/text.h"
-#include "recording/csv_line.h"
+#include "recording/import/csv_line.h"
 
 namespace tidemark::cli {
 namespace {

@@ -15,14 +15,14 @@
 #include "common/fd.h"
 #include "common/io.h"
 #include "common/text.h"
-#include "recording/csv_importer.h"
 #include "recording/files.h"
-#include "recording/json_series.h"
-#include "recording/mprof_importer.h"
+#include "recording/import/csv_importer.h"
+#include "recording/import/json_series.h"
+#include "recording/import/mprof_importer.h"
+#include "recording/import/psrecord_importer.h"
+#include "recording/import/text_input.h"
 #include "recording/private_dir.h"
-#include "recording/psrecord_importer.h"
 #include "recording/run_reader.h"
-#include "recording/text_input.h"
 
 namespace tidemark::recording {
 namespace {

@@ -17,7 +17,7 @@
 #include "recording/run_writer.h"
 #include "recording/schema.h"
 #include "tests/support/sample_run.h"
-#include "tests/unit/recording/import_text.h"
+#include "tests/unit/recording/import/import_text.h"
 
 namespace tidemark::recording {
 namespace {

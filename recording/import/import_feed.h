@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/recording_sink.h"
-#include "recording/line_account.h"
+#include "recording/import/line_account.h"
 #include "recording/reader.h"
 
 namespace tidemark::recording {

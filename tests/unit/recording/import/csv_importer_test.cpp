@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/units.h"
-#include "tests/unit/recording/import_text.h"
+#include "tests/unit/recording/import/import_text.h"
 
 namespace tidemark::recording {
 namespace {

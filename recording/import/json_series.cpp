@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/json_series.h"
+#include "recording/import/json_series.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
-#include "recording/import_feed.h"
-#include "recording/json_series_parse.h"
-#include "recording/line_account.h"
+#include "recording/import/import_feed.h"
+#include "recording/import/json_series_parse.h"
+#include "recording/import/line_account.h"
 
 namespace tidemark::recording {
 namespace {

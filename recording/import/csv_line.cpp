@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/csv_line.h"
+#include "recording/import/csv_line.h"
 
 #include <algorithm>
 

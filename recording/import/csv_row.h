@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "common/records.h"
-#include "recording/csv_header.h"
-#include "recording/timestamp.h"
+#include "recording/import/csv_header.h"
+#include "recording/import/timestamp.h"
 
 namespace tidemark::recording {
 

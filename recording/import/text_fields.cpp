@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/text_fields.h"
+#include "recording/import/text_fields.h"
 
 #include <cmath>
 

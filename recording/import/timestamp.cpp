@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/timestamp.h"
+#include "recording/import/timestamp.h"
 
 #include <charconv>
 #include <chrono>

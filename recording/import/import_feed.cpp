@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/import_feed.h"
+#include "recording/import/import_feed.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/csv_importer.h"
+#include "recording/import/csv_importer.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -14,8 +14,8 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
-#include "recording/csv_row.h"
-#include "recording/import_lines.h"
+#include "recording/import/csv_row.h"
+#include "recording/import/import_lines.h"
 
 namespace tidemark::recording {
 namespace {

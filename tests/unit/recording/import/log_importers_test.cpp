@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tests/unit/recording/import_text.h"
+#include "tests/unit/recording/import/import_text.h"
 
 namespace tidemark::recording {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string_view>
 
+#include "recording/import/text_input.h"
 #include "recording/reader.h"
-#include "recording/text_input.h"
 
 namespace tidemark::recording {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/json_series_parse.h"
+#include "recording/import/json_series_parse.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/mprof_importer.h"
+#include "recording/import/mprof_importer.h"
 
 #include <algorithm>
 #include <array>
@@ -15,9 +15,9 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
-#include "recording/import_lines.h"
-#include "recording/text_fields.h"
-#include "recording/timestamp.h"
+#include "recording/import/import_lines.h"
+#include "recording/import/text_fields.h"
+#include "recording/import/timestamp.h"
 
 namespace tidemark::recording {
 namespace {

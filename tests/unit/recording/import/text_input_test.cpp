@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "common/io.h"
-#include "recording/csv_line.h"
-#include "recording/text_input.h"
-#include "recording/timestamp.h"
+#include "recording/import/csv_line.h"
+#include "recording/import/text_input.h"
+#include "recording/import/timestamp.h"
 #include "tests/support/temp_tree.h"
 
 namespace tidemark::recording {

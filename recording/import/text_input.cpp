@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/text_input.h"
+#include "recording/import/text_input.h"
 
 #include <fcntl.h>
 

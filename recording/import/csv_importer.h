@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "recording/import/text_input.h"
 #include "recording/reader.h"
-#include "recording/text_input.h"
 
 namespace tidemark::recording {
 

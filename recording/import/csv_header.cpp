@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/csv_header.h"
+#include "recording/import/csv_header.h"
 
 #include <algorithm>
 #include <span>
@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
-#include "recording/csv_line.h"
+#include "recording/import/csv_line.h"
 
 namespace tidemark::recording {
 namespace {

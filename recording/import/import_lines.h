@@ -3,10 +3,10 @@
 
 #include <string_view>
 
-#include "recording/import_feed.h"
-#include "recording/line_account.h"
+#include "recording/import/import_feed.h"
+#include "recording/import/line_account.h"
+#include "recording/import/text_input.h"
 #include "recording/reader.h"
-#include "recording/text_input.h"
 
 namespace tidemark::recording {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/csv_row.h"
+#include "recording/import/csv_row.h"
 
 #include <charconv>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
-#include "recording/csv_line.h"
+#include "recording/import/csv_line.h"
 
 namespace tidemark::recording {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/line_account.h"
+#include "recording/import/line_account.h"
 
 #include <algorithm>
 #include <utility>
