@@ -73,7 +73,7 @@ inline Status ok() { return std::monostate{}; }
 }  // namespace tidemark
 
 // Returns the error from the calling function when the Result that the expression gives has one;
-// its value is dropped. `TIDEMARK_TRY(file.write(text));`
+// its value is dropped. Not inside the argument of another. `TIDEMARK_TRY(file.write(text));`
 #define TIDEMARK_TRY(...)                                               \
   do {                                                                  \
     if (const auto tidemark_result = (__VA_ARGS__); !tidemark_result) { \

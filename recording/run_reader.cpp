@@ -14,9 +14,9 @@
 #include <fmt/format.h>
 
 #include "common/io.h"
-#include "recording/columns.h"
 #include "recording/files.h"
 #include "recording/pending_file.h"
+#include "recording/rows.h"
 #include "recording/run_copy.h"
 #include "recording/schema.h"
 #include "recording/tick_cursor.h"
@@ -188,24 +188,19 @@ Result<std::unique_ptr<RunReader>> RunReader::open_database(std::optional<Privat
 }
 
 Status RunReader::load_info() {
-  auto query = database_.prepare("SELECT end_s, * FROM run WHERE id = 1");
-  if (!query) {
-    return query.error();
+  TIDEMARK_TRY_ASSIGN(
+      auto query, database_.prepare(select_sql("run", "end_s", "WHERE id = 1", schema_version_)));
+  TIDEMARK_TRY_ASSIGN(const bool has_row, query.step());
+  RowLoader loader(query, 2, schema_version_);
+  if (has_row) {
+    loader.load<RunInfo>(info_);
   }
-  const auto row = query->step();
-  if (!row) {
-    return row.error();
-  }
-  RowLoader loader(*query, 2);
-  if (*row) {
-    visit_columns(loader, info_);
-  }
-  if (!*row || !loader.is_valid()) {
+  if (!has_row || !loader.is_valid()) {
     return Error{Errc::kMalformed,
                  fmt::format("{} is damaged: it does not say what was recorded", database_.path())};
   }
-  if (query->is_number(0)) {
-    end_s_ = query->real(0);
+  if (query.is_number(0)) {
+    end_s_ = query.real(0);
   }
   info_.ended_cleanly = end_s_.has_value();
   return ok();

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/file_size_signal.h"
-#include "recording/columns.h"
+#include "recording/rows.h"
 #include "recording/schema.h"
 
 namespace tidemark::recording {
@@ -19,13 +19,8 @@ namespace {
 constexpr int kCloseTimeoutMs = 2'000;
 
 Status insert_run(Database& database, const RunInfo& info) {
-  auto statement = database.prepare("INSERT INTO run VALUES(1,?,?,?,?,?,?,?,?,?,?,?,NULL)");
-  if (!statement) {
-    return statement.error();
-  }
-  RowBinder bind(*statement);
-  visit_columns(bind, info);
-  return statement->run();
+  TIDEMARK_TRY_ASSIGN(auto statement, database.prepare(insert_sql("run", "INSERT")));
+  return insert(statement, info, 1);
 }
 
 }  // namespace

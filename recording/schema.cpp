@@ -1,123 +1,172 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/schema.h"
 
-#include <array>
+#include <algorithm>
+#include <concepts>
 #include <cstddef>
+#include <initializer_list>
+#include <optional>
+#include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "common/check.h"
 
 namespace tidemark::recording {
 namespace {
 
-constexpr std::array<Table, 23> kTables{{
-    {"run",
-     "CREATE TABLE run(id INTEGER PRIMARY KEY, tool_version TEXT NOT NULL, host TEXT NOT NULL,"
-     " kernel TEXT NOT NULL, command TEXT NOT NULL, format TEXT NOT NULL, start_wall_ns INTEGER,"
-     " physical_bytes INTEGER, limit_bytes INTEGER, limit_source TEXT NOT NULL, interval_s REAL,"
-     " time_is_steps INTEGER NOT NULL, end_s REAL)"},
-    {"ticks",
-     "CREATE TABLE ticks(tick INTEGER PRIMARY KEY, t_s REAL NOT NULL, late_s REAL NOT NULL,"
-     " step INTEGER, epoch INTEGER, write_late_s REAL)"},
-    {"processes",
-     "CREATE TABLE processes(process INTEGER PRIMARY KEY, tick INTEGER NOT NULL,"
-     " pid INTEGER NOT NULL, start_ticks INTEGER NOT NULL, ppid INTEGER NOT NULL,"
-     " role TEXT NOT NULL, rank INTEGER, comm TEXT NOT NULL, argv TEXT NOT NULL,"
-     " born_s REAL NOT NULL, died_s REAL, exit_status INTEGER)"},
-    {"process_samples",
-     "CREATE TABLE process_samples(tick INTEGER NOT NULL, process INTEGER NOT NULL,"
-     " rss_bytes INTEGER, rss_anon_bytes INTEGER, rss_file_bytes INTEGER,"
-     " rss_shmem_bytes INTEGER, swap_bytes INTEGER, hwm_bytes INTEGER, pss_bytes INTEGER,"
-     " pss_footprint_bytes INTEGER, uss_bytes INTEGER, pss_age_s REAL, threads INTEGER,"
-     " state TEXT NOT NULL, PRIMARY KEY(tick, process)) WITHOUT ROWID"},
-    {"group_samples",
-     "CREATE TABLE group_samples(tick INTEGER NOT NULL, who TEXT NOT NULL,"
-     " processes INTEGER NOT NULL, rss_bytes INTEGER NOT NULL, swap_bytes INTEGER NOT NULL,"
-     " footprint_bytes INTEGER, footprint_held INTEGER NOT NULL, pss_bytes INTEGER,"
-     " unreadable INTEGER NOT NULL, PRIMARY KEY(tick, who)) WITHOUT ROWID"},
-    {"system_samples",
-     "CREATE TABLE system_samples(tick INTEGER PRIMARY KEY, total_bytes INTEGER,"
-     " available_bytes INTEGER, swap_total_bytes INTEGER, swap_free_bytes INTEGER,"
-     " shmem_bytes INTEGER, psi_some_avg10 REAL, psi_full_avg10 REAL, cgroup_used_bytes INTEGER,"
-     " cgroup_limit_bytes INTEGER, cgroup_psi_some_avg10 REAL, cgroup_psi_full_avg10 REAL,"
-     " dev_shm_bytes INTEGER, dev_shm_unheld_bytes INTEGER, dev_shm_segments INTEGER)"},
-    {"gpus", "CREATE TABLE gpus(gpu INTEGER PRIMARY KEY, name TEXT NOT NULL)"},
-    {"gpu_samples",
-     "CREATE TABLE gpu_samples(tick INTEGER NOT NULL, gpu INTEGER NOT NULL, used_bytes INTEGER,"
-     " total_bytes INTEGER, PRIMARY KEY(tick, gpu)) WITHOUT ROWID"},
-    {"gpu_process_samples",
-     "CREATE TABLE gpu_process_samples(tick INTEGER NOT NULL, gpu INTEGER NOT NULL,"
-     " pid INTEGER NOT NULL, used_bytes INTEGER, PRIMARY KEY(tick, gpu, pid)) WITHOUT ROWID"},
-    {"markers",
-     "CREATE TABLE markers(marker INTEGER PRIMARY KEY, tick INTEGER NOT NULL, t_s REAL NOT NULL,"
-     " pid INTEGER NOT NULL, start_ticks INTEGER NOT NULL, kind TEXT NOT NULL,"
-     " value INTEGER NOT NULL, name TEXT NOT NULL)"},
-    {"events",
-     "CREATE TABLE events(event INTEGER PRIMARY KEY, tick INTEGER NOT NULL, t_s REAL NOT NULL,"
-     " kind TEXT NOT NULL, pid INTEGER NOT NULL, start_ticks INTEGER NOT NULL,"
-     " detail TEXT NOT NULL, count INTEGER NOT NULL)"},
-    {"losses",
-     "CREATE TABLE losses(loss INTEGER PRIMARY KEY, tick INTEGER NOT NULL, t_s REAL NOT NULL,"
-     " what TEXT NOT NULL, count INTEGER NOT NULL)"},
-    {"modules",
-     "CREATE TABLE modules(module INTEGER PRIMARY KEY, tick INTEGER NOT NULL, path TEXT NOT NULL,"
-     " build_id TEXT NOT NULL)",
-     2},
-    {"frames",
-     "CREATE TABLE frames(frame INTEGER PRIMARY KEY, tick INTEGER NOT NULL, kind TEXT NOT NULL,"
-     " module INTEGER, module_offset INTEGER NOT NULL, function TEXT NOT NULL, file TEXT NOT NULL,"
-     " line INTEGER, is_inlined INTEGER NOT NULL)",
-     2},
-    {"sites",
-     "CREATE TABLE sites(site INTEGER PRIMARY KEY, tick INTEGER NOT NULL,"
-     " process INTEGER NOT NULL, kind TEXT NOT NULL, is_truncated INTEGER NOT NULL)",
-     2},
-    {"site_frames",
-     "CREATE TABLE site_frames(site INTEGER NOT NULL, depth INTEGER NOT NULL,"
-     " frame INTEGER NOT NULL, PRIMARY KEY(site, depth)) WITHOUT ROWID",
-     2},
-    {"site_samples",
-     "CREATE TABLE site_samples(tick INTEGER NOT NULL, site INTEGER NOT NULL,"
-     " live_bytes INTEGER NOT NULL, live_blocks INTEGER NOT NULL, alloc_bytes INTEGER NOT NULL,"
-     " alloc_blocks INTEGER NOT NULL, peak_bytes INTEGER NOT NULL,"
-     " temporary_blocks INTEGER NOT NULL, resident_bytes INTEGER,"
-     " PRIMARY KEY(tick, site)) WITHOUT ROWID",
-     2},
-    {"site_births",
-     "CREATE TABLE site_births(site INTEGER NOT NULL, place INTEGER NOT NULL,"
-     " tick INTEGER NOT NULL, in_steps INTEGER NOT NULL, born REAL NOT NULL,"
-     " live_bytes INTEGER NOT NULL, PRIMARY KEY(site, place)) WITHOUT ROWID",
-     2},
-    {"trace_samples",
-     "CREATE TABLE trace_samples(tick INTEGER NOT NULL, process INTEGER NOT NULL,"
-     " t_s REAL NOT NULL, mode TEXT NOT NULL, sample_every_bytes INTEGER, sites INTEGER NOT NULL,"
-     " live_bytes INTEGER NOT NULL, live_blocks INTEGER NOT NULL, rest_bytes INTEGER NOT NULL,"
-     " rest_blocks INTEGER NOT NULL, freed_blocks INTEGER NOT NULL,"
-     " unknown_frees INTEGER NOT NULL, dropped_records INTEGER NOT NULL,"
-     " truncated_stacks INTEGER NOT NULL, empty_stacks INTEGER NOT NULL,"
-     " file_bytes INTEGER NOT NULL, private_bytes INTEGER NOT NULL, has_ended INTEGER NOT NULL,"
-     " problem TEXT NOT NULL, PRIMARY KEY(tick, process)) WITHOUT ROWID",
-     2},
-    {"trace_accounts",
-     "CREATE TABLE trace_accounts(tick INTEGER NOT NULL, process INTEGER NOT NULL,"
-     " t_s REAL NOT NULL, blocks_bytes INTEGER NOT NULL, slack_bytes INTEGER NOT NULL,"
-     " unhooked_bytes INTEGER NOT NULL, tracer_bytes INTEGER NOT NULL,"
-     " PRIMARY KEY(tick, process)) WITHOUT ROWID",
-     3},
-    {"shm_growth",
-     "CREATE TABLE shm_growth(tick INTEGER PRIMARY KEY, growth_bytes INTEGER NOT NULL,"
-     " segments INTEGER NOT NULL)",
-     3},
-    {"shm_segments",
-     "CREATE TABLE shm_segments(tick INTEGER NOT NULL, place INTEGER NOT NULL,"
-     " path TEXT NOT NULL, bytes INTEGER NOT NULL, growth_bytes INTEGER NOT NULL, held INTEGER,"
-     " maker_pid INTEGER, PRIMARY KEY(tick, place)) WITHOUT ROWID",
-     3},
-    {"gpu_states",
-     "CREATE TABLE gpu_states(tick INTEGER NOT NULL, gpu INTEGER NOT NULL, reserved_bytes INTEGER,"
-     " busy_percent INTEGER, age_s REAL NOT NULL, is_lost INTEGER NOT NULL,"
-     " PRIMARY KEY(tick, gpu)) WITHOUT ROWID",
-     3},
-}};
+template <typename T>
+struct Stored {
+  static constexpr bool kMayBeNull = false;
+  static constexpr std::string_view kType = std::same_as<T, double>                      ? "REAL"
+                                            : std::integral<T> && !std::same_as<T, char> ? "INTEGER"
+                                                                                         : "TEXT";
+};
+template <typename T>
+struct Stored<std::optional<T>> {
+  static constexpr bool kMayBeNull = true;
+  static constexpr std::string_view kType = Stored<T>::kType;
+};
+
+template <typename Value>
+void append_column(std::vector<Column>& columns, std::string_view name, std::int32_t since) {
+  if constexpr (std::same_as<Value, ProcessKey>) {
+    append_column<pid_t>(columns, "pid", since);
+    append_column<std::uint64_t>(columns, "start_ticks", since);
+  } else {
+    using Kind = Stored<Value>;
+    columns.push_back({std::string(name), Kind::kType, !Kind::kMayBeNull, 0, since});
+  }
+}
+
+// A table under construction: columns in their order, then the key.
+class TableMaker {
+ public:
+  explicit TableMaker(std::string_view name, std::int32_t since_version = 1)
+      : table_{name, {}, true, since_version} {}
+
+  // Columns that no list has.
+  template <typename Value = std::int64_t>
+  TableMaker&& with(std::string_view name) && {
+    append_column<Value>(table_.columns, name, table_.since_version);
+    return std::move(*this);
+  }
+  // Those of a list.
+  template <typename List>
+  TableMaker&& fields() && {
+    visit_fields<List>([&](const auto& field) {
+      using Value = typename std::decay_t<decltype(field)>::Value;
+      append_column<Value>(table_.columns, field.name,
+                           std::max(field.traits.since_version, table_.since_version));
+    });
+    return std::move(*this);
+  }
+  // The first column is the number of the row.
+  Table numbered() && {
+    table_.columns.front().primary_key = 1;
+    table_.columns.front().is_not_null = false;  // as SQLite tells it: it never is
+    return std::move(table_);
+  }
+  // These columns are the key, and there is no number beside it.
+  Table keyed(std::initializer_list<std::string_view> key) && {
+    int place = 0;
+    for (const std::string_view name : key) {
+      const auto column = std::find_if(table_.columns.begin(), table_.columns.end(),
+                                       [&](const Column& each) { return each.name == name; });
+      column->primary_key = ++place;
+    }
+    table_.has_rowid = false;
+    return std::move(table_);
+  }
+
+ private:
+  Table table_;
+};
+
+std::vector<Table> tables_of_the_recording() {
+  using T = TableMaker;
+  using MaybeReal = std::optional<double>;
+  std::vector<Table> all;
+  all.push_back(T("run").with("id").fields<RunInfo>().with<MaybeReal>("end_s").numbered());
+  all.push_back(T("ticks").with("tick").fields<Tick>().with<MaybeReal>("write_late_s").numbered());
+  all.push_back(T("processes").with("process").with("tick").fields<ProcessRecord>().numbered());
+  all.push_back(T("process_samples")
+                    .with("tick")
+                    .with("process")
+                    .fields<ProcessSample>()
+                    .keyed({"tick", "process"}));
+  all.push_back(T("group_samples")
+                    .with("tick")
+                    .with<std::string>("who")
+                    .fields<GroupSample>()
+                    .keyed({"tick", "who"}));
+  all.push_back(T("system_samples").with("tick").fields<SystemSample>().numbered());
+  all.push_back(T("gpus").with("gpu").with<std::string>("name").numbered());
+  all.push_back(T("gpu_samples").with("tick").fields<GpuSample>().keyed({"tick", "gpu"}));
+  all.push_back(T("gpu_process_samples")
+                    .with("tick")
+                    .with("gpu")
+                    .fields<GpuProcessUse>()
+                    .keyed({"tick", "gpu", "pid"}));
+  all.push_back(T("markers").with("marker").with("tick").fields<MarkerRecord>().numbered());
+  all.push_back(T("events").with("event").with("tick").fields<EventRecord>().numbered());
+  all.push_back(T("losses").with("loss").with("tick").fields<LossRecord>().numbered());
+  return all;
+}
+
+void append_tables_of_the_tracer(std::vector<Table>& all) {
+  using T = TableMaker;
+  all.push_back(T("modules", 2).with("module").with("tick").fields<ModuleRecord>().numbered());
+  all.push_back(T("frames", 2).with("frame").with("tick").fields<FrameRecord>().numbered());
+  all.push_back(
+      T("sites", 2).with("site").with("tick").with("process").fields<SiteRecord>().numbered());
+  all.push_back(
+      T("site_frames", 2).with("site").with("depth").with("frame").keyed({"site", "depth"}));
+  all.push_back(
+      T("site_samples", 2).with("tick").with("site").fields<SiteSample>().keyed({"tick", "site"}));
+  all.push_back(T("site_births", 2)
+                    .with("site")
+                    .with("place")
+                    .with("tick")
+                    .fields<SiteBirths::Birth>()
+                    .keyed({"site", "place"}));
+  all.push_back(T("trace_samples", 2)
+                    .with("tick")
+                    .with("process")
+                    .fields<TraceSample>()
+                    .keyed({"tick", "process"}));
+  all.push_back(T("trace_accounts", 3)
+                    .with("tick")
+                    .with("process")
+                    .fields<MemoryAccount>()
+                    .keyed({"tick", "process"}));
+  all.push_back(T("shm_growth", 3).with("tick").fields<ShmGrowthReport>().numbered());
+  all.push_back(T("shm_segments", 3)
+                    .with("tick")
+                    .with("place")
+                    .fields<GrowingSegment>()
+                    .keyed({"tick", "place"}));
+  all.push_back(
+      T("gpu_states", 3).with("tick").with("gpu").fields<GpuState>().keyed({"tick", "gpu"}));
+}
+
+std::string create_sql(const Table& table) {
+  std::string columns;
+  std::vector<std::string_view> key;
+  for (const Column& column : table.columns) {
+    const bool is_row_number = table.has_rowid && column.primary_key > 0;
+    columns +=
+        fmt::format("{}{} {}{}", columns.empty() ? "" : ", ", column.name, column.type,
+                    is_row_number ? " PRIMARY KEY" : (column.is_not_null ? " NOT NULL" : ""));
+    if (column.primary_key > 0) {
+      key.push_back(column.name);  // in the order of the columns, which is that of the key
+    }
+  }
+  return table.has_rowid ? fmt::format("CREATE TABLE {}({})", table.name, columns)
+                         : fmt::format("CREATE TABLE {}({}, PRIMARY KEY({})) WITHOUT ROWID",
+                                       table.name, columns, fmt::join(key, ", "));
+}
 
 // For people; our own reader does not use them.
 constexpr std::string_view kViews =
@@ -149,14 +198,58 @@ std::uint32_t header_field(std::string_view head, std::size_t offset) {
   return value;
 }
 
+// A real table: views and virtual tables have no pages of their own.
+Result<bool> is_table(Statement& query, std::string_view name) {
+  query.bind_bytes(1, name);
+  TIDEMARK_TRY_ASSIGN(const bool has_row, query.step());
+  const bool is_real = has_row && query.bytes(0) == "table" && query.integer(1) > 0;
+  query.reset();
+  return is_real;
+}
+
+Result<bool> has_columns(Statement& query, const Table& table, std::int32_t version) {
+  query.bind_bytes(1, table.name);
+  bool is_same = true;
+  for (const Column& column : table.columns) {
+    if (column.since_version > version) {
+      continue;
+    }
+    TIDEMARK_TRY_ASSIGN(const bool has_row, query.step());
+    if (!has_row) {
+      return false;  // step() has reset it
+    }
+    is_same = is_same && query.bytes(0) == column.name && query.bytes(1) == column.type &&
+              (query.integer(2) != 0) == column.is_not_null &&
+              query.integer(3) == column.primary_key;
+  }
+  TIDEMARK_TRY_ASSIGN(const bool has_more, query.step());
+  query.reset();
+  return is_same && !has_more;
+}
+
 }  // namespace
 
-std::span<const Table> tables() { return kTables; }
+std::span<const Table> tables() {
+  static const std::vector<Table> kAll = [] {
+    std::vector<Table> all = tables_of_the_recording();
+    append_tables_of_the_tracer(all);
+    return all;
+  }();
+  return kAll;
+}
+
+const Table& table_named(std::string_view name) {
+  const auto all = tables();
+  const auto table =
+      std::find_if(all.begin(), all.end(), [&](const Table& each) { return each.name == name; });
+  TIDEMARK_CHECK(table != all.end(), "no such table in the schema");
+  return *table;
+}
 
 Status create_schema(Database& database) {
   std::string sql = "BEGIN;";
-  for (const Table& table : kTables) {
-    sql += fmt::format("{};", table.sql);
+  for (const Table& table : tables()) {
+    sql += create_sql(table) + ';';
   }
   sql += kViews;
   sql += fmt::format("PRAGMA application_id={};PRAGMA user_version={};COMMIT;", kApplicationId,
@@ -165,28 +258,45 @@ Status create_schema(Database& database) {
 }
 
 Status check_schema(Database& database, std::int32_t version) {
-  auto query = database.prepare("SELECT type, sql FROM sqlite_master WHERE name = ?1");
-  if (!query) {
-    return query.error();
-  }
-  for (const Table& table : kTables) {
+  TIDEMARK_TRY_ASSIGN(auto kind,
+                      database.prepare("SELECT type, rootpage FROM sqlite_master WHERE name = ?1"));
+  TIDEMARK_TRY_ASSIGN(auto columns, database.prepare("SELECT name, type, \"notnull\", pk"
+                                                     " FROM pragma_table_info(?1) ORDER BY cid"));
+  for (const Table& table : tables()) {
     if (table.since_version > version) {
       continue;
     }
-    query->bind_bytes(1, table.name);
-    const auto row = query->step();
-    if (!row) {
-      return row.error();
+    TIDEMARK_TRY_ASSIGN(bool is_ours, is_table(kind, table.name));
+    if (is_ours) {
+      TIDEMARK_TRY_ASSIGN(is_ours, has_columns(columns, table, version));
     }
-    if (!*row || query->bytes(0) != "table" || query->bytes(1) != table.sql) {
+    if (!is_ours) {
       return Error{Errc::kMalformed,
                    fmt::format("{}: its table '{}' is missing or was altered; this is not a run "
                                "file as tidemark writes it",
                                database.path(), table.name)};
     }
-    query->reset();
   }
   return ok();
+}
+
+std::string insert_sql(std::string_view table, std::string_view verb) {
+  std::string parameters = "?";
+  for (std::size_t i = 1; i < table_named(table).columns.size(); ++i) {
+    parameters += ",?";
+  }
+  return fmt::format("{} INTO {} VALUES({})", verb, table, parameters);
+}
+
+std::string select_sql(std::string_view table, std::string_view first, std::string_view rest,
+                       std::int32_t version) {
+  std::string columns(first);
+  for (const Column& column : table_named(table).columns) {
+    if (column.since_version <= version) {
+      columns += ", " + column.name;
+    }
+  }
+  return fmt::format("SELECT {} FROM {} {}", columns, table, rest);
 }
 
 FileKind classify_header(std::string_view head) {

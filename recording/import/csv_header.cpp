@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <span>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -69,37 +70,34 @@ constexpr KnownName kKnownNames[] = {
     {"role", CsvField::kRole, UnitKind::kNone, 0},
     {"rank", CsvField::kRank, UnitKind::kNone, 0},
     {"processes", CsvField::kProcesses, UnitKind::kNone, 0},
-    {"state", CsvField::kState, UnitKind::kNone, 0},
-    {"threads", CsvField::kThreads, UnitKind::kNone, 0},
-    {"pss_age", CsvField::kPssAge, UnitKind::kTime, 1.0},
-    {"rss", CsvField::kRss, UnitKind::kSize, 0},
-    {"vmrss", CsvField::kRss, UnitKind::kSize, 0},
-    {"mem_real", CsvField::kRss, UnitKind::kSize, kMib},  // psrecord --log-format csv
-    {"memory", CsvField::kRss, UnitKind::kSize, 0},
-    {"mem", CsvField::kRss, UnitKind::kSize, 0},
-    {"memory_usage", CsvField::kRss, UnitKind::kSize, 0},
-    {"mem_usage", CsvField::kRss, UnitKind::kSize, 0},
-    {"memory_used", CsvField::kRss, UnitKind::kSize, 0},
-    {"mem_used", CsvField::kRss, UnitKind::kSize, 0},
-    {"process_memory", CsvField::kRss, UnitKind::kSize, 0},
-    {"ram", CsvField::kRss, UnitKind::kSize, 0},
-    {"used", CsvField::kRss, UnitKind::kSize, 0},
-    {"value", CsvField::kRss, UnitKind::kSize, 0},
-    {"rss_anon", CsvField::kRssAnon, UnitKind::kSize, 0},
-    {"rssanon", CsvField::kRssAnon, UnitKind::kSize, 0},
-    {"rss_file", CsvField::kRssFile, UnitKind::kSize, 0},
-    {"rssfile", CsvField::kRssFile, UnitKind::kSize, 0},
-    {"rss_shmem", CsvField::kRssShmem, UnitKind::kSize, 0},
-    {"rssshmem", CsvField::kRssShmem, UnitKind::kSize, 0},
-    {"swap", CsvField::kSwap, UnitKind::kSize, 0},
-    {"vmswap", CsvField::kSwap, UnitKind::kSize, 0},
-    {"mem_swap", CsvField::kSwap, UnitKind::kSize, kMib},  // psrecord
-    {"hwm", CsvField::kHwm, UnitKind::kSize, 0},
-    {"vmhwm", CsvField::kHwm, UnitKind::kSize, 0},
-    {"pss", CsvField::kPss, UnitKind::kSize, 0},
-    {"pss_footprint", CsvField::kPssFootprint, UnitKind::kSize, 0},
-    {"uss", CsvField::kUss, UnitKind::kSize, 0},
     {"footprint", CsvField::kFootprint, UnitKind::kSize, 0},
+};
+
+// Other names for fields of a sample than their own; those win in this order as well.
+struct OtherName {
+  std::string_view name;
+  std::string_view field;
+  double default_unit = 0.0;
+};
+constexpr OtherName kOtherNames[] = {
+    {"vmrss", "rss_bytes"},
+    {"mem_real", "rss_bytes", kMib},  // psrecord --log-format csv
+    {"memory", "rss_bytes"},
+    {"mem", "rss_bytes"},
+    {"memory_usage", "rss_bytes"},
+    {"mem_usage", "rss_bytes"},
+    {"memory_used", "rss_bytes"},
+    {"mem_used", "rss_bytes"},
+    {"process_memory", "rss_bytes"},
+    {"ram", "rss_bytes"},
+    {"used", "rss_bytes"},
+    {"value", "rss_bytes"},
+    {"rssanon", "rss_anon_bytes"},
+    {"rssfile", "rss_file_bytes"},
+    {"rssshmem", "rss_shmem_bytes"},
+    {"vmswap", "swap_bytes"},
+    {"mem_swap", "swap_bytes", kMib},  // psrecord
+    {"vmhwm", "hwm_bytes"},
 };
 
 // "RSS (MB)" -> "rss_mb". A share of something is no size: a name with a percent sign is kept
@@ -132,30 +130,68 @@ std::span<const UnitName> units_of(UnitKind kind) {
   return {};
 }
 
-struct Match {
-  std::size_t rank;  // position in kKnownNames: lower is better
-  std::optional<double> unit;
-};
-
-std::optional<Match> match(std::string_view column, const KnownName& known, std::size_t rank) {
-  if (!column.starts_with(known.name)) {
+// The unit that a column has when it means the field that we call `name`; 0: the values have to
+// tell. nullopt: it does not mean that field.
+std::optional<double> match(std::string_view column, std::string_view name, UnitKind kind,
+                            double default_unit) {
+  if (!column.starts_with(name)) {
     return std::nullopt;
   }
-  std::string_view rest = column.substr(known.name.size());
+  std::string_view rest = column.substr(name.size());
   if (rest.empty()) {
-    return Match{rank, known.default_unit > 0 ? std::optional(known.default_unit) : std::nullopt};
+    return default_unit;
   }
   if (rest.front() != '_') {
     return std::nullopt;
   }
   rest.remove_prefix(1);
-  for (const UnitName& unit : units_of(known.unit)) {
+  for (const UnitName& unit : units_of(kind)) {
     if (rest == unit.suffix) {
-      return Match{rank, unit.factor};
+      return unit.factor;
     }
   }
   return std::nullopt;
 }
+
+// The columns of a header by their names as we compare them.
+class ColumnFinder {
+ public:
+  explicit ColumnFinder(const std::vector<std::string_view>& names) : names_(names) {
+    for (const std::string_view name : names) {
+      normalised_.push_back(normalised(name));
+    }
+  }
+
+  // The first column of that name, unless one was found before.
+  void find(std::string_view name, UnitKind kind, double default_unit,
+            std::optional<CsvColumn>& column) const {
+    for (std::size_t i = 0; i < names_.size() && !column; ++i) {
+      if (const auto unit = match(normalised_[i], name, kind, default_unit)) {
+        column = CsvColumn{i, std::string(trim(names_[i])),
+                           *unit > 0 ? std::optional(*unit) : std::nullopt};
+      }
+    }
+  }
+
+  // By the name of the field without its unit, then by the other names that it has.
+  void find_sample_field(std::string_view field, std::optional<CsvColumn>& column) const {
+    const UnitKind kind = is_size(field)   ? UnitKind::kSize
+                          : is_time(field) ? UnitKind::kTime
+                                           : UnitKind::kNone;
+    const double default_unit = kind == UnitKind::kSize ? 0.0 : 1.0;
+    const bool has_unit = kind != UnitKind::kNone;
+    find(has_unit ? field.substr(0, field.rfind('_')) : field, kind, default_unit, column);
+    for (const OtherName& other : kOtherNames) {
+      if (other.field == field) {
+        find(other.name, kind, other.default_unit, column);
+      }
+    }
+  }
+
+ private:
+  const std::vector<std::string_view>& names_;
+  std::vector<std::string> normalised_;
+};
 
 char guess_separator(std::string_view line) {
   char best = ',';
@@ -188,24 +224,22 @@ Result<CsvHeader> parse_csv_header(std::string_view line, std::string_view file)
     return Error{Errc::kMalformed, fmt::format("{}: the quotes of its header do not match", file)};
   }
   header.columns = names.size();
-  std::array<std::size_t, kCsvFieldCount> ranks;
-  ranks.fill(std::size(kKnownNames));
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::string name = normalised(names[i]);
-    for (std::size_t rank = 0; rank < std::size(kKnownNames); ++rank) {
-      const auto field = static_cast<std::size_t>(kKnownNames[rank].field);
-      const auto found = match(name, kKnownNames[rank], rank);
-      if (found && found->rank < ranks[field]) {
-        ranks[field] = found->rank;
-        header.fields[field] = CsvColumn{i, std::string(trim(names[i])), found->unit};
-      }
-    }
+  const ColumnFinder finder(names);
+  for (const KnownName& known : kKnownNames) {
+    finder.find(known.name, known.unit, known.default_unit,
+                header.fields[static_cast<std::size_t>(known.field)]);
   }
+  bool has_memory = header[CsvField::kFootprint].has_value();
+  std::size_t place = 0;
+  visit_fields<ProcessSample>([&](const auto& field) {
+    std::optional<CsvColumn>& column = header.sample_fields[place++];
+    finder.find_sample_field(field.name, column);
+    has_memory = has_memory || (column && is_size(field.name));
+  });
   if (!header[CsvField::kTime] && !header[CsvField::kStep]) {
     return missing_column("time", "t_s, time, timestamp, elapsed or step", line, file);
   }
-  const auto sizes = std::span(header.fields).subspan(kFirstSizeField);
-  if (std::none_of(sizes.begin(), sizes.end(), [](const auto& f) { return f.has_value(); })) {
+  if (!has_memory) {
     return missing_column("memory", "rss_bytes, rss_kb, rss_mb, pss_mb, memory_mb or the like",
                           line, file);
   }

@@ -7,11 +7,12 @@
 #include <string>
 #include <string_view>
 
+#include "common/record_fields.h"
 #include "common/result.h"
 
 namespace tidemark::recording {
 
-// What a column of a CSV file can mean to us. Sizes come last.
+// What a column of a CSV file can mean to us, beside the fields of a ProcessSample.
 enum class CsvField {
   kTime,
   kStep,
@@ -24,22 +25,9 @@ enum class CsvField {
   kRole,
   kRank,
   kProcesses,
-  kState,
-  kThreads,
-  kPssAge,
-  kRss,
-  kRssAnon,
-  kRssFile,
-  kRssShmem,
-  kSwap,
-  kHwm,
-  kPss,
-  kPssFootprint,
-  kUss,
   kFootprint,
 };
-inline constexpr std::size_t kCsvFieldCount = 24;
-inline constexpr std::size_t kFirstSizeField = static_cast<std::size_t>(CsvField::kRss);
+inline constexpr std::size_t kCsvFieldCount = 12;
 
 struct CsvColumn {
   std::size_t index = 0;  // in the row
@@ -52,11 +40,17 @@ struct CsvHeader {
   char separator = ',';
   std::size_t columns = 0;
   std::array<std::optional<CsvColumn>, kCsvFieldCount> fields;
+  // In the order of kFields<ProcessSample>.
+  std::array<std::optional<CsvColumn>, kFieldCount<ProcessSample>> sample_fields;
 
   const std::optional<CsvColumn>& operator[](CsvField field) const {
     return fields[static_cast<std::size_t>(field)];
   }
 };
+
+// The end of a field's name tells its unit.
+constexpr bool is_size(std::string_view field_name) { return field_name.ends_with("_bytes"); }
+constexpr bool is_time(std::string_view field_name) { return field_name.ends_with("_s"); }
 
 // Finds our columns by their names: case, blanks and punctuation do not matter, the unit is the end
 // of the name ("rss_mb", "RSS (MiB)", "elapsed_ms"). kb, mb and gb are powers of 1024: that is what

@@ -40,35 +40,20 @@ struct TransparentHash {
 GroupSample group_of(const CsvRow& row) {
   GroupSample sum;
   sum.processes = static_cast<std::uint32_t>(row.processes.value_or(0));
-  sum.rss_bytes = row.size(CsvField::kRss).value_or(0);
-  sum.swap_bytes = row.size(CsvField::kSwap).value_or(0);
-  sum.pss_bytes = row.size(CsvField::kPss);
-  sum.footprint_bytes = row.size(CsvField::kFootprint);
+  sum.rss_bytes = row.sample.rss_bytes.value_or(0);
+  sum.swap_bytes = row.sample.swap_bytes.value_or(0);
+  sum.pss_bytes = row.sample.pss_bytes;
+  sum.footprint_bytes = row.footprint_bytes;
   return sum;
 }
 
 ProcessSample sample_of(const CsvRow& row, const ProcessKey& key) {
-  ProcessSample sample;
+  ProcessSample sample = row.sample;
   sample.key = key;
-  sample.rss_bytes = row.size(CsvField::kRss);
-  sample.rss_anon_bytes = row.size(CsvField::kRssAnon);
-  sample.rss_file_bytes = row.size(CsvField::kRssFile);
-  sample.rss_shmem_bytes = row.size(CsvField::kRssShmem);
-  sample.swap_bytes = row.size(CsvField::kSwap);
-  sample.hwm_bytes = row.size(CsvField::kHwm);
-  sample.pss_bytes = row.size(CsvField::kPss);
-  sample.pss_footprint_bytes = row.size(CsvField::kPssFootprint);
-  sample.uss_bytes = row.size(CsvField::kUss);
-  sample.pss_age_s = row.pss_age_s;
-  if (row.threads) {
-    sample.threads = static_cast<std::uint32_t>(*row.threads);
-  }
-  sample.state = row.state.size() == 1 ? row.state.front() : '?';
   // A footprint without its parts is kept as anonymous memory, so that it stays the footprint.
-  const auto& footprint = row.size(CsvField::kFootprint);
-  if (footprint && !sample.rss_anon_bytes && !sample.rss_shmem_bytes) {
+  if (row.footprint_bytes && !sample.rss_anon_bytes && !sample.rss_shmem_bytes) {
     const std::uint64_t swap = sample.swap_bytes.value_or(0);
-    sample.rss_anon_bytes = *footprint - std::min(swap, *footprint);
+    sample.rss_anon_bytes = *row.footprint_bytes - std::min(swap, *row.footprint_bytes);
     sample.rss_shmem_bytes = 0;
   }
   return sample;

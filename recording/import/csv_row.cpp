@@ -120,8 +120,7 @@ void CsvRowParser::find_columns() {
   if (const auto& time = header_[time_is_steps_ ? CsvField::kStep : CsvField::kTime]) {
     time_index_ = time->index;
   }
-  for (const CsvField field :
-       {CsvField::kScope, CsvField::kName, CsvField::kRole, CsvField::kState}) {
+  for (const CsvField field : {CsvField::kScope, CsvField::kName, CsvField::kRole}) {
     has_texts_ = has_texts_ || header_[field];
   }
   struct Integer {
@@ -137,7 +136,6 @@ void CsvRowParser::find_columns() {
       {CsvField::kPid, &CsvRow::pid, 0, INT32_MAX},
       {CsvField::kPpid, &CsvRow::ppid, 0, INT32_MAX},
       {CsvField::kRank, &CsvRow::rank, 0, INT32_MAX},
-      {CsvField::kThreads, &CsvRow::threads, 0, INT32_MAX},
       {CsvField::kProcesses, &CsvRow::processes, 0, INT32_MAX},
   };
   for (const auto& [field, result, min, max] : integers) {
@@ -145,11 +143,28 @@ void CsvRowParser::find_columns() {
       integers_.push_back({column->index, result, min, max});
     }
   }
-  for (std::size_t i = 0; i < kCsvFieldCount - kFirstSizeField; ++i) {
-    if (const auto& column = header_.fields[kFirstSizeField + i]) {
-      sizes_.push_back({column->index, i});
+  std::size_t place = 0;
+  visit_fields<ProcessSample>([&](const auto& field) {
+    if (auto& column = header_.sample_fields[place++]) {
+      add_sample_column(*column, field.member);
     }
-  }
+  });
+}
+
+void CsvRowParser::add_sample_column(CsvColumn& column,
+                                     std::optional<std::uint64_t> ProcessSample::*result) {
+  sizes_.push_back({&column, result});
+}
+void CsvRowParser::add_sample_column(CsvColumn& column,
+                                     std::optional<std::uint32_t> ProcessSample::*result) {
+  counts_.push_back({&column, result});
+}
+void CsvRowParser::add_sample_column(CsvColumn& column,
+                                     std::optional<double> ProcessSample::*result) {
+  seconds_.push_back({&column, result});
+}
+void CsvRowParser::add_sample_column(CsvColumn& column, char ProcessSample::*result) {
+  letters_.push_back({&column, result});
 }
 
 std::string_view CsvRowParser::text(CsvField field) const {
@@ -178,9 +193,15 @@ const char* CsvRowParser::parse(std::string_view line, CsvRow& row) {
     row.scope = *scope;
     row.name = plain_csv_text(text(CsvField::kName));
     row.role = plain_csv_text(text(CsvField::kRole));
-    row.state = plain_csv_text(text(CsvField::kState));
+  }
+  for (const auto& [column, letter] : letters_) {
+    const std::string_view field = plain_csv_text(trim(fields_[column->index]));
+    row.sample.*letter = field.size() == 1 ? field.front() : '?';
   }
   if (const char* problem = parse_integers(row)) {
+    return problem;
+  }
+  if (const char* problem = parse_seconds(row)) {
     return problem;
   }
   return parse_sizes(row);
@@ -199,50 +220,77 @@ const char* CsvRowParser::parse_time(CsvRow& row) {
 }
 
 const char* CsvRowParser::parse_integers(CsvRow& row) const {
+  constexpr const char* kProblem =
+      "a field that should be a whole number is not, or is out of range";
   for (const auto& [index, member, min, max] : integers_) {
     std::optional<std::int64_t>& result = row.*member;
     const Parsed parsed = parse_integer(fields_[index], header_.separator, result);
     if (parsed == Parsed::kBad || (result && (*result < min || *result > max))) {
-      return "a field that should be a whole number is not, or is out of range";
+      return kProblem;
+    }
+  }
+  for (const auto& [column, member] : counts_) {
+    std::optional<std::int64_t> count;
+    const Parsed parsed = parse_integer(fields_[column->index], header_.separator, count);
+    if (parsed == Parsed::kBad || (count && (*count < 0 || *count > INT32_MAX))) {
+      return kProblem;
+    }
+    if (count) {
+      row.sample.*member = static_cast<std::uint32_t>(*count);
     }
   }
   if (header_[CsvField::kPid] && row.scope == CsvScope::kProcess && !row.pid) {
     return "it has no pid";
   }
-  if (!header_[CsvField::kPssAge]) {
-    return nullptr;
+  return nullptr;
+}
+
+const char* CsvRowParser::parse_seconds(CsvRow& row) const {
+  for (const auto& [column, member] : seconds_) {
+    double value = 0.0;
+    switch (tidemark::recording::parse(fields_[column->index], header_.separator, value)) {
+      case Parsed::kBad:
+        return "a field that should be a number of seconds is not";
+      case Parsed::kUnknown:
+        break;
+      case Parsed::kNumber:
+        row.sample.*member = value * column->unit.value_or(1.0);
+        break;
+    }
   }
-  double age_s = 0.0;
-  const Parsed age = tidemark::recording::parse(text(CsvField::kPssAge), header_.separator, age_s);
-  if (age == Parsed::kNumber) {
-    row.pss_age_s = age_s;
-  }
-  return age == Parsed::kBad ? "its pss_age is not a number" : nullptr;
+  return nullptr;
 }
 
 const char* CsvRowParser::parse_sizes(CsvRow& row) {
-  for (const auto& [index, size] : sizes_) {
-    double value = 0.0;
-    switch (tidemark::recording::parse(fields_[index], header_.separator, value)) {
-      case Parsed::kBad:
-        return "a memory field is not a number";
-      case Parsed::kUnknown:
-        continue;
-      case Parsed::kNumber:
-        break;
+  for (const auto& [column, member] : sizes_) {
+    if (const char* problem = parse_size(*column, row.sample.*member)) {
+      return problem;
     }
-    CsvColumn& column = *header_.fields[kFirstSizeField + size];
-    const double bytes = value * (column.unit ? *column.unit : decide_unit(column, value));
-    if (!(bytes >= 0.0)) {
-      return "a memory field is negative";
-    }
-    if (bytes > kMaxBytes) {
-      return "a memory field is impossibly large";
-    }
-    // Not llround: a call in the hottest loop of the importer.
-    // NOLINTNEXTLINE(bugprone-incorrect-roundings)
-    row.sizes[size] = static_cast<std::uint64_t>(bytes + 0.5);
   }
+  auto& footprint = header_.fields[static_cast<std::size_t>(CsvField::kFootprint)];
+  return footprint ? parse_size(*footprint, row.footprint_bytes) : nullptr;
+}
+
+const char* CsvRowParser::parse_size(CsvColumn& column, std::optional<std::uint64_t>& result) {
+  double value = 0.0;
+  switch (tidemark::recording::parse(fields_[column.index], header_.separator, value)) {
+    case Parsed::kBad:
+      return "a memory field is not a number";
+    case Parsed::kUnknown:
+      return nullptr;
+    case Parsed::kNumber:
+      break;
+  }
+  const double bytes = value * (column.unit ? *column.unit : decide_unit(column, value));
+  if (!(bytes >= 0.0)) {
+    return "a memory field is negative";
+  }
+  if (bytes > kMaxBytes) {
+    return "a memory field is impossibly large";
+  }
+  // Not llround: a call in the hottest loop of the importer.
+  // NOLINTNEXTLINE(bugprone-incorrect-roundings)
+  result = static_cast<std::uint64_t>(bytes + 0.5);
   return nullptr;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,16 +26,10 @@ struct CsvRow {
   std::optional<std::int64_t> ppid;
   std::optional<std::int64_t> rank;
   std::optional<std::int64_t> processes;
-  std::optional<std::int64_t> threads;
-  std::optional<double> pss_age_s;
-  std::string_view name;  // these three: valid until the next row
+  std::string_view name;  // these two: valid until the next row
   std::string_view role;
-  std::string_view state;
-  std::array<std::optional<std::uint64_t>, kCsvFieldCount - kFirstSizeField> sizes;
-
-  const std::optional<std::uint64_t>& size(CsvField field) const {
-    return sizes[static_cast<std::size_t>(field) - kFirstSizeField];
-  }
+  std::optional<std::uint64_t> footprint_bytes;
+  ProcessSample sample;  // its key is not set
 };
 
 // Turns lines into rows. Keeps what the first row decides: the kind of time, and the unit of sizes
@@ -44,6 +37,8 @@ struct CsvRow {
 class CsvRowParser {
  public:
   explicit CsvRowParser(CsvHeader header);
+  CsvRowParser(const CsvRowParser&) = delete;
+  CsvRowParser& operator=(const CsvRowParser&) = delete;
 
   // nullptr: `row` is filled. Otherwise why the line cannot be used, as a string literal.
   const char* parse(std::string_view line, CsvRow& row);
@@ -61,16 +56,24 @@ class CsvRowParser {
     std::int64_t min = 0;
     std::int64_t max = 0;
   };
-  struct SizeColumn {
-    std::size_t index = 0;
-    std::size_t size = 0;  // in CsvRow::sizes
+  // The column of a field of the sample.
+  template <typename Value>
+  struct SampleColumn {
+    CsvColumn* column = nullptr;  // in the header
+    Value ProcessSample::*result = nullptr;
   };
 
   void find_columns();
+  void add_sample_column(CsvColumn& column, std::optional<std::uint64_t> ProcessSample::*result);
+  void add_sample_column(CsvColumn& column, std::optional<std::uint32_t> ProcessSample::*result);
+  void add_sample_column(CsvColumn& column, std::optional<double> ProcessSample::*result);
+  void add_sample_column(CsvColumn& column, char ProcessSample::*result);
   std::string_view text(CsvField field) const;
   const char* parse_time(CsvRow& row);
   const char* parse_integers(CsvRow& row) const;
+  const char* parse_seconds(CsvRow& row) const;
   const char* parse_sizes(CsvRow& row);
+  const char* parse_size(CsvColumn& column, std::optional<std::uint64_t>& result);
   double decide_unit(CsvColumn& column, double value);
 
   CsvHeader header_;
@@ -79,7 +82,10 @@ class CsvRowParser {
   std::size_t time_index_ = 0;
   bool has_texts_ = false;
   std::vector<IntegerColumn> integers_;
-  std::vector<SizeColumn> sizes_;
+  std::vector<SampleColumn<std::optional<std::uint64_t>>> sizes_;
+  std::vector<SampleColumn<std::optional<std::uint32_t>>> counts_;
+  std::vector<SampleColumn<std::optional<double>>> seconds_;
+  std::vector<SampleColumn<char>> letters_;
   std::vector<std::string_view> fields_;
   std::string scratch_;
   std::vector<std::string> notes_;

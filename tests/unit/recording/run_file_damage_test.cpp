@@ -191,6 +191,46 @@ TEST_F(DamagedRunFile, WithAViewInPlaceOfATableIsRefused) {
                 "tidemark writes it");
 }
 
+TEST_F(DamagedRunFile, WithAVirtualTableInPlaceOfATableIsRefused) {
+  execute("DROP TABLE losses; CREATE VIRTUAL TABLE losses USING rtree(loss, tick, t_s)");
+
+  EXPECT_THAT(import_file(path_).error, HasSubstr("its table 'losses' is missing or was altered"));
+}
+
+TEST_F(DamagedRunFile, WithAColumnOfAnotherKindIsRefused) {
+  for (const char* columns :
+       {"loss INTEGER PRIMARY KEY, tick TEXT NOT NULL, t_s REAL NOT NULL, what TEXT NOT NULL,"
+        " count INTEGER NOT NULL",
+        "loss INTEGER PRIMARY KEY, tick INTEGER, t_s REAL NOT NULL, what TEXT NOT NULL,"
+        " count INTEGER NOT NULL",
+        "loss INTEGER, tick INTEGER NOT NULL, t_s REAL NOT NULL, what TEXT NOT NULL,"
+        " count INTEGER NOT NULL",
+        "loss INTEGER PRIMARY KEY, tick INTEGER NOT NULL, t_s REAL NOT NULL, count INTEGER NOT "
+        "NULL,"
+        " what TEXT NOT NULL",
+        "loss INTEGER PRIMARY KEY, tick INTEGER NOT NULL, t_s REAL NOT NULL, what TEXT NOT NULL"}) {
+    execute(std::string("DROP TABLE losses; CREATE TABLE losses(") + columns + ")");
+
+    EXPECT_THAT(import_file(path_).error, HasSubstr("its table 'losses' is missing or was altered"))
+        << columns;
+  }
+}
+
+// Columns count, not how somebody's tool has written the statement down.
+TEST_F(DamagedRunFile, WhoseTablesAnotherToolHasMadeAgainIsRead) {
+  execute(
+      "DROP TABLE losses; CREATE TABLE \"losses\" ( -- mine\n loss INTEGER PRIMARY KEY,\n"
+      " tick INTEGER NOT NULL, t_s REAL NOT NULL, \"what\" TEXT NOT NULL, count INTEGER NOT NULL);"
+      "INSERT INTO losses VALUES(1, 1, 0.0, 'pss_denied', 2)");
+
+  const Imported imported = import_file(path_);
+
+  EXPECT_EQ(imported.error, "");
+  ASSERT_EQ(imported.run.ticks.size(), kTicks);
+  ASSERT_EQ(imported.run.ticks[0].losses.size(), 1U);
+  EXPECT_EQ(imported.run.ticks[0].losses[0].count, 2U);
+}
+
 TEST_F(DamagedRunFile, WithAnAlteredTableIsRefused) {
   execute("ALTER TABLE ticks ADD COLUMN mine INTEGER");
 
