@@ -139,7 +139,7 @@ std::string course_text(const monitor::Course& course, const MomentWords& moment
 }
 
 std::string loss_text(const LossRecord& loss) {
-  return fmt::format("not seen: {} x{}", escape_text(loss.what), loss.count);
+  return fmt::format("not seen: {} x{}", escape_text(loss.what.text()), loss.count);
 }
 
 }  // namespace
@@ -231,7 +231,7 @@ std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& look
 std::vector<std::string> LossLines::lines(const Tick& tick) {
   std::vector<std::string> lines;
   for (const LossRecord& loss : tick.losses) {
-    if (told_.insert(loss.what).second) {
+    if (told_.emplace(loss.what.text()).second) {
       lines.push_back(fmt::format("{}  {}", moments_.at(tick.t_s), loss_text(loss)));
     }
   }

@@ -123,7 +123,7 @@ void add_markers(JsonWriter& json, const std::vector<MarkerRecord>& markers, boo
 void add_losses(JsonWriter& json, const std::vector<LossRecord>& losses) {
   json.key("losses").begin_object();
   for (const LossRecord& loss : losses) {
-    json.field(loss.what, loss.count);
+    json.field(loss.what.text(), loss.count);
   }
   json.end_object();
 }

@@ -51,10 +51,10 @@ std::vector<LossRecord> Watch::take_losses() {
   const std::uint64_t lost_steps =
       std::exchange(late_lost_steps_, 0) + (relay_ ? relay_->take_lost() : 0);
   if (lost_steps > 0) {
-    losses.push_back({0, "steps_lost", lost_steps});
+    losses.push_back({0, LossKind::kStepsLost, lost_steps});
   }
   if (const std::uint64_t dropped = output_->take_dropped(); dropped > 0) {
-    losses.push_back({0, "lines_dropped", dropped});
+    losses.push_back({0, LossKind::kLinesDropped, dropped});
   }
   return losses;
 }

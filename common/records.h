@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -164,10 +165,56 @@ struct EventRecord {
   std::uint64_t count = 1;  // how many of these in one: kOomKill
 };
 
+// What may be missing from a recording; docs/output.md explains each.
+enum class LossKind {
+  kPssDenied,
+  kPssUnreadable,
+  kPssTooLarge,
+  kSplitUnknown,
+  kStatusUnreadable,
+  kProcessTableUnreadable,
+  kMarkersLost,
+  kMarkerFilesUnreadable,
+  kStepsLost,
+  kLinesDropped,
+  kTicksDropped,
+  kFactsDropped,
+  kBadLines,
+  kGpuUnreadable,
+  kGpuQueriesFailed,
+  kGpuLate,
+  kGpuProcessesUnmapped,
+  kProcessesUntracked,
+  kSamplesDropped,
+  kEventsDropped,
+  kTraceFilesUnreadable,
+  kTraceLooksDamaged,
+};
+
+// "pss_denied", "bad_lines", ...: written to run files and JSON, so they never change.
+std::string_view loss_name(LossKind kind);
+std::span<const std::string_view> loss_names();
+
+// A kind of loss, or the name that another version of the tool gave it in a file.
+class LossName {
+ public:
+  LossName() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): {t_s, LossKind::kBadLines, 3}
+  LossName(LossKind kind) : kind_(kind) {}
+  explicit LossName(std::string_view name);
+
+  std::string_view text() const { return kind_ ? loss_name(*kind_) : other_; }
+  friend bool operator==(const LossName&, const LossName&) = default;
+
+ private:
+  std::optional<LossKind> kind_;
+  std::string other_;  // without a kind
+};
+
 // Something that we did not see, or saw and could not keep.
 struct LossRecord {
   double t_s = 0.0;
-  std::string what;  // stable id: "ticks_dropped", "pss_denied", "markers_lost", "bad_lines", ...
+  LossName what;
   std::uint64_t count = 0;
 };
 

@@ -42,6 +42,7 @@ class RowBinder {
   void operator()(char value) { statement_.bind_bytes(++index_, std::string_view(&value, 1)); }
   void operator()(std::string_view value) { statement_.bind_bytes(++index_, value); }
   void operator()(const std::string& value) { statement_.bind_bytes(++index_, value); }
+  void operator()(const LossName& name) { (*this)(name.text()); }
   void operator()(std::nullopt_t) { statement_.bind_null(++index_); }
   void operator()(const ProcessKey& key) { (*this)(key.pid), (*this)(key.start_ticks); }
   template <typename Enum>
@@ -101,6 +102,10 @@ class RowLoader {
   void operator()(std::string& value) {
     check(!statement_.is_null(column_));
     value = statement_.bytes(column_++);
+  }
+  void operator()(LossName& name) {
+    check(!statement_.is_null(column_));
+    name = LossName(statement_.bytes(column_++));
   }
   void operator()(ProcessKey& key) { (*this)(key.pid), (*this)(key.start_ticks); }
   template <typename Enum>

@@ -51,7 +51,7 @@ std::size_t facts_bytes(const Tick& tick) {
     bytes += sizeof event + event.detail.size();
   }
   for (const LossRecord& loss : tick.losses) {
-    bytes += sizeof loss + loss.what.size();
+    bytes += sizeof loss + loss.what.text().size();
   }
   return bytes + allocation_bytes(tick.allocations);
 }
@@ -117,7 +117,7 @@ void remove_facts(Tick& tick) {
   tick.allocations = {};
 }
 
-void add_loss(Tick& tick, const char* what, std::uint64_t count) {
+void add_loss(Tick& tick, LossKind what, std::uint64_t count) {
   if (count > 0) {
     tick.losses.push_back({tick.t_s, what, count});
   }
@@ -168,8 +168,8 @@ void WaitingFacts::move_into(Tick& tick) {
   if (dropped_) {
     prepend_facts(tick, std::move(*dropped_));
   }
-  add_loss(tick, "ticks_dropped", std::exchange(ticks_, 0));
-  add_loss(tick, "facts_dropped", std::exchange(facts_lost_, 0));
+  add_loss(tick, LossKind::kTicksDropped, std::exchange(ticks_, 0));
+  add_loss(tick, LossKind::kFactsDropped, std::exchange(facts_lost_, 0));
   dropped_.reset();
   bytes_ = 0;
 }

@@ -98,7 +98,7 @@ void ImportFeed::sum_up() {
 Status ImportFeed::deliver() {
   sum_up();
   if (const std::uint64_t bad = account_.take_new(); bad > 0) {
-    tick_.losses.push_back({tick_.t_s, "bad_lines", bad});
+    tick_.losses.push_back({tick_.t_s, LossKind::kBadLines, bad});
   }
   ++summary_.ticks;
   summary_.samples += tick_.processes.size();
@@ -115,9 +115,7 @@ Status ImportFeed::finish(const std::string& name) {
     return Error{Errc::kMalformed, fmt::format("{} holds no samples", name)};
   }
   const double end_s = tick_.t_s;
-  if (Status status = deliver(); !status) {
-    return status;
-  }
+  TIDEMARK_TRY(deliver());
   return sink_.end(end_s);
 }
 

@@ -34,6 +34,7 @@ class FieldFiller {
   void set(char& value) { value = static_cast<char>('A' + ++last_ % 26); }
   void set(double& value) { value = static_cast<double>(++last_) + 0.5; }
   void set(std::string& value) { value = "text " + std::to_string(++last_); }
+  void set(LossName& name) { name = LossName("loss " + std::to_string(++last_)); }
   void set(ProcessKey& key) { set(key.pid), set(key.start_ticks); }
   template <typename Enum>
   requires std::is_enum_v<Enum>

@@ -13,6 +13,7 @@ namespace tidemark::tests {
 namespace {
 
 std::string show(const std::string& value) { return "'" + escape_text(value) + "'"; }
+std::string show(const LossName& name) { return show(std::string(name.text())); }
 std::string show(const ProcessKey& key) { return fmt::format("{}@{}", key.pid, key.start_ticks); }
 template <typename T>
 std::string show(const T& value) {

@@ -111,7 +111,7 @@ TEST(Recorder, NeverWaitsForTheDiskAndCountsWhatItDrops) {
   std::vector<std::int64_t> steps;
   for (const Tick& tick : run.ticks) {
     for (const LossRecord& loss : tick.losses) {
-      EXPECT_EQ(loss.what, "ticks_dropped");
+      EXPECT_EQ(loss.what.text(), "ticks_dropped");
       lost += loss.count;
     }
     for (const MarkerRecord& marker : tick.markers) {
@@ -215,8 +215,8 @@ TEST(WaitingFacts, CountsFactsThatFindNoRoom) {
   std::uint64_t ticks_dropped = 0;
   std::uint64_t facts_dropped = 0;
   for (const LossRecord& loss : next.losses) {
-    ticks_dropped += loss.what == "ticks_dropped" ? loss.count : 0;
-    facts_dropped += loss.what == "facts_dropped" ? loss.count : 0;
+    ticks_dropped += loss.what == LossKind::kTicksDropped ? loss.count : 0;
+    facts_dropped += loss.what == LossKind::kFactsDropped ? loss.count : 0;
   }
   EXPECT_EQ(ticks_dropped, 2U);
   // 2 x (2 processes, 2 markers, 1 event, 1 loss; 2 modules, 2 frames, 2 sites, 2 samples of sites,

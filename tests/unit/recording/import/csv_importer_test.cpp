@@ -263,7 +263,7 @@ TEST_P(CsvBadLine, IsSkippedAndCountedWithItsReason) {
   EXPECT_EQ(imported.summary.first_bad_line, 3U);
   EXPECT_THAT(imported.summary.first_bad_reason, HasSubstr(GetParam().reason));
   ASSERT_EQ(imported.run.ticks[0].losses.size(), 1U);
-  EXPECT_EQ(imported.run.ticks[0].losses[0].what, "bad_lines");
+  EXPECT_EQ(imported.run.ticks[0].losses[0].what.text(), "bad_lines");
   EXPECT_EQ(imported.run.ticks[0].losses[0].count, 1U);
 }
 INSTANTIATE_TEST_SUITE_P(
