@@ -18,24 +18,18 @@ bool file_exists(const std::string& path) {
 }
 
 Status copy_file(const std::string& from, const std::string& to) {
-  const auto in = open_file(from, O_RDONLY);
-  if (!in) {
-    return in.error();
-  }
-  const auto out = open_file(to, O_WRONLY | O_CREAT | O_EXCL, 0600);
-  if (!out) {
-    return out.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto in, open_file(from, O_RDONLY));
+  TIDEMARK_TRY_ASSIGN(const auto out, open_file(to, O_WRONLY | O_CREAT | O_EXCL, 0600));
   std::vector<char> buffer(256U << 10U);
   while (true) {
-    const auto n = read_some(in->get(), buffer);
+    const auto n = read_some(in.get(), buffer);
     if (!n) {
       return named(from, n.error());
     }
     if (*n == 0) {
       return ok();
     }
-    if (const Status status = write_all(out->get(), {buffer.data(), *n}); !status) {
+    if (const Status status = write_all(out.get(), {buffer.data(), *n}); !status) {
       return named(to, status.error());
     }
   }

@@ -104,14 +104,9 @@ Status check_kind_of_file(const std::string& path) {
 // SQLite needs a file that it can seek in.
 Result<std::unique_ptr<RecordingReader>> open_run_stream(TextInput input) {
   constexpr std::size_t kMaxStreamBytes = 4ULL << 30U;
-  auto directory = PrivateDir::create();
-  if (!directory) {
-    return directory.error();
-  }
-  if (const Status status = input.spool_to(directory->file("run"), kMaxStreamBytes); !status) {
-    return status.error();
-  }
-  return RunReader::open_spooled(std::move(*directory), "run", input.name());
+  TIDEMARK_TRY_ASSIGN(auto directory, PrivateDir::create());
+  TIDEMARK_TRY(input.spool_to(directory.file("run"), kMaxStreamBytes));
+  return RunReader::open_spooled(std::move(directory), "run", input.name());
 }
 
 Error not_readable(const std::string& name, std::string_view why) {
@@ -168,14 +163,9 @@ Result<std::unique_ptr<RecordingReader>> open_recording(const std::string& path)
     return open_standard_input();
   }
   const Target target = parse_target(path);
-  if (const Status kind = check_kind_of_file(target.file); !kind) {
-    return kind.error();
-  }
-  auto fd = open_file(target.file, O_RDONLY);
-  if (!fd) {
-    return fd.error();
-  }
-  std::optional<TextInput> input(std::in_place, std::move(*fd), target.file);
+  TIDEMARK_TRY(check_kind_of_file(target.file));
+  TIDEMARK_TRY_ASSIGN(auto fd, open_file(target.file, O_RDONLY));
+  std::optional<TextInput> input(std::in_place, std::move(fd), target.file);
   const Format format = format_of(input->peek());
   if (input->error()) {
     return *input->error();

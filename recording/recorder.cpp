@@ -14,9 +14,7 @@ Recorder::Recorder(std::unique_ptr<RunWriter> writer, RecorderOptions options)
 Recorder::~Recorder() { finish(std::nullopt); }
 
 Status Recorder::begin(const RunInfo& info) {
-  if (Status status = writer_->begin(info); !status) {
-    return status;
-  }
+  TIDEMARK_TRY(writer_->begin(info));
   thread_ = start_quiet_thread([this] { run(); });
   return ok();
 }
@@ -153,9 +151,7 @@ Status Recorder::write(const Item& item) {
 
 Status Recorder::write_ended(const std::vector<ProcessRecord>& ended) {
   for (const ProcessRecord& process : ended) {
-    if (Status status = writer_->process_ended(process); !status) {
-      return status;
-    }
+    TIDEMARK_TRY(writer_->process_ended(process));
   }
   return ok();
 }

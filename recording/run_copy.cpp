@@ -35,9 +35,7 @@ Status copy_parts(const std::string& path, const std::string& copy) {
     if (!suffix.empty() && !file_exists(path + suffix)) {
       continue;
     }
-    if (Status status = copy_file(path + suffix, copy + suffix); !status) {
-      return status;
-    }
+    TIDEMARK_TRY(copy_file(path + suffix, copy + suffix));
   }
   return ok();
 }
@@ -46,12 +44,9 @@ Status copy_parts(const std::string& path, const std::string& copy) {
 
 Result<PrivateDir> copy_run(const std::string& path) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    auto directory = PrivateDir::create();
-    if (!directory) {
-      return directory.error();
-    }
+    TIDEMARK_TRY_ASSIGN(auto directory, PrivateDir::create());
     const std::string before = log_header(path);
-    const Status status = copy_parts(path, directory->file("run"));
+    const Status status = copy_parts(path, directory.file("run"));
     if (log_header(path) != before) {
       continue;
     }

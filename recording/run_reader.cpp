@@ -71,21 +71,16 @@ Status check_complete(std::string_view head, std::int64_t size, const std::strin
 
 // All that can be told without SQLite.
 Status check_file(const std::string& path, const std::string& name) {
-  const auto fd = open_file(path, O_RDONLY);
-  if (!fd) {
-    return fd.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto fd, open_file(path, O_RDONLY));
   std::array<char, kSqliteHeaderBytes> buffer{};
-  const auto n = pread_full(fd->get(), buffer);
+  const auto n = pread_full(fd.get(), buffer);
   if (!n) {
     return named(name, n.error());
   }
   const std::string_view head(buffer.data(), *n);
-  if (Status kind = describe_kind(classify_header(head), name); !kind) {
-    return kind;
-  }
+  TIDEMARK_TRY(describe_kind(classify_header(head), name));
   struct stat info {};
-  ::fstat(fd->get(), &info);
+  ::fstat(fd.get(), &info);
   return file_exists(path + "-wal") ? ok() : check_complete(head, info.st_size, name);
 }
 
@@ -103,12 +98,8 @@ bool may_help_to_copy(const std::string& path, const Error& error) {
 Result<std::unique_ptr<RecordingReader>> RunReader::open(const std::string& path,
                                                          const std::string& shown_as) {
   const std::string& name = shown_as.empty() ? path : shown_as;
-  if (const Status version = check_sqlite_version(loaded_sqlite_version()); !version) {
-    return version.error();
-  }
-  if (const Status status = check_file(path, name); !status) {
-    return status.error();
-  }
+  TIDEMARK_TRY(check_sqlite_version(loaded_sqlite_version()));
+  TIDEMARK_TRY(check_file(path, name));
   const auto recording_pid = process_that_has_open(path);
   auto reader = open_database(std::nullopt, path, name, Database::Mode::kReadOnly);
   if (!reader && may_help_to_copy(path, reader.error())) {
@@ -140,12 +131,9 @@ Result<std::unique_ptr<RecordingReader>> RunReader::open_spooled(PrivateDir dire
 Result<std::unique_ptr<RunReader>> RunReader::open_copy(const std::string& path,
                                                         const std::string& shown_as,
                                                         const Error& why) {
-  auto directory = copy_run(path);
-  if (!directory) {
-    return directory.error();
-  }
-  const std::string copy = directory->file("run");
-  auto reader = open_database(std::move(*directory), copy, shown_as, Database::Mode::kReadWrite);
+  TIDEMARK_TRY_ASSIGN(auto directory, copy_run(path));
+  const std::string copy = directory.file("run");
+  auto reader = open_database(std::move(directory), copy, shown_as, Database::Mode::kReadWrite);
   if (reader) {
     (*reader)->notes_.push_back(
         fmt::format("read from a private copy, because it cannot be read in place ({})", why.what));
@@ -157,33 +145,20 @@ Result<std::unique_ptr<RunReader>> RunReader::open_database(std::optional<Privat
                                                             const std::string& path,
                                                             const std::string& shown_as,
                                                             Database::Mode mode) {
-  auto database = Database::open(path, mode, shown_as);
-  if (!database) {
-    return database.error();
-  }
-  database->set_busy_timeout(kBusyTimeoutMs);
+  TIDEMARK_TRY_ASSIGN(auto database, Database::open(path, mode, shown_as));
+  database.set_busy_timeout(kBusyTimeoutMs);
   // One transaction for all that follows. Sorting happens in memory: /tmp may be the full disk.
-  const Status status = database->execute(
-      "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0;"
-      "PRAGMA temp_store=MEMORY; PRAGMA query_only=ON; BEGIN");
-  if (!status) {
-    return status.error();
-  }
+  TIDEMARK_TRY(
+      database.execute("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0;"
+                       "PRAGMA temp_store=MEMORY; PRAGMA query_only=ON; BEGIN"));
   // Its header was looked at before; this is what SQLite and the log make of it.
-  const auto version = database->query_integer("PRAGMA user_version");
-  if (!version) {
-    return version.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto version, database.query_integer("PRAGMA user_version"));
   const auto schema_version = static_cast<std::int32_t>(
-      std::clamp<std::int64_t>(*version, kOldestSchemaVersion, kSchemaVersion));
-  if (const Status schema = check_schema(*database, schema_version); !schema) {
-    return schema.error();
-  }
-  std::unique_ptr<RunReader> reader(new RunReader(std::move(directory), std::move(*database)));
+      std::clamp<std::int64_t>(version, kOldestSchemaVersion, kSchemaVersion));
+  TIDEMARK_TRY(check_schema(database, schema_version));
+  std::unique_ptr<RunReader> reader(new RunReader(std::move(directory), std::move(database)));
   reader->schema_version_ = schema_version;
-  if (const Status info = reader->load_info(); !info) {
-    return info.error();
-  }
+  TIDEMARK_TRY(reader->load_info());
   return reader;
 }
 
@@ -223,12 +198,8 @@ class Delivery {
       if (!*more) {
         return ends_before(std::numeric_limits<double>::infinity());
       }
-      if (Status status = ends_before(tick.t_s); !status) {
-        return status;
-      }
-      if (Status status = sink_.add(tick); !status) {
-        return status;
-      }
+      TIDEMARK_TRY(ends_before(tick.t_s));
+      TIDEMARK_TRY(sink_.add(tick));
       ++summary_.ticks;
       summary_.samples += tick.processes.size();
       last_t_s_ = tick.t_s;
@@ -247,9 +218,7 @@ class Delivery {
       if (!process->has_value()) {
         return ok();
       }
-      if (Status status = sink_.process_ended(**process); !status) {
-        return status;
-      }
+      TIDEMARK_TRY(sink_.process_ended(**process));
     }
   }
 
@@ -268,23 +237,14 @@ class Delivery {
 }  // namespace
 
 Result<ReadSummary> RunReader::read(RecordingSink& sink) {
-  auto cursor = TickCursor::open(database_, schema_version_);
-  if (!cursor) {
-    return cursor.error();
-  }
-  if (const Status status = sink.begin(info_); !status) {
-    return status.error();
-  }
-  Delivery delivery(*cursor, sink);
-  if (const Status status = delivery.run(); !status) {
-    return status.error();
-  }
-  if (const Status status = sink.end(end_s_.value_or(delivery.last_t_s())); !status) {
-    return status.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto cursor, TickCursor::open(database_, schema_version_));
+  TIDEMARK_TRY(sink.begin(info_));
+  Delivery delivery(cursor, sink);
+  TIDEMARK_TRY(delivery.run());
+  TIDEMARK_TRY(sink.end(end_s_.value_or(delivery.last_t_s())));
   ReadSummary summary = std::move(delivery.summary());
   summary.notes = notes_;
-  for (const std::string& name : cursor->unknown_names()) {
+  for (const std::string& name : cursor.unknown_names()) {
     summary.notes.push_back(fmt::format("'{}' is not known to this version of tidemark", name));
   }
   return summary;

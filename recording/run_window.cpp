@@ -18,11 +18,8 @@ Result<std::int64_t> first_tick_from(Statement& probe, std::int64_t last, double
   while (low < high) {
     const std::int64_t middle = low + (high - low) / 2;
     probe.bind(1, middle);
-    const auto row = probe.step();
-    if (!row) {
-      return row.error();
-    }
-    const bool is_before = *row && probe.real(0) < t_s;
+    TIDEMARK_TRY_ASSIGN(const bool has_row, probe.step());
+    const bool is_before = has_row && probe.real(0) < t_s;
     probe.reset();
     if (is_before) {
       low = middle + 1;
@@ -38,11 +35,8 @@ Result<std::vector<WindowPoint>> read_rows(Statement& rows, double from_s, doubl
   std::vector<WindowPoint> points;
   const double stretch = (to_s - from_s) / static_cast<double>(std::max<std::size_t>(1, most));
   while (true) {
-    const auto row = rows.step();
-    if (!row) {
-      return row.error();
-    }
-    if (!*row) {
+    TIDEMARK_TRY_ASSIGN(const bool has_row, rows.step());
+    if (!has_row) {
       return points;
     }
     const double t_s = rows.real(0);
@@ -63,35 +57,20 @@ Result<std::vector<WindowPoint>> read_rows(Statement& rows, double from_s, doubl
 
 Result<std::vector<WindowPoint>> read_tree_window(const std::string& path, double from_s,
                                                   double to_s, std::size_t most) {
-  auto database = Database::open(path, Database::Mode::kReadOnly);
-  if (!database) {
-    return database.error();
-  }
-  auto last = database->query_integer("SELECT ifnull(max(tick), -1) FROM ticks");
-  if (!last) {
-    return last.error();
-  }
-  auto probe = database->prepare("SELECT t_s FROM ticks WHERE tick >= ?1 ORDER BY tick LIMIT 1");
-  if (!probe) {
-    return probe.error();
-  }
-  const auto first = first_tick_from(*probe, *last, from_s);
-  if (!first) {
-    return first.error();
-  }
-  const auto end = first_tick_from(*probe, *last, to_s);
-  if (!end) {
-    return end.error();
-  }
-  auto rows = database->prepare(
-      "SELECT t.t_s, g.footprint_bytes, g.rss_bytes FROM ticks t JOIN group_samples g"
-      " ON g.tick = t.tick AND g.who = 'tree' WHERE t.tick BETWEEN ?1 AND ?2 ORDER BY t.tick");
-  if (!rows) {
-    return rows.error();
-  }
-  rows->bind(1, *first);
-  rows->bind(2, *end);
-  return read_rows(*rows, from_s, to_s, most);
+  TIDEMARK_TRY_ASSIGN(auto database, Database::open(path, Database::Mode::kReadOnly));
+  TIDEMARK_TRY_ASSIGN(auto last, database.query_integer("SELECT ifnull(max(tick), -1) FROM ticks"));
+  TIDEMARK_TRY_ASSIGN(
+      auto probe, database.prepare("SELECT t_s FROM ticks WHERE tick >= ?1 ORDER BY tick LIMIT 1"));
+  TIDEMARK_TRY_ASSIGN(const auto first, first_tick_from(probe, last, from_s));
+  TIDEMARK_TRY_ASSIGN(const auto end, first_tick_from(probe, last, to_s));
+  TIDEMARK_TRY_ASSIGN(
+      auto rows,
+      database.prepare(
+          "SELECT t.t_s, g.footprint_bytes, g.rss_bytes FROM ticks t JOIN group_samples g"
+          " ON g.tick = t.tick AND g.who = 'tree' WHERE t.tick BETWEEN ?1 AND ?2 ORDER BY t.tick"));
+  rows.bind(1, first);
+  rows.bind(2, end);
+  return read_rows(rows, from_s, to_s, most);
 }
 
 }  // namespace tidemark::recording

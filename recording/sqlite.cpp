@@ -134,10 +134,7 @@ Result<bool> Statement::step() {
 }
 
 Status Statement::run() {
-  const auto row = step();
-  if (!row) {
-    return row.error();
-  }
+  TIDEMARK_TRY(step());
   reset();
   return ok();
 }
@@ -219,27 +216,15 @@ Status Database::execute(const std::string& sql) {
 }
 
 Result<std::string> Database::query_text(std::string_view sql) {
-  auto statement = prepare(sql);
-  if (!statement) {
-    return statement.error();
-  }
-  const auto row = statement->step();
-  if (!row) {
-    return row.error();
-  }
-  return *row ? std::string(statement->bytes(0)) : std::string();
+  TIDEMARK_TRY_ASSIGN(auto statement, prepare(sql));
+  TIDEMARK_TRY_ASSIGN(const bool has_row, statement.step());
+  return has_row ? std::string(statement.bytes(0)) : std::string();
 }
 
 Result<std::int64_t> Database::query_integer(std::string_view sql) {
-  auto statement = prepare(sql);
-  if (!statement) {
-    return statement.error();
-  }
-  const auto row = statement->step();
-  if (!row) {
-    return row.error();
-  }
-  return *row ? statement->integer(0) : 0;
+  TIDEMARK_TRY_ASSIGN(auto statement, prepare(sql));
+  TIDEMARK_TRY_ASSIGN(const bool has_row, statement.step());
+  return has_row ? statement.integer(0) : 0;
 }
 
 void Database::set_busy_timeout(int milliseconds) { sqlite3_busy_timeout(db_.get(), milliseconds); }

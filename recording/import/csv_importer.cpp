@@ -112,9 +112,7 @@ class CsvImporter final : public RecordingReader {
   }
 
   Status take_group(const CsvRow& row, ImportFeed& feed) {
-    if (Status status = start_tick_for(row, feed, /*is_repeated=*/false); !status) {
-      return status;
-    }
+    TIDEMARK_TRY(start_tick_for(row, feed, /*is_repeated=*/false));
     if (row.scope == CsvScope::kTree) {
       feed.set_tree(group_of(row));
     } else {
@@ -137,9 +135,7 @@ class CsvImporter final : public RecordingReader {
     if (!is_new && row.t_s > known.t_s) {
       period_s_ = std::min(period_s_.value_or(row.t_s - known.t_s), row.t_s - known.t_s);
     }
-    if (Status status = start_tick_for(row, feed, is_repeated); !status) {
-      return status;
-    }
+    TIDEMARK_TRY(start_tick_for(row, feed, is_repeated));
     known.tick = tick_;
     known.t_s = row.t_s;
     const std::uint64_t identity = identity_of(row);
@@ -158,9 +154,7 @@ class CsvImporter final : public RecordingReader {
       if (!feed.has_tick()) {
         info_.start_wall_ns = rows_.start_wall_ns();
       }
-      if (Status status = feed.start_tick(row.t_s, info_); !status) {
-        return status;
-      }
+      TIDEMARK_TRY(feed.start_tick(row.t_s, info_));
     }
     has_own_times_ = has_own_times_ || row.t_s > feed.t_s();
     last_row_s_ = row.t_s;

@@ -36,16 +36,12 @@ Result<ReadSummary> import_lines(TextInput& input, RecordingSink& sink, TakeLine
     if (*result == nullptr) {
       continue;
     }
-    if (const Status status = account.bad(input.line_number(), *result); !status) {
-      return status.error();
-    }
+    TIDEMARK_TRY(account.bad(input.line_number(), *result));
   }
   if (input.error()) {
     return *input.error();
   }
-  if (const Status status = feed.finish(input.name()); !status) {
-    return status.error();
-  }
+  TIDEMARK_TRY(feed.finish(input.name()));
   return summary;
 }
 

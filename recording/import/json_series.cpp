@@ -51,18 +51,11 @@ class JsonSeriesReader final : public RecordingReader {
     ReadSummary summary;
     LineAccount account(name_, summary, "point");
     ImportFeed feed(sink, account, summary);
-    auto points = collect(account);
-    if (!points) {
-      return points.error();
-    }
-    std::stable_sort(points->begin(), points->end(),
+    TIDEMARK_TRY_ASSIGN(auto points, collect(account));
+    std::stable_sort(points.begin(), points.end(),
                      [](const Point& a, const Point& b) { return a.x < b.x; });
-    if (const Status status = deliver(*points, feed); !status) {
-      return status.error();
-    }
-    if (const Status status = feed.finish(name_); !status) {
-      return status.error();
-    }
+    TIDEMARK_TRY(deliver(points, feed));
+    TIDEMARK_TRY(feed.finish(name_));
     for (const JsonSeries& series : series_) {
       if (!series.metric.empty() && series.metric.find("RSS") == std::string::npos) {
         summary.notes.push_back(fmt::format("'{}' is {}; it is kept as rss",
@@ -107,9 +100,7 @@ class JsonSeriesReader final : public RecordingReader {
       const bool is_repeated = tick > 0 && last_tick[point.series] == tick;
       if (!feed.has_tick() || point.x > feed.t_s() || is_repeated) {
         ++tick;
-        if (Status status = feed.start_tick(point.x, info_); !status) {
-          return status;
-        }
+        TIDEMARK_TRY(feed.start_tick(point.x, info_));
         mark(point.x, feed);
       }
       add(point, last_tick[point.series] == 0, feed);
@@ -149,37 +140,31 @@ class JsonSeriesReader final : public RecordingReader {
 }  // namespace
 
 Result<std::unique_ptr<RecordingReader>> open_json_series(TextInput input, const std::string& id) {
-  const auto text = input.read_rest(kMaxFileBytes);
-  if (!text) {
-    return text.error();
-  }
-  auto all = parse_json_series(*text, input.name());
-  if (!all) {
-    return all.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto text, input.read_rest(kMaxFileBytes));
+  TIDEMARK_TRY_ASSIGN(auto all, parse_json_series(text, input.name()));
   std::string name = input.name();
   if (!id.empty()) {
-    const auto chosen = std::find_if(all->begin(), all->end(),
+    const auto chosen = std::find_if(all.begin(), all.end(),
                                      [&](const JsonSeries& series) { return series.id == id; });
-    if (chosen == all->end()) {
+    if (chosen == all.end()) {
       return Error{Errc::kNotFound, fmt::format("{} has no series '{}'; it has {}", name,
-                                                escape_text(id), list_of_ids(*all))};
+                                                escape_text(id), list_of_ids(all))};
     }
     std::vector<JsonSeries> one;
     one.push_back(std::move(*chosen));
-    *all = std::move(one);
+    all = std::move(one);
     name += "#" + id;
   }
-  const bool is_steps = all->front().is_steps;
-  if (std::any_of(all->begin(), all->end(),
+  const bool is_steps = all.front().is_steps;
+  if (std::any_of(all.begin(), all.end(),
                   [&](const JsonSeries& series) { return series.is_steps != is_steps; })) {
     return Error{
         Errc::kUsage,
         fmt::format("{} holds series over time and series over steps, which cannot be read "
                     "together; choose one as {}#ID: {}",
-                    name, name, list_of_ids(*all))};
+                    name, name, list_of_ids(all))};
   }
-  return std::unique_ptr<RecordingReader>(new JsonSeriesReader(std::move(name), std::move(*all)));
+  return std::unique_ptr<RecordingReader>(new JsonSeriesReader(std::move(name), std::move(all)));
 }
 
 }  // namespace tidemark::recording

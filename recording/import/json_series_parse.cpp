@@ -110,11 +110,8 @@ Result<std::vector<JsonSeries>> parse_json_series(std::string_view text, const s
   }
   std::vector<JsonSeries> all;
   for (const json& object : *list) {
-    auto series = parse_one(object, all.size() + 1, file);
-    if (!series) {
-      return series.error();
-    }
-    all.push_back(std::move(*series));
+    TIDEMARK_TRY_ASSIGN(auto series, parse_one(object, all.size() + 1, file));
+    all.push_back(std::move(series));
   }
   return all;
 }

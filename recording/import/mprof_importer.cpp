@@ -81,9 +81,7 @@ class MprofImporter final : public RecordingReader {
     }
     const bool is_first = !feed.has_tick();
     info_.start_wall_ns = time_.start_wall_ns();
-    if (const Status status = feed.start_tick(*t_s, info_); !status) {
-      return status.error();
-    }
+    TIDEMARK_TRY(feed.start_tick(*t_s, info_));
     ++tick_;
     if (is_first) {
       ProcessRecord main;

@@ -86,9 +86,7 @@ class PsrecordImporter final : public RecordingReader {
       return "its time lies before that of the line above";
     }
     const bool is_first = !feed.has_tick();
-    if (const Status status = feed.start_tick(*t_s, info_); !status) {
-      return status.error();
-    }
+    TIDEMARK_TRY(feed.start_tick(*t_s, info_));
     if (is_first) {
       ProcessRecord process;
       process.role = Role::kTrainer;

@@ -120,9 +120,7 @@ Status TextInput::drain(std::uint64_t limit_bytes, Take take) {
     if (total > limit_bytes) {
       return Error{Errc::kMalformed, fmt::format("{} is larger than {} bytes", name_, limit_bytes)};
     }
-    if (Status status = take({buffer_.data() + begin_, end_ - begin_}); !status) {
-      return status;
-    }
+    TIDEMARK_TRY(take({buffer_.data() + begin_, end_ - begin_}));
     begin_ = end_;
   } while (fill());
   return error_ ? Status(*error_) : ok();
@@ -144,12 +142,9 @@ Result<std::string> TextInput::read_rest(std::size_t limit_bytes) {
 }
 
 Status TextInput::spool_to(const std::string& path, std::uint64_t limit_bytes) {
-  const auto file = open_file(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
-  if (!file) {
-    return file.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto file, open_file(path, O_WRONLY | O_CREAT | O_EXCL, 0600));
   return drain(limit_bytes, [&](std::string_view piece) -> Status {
-    Status status = write_all(file->get(), piece);
+    Status status = write_all(file.get(), piece);
     return status ? status : named(path, status.error());
   });
 }
