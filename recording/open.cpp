@@ -18,10 +18,8 @@
 #include "recording/files.h"
 #include "recording/import/csv_importer.h"
 #include "recording/import/json_series.h"
-#include "recording/import/mprof_importer.h"
-#include "recording/import/psrecord_importer.h"
+#include "recording/import/log_importers.h"
 #include "recording/import/text_input.h"
-#include "recording/private_dir.h"
 #include "recording/run_reader.h"
 
 namespace tidemark::recording {
@@ -61,7 +59,7 @@ Format format_of(std::string_view head) {
   if (looks_like_psrecord(head)) {
     return Format::kPsrecord;
   }
-  // A stray NUL may stand in a damaged log; in its first line nothing of text has one.
+  // A damaged log may have a NUL somewhere, but the first line of a text has none.
   const std::string_view first_line = head.substr(0, head.find('\n'));
   return first_line.find('\0') == std::string_view::npos ? Format::kCsv : Format::kBinary;
 }
@@ -80,7 +78,7 @@ Target parse_target(const std::string& path) {
   return {path.substr(0, hash), path.substr(hash + 1)};
 }
 
-// A pipe that somebody opened for us, as in `tidemark track <(zcat log.csv.gz)`.
+// A pipe that the shell opened, as in `tidemark track <(zcat log.csv.gz)`.
 bool is_descriptor_path(const std::string& path) {
   return path == "/dev/stdin" || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
 }

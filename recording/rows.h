@@ -62,8 +62,8 @@ class RowBinder {
   int index_ = 0;
 };
 
-// Loads consecutive columns of the current row, of a file of schema `version`. The file is a
-// stranger's: a value of the wrong type or out of range makes is_valid() false, an unknown name is
+// Loads consecutive columns of the current row, of a file of schema `version`. The file is
+// untrusted: a value of the wrong type or out of range makes is_valid() false, an unknown name is
 // kept in unknown_name().
 class RowLoader {
  public:

@@ -74,7 +74,7 @@ Status RunWriter::open_published() {
                              path_)};
   }
   TIDEMARK_TRY(database_->execute("PRAGMA synchronous=NORMAL"));
-  // The first look at the log takes the lock that tells others that the file is in use.
+  // The first query takes the lock by which other processes see that the file is in use.
   TIDEMARK_TRY(database_->query_integer("SELECT id FROM run"));
   TIDEMARK_TRY_ASSIGN(ticks_, TickWriter::prepare(*database_));
   if (::stat(path_.c_str(), &identity_) != 0) {
@@ -189,8 +189,8 @@ Status RunWriter::write_run_end(double t_s) {
   return statement.run();
 }
 
-// A file that was moved would leave its log behind, and one that was removed is lost on close: go
-// on writing and nobody would notice.
+// A file that was moved has lost its log, and one that was removed disappears on close: writing on
+// would lose the recording without a message.
 Status RunWriter::check_still_there() const {
   struct stat now {};
   if (::stat(path_.c_str(), &now) == 0 && now.st_dev == identity_.st_dev &&

@@ -65,7 +65,7 @@ class TableMaker {
   // The first column is the number of the row.
   Table numbered() && {
     table_.columns.front().primary_key = 1;
-    table_.columns.front().is_not_null = false;  // as SQLite tells it: it never is
+    table_.columns.front().is_not_null = false;  // as PRAGMA table_info reports it
     return std::move(table_);
   }
   // These columns are the key, and there is no number beside it.
@@ -168,7 +168,7 @@ std::string create_sql(const Table& table) {
                                        table.name, columns, fmt::join(key, ", "));
 }
 
-// For people; our own reader does not use them.
+// For users; our own reader does not use them.
 constexpr std::string_view kViews =
     "CREATE VIEW process_memory AS SELECT t.tick, t.t_s, t.step, t.epoch, p.pid, p.start_ticks,"
     " p.role, p.comm, s.rss_anon_bytes + s.rss_shmem_bytes + ifnull(s.swap_bytes, 0)"

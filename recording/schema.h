@@ -11,7 +11,7 @@
 #include "common/result.h"
 #include "recording/sqlite.h"
 
-// The tables of a run file; docs/run-file.md explains them to the people who query them. Most of
+// The tables of a run file; docs/run-file.md documents them for users who query them. Most of
 // their columns come from the lists of common/record_fields.h.
 namespace tidemark::recording {
 
@@ -38,7 +38,7 @@ struct Table {
 std::span<const Table> tables();
 const Table& table_named(std::string_view name);  // there is one
 
-// Makes all tables and views and stamps the file as ours.
+// Creates all tables and views and sets the application id and the version.
 Status create_schema(Database& database);
 
 // Every table of `version` is there and has exactly the columns that it had in that version. This
@@ -53,7 +53,7 @@ std::string insert_sql(std::string_view table, std::string_view verb = "INSERT O
 std::string select_sql(std::string_view table, std::string_view first, std::string_view rest,
                        std::int32_t version);
 
-// What the header of the file says, before SQLite looks at it.
+// What the header of the file says, before SQLite opens it.
 enum class FileKind { kEmpty, kNotSqlite, kOtherDatabase, kOlderRun, kNewerRun, kRun };
 inline constexpr std::size_t kSqliteHeaderBytes = 100;
 // `head` is the start of the file, at least kSqliteHeaderBytes where the file has them.

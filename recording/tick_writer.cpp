@@ -210,7 +210,7 @@ Status TickWriter::write_gpu(const GpuSample& gpu) {
   return ok();
 }
 
-// A process that nobody introduced (its tick was dropped) still gets a row, so that every sample
+// A process without a record (its tick was dropped) still gets a row, so that every sample
 // has a process.
 Result<std::int64_t> TickWriter::number_of(const ProcessKey& key) {
   const auto known = process_numbers_.find(key);
@@ -224,7 +224,7 @@ Result<std::int64_t> TickWriter::number_of(const ProcessKey& key) {
   return last_process_;
 }
 
-// The last look at a traced process comes after its end.
+// The last sample of a traced process comes after its end.
 Result<std::int64_t> TickWriter::traced_number_of(const ProcessKey& key) {
   const auto traced = traced_numbers_.find(key);
   if (traced != traced_numbers_.end() && !process_numbers_.contains(key)) {

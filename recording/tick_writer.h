@@ -98,7 +98,7 @@ class TickWriter {
   std::int64_t tick_ = 0;  // number of the last tick; the first is 1
   std::int64_t last_process_ = 0;
   std::unordered_map<ProcessKey, std::int64_t> process_numbers_;
-  std::unordered_map<ProcessKey, std::int64_t> traced_numbers_;  // until their last look
+  std::unordered_map<ProcessKey, std::int64_t> traced_numbers_;  // until their last sample
   std::map<std::uint32_t, std::string> gpu_names_;
   double t_s_ = 0.0;
 };

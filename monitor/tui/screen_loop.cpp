@@ -19,7 +19,7 @@
 #include "common/units.h"
 #include "monitor/tui/layout.h"
 #include "monitor/tui/screen_text.h"
-#include "recording/run_window.h"
+#include "recording/run_reader.h"
 
 namespace tidemark::tui {
 namespace {

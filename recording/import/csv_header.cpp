@@ -38,7 +38,7 @@ struct KnownName {
   std::string_view name;
   CsvField field;
   UnitKind unit;
-  double default_unit;  // 0: the values have to tell
+  double default_unit;  // 0: decided by the first value
 };
 
 // Where two columns of a file mean the same field, the name that stands first here wins.
@@ -130,8 +130,8 @@ std::span<const UnitName> units_of(UnitKind kind) {
   return {};
 }
 
-// The unit that a column has when it means the field that we call `name`; 0: the values have to
-// tell. nullopt: it does not mean that field.
+// The unit of a column that means the field `name`; 0: the first value decides. nullopt: the column
+// means something else.
 std::optional<double> match(std::string_view column, std::string_view name, UnitKind kind,
                             double default_unit) {
   if (!column.starts_with(name)) {

@@ -32,7 +32,7 @@ inline constexpr std::size_t kCsvFieldCount = 12;
 struct CsvColumn {
   std::size_t index = 0;  // in the row
   std::string name;       // as the file writes it
-  // Bytes (or seconds) for each unit of the value; nullopt when the name does not tell.
+  // Bytes (or seconds) for each unit of the value; nullopt when the name does not say.
   std::optional<double> unit;
 };
 
@@ -48,7 +48,7 @@ struct CsvHeader {
   }
 };
 
-// The end of a field's name tells its unit.
+// The end of a field's name says its unit.
 constexpr bool is_size(std::string_view field_name) { return field_name.ends_with("_bytes"); }
 constexpr bool is_time(std::string_view field_name) { return field_name.ends_with("_s"); }
 

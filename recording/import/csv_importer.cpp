@@ -15,7 +15,7 @@
 
 #include "common/text.h"
 #include "recording/import/csv_row.h"
-#include "recording/import/import_lines.h"
+#include "recording/import/import_feed.h"
 
 namespace tidemark::recording {
 namespace {
@@ -24,9 +24,9 @@ namespace {
 constexpr std::size_t kMaxProcesses = 1'000'000;
 constexpr std::size_t kMaxUnknownRoles = 10;
 constexpr int kMaxCommentLines = 100;
-// Rows of one look that bear times of their own: the next look begins with a pid that comes again,
-// or after a pause of this part of the time after which pids come again, while that is unknown of
-// so many seconds.
+// Rows of one sample of the tree may each have their own time. The next sample then begins with a
+// pid that comes again, or after a pause: kPausePart of the time after which pids come again, or
+// kFirstPauseS while that is unknown.
 constexpr double kPausePart = 0.75;
 constexpr double kFirstPauseS = 0.1;
 
@@ -149,7 +149,7 @@ class CsvImporter final : public RecordingReader {
   }
 
   Status start_tick_for(const CsvRow& row, ImportFeed& feed, bool is_repeated) {
-    if (!feed.has_tick() || is_repeated || is_of_a_later_look(row)) {
+    if (!feed.has_tick() || is_repeated || begins_next_sample(row)) {
       ++tick_;
       if (!feed.has_tick()) {
         info_.start_wall_ns = rows_.start_wall_ns();
@@ -167,12 +167,12 @@ class CsvImporter final : public RecordingReader {
     return ok();
   }
 
-  bool is_of_a_later_look(const CsvRow& row) const {
+  bool begins_next_sample(const CsvRow& row) const {
     const double pause_s = period_s_ ? kPausePart * *period_s_ : kFirstPauseS;
     return row.t_s - last_row_s_ > (may_have_own_times_ ? pause_s : 0.0);
   }
 
-  // Without pids, names tell series apart; without names, there is one.
+  // Without pids, each name is a series; without names, there is one series.
   ProcessKey key_of(const CsvRow& row) {
     if (row.pid) {
       return {static_cast<pid_t>(*row.pid),
@@ -196,7 +196,7 @@ class CsvImporter final : public RecordingReader {
            static_cast<std::uint64_t>(row.rank.value_or(-1));
   }
 
-  // A single series without a role is the trainer: it is the process that somebody cared to log.
+  // A single series without a role is the trainer: it is the process that was worth logging.
   Role role_of(const CsvRow& row) {
     if (row.role.empty()) {
       const bool is_only_series = !row.pid && row.name.empty();

@@ -15,7 +15,7 @@ bool split_csv_line(std::string_view line, char separator, std::vector<std::stri
 // Appends `field` to a line, in quotes where it needs them.
 void append_csv_field(std::string& line, std::string_view field);
 
-// The same for text of strangers: what a spreadsheet would run as a formula (it begins with one of
+// The same for untrusted text: what a spreadsheet would run as a formula (it begins with one of
 // = + - @, a tab or a carriage return) gets an apostrophe in front, which makes it text there.
 void append_csv_text(std::string& line, std::string_view text);
 // Takes that apostrophe off again: what append_csv_text() was given.

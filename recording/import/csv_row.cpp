@@ -63,7 +63,7 @@ Parsed parse(std::string_view text, char separator, double& value) {
     return Parsed::kUnknown;
   }
   std::string plain(text);
-  if (separator != ',') {  // 12,5 as half of the world writes it
+  if (separator != ',') {  // 12,5 with a decimal comma
     const std::size_t comma = plain.find(',');
     if (comma != std::string::npos) {
       plain[comma] = '.';
@@ -295,7 +295,7 @@ const char* CsvRowParser::parse_size(CsvColumn& column, std::optional<std::uint6
 }
 
 // A name without a unit means bytes, as psutil gives them; a first value that cannot be bytes of a
-// process (a fraction, or less than 64 KiB) means MiB, as people write them down.
+// process (a fraction, or less than 64 KiB) means MiB, the usual unit of hand-written files.
 double CsvRowParser::decide_unit(CsvColumn& column, double value) {
   const bool is_bytes = value == std::trunc(value) && value >= 65536.0;
   column.unit = is_bytes ? 1.0 : kMib;

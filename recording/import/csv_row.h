@@ -49,7 +49,7 @@ class CsvRowParser {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  // Most files have few of the columns that there could be: what each row looks for is found once.
+  // Most files have few of the possible columns: those that are there are looked up once.
   struct IntegerColumn {
     std::size_t index = 0;  // in the row
     std::optional<std::int64_t> CsvRow::*result = nullptr;

@@ -7,13 +7,35 @@
 #include <fmt/format.h>
 
 namespace tidemark::recording {
+
+Status BadLineCounter::bad(std::uint64_t line_number, std::string_view reason) {
+  if (summary_.bad_lines == 0) {
+    summary_.first_bad_line = line_number;
+    summary_.first_bad_reason = reason;
+  }
+  ++summary_.bad_lines;
+  constexpr std::uint64_t kAlwaysAllowed = 10;
+  if (summary_.bad_lines <= std::max(kAlwaysAllowed, summary_.lines / 100)) {
+    return ok();
+  }
+  return Error{Errc::kMalformed,
+               fmt::format("{0}: {1} {2}: {3}; {4} of {5} {1}s could not be used (the first: {1} "
+                           "{6}, {7})",
+                           name_, unit_, line_number, reason, summary_.bad_lines, summary_.lines,
+                           summary_.first_bad_line, summary_.first_bad_reason)};
+}
+
+std::uint64_t BadLineCounter::take_new() {
+  return summary_.bad_lines - std::exchange(reported_, summary_.bad_lines);
+}
+
 namespace {
 
 bool is_readable(const ProcessSample& sample) {
   return sample.rss_bytes || sample.pss_bytes || sample.uss_bytes || sample.footprint_bytes();
 }
 
-// One unknown part, no known sum.
+// A sum with an unknown part is unknown.
 void add_known(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t>& part,
                bool is_first) {
   if (is_first) {
@@ -97,7 +119,7 @@ void ImportFeed::sum_up() {
 
 Status ImportFeed::deliver() {
   sum_up();
-  if (const std::uint64_t bad = account_.take_new(); bad > 0) {
+  if (const std::uint64_t bad = bad_lines_.take_new(); bad > 0) {
     tick_.losses.push_back({tick_.t_s, LossKind::kBadLines, bad});
   }
   ++summary_.ticks;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <cmath>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -10,9 +11,11 @@
 #include <fmt/format.h>
 
 #include "common/io.h"
+#include "common/text.h"
 #include "recording/files.h"
 
 namespace tidemark::recording {
+
 namespace {
 
 constexpr std::size_t kBufferBytes = 256U << 10U;
@@ -44,7 +47,7 @@ bool TextInput::fill() {
 }
 
 std::string_view TextInput::peek() {
-  // A pipe gives what is there: go on until the buffer is full enough to tell a format.
+  // A pipe returns what is there: read on until there is enough to recognise the format.
   constexpr std::size_t kEnough = 8U << 10U;
   while (end_ - begin_ < kEnough && fill()) {
   }
@@ -147,6 +150,16 @@ Status TextInput::spool_to(const std::string& path, std::uint64_t limit_bytes) {
     Status status = write_all(file.get(), piece);
     return status ? status : named(path, status.error());
   });
+}
+
+std::optional<std::uint64_t> bytes_of_mib(std::string_view text) {
+  constexpr double kMib = 1024.0 * 1024.0;
+  constexpr double kMaxMib = 0x1p33;
+  const auto value = parse_number<double>(text);
+  if (!value || !(*value >= 0.0) || !(*value <= kMaxMib)) {
+    return std::nullopt;
+  }
+  return static_cast<std::uint64_t>(std::llround(*value * kMib));
 }
 
 }  // namespace tidemark::recording

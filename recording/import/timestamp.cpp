@@ -83,7 +83,7 @@ double units_per_second(double value) {
   return units;
 }
 
-// Beyond this neither seconds nor steps can be told apart; nor is it a time of anything.
+// Beyond this a double no longer tells neighbouring seconds or steps apart.
 bool is_possible(double seconds) {
   constexpr double kMaxSeconds = 0x1p53;
   return std::fabs(seconds) <= kMaxSeconds;

@@ -31,7 +31,7 @@ ADAPTERS = {
     "elfutils/": {"profiler/reader/object_file.cpp"},
     "dwarf.h": {"profiler/reader/object_file.cpp"},
     "sqlite3.h": {"recording/sqlite.cpp"},
-    "nlohmann/": {"recording/import/json_series_parse.cpp", "cli/check_files.cpp",
+    "nlohmann/": {"recording/import/json_series.cpp", "cli/check_files.cpp",
                   "cli/demo_truth.cpp", "cli/job_status.cpp"},
     "CLI/": {"cli/command_line.cpp", "cli/command_line_check.cpp"},
     "ftxui/": {"monitor/tui/banner_view.cpp", "monitor/tui/dashboard_view.cpp",

@@ -203,8 +203,8 @@ TEST(Recorder, WritesItsQueueWhenItIsDestroyedWithoutEnd) {
   EXPECT_FALSE(run.info.ended_cleanly);
 }
 
-TEST(WaitingFacts, CountsFactsThatFindNoRoom) {
-  WaitingFacts facts(/*max_bytes=*/500);
+TEST(PendingFacts, CountsFactsThatFindNoRoom) {
+  PendingFacts facts(/*max_bytes=*/500);
   Tick dropped = tests::full_tick();
   facts.add_dropped(dropped);
   facts.add_dropped(dropped);
@@ -225,8 +225,8 @@ TEST(WaitingFacts, CountsFactsThatFindNoRoom) {
   EXPECT_TRUE(next.events.empty());
 }
 
-TEST(WaitingFacts, PutsFactsOfDroppedTicksBeforeThoseOfTheNext) {
-  WaitingFacts facts(/*max_bytes=*/1 << 20);
+TEST(PendingFacts, PutsFactsOfDroppedTicksBeforeThoseOfTheNext) {
+  PendingFacts facts(/*max_bytes=*/1 << 20);
   Tick dropped = tests::empty_tick(1.0);
   dropped.events = {{1.0, EventKind::kGap, {}, "first"}};
   facts.add_dropped(dropped);
@@ -241,8 +241,8 @@ TEST(WaitingFacts, PutsFactsOfDroppedTicksBeforeThoseOfTheNext) {
   EXPECT_EQ(facts.take_last_dropped(), std::nullopt);
 }
 
-TEST(WaitingFacts, KeepsTheLastSampleOfASiteThatHasNotChangedSince) {
-  WaitingFacts facts(/*max_bytes=*/1 << 20);
+TEST(PendingFacts, KeepsTheLastSampleOfASiteThatHasNotChangedSince) {
+  PendingFacts facts(/*max_bytes=*/1 << 20);
   Tick dropped = tests::empty_tick(1.0);
   dropped.allocations.sites = {{1, {101, 5}, AllocationKind::kHeap, false, {1}}};
   dropped.allocations.samples = {tests::site_sample(1, 100), tests::site_sample(2, 200)};

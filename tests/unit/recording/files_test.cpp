@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/run_copy.h"
+#include "recording/files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

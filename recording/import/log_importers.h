@@ -14,4 +14,9 @@ namespace tidemark::recording {
 std::unique_ptr<RecordingReader> open_mprof(TextInput input);
 bool looks_like_mprof(std::string_view head);
 
+// The plain logs of psrecord: "# Elapsed time   CPU (%)   Real (MB)   Virtual (MB)" and rows of
+// numbers. Its MB are MiB. (Its CSV logs are CSV.)
+Result<std::unique_ptr<RecordingReader>> open_psrecord(TextInput input);
+bool looks_like_psrecord(std::string_view head);
+
 }  // namespace tidemark::recording
