@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <initializer_list>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -36,136 +35,72 @@ void append_column(std::vector<Column>& columns, std::string_view name, std::int
     append_column<std::uint64_t>(columns, "start_ticks", since);
   } else {
     using Kind = Stored<Value>;
-    columns.push_back({std::string(name), Kind::kType, !Kind::kMayBeNull, 0, since});
+    columns.push_back({std::string(name), Kind::kType, !Kind::kMayBeNull, since});
   }
 }
 
-// A table under construction: columns in their order, then the key.
-class TableMaker {
- public:
-  explicit TableMaker(std::string_view name, std::int32_t since_version = 1)
-      : table_{name, {}, true, since_version} {}
+Column number(std::string_view name) { return {std::string(name), "INTEGER", true}; }
+Column text(std::string_view name) { return {std::string(name), "TEXT", true}; }
 
-  // Columns that no list has.
-  template <typename Value = std::int64_t>
-  TableMaker&& with(std::string_view name) && {
-    append_column<Value>(table_.columns, name, table_.since_version);
-    return std::move(*this);
-  }
-  // Those of a list.
-  template <typename List>
-  TableMaker&& fields() && {
-    visit_fields<List>([&](const auto& field) {
-      using Value = typename std::decay_t<decltype(field)>::Value;
-      append_column<Value>(table_.columns, field.name,
-                           std::max(field.traits.since_version, table_.since_version));
-    });
-    return std::move(*this);
-  }
-  // The first column is the number of the row.
-  Table numbered() && {
-    table_.columns.front().primary_key = 1;
-    table_.columns.front().is_not_null = false;  // as PRAGMA table_info reports it
-    return std::move(table_);
-  }
-  // These columns are the key, and there is no number beside it.
-  Table keyed(std::initializer_list<std::string_view> key) && {
-    int place = 0;
-    for (const std::string_view name : key) {
-      const auto column = std::find_if(table_.columns.begin(), table_.columns.end(),
-                                       [&](const Column& each) { return each.name == name; });
-      column->primary_key = ++place;
-    }
-    table_.has_rowid = false;
-    return std::move(table_);
-  }
-
- private:
-  Table table_;
-};
-
-std::vector<Table> tables_of_the_recording() {
-  using T = TableMaker;
-  using MaybeReal = std::optional<double>;
-  std::vector<Table> all;
-  all.push_back(T("run").with("id").fields<RunInfo>().with<MaybeReal>("end_s").numbered());
-  all.push_back(T("ticks").with("tick").fields<Tick>().with<MaybeReal>("write_late_s").numbered());
-  all.push_back(T("processes").with("process").with("tick").fields<ProcessRecord>().numbered());
-  all.push_back(T("process_samples")
-                    .with("tick")
-                    .with("process")
-                    .fields<ProcessSample>()
-                    .keyed({"tick", "process"}));
-  all.push_back(T("group_samples")
-                    .with("tick")
-                    .with<std::string>("who")
-                    .fields<GroupSample>()
-                    .keyed({"tick", "who"}));
-  all.push_back(T("system_samples").with("tick").fields<SystemSample>().numbered());
-  all.push_back(T("gpus").with("gpu").with<std::string>("name").numbered());
-  all.push_back(T("gpu_samples").with("tick").fields<GpuSample>().keyed({"tick", "gpu"}));
-  all.push_back(T("gpu_process_samples")
-                    .with("tick")
-                    .with("gpu")
-                    .fields<GpuProcessUse>()
-                    .keyed({"tick", "gpu", "pid"}));
-  all.push_back(T("markers").with("marker").with("tick").fields<MarkerRecord>().numbered());
-  all.push_back(T("events").with("event").with("tick").fields<EventRecord>().numbered());
-  all.push_back(T("losses").with("loss").with("tick").fields<LossRecord>().numbered());
-  return all;
+// The columns of a list between others.
+template <typename List>
+std::vector<Column> row(std::vector<Column> columns, const std::vector<Column>& after = {}) {
+  visit_fields<List>([&](const auto& field) {
+    using Value = typename std::decay_t<decltype(field)>::Value;
+    append_column<Value>(columns, field.name, field.traits.since_version);
+  });
+  columns.insert(columns.end(), after.begin(), after.end());
+  return columns;
 }
 
-void append_tables_of_the_tracer(std::vector<Table>& all) {
-  using T = TableMaker;
-  all.push_back(T("modules", 2).with("module").with("tick").fields<ModuleRecord>().numbered());
-  all.push_back(T("frames", 2).with("frame").with("tick").fields<FrameRecord>().numbered());
-  all.push_back(
-      T("sites", 2).with("site").with("tick").with("process").fields<SiteRecord>().numbered());
-  all.push_back(
-      T("site_frames", 2).with("site").with("depth").with("frame").keyed({"site", "depth"}));
-  all.push_back(
-      T("site_samples", 2).with("tick").with("site").fields<SiteSample>().keyed({"tick", "site"}));
-  all.push_back(T("site_births", 2)
-                    .with("site")
-                    .with("place")
-                    .with("tick")
-                    .fields<SiteBirths::Birth>()
-                    .keyed({"site", "place"}));
-  all.push_back(T("trace_samples", 2)
-                    .with("tick")
-                    .with("process")
-                    .fields<TraceSample>()
-                    .keyed({"tick", "process"}));
-  all.push_back(T("trace_accounts", 3)
-                    .with("tick")
-                    .with("process")
-                    .fields<MemoryAccount>()
-                    .keyed({"tick", "process"}));
-  all.push_back(T("shm_growth", 3).with("tick").fields<ShmGrowthReport>().numbered());
-  all.push_back(T("shm_segments", 3)
-                    .with("tick")
-                    .with("place")
-                    .fields<GrowingSegment>()
-                    .keyed({"tick", "place"}));
-  all.push_back(
-      T("gpu_states", 3).with("tick").with("gpu").fields<GpuState>().keyed({"tick", "gpu"}));
+std::vector<Table> all_tables() {
+  const Column tick = number("tick");
+  const Column process = number("process");
+  const Column site = number("site");
+  return {
+      {"run", row<RunInfo>({number("id")}, {{"end_s", "REAL"}})},
+      {"ticks", row<Tick>({tick}, {{"write_late_s", "REAL"}})},
+      {"processes", row<ProcessRecord>({process, tick})},
+      {"process_samples", row<ProcessSample>({tick, process}), 2},
+      {"group_samples", row<GroupSample>({tick, text("who")}), 2},
+      {"system_samples", row<SystemSample>({tick})},
+      {"gpus", {number("gpu"), text("name")}},
+      {"gpu_samples", row<GpuSample>({tick}), 2},
+      {"gpu_process_samples", row<GpuProcessUse>({tick, number("gpu")}), 3},
+      {"markers", row<MarkerRecord>({number("marker"), tick})},
+      {"events", row<EventRecord>({number("event"), tick})},
+      {"losses", row<LossRecord>({number("loss"), tick})},
+      {"modules", row<ModuleRecord>({number("module"), tick}), 0, 2},
+      {"frames", row<FrameRecord>({number("frame"), tick}), 0, 2},
+      {"sites", row<SiteRecord>({site, tick, process}), 0, 2},
+      {"site_frames", {site, number("depth"), number("frame")}, 2, 2},
+      {"site_samples", row<SiteSample>({tick, site}), 2, 2},
+      {"site_births", row<SiteBirths::Birth>({site, number("place"), tick}), 2, 2},
+      {"trace_samples", row<TraceSample>({tick, process}), 2, 2},
+      {"trace_accounts", row<MemoryAccount>({tick, process}), 2, 3},
+      {"shm_growth", row<ShmGrowthReport>({tick}), 0, 3},
+      {"shm_segments", row<GrowingSegment>({tick, number("place")}), 2, 3},
+      {"gpu_states", row<GpuState>({tick, number("gpu")}), 2, 3},
+  };
 }
 
 std::string create_sql(const Table& table) {
   std::string columns;
-  std::vector<std::string_view> key;
-  for (const Column& column : table.columns) {
-    const bool is_row_number = table.has_rowid && column.primary_key > 0;
-    columns +=
-        fmt::format("{}{} {}{}", columns.empty() ? "" : ", ", column.name, column.type,
-                    is_row_number ? " PRIMARY KEY" : (column.is_not_null ? " NOT NULL" : ""));
-    if (column.primary_key > 0) {
-      key.push_back(column.name);  // in the order of the columns, which is that of the key
+  std::string key;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const Column& column = table.columns[i];
+    const bool is_row_number = table.key_columns == 0 && i == 0;
+    columns += fmt::format("{}{} {}{}", i == 0 ? "" : ", ", column.name, column.type,
+                           is_row_number        ? " PRIMARY KEY"
+                           : column.is_not_null ? " NOT NULL"
+                                                : "");
+    if (i < table.key_columns) {
+      key += (i == 0 ? "" : ", ") + column.name;
     }
   }
-  return table.has_rowid ? fmt::format("CREATE TABLE {}({})", table.name, columns)
-                         : fmt::format("CREATE TABLE {}({}, PRIMARY KEY({})) WITHOUT ROWID",
-                                       table.name, columns, fmt::join(key, ", "));
+  return key.empty() ? fmt::format("CREATE TABLE {}({})", table.name, columns)
+                     : fmt::format("CREATE TABLE {}({}, PRIMARY KEY({})) WITHOUT ROWID", table.name,
+                                   columns, key);
 }
 
 // For users; our own reader does not use them.
@@ -210,7 +145,8 @@ Result<bool> is_table(Statement& query, std::string_view name) {
 Result<bool> has_columns(Statement& query, const Table& table, std::int32_t version) {
   query.bind_bytes(1, table.name);
   bool is_same = true;
-  for (const Column& column : table.columns) {
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const Column& column = table.columns[i];
     if (column.since_version > version) {
       continue;
     }
@@ -218,9 +154,12 @@ Result<bool> has_columns(Statement& query, const Table& table, std::int32_t vers
     if (!has_row) {
       return false;  // step() has reset it
     }
+    // SQLite reports the number of the row as a key of one column that may be NULL.
+    const bool is_row_number = table.key_columns == 0 && i == 0;
+    const std::size_t place_in_key = i < table.key_columns || is_row_number ? i + 1 : 0;
     is_same = is_same && query.bytes(0) == column.name && query.bytes(1) == column.type &&
-              (query.integer(2) != 0) == column.is_not_null &&
-              query.integer(3) == column.primary_key;
+              (query.integer(2) != 0) == (column.is_not_null && !is_row_number) &&
+              std::cmp_equal(query.integer(3), place_in_key);
   }
   TIDEMARK_TRY_ASSIGN(const bool has_more, query.step());
   query.reset();
@@ -230,11 +169,7 @@ Result<bool> has_columns(Statement& query, const Table& table, std::int32_t vers
 }  // namespace
 
 std::span<const Table> tables() {
-  static const std::vector<Table> kAll = [] {
-    std::vector<Table> all = tables_of_the_recording();
-    append_tables_of_the_tracer(all);
-    return all;
-  }();
+  static const std::vector<Table> kAll = all_tables();
   return kAll;
 }
 

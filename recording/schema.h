@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -24,14 +25,13 @@ struct Column {
   std::string name;
   std::string_view type;  // "INTEGER", "REAL" or "TEXT"
   bool is_not_null = false;
-  int primary_key = 0;  // its place in the key, from 1; 0: not in it
   std::int32_t since_version = 1;
 };
 
 struct Table {
   std::string_view name;
   std::vector<Column> columns;
-  bool has_rowid = true;  // then the key is the number of the row
+  std::size_t key_columns = 0;  // so many are the key; 0: the first is the number of the row
   std::int32_t since_version = 1;
 };
 
