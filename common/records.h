@@ -13,8 +13,8 @@
 #include "common/site_records.h"
 
 // What a run consists of: the values that the monitor produces, the recording keeps and the
-// tracker reads. All times are seconds since the start of the run. What the kernel would not tell
-// us is nullopt, never 0.
+// tracker reads. All times are seconds since the start of the run. What the kernel does not
+// report is nullopt, never 0.
 namespace tidemark {
 
 // The run as a whole; written once at the start, except `end_*`.
@@ -77,9 +77,9 @@ struct GroupSample {
   std::uint64_t rss_bytes = 0;
   std::uint64_t swap_bytes = 0;
   std::optional<std::uint64_t> footprint_bytes;  // nullopt: imported without its parts
-  bool footprint_held = false;  // a birth or death awaits its Pss read: value partly carried over
+  bool footprint_held = false;  // a process started or ended, Pss not read yet: partly an old value
   std::optional<std::uint64_t> pss_bytes;  // nullopt until every member has been read once
-  std::uint32_t unreadable = 0;            // members whose memory the kernel would not tell
+  std::uint32_t unreadable = 0;            // members whose memory could not be read
 };
 
 struct RoleSample {
@@ -116,9 +116,9 @@ struct GpuSample {
   std::optional<std::uint64_t> total_bytes;
   std::vector<GpuProcessUse> processes;         // of the watched tree
   std::optional<std::uint64_t> reserved_bytes;  // by the driver, beside `used_bytes`
-  std::optional<std::uint32_t> busy_percent;    // of the last moments, something ran on it
-  double age_s = 0.0;    // the driver has not answered since: all figures are that old
-  bool is_lost = false;  // fell off the bus, or needs a reset
+  std::optional<std::uint32_t> busy_percent;    // share of recent time in which it was in use
+  double age_s = 0.0;                           // of all figures: the driver has not answered since
+  bool is_lost = false;                         // fell off the bus, or needs a reset
 };
 
 // MIG instance i of GPU g has this index.
@@ -152,7 +152,7 @@ enum class EventKind {
   kGap,         // no sample for longer than three intervals: suspended, stopped or starved
   kWarnGrowth,  // --warn-growth
   kReparent,    // lost its parent, still watched
-  kMark,        // the user marked this moment
+  kMark,        // a mark that the user set
   kGpuLost,     // the driver has lost a device
   kGuard,       // `tidemark guard` warned, stopped or killed
 };
@@ -211,14 +211,14 @@ class LossName {
   std::string other_;  // without a kind
 };
 
-// Something that we did not see, or saw and could not keep.
+// Something that was not seen, or seen and not kept.
 struct LossRecord {
   double t_s = 0.0;
   LossName what;
   std::uint64_t count = 0;
 };
 
-// Everything that one look at the tree yields.
+// One sample of the whole tree.
 struct Tick {
   double t_s = 0.0;
   double late_s = 0.0;                // how long after its due time the sample was taken
