@@ -22,7 +22,7 @@
 #include "common/clock.h"
 #include "common/io.h"
 #include "common/text.h"
-#include "recording/csv_line.h"
+#include "recording/import/csv_line.h"
 #include "report/report_file.h"
 
 namespace tidemark::check {

@@ -65,16 +65,13 @@ Status write_in_place(const std::string& path, std::string_view text) {
 
 Status replace(const std::string& path, std::string_view text) {
   const std::string target = target_of(path);
-  const auto draft = make_draft(target);
-  if (!draft) {
-    return draft.error();
-  }
-  Status written = write_all(draft->file.get(), text);
-  if (written && std::rename(draft->path.c_str(), target.c_str()) != 0) {
+  TIDEMARK_TRY_ASSIGN(const auto draft, make_draft(target));
+  Status written = write_all(draft.file.get(), text);
+  if (written && std::rename(draft.path.c_str(), target.c_str()) != 0) {
     written = system_error("cannot put it in its place", errno);
   }
   if (!written) {
-    ::unlink(draft->path.c_str());
+    ::unlink(draft.path.c_str());
   }
   return written;
 }

@@ -135,11 +135,8 @@ Result<std::string> read_file(const std::string& path, std::size_t limit_bytes) 
 }
 
 Result<std::string> read_file_at(int dir, const std::string& path, std::size_t limit_bytes) {
-  auto fd = open_at(dir, path, O_RDONLY);
-  if (!fd) {
-    return fd.error();
-  }
-  auto text = read_to_end(fd->get(), limit_bytes);
+  TIDEMARK_TRY_ASSIGN(auto fd, open_at(dir, path, O_RDONLY));
+  auto text = read_to_end(fd.get(), limit_bytes);
   if (!text) {
     Error error = text.error();
     error.what = fmt::format("{}: {}", path, error.what);

@@ -15,6 +15,30 @@ constexpr std::array<std::string_view, 10> kEventNames{
     "warn_growth", "reparent", "mark", "gpu_lost", "guard"};
 constexpr std::array<std::string_view, 5> kMarkerNames{"step", "epoch", "phase_begin", "phase_end",
                                                        "gauge"};
+constexpr std::array<std::string_view, 23> kLossNames{"pss_denied",
+                                                      "pss_unreadable",
+                                                      "pss_too_large",
+                                                      "split_unknown",
+                                                      "status_unreadable",
+                                                      "process_table_unreadable",
+                                                      "markers_lost",
+                                                      "marker_files_unreadable",
+                                                      "steps_lost",
+                                                      "step_lines_lost",
+                                                      "lines_dropped",
+                                                      "ticks_dropped",
+                                                      "facts_dropped",
+                                                      "bad_lines",
+                                                      "gpu_unreadable",
+                                                      "gpu_queries_failed",
+                                                      "gpu_late",
+                                                      "gpu_processes_unmapped",
+                                                      "processes_untracked",
+                                                      "samples_dropped",
+                                                      "events_dropped",
+                                                      "trace_files_unreadable",
+                                                      "trace_looks_damaged"};
+static_assert(kLossNames.size() == static_cast<std::size_t>(LossKind::kTraceLooksDamaged) + 1);
 
 }  // namespace
 
@@ -27,6 +51,15 @@ std::string_view marker_name(MarkerKind kind) {
 }
 std::optional<MarkerKind> marker_from_name(std::string_view name) {
   return enum_from_name<MarkerKind>(kMarkerNames, name);
+}
+
+std::string_view loss_name(LossKind kind) { return kLossNames[static_cast<std::size_t>(kind)]; }
+std::span<const std::string_view> loss_names() { return kLossNames; }
+
+LossName::LossName(std::string_view name) : kind_(enum_from_name<LossKind>(kLossNames, name)) {
+  if (!kind_) {
+    other_ = name;
+  }
 }
 
 std::string gpu_label(std::uint32_t index) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,8 +13,8 @@
 #include "common/site_records.h"
 
 // What a run consists of: the values that the monitor produces, the recording keeps and the
-// tracker reads. All times are seconds since the start of the run. What the kernel would not tell
-// us is nullopt, never 0.
+// tracker reads. All times are seconds since the start of the run. What the kernel does not
+// report is nullopt, never 0.
 namespace tidemark {
 
 // The run as a whole; written once at the start, except `end_*`.
@@ -76,9 +77,9 @@ struct GroupSample {
   std::uint64_t rss_bytes = 0;
   std::uint64_t swap_bytes = 0;
   std::optional<std::uint64_t> footprint_bytes;  // nullopt: imported without its parts
-  bool footprint_held = false;  // a birth or death awaits its Pss read: value partly carried over
+  bool footprint_held = false;  // a process started or ended, Pss not read yet: partly an old value
   std::optional<std::uint64_t> pss_bytes;  // nullopt until every member has been read once
-  std::uint32_t unreadable = 0;            // members whose memory the kernel would not tell
+  std::uint32_t unreadable = 0;            // members whose memory could not be read
 };
 
 struct RoleSample {
@@ -115,9 +116,9 @@ struct GpuSample {
   std::optional<std::uint64_t> total_bytes;
   std::vector<GpuProcessUse> processes;         // of the watched tree
   std::optional<std::uint64_t> reserved_bytes;  // by the driver, beside `used_bytes`
-  std::optional<std::uint32_t> busy_percent;    // of the last moments, something ran on it
-  double age_s = 0.0;    // the driver has not answered since: all figures are that old
-  bool is_lost = false;  // fell off the bus, or needs a reset
+  std::optional<std::uint32_t> busy_percent;    // share of recent time in which it was in use
+  double age_s = 0.0;                           // of all figures: the driver has not answered since
+  bool is_lost = false;                         // fell off the bus, or needs a reset
 };
 
 // MIG instance i of GPU g has this index.
@@ -151,7 +152,7 @@ enum class EventKind {
   kGap,         // no sample for longer than three intervals: suspended, stopped or starved
   kWarnGrowth,  // --warn-growth
   kReparent,    // lost its parent, still watched
-  kMark,        // the user marked this moment
+  kMark,        // a mark that the user set
   kGpuLost,     // the driver has lost a device
   kGuard,       // `tidemark guard` warned, stopped or killed
 };
@@ -164,14 +165,61 @@ struct EventRecord {
   std::uint64_t count = 1;  // how many of these in one: kOomKill
 };
 
-// Something that we did not see, or saw and could not keep.
+// What may be missing from a recording; docs/output.md explains each.
+enum class LossKind {
+  kPssDenied,
+  kPssUnreadable,
+  kPssTooLarge,
+  kSplitUnknown,
+  kStatusUnreadable,
+  kProcessTableUnreadable,
+  kMarkersLost,
+  kMarkerFilesUnreadable,
+  kStepsLost,
+  kStepLinesLost,
+  kLinesDropped,
+  kTicksDropped,
+  kFactsDropped,
+  kBadLines,
+  kGpuUnreadable,
+  kGpuQueriesFailed,
+  kGpuLate,
+  kGpuProcessesUnmapped,
+  kProcessesUntracked,
+  kSamplesDropped,
+  kEventsDropped,
+  kTraceFilesUnreadable,
+  kTraceLooksDamaged,
+};
+
+// "pss_denied", "bad_lines", ...: written to run files and JSON, so they never change.
+std::string_view loss_name(LossKind kind);
+std::span<const std::string_view> loss_names();
+
+// A kind of loss, or the name that another version of the tool gave it in a file.
+class LossName {
+ public:
+  LossName() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): {t_s, LossKind::kBadLines, 3}
+  LossName(LossKind kind) : kind_(kind) {}
+  explicit LossName(std::string_view name);
+
+  std::string_view text() const { return kind_ ? loss_name(*kind_) : other_; }
+  friend bool operator==(const LossName&, const LossName&) = default;
+
+ private:
+  std::optional<LossKind> kind_;
+  std::string other_;  // without a kind
+};
+
+// Something that was not seen, or seen and not kept.
 struct LossRecord {
   double t_s = 0.0;
-  std::string what;  // stable id: "ticks_dropped", "pss_denied", "markers_lost", "bad_lines", ...
+  LossName what;
   std::uint64_t count = 0;
 };
 
-// Everything that one look at the tree yields.
+// One sample of the whole tree.
 struct Tick {
   double t_s = 0.0;
   double late_s = 0.0;                // how long after its due time the sample was taken

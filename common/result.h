@@ -71,3 +71,26 @@ using Status = Result<std::monostate>;
 inline Status ok() { return std::monostate{}; }
 
 }  // namespace tidemark
+
+// Returns the error from the calling function when the Result that the expression gives has one;
+// its value is dropped. Not inside the argument of another. `TIDEMARK_TRY(file.write(text));`
+#define TIDEMARK_TRY(...)                                               \
+  do {                                                                  \
+    if (const auto tidemark_result = (__VA_ARGS__); !tidemark_result) { \
+      return tidemark_result.error();                                   \
+    }                                                                   \
+  } while (false)
+
+// The same, and puts the value into the declaration. These are several statements: they stand in a
+// block, never alone under an `if`. `TIDEMARK_TRY_ASSIGN(const auto text, read_file(path));`
+#define TIDEMARK_TRY_ASSIGN(declaration, ...) \
+  TIDEMARK_TRY_ASSIGN_TO(TIDEMARK_TRY_NAME(tidemark_result_, __LINE__), declaration, __VA_ARGS__)
+
+#define TIDEMARK_TRY_ASSIGN_TO(result, declaration, ...) \
+  auto result = (__VA_ARGS__);                           \
+  if (!result) {                                         \
+    return result.error();                               \
+  }                                                      \
+  declaration = *std::move(result)
+#define TIDEMARK_TRY_NAME(prefix, line) TIDEMARK_TRY_NAME_JOINED(prefix, line)
+#define TIDEMARK_TRY_NAME_JOINED(prefix, line) prefix##line

@@ -37,7 +37,7 @@ struct ModuleRecord {
   std::string build_id;  // hexadecimal; empty: it has none
 };
 
-// One line of a call stack. What the symbols do not tell is empty, or nullopt.
+// One line of a call stack. What the symbols do not say is empty, or nullopt.
 struct FrameRecord {
   std::uint32_t frame = 0;
   FrameKind kind = FrameKind::kNative;
@@ -68,26 +68,26 @@ struct SiteSample {
   std::uint64_t alloc_blocks = 0;
   std::uint64_t peak_bytes = 0;
   std::uint64_t temporary_blocks = 0;           // freed before the thread's next allocation
-  std::optional<std::uint64_t> resident_bytes;  // of the live ones; nullopt: nobody looked
+  std::optional<std::uint64_t> resident_bytes;  // of the live ones; nullopt: not measured
 };
 
-// When the live bytes of a site were born; replaces what was known of the site before.
+// When the live bytes of a site were allocated; replaces what was known of the site before.
 struct SiteBirths {
-  // A stretch of time in which some were born.
+  // An interval in which some were allocated.
   struct Birth {
     bool in_steps = false;
     double from = 0.0;  // seconds since the start of the run, or a step
     std::uint64_t bytes = 0;
   };
   std::uint32_t site = 0;
-  std::vector<Birth> births;  // stretches of one length, in the order of time, without gaps
+  std::vector<Birth> births;  // intervals of one length, in the order of time, without gaps
 };
 
-// A traced process at one look: all its sites together, and how far they can be trusted. Counters
-// run from its start. Sites without a sample of their own in this look have not changed.
+// A traced process at one time: all its sites together, and how reliable they are. Counters run
+// from its start. Sites without a sample of their own at this time have not changed.
 struct TraceSample {
   ProcessKey key;
-  double t_s = 0.0;  // of the look, shortly before the tick that brings it
+  double t_s = 0.0;  // of the reading, shortly before the tick that brings it
   TraceMode mode = TraceMode::kSampled;
   std::optional<std::uint64_t> sample_every_bytes;  // nullopt: exact
   std::uint64_t sites = 0;
@@ -106,8 +106,8 @@ struct TraceSample {
   std::string problem;     // why it lost records, or what it does not record; empty: nothing
 };
 
-// Where the anonymous memory of a traced process is, as the kernel's list of its mappings tells;
-// looked up now and then. In sampled mode the first two are estimates.
+// Where the anonymous memory of a traced process is, from the kernel's list of its mappings;
+// read every few seconds. In sampled mode the first two are estimates.
 struct MemoryAccount {
   ProcessKey key;
   double t_s = 0.0;
@@ -123,10 +123,10 @@ struct GrowingSegment {
   std::uint64_t bytes = 0;
   std::uint64_t grown_bytes = 0;
   std::optional<bool> held;    // by some process
-  std::optional<pid_t> maker;  // where its name tells
+  std::optional<pid_t> maker;  // when its name says so
 };
 
-// All of them, as it was when they were most: a job that ends well may have tidied up.
+// All of them, at the time when they were largest: a job that ends well may have removed them.
 struct ShmGrowthReport {
   std::uint64_t grown_bytes = 0;
   std::uint64_t segments = 0;

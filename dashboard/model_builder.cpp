@@ -128,7 +128,8 @@ DashboardModel build_model(const RunHistory& history, const std::optional<Judged
     model.help.emplace_back();
     model.help.insert(model.help.end(), around.notes.rbegin(), around.notes.rend());
     for (const LossRecord& loss : history.losses()) {
-      model.help.push_back(fmt::format("not seen: {} x{}", escape_text(loss.what), loss.count));
+      model.help.push_back(
+          fmt::format("not seen: {} x{}", escape_text(loss.what.text()), loss.count));
     }
     if (model.help.back().empty()) {
       model.help.pop_back();  // nothing follows the keys

@@ -19,7 +19,7 @@
 #include "common/units.h"
 #include "dashboard/layout.h"
 #include "dashboard/screen_text.h"
-#include "recording/run_window.h"
+#include "recording/run_reader.h"
 
 namespace tidemark::dashboard {
 namespace {

@@ -52,10 +52,10 @@ std::vector<LossRecord> Watch::take_losses() {
   lost += relay_ ? relay_->take_lost() : monitor::StepLosses{};
   lost += log_ ? log_->take_lost() : monitor::StepLosses{};
   if (lost.steps > 0) {
-    losses.push_back({0, "steps_lost", lost.steps});
+    losses.push_back({0, LossKind::kStepsLost, lost.steps});
   }
   if (lost.lines > 0) {
-    losses.push_back({0, "step_lines_lost", lost.lines});
+    losses.push_back({0, LossKind::kStepLinesLost, lost.lines});
     if (!std::exchange(told_lost_lines_, true)) {
       output_->note(
           "note: --step-regex would take too long on a line of the log; steps in such lines are "
@@ -63,7 +63,7 @@ std::vector<LossRecord> Watch::take_losses() {
     }
   }
   if (const std::uint64_t dropped = output_->take_dropped(); dropped > 0) {
-    losses.push_back({0, "lines_dropped", dropped});
+    losses.push_back({0, LossKind::kLinesDropped, dropped});
   }
   return losses;
 }

@@ -31,14 +31,14 @@ bool is_gone(const Error& error) {
 
 }  // namespace
 
-void Sampler::add_loss(Tick& tick, std::string_view what) {
+void Sampler::add_loss(Tick& tick, LossKind what) {
   for (LossRecord& loss : tick.losses) {
     if (loss.what == what) {
       ++loss.count;
       return;
     }
   }
-  tick.losses.push_back({tick.t_s, std::string(what), 1});
+  tick.losses.push_back({tick.t_s, what, 1});
 }
 
 Sampler::Sampler(SamplerOptions options, ProcessSource& source, const Clock& clock)
@@ -129,7 +129,7 @@ void Sampler::discover(Tick& tick) {
 bool Sampler::read_table(Tick& tick) {
   const auto table = source_.snapshot();
   if (!table) {
-    add_loss(tick, "process_table_unreadable");
+    add_loss(tick, LossKind::kProcessTableUnreadable);
     return false;
   }
   const ProcessTree::Change change = tree_.update(*table);
@@ -267,7 +267,7 @@ bool Sampler::look_at(WatchedProcess& watched, StatusRead when, Tick& tick) {
     if (is_gone(is_new.error())) {
       return false;
     }
-    add_loss(tick, "status_unreadable");  // the last values stand
+    add_loss(tick, LossKind::kStatusUnreadable);  // the last values stand
     return true;
   }
   if (!*is_new) {
@@ -277,7 +277,7 @@ bool Sampler::look_at(WatchedProcess& watched, StatusRead when, Tick& tick) {
   const bool has_memory = watched.status.rss_bytes.has_value();
   if (has_memory && !watched.status.rss_anon_bytes && !watched.split_unknown) {
     watched.split_unknown = true;
-    add_loss(tick, "split_unknown");
+    add_loss(tick, LossKind::kSplitUnknown);
   }
   if (watched.has_memory && !has_memory) {
     ledger_.remove(key);  // a zombie holds nothing; what it shared is its family's

@@ -57,7 +57,7 @@ class Sampler {
 
  private:
   Sampler(SamplerOptions options, ProcessSource& source, const Clock& clock);
-  static void add_loss(Tick& tick, std::string_view what);
+  static void add_loss(Tick& tick, LossKind what);
 
   void discover(Tick& tick);
   bool read_table(Tick& tick);

@@ -79,7 +79,7 @@ void Sampler::offer_again() {
 bool Sampler::read_share(WatchedProcess& watched, Tick& tick) {
   const ProcessKey& key = watched.record.key;
   if (budget_.too_large(watched.status.rss_bytes.value_or(0))) {
-    add_loss(tick, "pss_too_large");
+    add_loss(tick, LossKind::kPssTooLarge);
     ledger_.give_up_share(key);
     watched.retry_share_ns = clock_.monotonic_ns() + kRetryShareNs;
     return false;
@@ -91,9 +91,9 @@ bool Sampler::read_share(WatchedProcess& watched, Tick& tick) {
   if (!pss) {
     if (pss.error().code == Errc::kPermission) {
       watched.pss_refused = true;
-      add_loss(tick, "pss_denied");
+      add_loss(tick, LossKind::kPssDenied);
     } else if (pss.error().code != Errc::kGone) {
-      add_loss(tick, "pss_unreadable");
+      add_loss(tick, LossKind::kPssUnreadable);
       watched.retry_share_ns = after + kRetryShareNs;
     }
     ledger_.give_up_share(key);

@@ -20,7 +20,7 @@ constexpr double kLimitEveryS = 30.0;
 // For the GPU driver to start; without a resident driver that takes seconds, and comes later then.
 constexpr std::chrono::milliseconds kGpuPatience{1000};
 
-void add_loss(Tick& tick, const char* what, std::uint64_t count) {
+void add_loss(Tick& tick, LossKind what, std::uint64_t count) {
   if (count > 0) {
     tick.losses.push_back({tick.t_s, what, count});
   }
@@ -211,16 +211,16 @@ void Session::add_gpus(Tick& tick) {
   }
   if (auto gpus = gpu_->sample(pids); gpus) {
     tick.gpus = *std::move(gpus);
-    add_loss(tick, "gpu_late", gpu_->is_fresh() ? 0 : 1);
+    add_loss(tick, LossKind::kGpuLate, gpu_->is_fresh() ? 0 : 1);
     add_lost_gpus(tick);
   } else {
-    tick.losses.push_back({tick.t_s, "gpu_unreadable", 1});
+    tick.losses.push_back({tick.t_s, LossKind::kGpuUnreadable, 1});
     tell_gpu_failure(gpus.error().what);
   }
   const GpuLosses& losses = gpu_->losses();
   tell_gpu_failure(losses.last_failure);
-  add_loss(tick, "gpu_processes_unmapped", losses.unmapped_processes);
-  add_loss(tick, "gpu_queries_failed", losses.failed_queries);
+  add_loss(tick, LossKind::kGpuProcessesUnmapped, losses.unmapped_processes);
+  add_loss(tick, LossKind::kGpuQueriesFailed, losses.failed_queries);
 }
 
 // The losses count them; a few are told with their reason, each once.
@@ -258,9 +258,10 @@ void Session::add_markers(Tick& tick, std::vector<MarkerRecord> from_log) {
       epoch_ = marker.value;
     }
   }
-  add_loss(tick, "markers_lost", markers_.take_lost());
+  add_loss(tick, LossKind::kMarkersLost, markers_.take_lost());
   const std::uint64_t unreadable = markers_.unreadable_files();
-  add_loss(tick, "marker_files_unreadable", unreadable - std::min(unreadable, unreadable_markers_));
+  add_loss(tick, LossKind::kMarkerFilesUnreadable,
+           unreadable - std::min(unreadable, unreadable_markers_));
   unreadable_markers_ = unreadable;
   tick.step = step_;
   tick.epoch = epoch_;

@@ -15,14 +15,12 @@
 #include "common/fd.h"
 #include "common/io.h"
 #include "common/text.h"
-#include "recording/csv_importer.h"
 #include "recording/files.h"
-#include "recording/json_series.h"
-#include "recording/mprof_importer.h"
-#include "recording/private_dir.h"
-#include "recording/psrecord_importer.h"
+#include "recording/import/csv_importer.h"
+#include "recording/import/json_series.h"
+#include "recording/import/log_importers.h"
+#include "recording/import/text_input.h"
 #include "recording/run_reader.h"
-#include "recording/text_input.h"
 
 namespace tidemark::recording {
 namespace {
@@ -61,7 +59,7 @@ Format format_of(std::string_view head) {
   if (looks_like_psrecord(head)) {
     return Format::kPsrecord;
   }
-  // A stray NUL may stand in a damaged log; in its first line nothing of text has one.
+  // A damaged log may have a NUL somewhere, but the first line of a text has none.
   const std::string_view first_line = head.substr(0, head.find('\n'));
   return first_line.find('\0') == std::string_view::npos ? Format::kCsv : Format::kBinary;
 }
@@ -80,7 +78,7 @@ Target parse_target(const std::string& path) {
   return {path.substr(0, hash), path.substr(hash + 1)};
 }
 
-// A pipe that somebody opened for us, as in `tidemark track <(zcat log.csv.gz)`.
+// A pipe that the shell opened, as in `tidemark track <(zcat log.csv.gz)`.
 bool is_descriptor_path(const std::string& path) {
   return path == "/dev/stdin" || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
 }
@@ -104,14 +102,9 @@ Status check_kind_of_file(const std::string& path) {
 // SQLite needs a file that it can seek in.
 Result<std::unique_ptr<RecordingReader>> open_run_stream(TextInput input) {
   constexpr std::size_t kMaxStreamBytes = 4ULL << 30U;
-  auto directory = PrivateDir::create();
-  if (!directory) {
-    return directory.error();
-  }
-  if (const Status status = input.spool_to(directory->file("run"), kMaxStreamBytes); !status) {
-    return status.error();
-  }
-  return RunReader::open_spooled(std::move(*directory), "run", input.name());
+  TIDEMARK_TRY_ASSIGN(auto directory, PrivateDir::create());
+  TIDEMARK_TRY(input.spool_to(directory.file("run"), kMaxStreamBytes));
+  return RunReader::open_spooled(std::move(directory), "run", input.name());
 }
 
 Error not_readable(const std::string& name, std::string_view why) {
@@ -168,14 +161,9 @@ Result<std::unique_ptr<RecordingReader>> open_recording(const std::string& path)
     return open_standard_input();
   }
   const Target target = parse_target(path);
-  if (const Status kind = check_kind_of_file(target.file); !kind) {
-    return kind.error();
-  }
-  auto fd = open_file(target.file, O_RDONLY);
-  if (!fd) {
-    return fd.error();
-  }
-  std::optional<TextInput> input(std::in_place, std::move(*fd), target.file);
+  TIDEMARK_TRY(check_kind_of_file(target.file));
+  TIDEMARK_TRY_ASSIGN(auto fd, open_file(target.file, O_RDONLY));
+  std::optional<TextInput> input(std::in_place, std::move(fd), target.file);
   const Format format = format_of(input->peek());
   if (input->error()) {
     return *input->error();

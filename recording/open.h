@@ -9,12 +9,12 @@
 namespace tidemark::recording {
 
 // Opens a recording of any kind that we read: a run file, CSV, an mprof .dat file, a psrecord log
-// or JSON series ("FILE#ID" picks one of them). The content tells which, not the name. "-" is the
+// or JSON series ("FILE#ID" picks one of them). The content decides which, not the name. "-" is the
 // standard input.
 Result<std::unique_ptr<RecordingReader>> open_recording(const std::string& path);
 
-// Whether it is a run file that one can look into again while it is read, as read_tree_window()
-// does. Not while this process records it: see there.
+// Whether it is a run file in which read_tree_window() can read. Do not call it on a file that this
+// process records: see there.
 bool is_run_file(const std::string& path);
 
 }  // namespace tidemark::recording

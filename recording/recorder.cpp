@@ -2,21 +2,199 @@
 #include "recording/recorder.h"
 
 #include <algorithm>
+#include <iterator>
+#include <unordered_set>
 #include <utility>
 
 #include "common/quiet_thread.h"
 
 namespace tidemark::recording {
 
+namespace {
+
+std::size_t bytes_of(const ProcessRecord& process) {
+  return sizeof process + process.comm.size() + process.argv.size();
+}
+
+std::size_t allocation_bytes(const AllocationFacts& facts) {
+  std::size_t bytes = facts.samples.size() * sizeof(SiteSample);
+  for (const ModuleRecord& module : facts.modules) {
+    bytes += sizeof module + module.path.size() + module.build_id.size();
+  }
+  for (const FrameRecord& frame : facts.frames) {
+    bytes += sizeof frame + frame.function.size() + frame.file.size();
+  }
+  for (const SiteRecord& site : facts.sites) {
+    bytes += sizeof site + site.frames.size() * sizeof(std::uint32_t);
+  }
+  for (const SiteBirths& births : facts.births) {
+    bytes += sizeof births + births.births.size() * sizeof(SiteBirths::Birth);
+  }
+  for (const TraceSample& trace : facts.traces) {
+    bytes += sizeof trace + trace.problem.size();
+  }
+  bytes += facts.accounts.size() * sizeof(MemoryAccount);
+  if (facts.shm) {
+    for (const GrowingSegment& segment : facts.shm->largest) {
+      bytes += sizeof segment + segment.path.size();
+    }
+  }
+  return bytes;
+}
+
+std::size_t facts_bytes(const Tick& tick) {
+  std::size_t bytes = 0;
+  for (const ProcessRecord& process : tick.new_processes) {
+    bytes += bytes_of(process);
+  }
+  for (const MarkerRecord& marker : tick.markers) {
+    bytes += sizeof marker + marker.name.size();
+  }
+  for (const EventRecord& event : tick.events) {
+    bytes += sizeof event + event.detail.size();
+  }
+  for (const LossRecord& loss : tick.losses) {
+    bytes += sizeof loss + loss.what.text().size();
+  }
+  return bytes + allocation_bytes(tick.allocations);
+}
+
+std::uint64_t facts_count(const Tick& tick) {
+  const AllocationFacts& facts = tick.allocations;
+  return tick.new_processes.size() + tick.markers.size() + tick.events.size() + tick.losses.size() +
+         facts.modules.size() + facts.frames.size() + facts.sites.size() + facts.samples.size() +
+         facts.births.size() + facts.traces.size() + facts.accounts.size() + (facts.shm ? 1U : 0U);
+}
+
+template <typename T>
+void prepend(std::vector<T>& to, std::vector<T>&& from) {
+  to.insert(to.begin(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+// Of two samples of one thing the later one counts; what the later tick does not name stays as the
+// earlier one has it, because only what has changed is sampled.
+template <typename T, typename Id>
+void keep_latest(std::vector<T>& to, std::vector<T>&& from, Id id) {
+  std::erase_if(from, [&](const T& old) {
+    return std::any_of(to.begin(), to.end(), [&](const T& now) { return id(now) == id(old); });
+  });
+  prepend(to, std::move(from));
+}
+
+void keep_latest_samples(std::vector<SiteSample>& to, std::vector<SiteSample>&& from) {
+  std::unordered_set<std::uint32_t> named;
+  for (const SiteSample& sample : to) {
+    named.insert(sample.site);
+  }
+  std::erase_if(from, [&](const SiteSample& sample) { return named.contains(sample.site); });
+  prepend(to, std::move(from));
+}
+
+void prepend_allocations(AllocationFacts& to, AllocationFacts&& from) {
+  prepend(to.modules, std::move(from.modules));
+  prepend(to.frames, std::move(from.frames));
+  prepend(to.sites, std::move(from.sites));
+  keep_latest_samples(to.samples, std::move(from.samples));
+  keep_latest(to.births, std::move(from.births), [](const SiteBirths& b) { return b.site; });
+  keep_latest(to.traces, std::move(from.traces), [](const TraceSample& t) { return t.key; });
+  keep_latest(to.accounts, std::move(from.accounts),
+              [](const MemoryAccount& account) { return account.key; });
+  if (!to.shm) {
+    to.shm = std::move(from.shm);
+  }
+}
+
+void prepend_facts(Tick& to, Tick&& from) {
+  prepend(to.new_processes, std::move(from.new_processes));
+  prepend(to.markers, std::move(from.markers));
+  prepend(to.events, std::move(from.events));
+  prepend(to.losses, std::move(from.losses));
+  prepend_allocations(to.allocations, std::move(from.allocations));
+}
+
+void remove_facts(Tick& tick) {
+  tick.new_processes.clear();
+  tick.markers.clear();
+  tick.events.clear();
+  tick.losses.clear();
+  tick.allocations = {};
+}
+
+void add_loss(Tick& tick, LossKind what, std::uint64_t count) {
+  if (count > 0) {
+    tick.losses.push_back({tick.t_s, what, count});
+  }
+}
+
+}  // namespace
+
+std::size_t approximate_bytes(const Tick& tick) {
+  std::size_t bytes = sizeof tick + facts_bytes(tick) +
+                      tick.processes.size() * sizeof(ProcessSample) +
+                      tick.roles.size() * sizeof(RoleSample);
+  for (const GpuSample& gpu : tick.gpus) {
+    bytes += sizeof gpu + gpu.name.size() + gpu.processes.size() * sizeof(GpuProcessUse);
+  }
+  return bytes;
+}
+
+bool PendingFacts::has_room_for(std::size_t bytes) {
+  if (bytes_ + bytes > max_bytes_) {
+    return false;
+  }
+  bytes_ += bytes;
+  return true;
+}
+
+void PendingFacts::add_ended(const ProcessRecord& process) {
+  if (has_room_for(bytes_of(process))) {
+    ended_.push_back(process);
+  } else {
+    ++facts_lost_;
+  }
+}
+
+void PendingFacts::add_dropped(const Tick& tick) {
+  Tick kept = tick;
+  if (!has_room_for(facts_bytes(tick))) {
+    facts_lost_ += facts_count(tick);
+    remove_facts(kept);
+  }
+  if (dropped_) {
+    prepend_facts(kept, std::move(*dropped_));
+  }
+  dropped_ = std::move(kept);
+  ++ticks_;
+}
+
+void PendingFacts::move_into(Tick& tick) {
+  if (dropped_) {
+    prepend_facts(tick, std::move(*dropped_));
+  }
+  add_loss(tick, LossKind::kTicksDropped, std::exchange(ticks_, 0));
+  add_loss(tick, LossKind::kFactsDropped, std::exchange(facts_lost_, 0));
+  dropped_.reset();
+  bytes_ = 0;
+}
+
+std::optional<Tick> PendingFacts::take_last_dropped() {
+  std::optional<Tick> last = std::exchange(dropped_, std::nullopt);
+  if (last) {
+    --ticks_;  // this one is saved after all
+    move_into(*last);
+  }
+  return last;
+}
+
+std::vector<ProcessRecord> PendingFacts::take_ended() { return std::exchange(ended_, {}); }
+
 Recorder::Recorder(std::unique_ptr<RunWriter> writer, RecorderOptions options)
-    : writer_(std::move(writer)), options_(options), waiting_(options.max_bytes / 4) {}
+    : writer_(std::move(writer)), options_(options), pending_(options.max_bytes / 4) {}
 
 Recorder::~Recorder() { finish(std::nullopt); }
 
 Status Recorder::begin(const RunInfo& info) {
-  if (Status status = writer_->begin(info); !status) {
-    return status;
-  }
+  TIDEMARK_TRY(writer_->begin(info));
   thread_ = start_quiet_thread([this] { run(); });
   return ok();
 }
@@ -30,19 +208,19 @@ Status Recorder::add(const Tick& tick) {
     }
     if (!has_room_for(approximate_bytes(tick))) {
       ++stats_.ticks_dropped;
-      waiting_.add_dropped(tick);
+      pending_.add_dropped(tick);
       return ok();
     }
   }
   // Only this thread fills the queue: the room cannot be gone by now.
   Tick copy = tick;
-  waiting_.move_into(copy);
+  pending_.move_into(copy);
   push(std::move(copy));
   return ok();
 }
 
 Status Recorder::process_ended(const ProcessRecord& process) {
-  waiting_.add_ended(process);
+  pending_.add_ended(process);
   return ok();
 }
 
@@ -72,7 +250,7 @@ bool Recorder::has_room_for(std::size_t bytes) const {
 }
 
 void Recorder::push(Tick tick) {
-  Item item{waiting_.take_ended(), std::move(tick), 0, clock_.monotonic_ns()};
+  Item item{pending_.take_ended(), std::move(tick), 0, clock_.monotonic_ns()};
   item.bytes = approximate_bytes(item.tick);
   {
     const std::lock_guard lock(mutex_);
@@ -90,7 +268,7 @@ void Recorder::finish(std::optional<double> end_s) {
   if (!thread_.joinable()) {
     return;
   }
-  if (auto last = waiting_.take_last_dropped()) {
+  if (auto last = pending_.take_last_dropped()) {
     {
       const std::lock_guard lock(mutex_);
       --stats_.ticks_dropped;
@@ -106,7 +284,7 @@ void Recorder::finish(std::optional<double> end_s) {
   if (!end_s || failure_) {  // the thread is gone: no lock needed
     return;
   }
-  Status status = write_ended(waiting_.take_ended());
+  Status status = write_ended(pending_.take_ended());
   if (status) {
     status = writer_->end(*end_s);
   }
@@ -153,9 +331,7 @@ Status Recorder::write(const Item& item) {
 
 Status Recorder::write_ended(const std::vector<ProcessRecord>& ended) {
   for (const ProcessRecord& process : ended) {
-    if (Status status = writer_->process_ended(process); !status) {
-      return status;
-    }
+    TIDEMARK_TRY(writer_->process_ended(process));
   }
   return ok();
 }

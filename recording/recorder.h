@@ -13,10 +13,42 @@
 
 #include "common/clock.h"
 #include "common/recording_sink.h"
+#include "common/records.h"
 #include "recording/run_writer.h"
-#include "recording/waiting_facts.h"
 
 namespace tidemark::recording {
+
+// What waits for the next tick that finds room in the queue: processes that have ended, and the
+// lasting facts (new processes, markers, events, losses, what allocates) of ticks that were
+// dropped. Samples of processes are taken again, facts happen once, and a site is sampled only when
+// it has changed. Bounded: what goes beyond is counted as the loss "facts_dropped".
+// Not thread-safe.
+class PendingFacts {
+ public:
+  explicit PendingFacts(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+
+  void add_ended(const ProcessRecord& process);
+  void add_dropped(const Tick& tick);
+
+  // Puts the facts in front of those of `tick`, and adds the losses. Empties this.
+  void move_into(Tick& tick);
+  // The last dropped tick, whole and with all facts: for the end of a run, when none follows.
+  std::optional<Tick> take_last_dropped();
+  std::vector<ProcessRecord> take_ended();
+
+ private:
+  bool has_room_for(std::size_t bytes);
+
+  std::size_t max_bytes_;
+  std::size_t bytes_ = 0;
+  std::optional<Tick> dropped_;  // the last dropped tick, with the facts of all before it
+  std::uint64_t ticks_ = 0;
+  std::uint64_t facts_lost_ = 0;
+  std::vector<ProcessRecord> ended_;
+};
+
+// What a tick takes in memory.
+std::size_t approximate_bytes(const Tick& tick);
 
 struct RecorderOptions {
   // The queue between sampler and disk ends at whichever comes first.
@@ -32,7 +64,7 @@ struct RecorderStats {
 
 // A RunWriter on a thread of its own, so that a slow disk never holds up the sampler. add() never
 // waits: when the queue is full the tick is dropped and counted, and the file gets a loss
-// "ticks_dropped" when the disk moves again (see WaitingFacts for what is kept of it).
+// "ticks_dropped" when the disk moves again (see PendingFacts for what is kept of it).
 //
 // begin(), add(), process_ended() and end() come from one thread; the rest from any.
 class Recorder final : public RecordingSink {
@@ -74,7 +106,7 @@ class Recorder final : public RecordingSink {
   const std::unique_ptr<RunWriter> writer_;  // between begin() and end(): the thread's
   const RecorderOptions options_;
   const SystemClock clock_;
-  WaitingFacts waiting_;  // the caller's
+  PendingFacts pending_;  // the caller's
   std::thread thread_;
 
   mutable std::mutex mutex_;  // guards all below; never held while the disk is used

@@ -8,23 +8,24 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/io.h"
-#include "recording/columns.h"
 #include "recording/files.h"
-#include "recording/pending_file.h"
-#include "recording/run_copy.h"
+#include "recording/rows.h"
 #include "recording/schema.h"
+#include "recording/sqlite.h"
 #include "recording/tick_cursor.h"
 
 namespace tidemark::recording {
+
 namespace {
 
-// Readers and the recorder do not lock each other out; only its start and its end do, for moments.
+// A recorder locks readers out only for a moment when it starts and when it ends.
 constexpr int kBusyTimeoutMs = 5'000;
 
 Status describe_kind(FileKind kind, const std::string& name) {
@@ -69,29 +70,24 @@ Status check_complete(std::string_view head, std::int64_t size, const std::strin
                                              name, size, pages * page_bytes)};
 }
 
-// All that can be told without SQLite.
+// All that can be checked without SQLite.
 Status check_file(const std::string& path, const std::string& name) {
-  const auto fd = open_file(path, O_RDONLY);
-  if (!fd) {
-    return fd.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto fd, open_file(path, O_RDONLY));
   std::array<char, kSqliteHeaderBytes> buffer{};
-  const auto n = pread_full(fd->get(), buffer);
+  const auto n = pread_full(fd.get(), buffer);
   if (!n) {
     return named(name, n.error());
   }
   const std::string_view head(buffer.data(), *n);
-  if (Status kind = describe_kind(classify_header(head), name); !kind) {
-    return kind;
-  }
+  TIDEMARK_TRY(describe_kind(classify_header(head), name));
   struct stat info {};
-  ::fstat(fd->get(), &info);
+  ::fstat(fd.get(), &info);
   return file_exists(path + "-wal") ? ok() : check_complete(head, info.st_size, name);
 }
 
 // A log cannot be read in place where SQLite may not make its index (read-only folder, full disk),
-// nor can a file that was copied without its log; a journal left by a kill in the moment of closing
-// wants to be rolled back.
+// nor can a file that was copied without its log; a journal that a recorder left when it was killed
+// while closing has to be rolled back.
 bool may_help_to_copy(const std::string& path, const Error& error) {
   return error.code == Errc::kPermission ||
          (error.code != Errc::kMalformed &&
@@ -103,12 +99,8 @@ bool may_help_to_copy(const std::string& path, const Error& error) {
 Result<std::unique_ptr<RecordingReader>> RunReader::open(const std::string& path,
                                                          const std::string& shown_as) {
   const std::string& name = shown_as.empty() ? path : shown_as;
-  if (const Status version = check_sqlite_version(loaded_sqlite_version()); !version) {
-    return version.error();
-  }
-  if (const Status status = check_file(path, name); !status) {
-    return status.error();
-  }
+  TIDEMARK_TRY(check_sqlite_version(loaded_sqlite_version()));
+  TIDEMARK_TRY(check_file(path, name));
   const auto recording_pid = process_that_has_open(path);
   auto reader = open_database(std::nullopt, path, name, Database::Mode::kReadOnly);
   if (!reader && may_help_to_copy(path, reader.error())) {
@@ -140,12 +132,9 @@ Result<std::unique_ptr<RecordingReader>> RunReader::open_spooled(PrivateDir dire
 Result<std::unique_ptr<RunReader>> RunReader::open_copy(const std::string& path,
                                                         const std::string& shown_as,
                                                         const Error& why) {
-  auto directory = copy_run(path);
-  if (!directory) {
-    return directory.error();
-  }
-  const std::string copy = directory->file("run");
-  auto reader = open_database(std::move(*directory), copy, shown_as, Database::Mode::kReadWrite);
+  TIDEMARK_TRY_ASSIGN(auto directory, copy_run(path));
+  const std::string copy = directory.file("run");
+  auto reader = open_database(std::move(directory), copy, shown_as, Database::Mode::kReadWrite);
   if (reader) {
     (*reader)->notes_.push_back(
         fmt::format("read from a private copy, because it cannot be read in place ({})", why.what));
@@ -157,55 +146,37 @@ Result<std::unique_ptr<RunReader>> RunReader::open_database(std::optional<Privat
                                                             const std::string& path,
                                                             const std::string& shown_as,
                                                             Database::Mode mode) {
-  auto database = Database::open(path, mode, shown_as);
-  if (!database) {
-    return database.error();
-  }
-  database->set_busy_timeout(kBusyTimeoutMs);
+  TIDEMARK_TRY_ASSIGN(auto database, Database::open(path, mode, shown_as));
+  database.set_busy_timeout(kBusyTimeoutMs);
   // One transaction for all that follows. Sorting happens in memory: /tmp may be the full disk.
-  const Status status = database->execute(
-      "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0;"
-      "PRAGMA temp_store=MEMORY; PRAGMA query_only=ON; BEGIN");
-  if (!status) {
-    return status.error();
-  }
+  TIDEMARK_TRY(
+      database.execute("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0;"
+                       "PRAGMA temp_store=MEMORY; PRAGMA query_only=ON; BEGIN"));
   // Its header was looked at before; this is what SQLite and the log make of it.
-  const auto version = database->query_integer("PRAGMA user_version");
-  if (!version) {
-    return version.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto version, database.query_integer("PRAGMA user_version"));
   const auto schema_version = static_cast<std::int32_t>(
-      std::clamp<std::int64_t>(*version, kOldestSchemaVersion, kSchemaVersion));
-  if (const Status schema = check_schema(*database, schema_version); !schema) {
-    return schema.error();
-  }
-  std::unique_ptr<RunReader> reader(new RunReader(std::move(directory), std::move(*database)));
+      std::clamp<std::int64_t>(version, kOldestSchemaVersion, kSchemaVersion));
+  TIDEMARK_TRY(check_schema(database, schema_version));
+  std::unique_ptr<RunReader> reader(new RunReader(std::move(directory), std::move(database)));
   reader->schema_version_ = schema_version;
-  if (const Status info = reader->load_info(); !info) {
-    return info.error();
-  }
+  TIDEMARK_TRY(reader->load_info());
   return reader;
 }
 
 Status RunReader::load_info() {
-  auto query = database_.prepare("SELECT end_s, * FROM run WHERE id = 1");
-  if (!query) {
-    return query.error();
+  TIDEMARK_TRY_ASSIGN(
+      auto query, database_.prepare(select_sql("run", "end_s", "WHERE id = 1", schema_version_)));
+  TIDEMARK_TRY_ASSIGN(const bool has_row, query.step());
+  RowLoader loader(query, 2, schema_version_);
+  if (has_row) {
+    loader.load<RunInfo>(info_);
   }
-  const auto row = query->step();
-  if (!row) {
-    return row.error();
-  }
-  RowLoader loader(*query, 2);
-  if (*row) {
-    visit_columns(loader, info_);
-  }
-  if (!*row || !loader.is_valid()) {
+  if (!has_row || !loader.is_valid()) {
     return Error{Errc::kMalformed,
                  fmt::format("{} is damaged: it does not say what was recorded", database_.path())};
   }
-  if (query->is_number(0)) {
-    end_s_ = query->real(0);
+  if (query.is_number(0)) {
+    end_s_ = query.real(0);
   }
   info_.ended_cleanly = end_s_.has_value();
   return ok();
@@ -228,12 +199,8 @@ class Delivery {
       if (!*more) {
         return ends_before(std::numeric_limits<double>::infinity());
       }
-      if (Status status = ends_before(tick.t_s); !status) {
-        return status;
-      }
-      if (Status status = sink_.add(tick); !status) {
-        return status;
-      }
+      TIDEMARK_TRY(ends_before(tick.t_s));
+      TIDEMARK_TRY(sink_.add(tick));
       ++summary_.ticks;
       summary_.samples += tick.processes.size();
       last_t_s_ = tick.t_s;
@@ -252,9 +219,7 @@ class Delivery {
       if (!process->has_value()) {
         return ok();
       }
-      if (Status status = sink_.process_ended(**process); !status) {
-        return status;
-      }
+      TIDEMARK_TRY(sink_.process_ended(**process));
     }
   }
 
@@ -273,26 +238,82 @@ class Delivery {
 }  // namespace
 
 Result<ReadSummary> RunReader::read(RecordingSink& sink) {
-  auto cursor = TickCursor::open(database_, schema_version_);
-  if (!cursor) {
-    return cursor.error();
-  }
-  if (const Status status = sink.begin(info_); !status) {
-    return status.error();
-  }
-  Delivery delivery(*cursor, sink);
-  if (const Status status = delivery.run(); !status) {
-    return status.error();
-  }
-  if (const Status status = sink.end(end_s_.value_or(delivery.last_t_s())); !status) {
-    return status.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto cursor, TickCursor::open(database_, schema_version_));
+  TIDEMARK_TRY(sink.begin(info_));
+  Delivery delivery(cursor, sink);
+  TIDEMARK_TRY(delivery.run());
+  TIDEMARK_TRY(sink.end(end_s_.value_or(delivery.last_t_s())));
   ReadSummary summary = std::move(delivery.summary());
   summary.notes = notes_;
-  for (const std::string& name : cursor->unknown_names()) {
+  for (const std::string& name : cursor.unknown_names()) {
     summary.notes.push_back(fmt::format("'{}' is not known to this version of tidemark", name));
   }
   return summary;
+}
+
+namespace {
+
+// The first tick at or after `t_s`; beyond the last when there is none. Time rises with the number
+// of the tick, and only that has an index.
+Result<std::int64_t> first_tick_from(Statement& probe, std::int64_t last, double t_s) {
+  std::int64_t low = 0;
+  std::int64_t high = last + 1;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    probe.bind(1, middle);
+    TIDEMARK_TRY_ASSIGN(const bool has_row, probe.step());
+    const bool is_before = has_row && probe.real(0) < t_s;
+    probe.reset();
+    if (is_before) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+Result<std::vector<WindowPoint>> read_rows(Statement& rows, double from_s, double to_s,
+                                           std::size_t most) {
+  std::vector<WindowPoint> points;
+  const double stretch = (to_s - from_s) / static_cast<double>(std::max<std::size_t>(1, most));
+  while (true) {
+    TIDEMARK_TRY_ASSIGN(const bool has_row, rows.step());
+    if (!has_row) {
+      return points;
+    }
+    const double t_s = rows.real(0);
+    const double bytes = rows.is_null(1) ? rows.real(2) : rows.real(1);
+    if (t_s > to_s) {
+      continue;
+    }
+    if (!points.empty() && t_s - points.back().t_s < stretch) {
+      points.back().min_bytes = std::min(points.back().min_bytes, bytes);
+      points.back().max_bytes = std::max(points.back().max_bytes, bytes);
+    } else {
+      points.push_back({t_s, bytes, bytes});
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::vector<WindowPoint>> read_tree_window(const std::string& path, double from_s,
+                                                  double to_s, std::size_t most) {
+  TIDEMARK_TRY_ASSIGN(auto database, Database::open(path, Database::Mode::kReadOnly));
+  TIDEMARK_TRY_ASSIGN(auto last, database.query_integer("SELECT ifnull(max(tick), -1) FROM ticks"));
+  TIDEMARK_TRY_ASSIGN(
+      auto probe, database.prepare("SELECT t_s FROM ticks WHERE tick >= ?1 ORDER BY tick LIMIT 1"));
+  TIDEMARK_TRY_ASSIGN(const auto first, first_tick_from(probe, last, from_s));
+  TIDEMARK_TRY_ASSIGN(const auto end, first_tick_from(probe, last, to_s));
+  TIDEMARK_TRY_ASSIGN(
+      auto rows,
+      database.prepare(
+          "SELECT t.t_s, g.footprint_bytes, g.rss_bytes FROM ticks t JOIN group_samples g"
+          " ON g.tick = t.tick AND g.who = 'tree' WHERE t.tick BETWEEN ?1 AND ?2 ORDER BY t.tick"));
+  rows.bind(1, first);
+  rows.bind(2, end);
+  return read_rows(rows, from_s, to_s, most);
 }
 
 }  // namespace tidemark::recording

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "recording/private_dir.h"
+#include "common/result.h"
+#include "recording/files.h"
 #include "recording/reader.h"
 #include "recording/sqlite.h"
 
@@ -21,7 +23,7 @@ class RunReader final : public RecordingReader {
   // `shown_as` is the name that errors give the file, when that is not `path`.
   static Result<std::unique_ptr<RecordingReader>> open(const std::string& path,
                                                        const std::string& shown_as = {});
-  // For a stream: `directory` holds the spooled file and lives as long as the reader.
+  // For a stream: `directory` holds the spooled file and exists as long as the reader.
   static Result<std::unique_ptr<RecordingReader>> open_spooled(PrivateDir directory,
                                                                const std::string& file,
                                                                const std::string& shown_as);
@@ -49,5 +51,19 @@ class RunReader final : public RecordingReader {
   std::int32_t schema_version_ = 0;
   std::vector<std::string> notes_;
 };
+
+// Memory of the tree over a short interval of a run: footprint, or rss when that is unknown.
+struct WindowPoint {
+  double t_s = 0.0;
+  double min_bytes = 0.0;
+  double max_bytes = 0.0;
+};
+
+// The memory of the tree between two times, merged to at most `most` intervals. May be called on a
+// file that this process is recording: only SQLite opens it, because closing another descriptor of
+// it would drop the recorder's locks (fcntl(2)). The time that it takes depends on the samples in
+// the window, not on the length of the run.
+Result<std::vector<WindowPoint>> read_tree_window(const std::string& path, double from_s,
+                                                  double to_s, std::size_t most);
 
 }  // namespace tidemark::recording

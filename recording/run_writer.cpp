@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/file_size_signal.h"
-#include "recording/columns.h"
+#include "recording/rows.h"
 #include "recording/schema.h"
 
 namespace tidemark::recording {
@@ -19,13 +19,8 @@ namespace {
 constexpr int kCloseTimeoutMs = 2'000;
 
 Status insert_run(Database& database, const RunInfo& info) {
-  auto statement = database.prepare("INSERT INTO run VALUES(1,?,?,?,?,?,?,?,?,?,?,?,NULL)");
-  if (!statement) {
-    return statement.error();
-  }
-  RowBinder bind(*statement);
-  visit_columns(bind, info);
-  return statement->run();
+  TIDEMARK_TRY_ASSIGN(auto statement, database.prepare(insert_sql("run", "INSERT")));
+  return insert(statement, info, 1);
 }
 
 }  // namespace
@@ -33,26 +28,15 @@ Status insert_run(Database& database, const RunInfo& info) {
 Result<std::unique_ptr<RunWriter>> RunWriter::create(const std::string& path,
                                                      RunWriterOptions options) {
   const FileSizeSignalBlock no_signal;
-  if (const Status version = check_sqlite_version(loaded_sqlite_version()); !version) {
-    return version.error();
-  }
-  auto pending = PendingFile::create(path, options.replace);
-  if (!pending) {
-    return pending.error();
-  }
-  auto database = Database::open(pending->temporary_path(), Database::Mode::kReadWrite, path);
-  if (!database) {
-    return database.error();
-  }
+  TIDEMARK_TRY(check_sqlite_version(loaded_sqlite_version()));
+  TIDEMARK_TRY_ASSIGN(auto pending, PendingFile::create(path, options.replace));
+  TIDEMARK_TRY_ASSIGN(auto database,
+                      Database::open(pending.temporary_path(), Database::Mode::kReadWrite, path));
   // Nobody sees the file yet: no journal is needed to protect it.
-  if (const Status status = database->execute("PRAGMA journal_mode=MEMORY"); !status) {
-    return status.error();
-  }
-  if (const Status status = create_schema(*database); !status) {
-    return status.error();
-  }
+  TIDEMARK_TRY(database.execute("PRAGMA journal_mode=MEMORY"));
+  TIDEMARK_TRY(create_schema(database));
   return std::unique_ptr<RunWriter>(
-      new RunWriter(std::move(*pending), std::move(*database), options));
+      new RunWriter(std::move(pending), std::move(database), options));
 }
 
 RunWriter::~RunWriter() {
@@ -72,46 +56,27 @@ Status RunWriter::begin(const RunInfo& info) {
 }
 
 Status RunWriter::publish(const RunInfo& info) {
-  if (Status status = insert_run(*database_, info); !status) {
-    return status;
-  }
+  TIDEMARK_TRY(insert_run(*database_, info));
   database_.reset();  // SQLite must not have the file open while it moves
-  if (Status status = pending_->publish(); !status) {
-    return status;
-  }
+  TIDEMARK_TRY(pending_->publish());
   pending_.reset();
   return open_published();
 }
 
 Status RunWriter::open_published() {
-  auto database = Database::open(path_, Database::Mode::kReadWrite);
-  if (!database) {
-    return database.error();
-  }
-  database_ = std::move(*database);
+  TIDEMARK_TRY_ASSIGN(database_, Database::open(path_, Database::Mode::kReadWrite));
   database_->set_busy_timeout(options_.busy_timeout_ms);
-  const auto mode = database_->query_text("PRAGMA journal_mode=WAL");
-  if (!mode) {
-    return mode.error();
-  }
-  if (*mode != "wal") {
+  TIDEMARK_TRY_ASSIGN(const auto mode, database_->query_text("PRAGMA journal_mode=WAL"));
+  if (mode != "wal") {
     return Error{Errc::kUnsupported,
                  fmt::format("{}: this file system cannot hold a write-ahead log; record to a "
                              "local disk",
                              path_)};
   }
-  if (Status status = database_->execute("PRAGMA synchronous=NORMAL"); !status) {
-    return status;
-  }
-  // The first look at the log takes the lock that tells others that the file is in use.
-  if (const auto first_look = database_->query_integer("SELECT id FROM run"); !first_look) {
-    return first_look.error();
-  }
-  auto ticks = TickWriter::prepare(*database_);
-  if (!ticks) {
-    return ticks.error();
-  }
-  ticks_ = std::move(*ticks);
+  TIDEMARK_TRY(database_->execute("PRAGMA synchronous=NORMAL"));
+  // The first query takes the lock by which other processes see that the file is in use.
+  TIDEMARK_TRY(database_->query_integer("SELECT id FROM run"));
+  TIDEMARK_TRY_ASSIGN(ticks_, TickWriter::prepare(*database_));
   if (::stat(path_.c_str(), &identity_) != 0) {
     return system_error(fmt::format("cannot look at {}", path_), errno);
   }
@@ -212,27 +177,20 @@ Status RunWriter::write_tick(const Tick& tick) {
 
 Status RunWriter::write_ends(std::span<const ProcessRecord> ended) {
   for (const ProcessRecord& process : ended) {
-    if (Status status = ticks_->write_end(process); !status) {
-      return status;
-    }
+    TIDEMARK_TRY(ticks_->write_end(process));
   }
   return ok();
 }
 
 Status RunWriter::write_run_end(double t_s) {
-  if (Status status = write_ends(ended_); !status) {
-    return status;
-  }
-  auto statement = database_->prepare("UPDATE run SET end_s = ?1");
-  if (!statement) {
-    return statement.error();
-  }
-  statement->bind(1, t_s);
-  return statement->run();
+  TIDEMARK_TRY(write_ends(ended_));
+  TIDEMARK_TRY_ASSIGN(auto statement, database_->prepare("UPDATE run SET end_s = ?1"));
+  statement.bind(1, t_s);
+  return statement.run();
 }
 
-// A file that was moved would leave its log behind, and one that was removed is lost on close: go
-// on writing and nobody would notice.
+// A file that was moved has lost its log, and one that was removed disappears on close: writing on
+// would lose the recording without a message.
 Status RunWriter::check_still_there() const {
   struct stat now {};
   if (::stat(path_.c_str(), &now) == 0 && now.st_dev == identity_.st_dev &&

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/recording_sink.h"
-#include "recording/pending_file.h"
+#include "recording/files.h"
 #include "recording/sqlite.h"
 #include "recording/tick_writer.h"
 

@@ -1,125 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/schema.h"
 
-#include <array>
+#include <algorithm>
+#include <concepts>
 #include <cstddef>
+#include <optional>
+#include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "common/check.h"
 
 namespace tidemark::recording {
 namespace {
 
-constexpr std::array<Table, 23> kTables{{
-    {"run",
-     "CREATE TABLE run(id INTEGER PRIMARY KEY, tool_version TEXT NOT NULL, host TEXT NOT NULL,"
-     " kernel TEXT NOT NULL, command TEXT NOT NULL, format TEXT NOT NULL, start_wall_ns INTEGER,"
-     " physical_bytes INTEGER, limit_bytes INTEGER, limit_source TEXT NOT NULL, interval_s REAL,"
-     " time_is_steps INTEGER NOT NULL, end_s REAL)"},
-    {"ticks",
-     "CREATE TABLE ticks(tick INTEGER PRIMARY KEY, t_s REAL NOT NULL, late_s REAL NOT NULL,"
-     " step INTEGER, epoch INTEGER, write_late_s REAL)"},
-    {"processes",
-     "CREATE TABLE processes(process INTEGER PRIMARY KEY, tick INTEGER NOT NULL,"
-     " pid INTEGER NOT NULL, start_ticks INTEGER NOT NULL, ppid INTEGER NOT NULL,"
-     " role TEXT NOT NULL, rank INTEGER, comm TEXT NOT NULL, argv TEXT NOT NULL,"
-     " born_s REAL NOT NULL, died_s REAL, exit_status INTEGER)"},
-    {"process_samples",
-     "CREATE TABLE process_samples(tick INTEGER NOT NULL, process INTEGER NOT NULL,"
-     " rss_bytes INTEGER, rss_anon_bytes INTEGER, rss_file_bytes INTEGER,"
-     " rss_shmem_bytes INTEGER, swap_bytes INTEGER, hwm_bytes INTEGER, pss_bytes INTEGER,"
-     " pss_footprint_bytes INTEGER, uss_bytes INTEGER, pss_age_s REAL, threads INTEGER,"
-     " state TEXT NOT NULL, PRIMARY KEY(tick, process)) WITHOUT ROWID"},
-    {"group_samples",
-     "CREATE TABLE group_samples(tick INTEGER NOT NULL, who TEXT NOT NULL,"
-     " processes INTEGER NOT NULL, rss_bytes INTEGER NOT NULL, swap_bytes INTEGER NOT NULL,"
-     " footprint_bytes INTEGER, footprint_held INTEGER NOT NULL, pss_bytes INTEGER,"
-     " unreadable INTEGER NOT NULL, PRIMARY KEY(tick, who)) WITHOUT ROWID"},
-    {"system_samples",
-     "CREATE TABLE system_samples(tick INTEGER PRIMARY KEY, total_bytes INTEGER,"
-     " available_bytes INTEGER, swap_total_bytes INTEGER, swap_free_bytes INTEGER,"
-     " shmem_bytes INTEGER, psi_some_avg10 REAL, psi_full_avg10 REAL, cgroup_used_bytes INTEGER,"
-     " cgroup_limit_bytes INTEGER, cgroup_psi_some_avg10 REAL, cgroup_psi_full_avg10 REAL,"
-     " dev_shm_bytes INTEGER, dev_shm_unheld_bytes INTEGER, dev_shm_segments INTEGER)"},
-    {"gpus", "CREATE TABLE gpus(gpu INTEGER PRIMARY KEY, name TEXT NOT NULL)"},
-    {"gpu_samples",
-     "CREATE TABLE gpu_samples(tick INTEGER NOT NULL, gpu INTEGER NOT NULL, used_bytes INTEGER,"
-     " total_bytes INTEGER, PRIMARY KEY(tick, gpu)) WITHOUT ROWID"},
-    {"gpu_process_samples",
-     "CREATE TABLE gpu_process_samples(tick INTEGER NOT NULL, gpu INTEGER NOT NULL,"
-     " pid INTEGER NOT NULL, used_bytes INTEGER, PRIMARY KEY(tick, gpu, pid)) WITHOUT ROWID"},
-    {"markers",
-     "CREATE TABLE markers(marker INTEGER PRIMARY KEY, tick INTEGER NOT NULL, t_s REAL NOT NULL,"
-     " pid INTEGER NOT NULL, start_ticks INTEGER NOT NULL, kind TEXT NOT NULL,"
-     " value INTEGER NOT NULL, name TEXT NOT NULL)"},
-    {"events",
-     "CREATE TABLE events(event INTEGER PRIMARY KEY, tick INTEGER NOT NULL, t_s REAL NOT NULL,"
-     " kind TEXT NOT NULL, pid INTEGER NOT NULL, start_ticks INTEGER NOT NULL,"
-     " detail TEXT NOT NULL, count INTEGER NOT NULL)"},
-    {"losses",
-     "CREATE TABLE losses(loss INTEGER PRIMARY KEY, tick INTEGER NOT NULL, t_s REAL NOT NULL,"
-     " what TEXT NOT NULL, count INTEGER NOT NULL)"},
-    {"modules",
-     "CREATE TABLE modules(module INTEGER PRIMARY KEY, tick INTEGER NOT NULL, path TEXT NOT NULL,"
-     " build_id TEXT NOT NULL)",
-     2},
-    {"frames",
-     "CREATE TABLE frames(frame INTEGER PRIMARY KEY, tick INTEGER NOT NULL, kind TEXT NOT NULL,"
-     " module INTEGER, module_offset INTEGER NOT NULL, function TEXT NOT NULL, file TEXT NOT NULL,"
-     " line INTEGER, is_inlined INTEGER NOT NULL)",
-     2},
-    {"sites",
-     "CREATE TABLE sites(site INTEGER PRIMARY KEY, tick INTEGER NOT NULL,"
-     " process INTEGER NOT NULL, kind TEXT NOT NULL, is_truncated INTEGER NOT NULL)",
-     2},
-    {"site_frames",
-     "CREATE TABLE site_frames(site INTEGER NOT NULL, depth INTEGER NOT NULL,"
-     " frame INTEGER NOT NULL, PRIMARY KEY(site, depth)) WITHOUT ROWID",
-     2},
-    {"site_samples",
-     "CREATE TABLE site_samples(tick INTEGER NOT NULL, site INTEGER NOT NULL,"
-     " live_bytes INTEGER NOT NULL, live_blocks INTEGER NOT NULL, alloc_bytes INTEGER NOT NULL,"
-     " alloc_blocks INTEGER NOT NULL, peak_bytes INTEGER NOT NULL,"
-     " temporary_blocks INTEGER NOT NULL, resident_bytes INTEGER,"
-     " PRIMARY KEY(tick, site)) WITHOUT ROWID",
-     2},
-    {"site_births",
-     "CREATE TABLE site_births(site INTEGER NOT NULL, place INTEGER NOT NULL,"
-     " tick INTEGER NOT NULL, in_steps INTEGER NOT NULL, born REAL NOT NULL,"
-     " live_bytes INTEGER NOT NULL, PRIMARY KEY(site, place)) WITHOUT ROWID",
-     2},
-    {"trace_samples",
-     "CREATE TABLE trace_samples(tick INTEGER NOT NULL, process INTEGER NOT NULL,"
-     " t_s REAL NOT NULL, mode TEXT NOT NULL, sample_every_bytes INTEGER, sites INTEGER NOT NULL,"
-     " live_bytes INTEGER NOT NULL, live_blocks INTEGER NOT NULL, rest_bytes INTEGER NOT NULL,"
-     " rest_blocks INTEGER NOT NULL, freed_blocks INTEGER NOT NULL,"
-     " unknown_frees INTEGER NOT NULL, dropped_records INTEGER NOT NULL,"
-     " truncated_stacks INTEGER NOT NULL, empty_stacks INTEGER NOT NULL,"
-     " file_bytes INTEGER NOT NULL, private_bytes INTEGER NOT NULL, has_ended INTEGER NOT NULL,"
-     " problem TEXT NOT NULL, PRIMARY KEY(tick, process)) WITHOUT ROWID",
-     2},
-    {"trace_accounts",
-     "CREATE TABLE trace_accounts(tick INTEGER NOT NULL, process INTEGER NOT NULL,"
-     " t_s REAL NOT NULL, blocks_bytes INTEGER NOT NULL, slack_bytes INTEGER NOT NULL,"
-     " unhooked_bytes INTEGER NOT NULL, tracer_bytes INTEGER NOT NULL,"
-     " PRIMARY KEY(tick, process)) WITHOUT ROWID",
-     3},
-    {"shm_growth",
-     "CREATE TABLE shm_growth(tick INTEGER PRIMARY KEY, growth_bytes INTEGER NOT NULL,"
-     " segments INTEGER NOT NULL)",
-     3},
-    {"shm_segments",
-     "CREATE TABLE shm_segments(tick INTEGER NOT NULL, place INTEGER NOT NULL,"
-     " path TEXT NOT NULL, bytes INTEGER NOT NULL, growth_bytes INTEGER NOT NULL, held INTEGER,"
-     " maker_pid INTEGER, PRIMARY KEY(tick, place)) WITHOUT ROWID",
-     3},
-    {"gpu_states",
-     "CREATE TABLE gpu_states(tick INTEGER NOT NULL, gpu INTEGER NOT NULL, reserved_bytes INTEGER,"
-     " busy_percent INTEGER, age_s REAL NOT NULL, is_lost INTEGER NOT NULL,"
-     " PRIMARY KEY(tick, gpu)) WITHOUT ROWID",
-     3},
-}};
+template <typename T>
+struct Stored {
+  static constexpr bool kMayBeNull = false;
+  static constexpr std::string_view kType = std::same_as<T, double>                      ? "REAL"
+                                            : std::integral<T> && !std::same_as<T, char> ? "INTEGER"
+                                                                                         : "TEXT";
+};
+template <typename T>
+struct Stored<std::optional<T>> {
+  static constexpr bool kMayBeNull = true;
+  static constexpr std::string_view kType = Stored<T>::kType;
+};
 
-// For people; our own reader does not use them.
+template <typename Value>
+void append_column(std::vector<Column>& columns, std::string_view name, std::int32_t since) {
+  if constexpr (std::same_as<Value, ProcessKey>) {
+    append_column<pid_t>(columns, "pid", since);
+    append_column<std::uint64_t>(columns, "start_ticks", since);
+  } else {
+    using Kind = Stored<Value>;
+    columns.push_back({std::string(name), Kind::kType, !Kind::kMayBeNull, since});
+  }
+}
+
+Column number(std::string_view name) { return {std::string(name), "INTEGER", true}; }
+Column text(std::string_view name) { return {std::string(name), "TEXT", true}; }
+
+// The columns of a list between others.
+template <typename List>
+std::vector<Column> row(std::vector<Column> columns, const std::vector<Column>& after = {}) {
+  visit_fields<List>([&](const auto& field) {
+    using Value = typename std::decay_t<decltype(field)>::Value;
+    append_column<Value>(columns, field.name, field.traits.since_version);
+  });
+  columns.insert(columns.end(), after.begin(), after.end());
+  return columns;
+}
+
+std::vector<Table> all_tables() {
+  const Column tick = number("tick");
+  const Column process = number("process");
+  const Column site = number("site");
+  return {
+      {"run", row<RunInfo>({number("id")}, {{"end_s", "REAL"}})},
+      {"ticks", row<Tick>({tick}, {{"write_late_s", "REAL"}})},
+      {"processes", row<ProcessRecord>({process, tick})},
+      {"process_samples", row<ProcessSample>({tick, process}), 2},
+      {"group_samples", row<GroupSample>({tick, text("who")}), 2},
+      {"system_samples", row<SystemSample>({tick})},
+      {"gpus", {number("gpu"), text("name")}},
+      {"gpu_samples", row<GpuSample>({tick}), 2},
+      {"gpu_process_samples", row<GpuProcessUse>({tick, number("gpu")}), 3},
+      {"markers", row<MarkerRecord>({number("marker"), tick})},
+      {"events", row<EventRecord>({number("event"), tick})},
+      {"losses", row<LossRecord>({number("loss"), tick})},
+      {"modules", row<ModuleRecord>({number("module"), tick}), 0, 2},
+      {"frames", row<FrameRecord>({number("frame"), tick}), 0, 2},
+      {"sites", row<SiteRecord>({site, tick, process}), 0, 2},
+      {"site_frames", {site, number("depth"), number("frame")}, 2, 2},
+      {"site_samples", row<SiteSample>({tick, site}), 2, 2},
+      {"site_births", row<SiteBirths::Birth>({site, number("place"), tick}), 2, 2},
+      {"trace_samples", row<TraceSample>({tick, process}), 2, 2},
+      {"trace_accounts", row<MemoryAccount>({tick, process}), 2, 3},
+      {"shm_growth", row<ShmGrowthReport>({tick}), 0, 3},
+      {"shm_segments", row<GrowingSegment>({tick, number("place")}), 2, 3},
+      {"gpu_states", row<GpuState>({tick, number("gpu")}), 2, 3},
+  };
+}
+
+std::string create_sql(const Table& table) {
+  std::string columns;
+  std::string key;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const Column& column = table.columns[i];
+    const bool is_row_number = table.key_columns == 0 && i == 0;
+    columns += fmt::format("{}{} {}{}", i == 0 ? "" : ", ", column.name, column.type,
+                           is_row_number        ? " PRIMARY KEY"
+                           : column.is_not_null ? " NOT NULL"
+                                                : "");
+    if (i < table.key_columns) {
+      key += (i == 0 ? "" : ", ") + column.name;
+    }
+  }
+  return key.empty() ? fmt::format("CREATE TABLE {}({})", table.name, columns)
+                     : fmt::format("CREATE TABLE {}({}, PRIMARY KEY({})) WITHOUT ROWID", table.name,
+                                   columns, key);
+}
+
+// For users; our own reader does not use them.
 constexpr std::string_view kViews =
     "CREATE VIEW process_memory AS SELECT t.tick, t.t_s, t.step, t.epoch, p.pid, p.start_ticks,"
     " p.role, p.comm, s.rss_anon_bytes + s.rss_shmem_bytes + ifnull(s.swap_bytes, 0)"
@@ -149,14 +133,58 @@ std::uint32_t header_field(std::string_view head, std::size_t offset) {
   return value;
 }
 
+// A real table: views and virtual tables have no pages of their own.
+Result<bool> is_table(Statement& query, std::string_view name) {
+  query.bind_bytes(1, name);
+  TIDEMARK_TRY_ASSIGN(const bool has_row, query.step());
+  const bool is_real = has_row && query.bytes(0) == "table" && query.integer(1) > 0;
+  query.reset();
+  return is_real;
+}
+
+Result<bool> has_columns(Statement& query, const Table& table, std::int32_t version) {
+  query.bind_bytes(1, table.name);
+  bool is_same = true;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const Column& column = table.columns[i];
+    if (column.since_version > version) {
+      continue;
+    }
+    TIDEMARK_TRY_ASSIGN(const bool has_row, query.step());
+    if (!has_row) {
+      return false;  // step() has reset it
+    }
+    // SQLite reports the number of the row as a key of one column that may be NULL.
+    const bool is_row_number = table.key_columns == 0 && i == 0;
+    const std::size_t place_in_key = i < table.key_columns || is_row_number ? i + 1 : 0;
+    is_same = is_same && query.bytes(0) == column.name && query.bytes(1) == column.type &&
+              (query.integer(2) != 0) == (column.is_not_null && !is_row_number) &&
+              std::cmp_equal(query.integer(3), place_in_key);
+  }
+  TIDEMARK_TRY_ASSIGN(const bool has_more, query.step());
+  query.reset();
+  return is_same && !has_more;
+}
+
 }  // namespace
 
-std::span<const Table> tables() { return kTables; }
+std::span<const Table> tables() {
+  static const std::vector<Table> kAll = all_tables();
+  return kAll;
+}
+
+const Table& table_named(std::string_view name) {
+  const auto all = tables();
+  const auto table =
+      std::find_if(all.begin(), all.end(), [&](const Table& each) { return each.name == name; });
+  TIDEMARK_CHECK(table != all.end(), "no such table in the schema");
+  return *table;
+}
 
 Status create_schema(Database& database) {
   std::string sql = "BEGIN;";
-  for (const Table& table : kTables) {
-    sql += fmt::format("{};", table.sql);
+  for (const Table& table : tables()) {
+    sql += create_sql(table) + ';';
   }
   sql += kViews;
   sql += fmt::format("PRAGMA application_id={};PRAGMA user_version={};COMMIT;", kApplicationId,
@@ -165,28 +193,45 @@ Status create_schema(Database& database) {
 }
 
 Status check_schema(Database& database, std::int32_t version) {
-  auto query = database.prepare("SELECT type, sql FROM sqlite_master WHERE name = ?1");
-  if (!query) {
-    return query.error();
-  }
-  for (const Table& table : kTables) {
+  TIDEMARK_TRY_ASSIGN(auto kind,
+                      database.prepare("SELECT type, rootpage FROM sqlite_master WHERE name = ?1"));
+  TIDEMARK_TRY_ASSIGN(auto columns, database.prepare("SELECT name, type, \"notnull\", pk"
+                                                     " FROM pragma_table_info(?1) ORDER BY cid"));
+  for (const Table& table : tables()) {
     if (table.since_version > version) {
       continue;
     }
-    query->bind_bytes(1, table.name);
-    const auto row = query->step();
-    if (!row) {
-      return row.error();
+    TIDEMARK_TRY_ASSIGN(bool is_ours, is_table(kind, table.name));
+    if (is_ours) {
+      TIDEMARK_TRY_ASSIGN(is_ours, has_columns(columns, table, version));
     }
-    if (!*row || query->bytes(0) != "table" || query->bytes(1) != table.sql) {
+    if (!is_ours) {
       return Error{Errc::kMalformed,
                    fmt::format("{}: its table '{}' is missing or was altered; this is not a run "
                                "file as tidemark writes it",
                                database.path(), table.name)};
     }
-    query->reset();
   }
   return ok();
+}
+
+std::string insert_sql(std::string_view table, std::string_view verb) {
+  std::string parameters = "?";
+  for (std::size_t i = 1; i < table_named(table).columns.size(); ++i) {
+    parameters += ",?";
+  }
+  return fmt::format("{} INTO {} VALUES({})", verb, table, parameters);
+}
+
+std::string select_sql(std::string_view table, std::string_view first, std::string_view rest,
+                       std::int32_t version) {
+  std::string columns(first);
+  for (const Column& column : table_named(table).columns) {
+    if (column.since_version <= version) {
+      columns += ", " + column.name;
+    }
+  }
+  return fmt::format("SELECT {} FROM {} {}", columns, table, rest);
 }
 
 FileKind classify_header(std::string_view head) {

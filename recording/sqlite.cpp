@@ -13,7 +13,7 @@
 namespace tidemark::recording {
 namespace {
 
-// Strings and rows of a stranger's file stay below this.
+// Limit for strings and rows of an untrusted file.
 constexpr int kMaxValueBytes = 16 << 20;
 
 bool is_storable_text(std::string_view bytes) {
@@ -65,7 +65,7 @@ std::string describe(int primary, int sys_errno, const char* message) {
   return sys_errno != 0 ? system_error(message, sys_errno).what : message;
 }
 
-// Before each call whose failure last_error() explains: an old errno is none of its business.
+// Before each call whose failure last_error() explains, so that it does not see an older errno.
 void forget_errno() { errno = 0; }
 
 Error last_error(sqlite3* db, const std::string& path) {
@@ -134,10 +134,7 @@ Result<bool> Statement::step() {
 }
 
 Status Statement::run() {
-  const auto row = step();
-  if (!row) {
-    return row.error();
-  }
+  TIDEMARK_TRY(step());
   reset();
   return ok();
 }
@@ -190,7 +187,7 @@ Result<Database> Database::open(const std::string& path, Mode mode, const std::s
   }
   sqlite3_extended_result_codes(raw, 1);
   sqlite3_limit(raw, SQLITE_LIMIT_LENGTH, kMaxValueBytes);
-  // A stranger's schema may hold triggers and functions: keep them powerless.
+  // The schema of an untrusted file may hold triggers and functions: they must not run.
   sqlite3_db_config(raw, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(raw, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   if (mode == Mode::kReadOnly) {
@@ -219,27 +216,15 @@ Status Database::execute(const std::string& sql) {
 }
 
 Result<std::string> Database::query_text(std::string_view sql) {
-  auto statement = prepare(sql);
-  if (!statement) {
-    return statement.error();
-  }
-  const auto row = statement->step();
-  if (!row) {
-    return row.error();
-  }
-  return *row ? std::string(statement->bytes(0)) : std::string();
+  TIDEMARK_TRY_ASSIGN(auto statement, prepare(sql));
+  TIDEMARK_TRY_ASSIGN(const bool has_row, statement.step());
+  return has_row ? std::string(statement.bytes(0)) : std::string();
 }
 
 Result<std::int64_t> Database::query_integer(std::string_view sql) {
-  auto statement = prepare(sql);
-  if (!statement) {
-    return statement.error();
-  }
-  const auto row = statement->step();
-  if (!row) {
-    return row.error();
-  }
-  return *row ? statement->integer(0) : 0;
+  TIDEMARK_TRY_ASSIGN(auto statement, prepare(sql));
+  TIDEMARK_TRY_ASSIGN(const bool has_row, statement.step());
+  return has_row ? statement.integer(0) : 0;
 }
 
 void Database::set_busy_timeout(int milliseconds) { sqlite3_busy_timeout(db_.get(), milliseconds); }

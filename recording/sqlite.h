@@ -22,7 +22,7 @@ class Statement {
   void bind(int index, std::int64_t value);
   void bind(int index, double value);  // not a number becomes NULL
   void bind_null(int index);
-  // Text when it is valid UTF-8 without NUL, a blob otherwise: names are bytes from strangers, and
+  // Text when it is valid UTF-8 without NUL, a blob otherwise: names are untrusted bytes, and
   // sqlite's users (Python's sqlite3, for one) refuse text that is not UTF-8.
   void bind_bytes(int index, std::string_view bytes);
 

@@ -8,30 +8,28 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
-#include "recording/columns.h"
+#include "recording/rows.h"
+#include "recording/schema.h"
 
 namespace tidemark::recording {
 namespace {
 
 // Names that a hostile file makes up are kept up to here.
 constexpr std::size_t kMaxUnknownNames = 20;
-constexpr std::int32_t kGpuStatesSinceVersion = 3;  // of the schema
+
+Error damaged(const std::string& path, std::string_view why) {
+  return Error{Errc::kMalformed, fmt::format("{} is damaged: {}", path, why)};
+}
 
 Result<std::map<std::int64_t, std::string>> load_gpu_names(Database& database) {
-  auto query = database.prepare("SELECT gpu, name FROM gpus");
-  if (!query) {
-    return query.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto query, database.prepare("SELECT gpu, name FROM gpus"));
   std::map<std::int64_t, std::string> names;
   while (true) {
-    const auto row = query->step();
-    if (!row) {
-      return row.error();
-    }
-    if (!*row) {
+    TIDEMARK_TRY_ASSIGN(const bool has_row, query.step());
+    if (!has_row) {
       return names;
     }
-    names[query->integer(0)] = query->bytes(1);
+    names[query.integer(0)] = query.bytes(1);
   }
 }
 
@@ -42,49 +40,201 @@ GpuSample* find_gpu(std::vector<GpuSample>& gpus, std::int64_t index) {
   return gpu == gpus.end() ? nullptr : &*gpu;
 }
 
+// A number of a module, frame or site.
+Result<std::uint32_t> number_in(const Statement& row, int column, const std::string& path) {
+  const std::int64_t value = row.integer(column);
+  if (!row.is_integer(column) || !std::in_range<std::uint32_t>(value)) {
+    return damaged(path, "a number is out of range");
+  }
+  return static_cast<std::uint32_t>(value);
+}
+
+// Rows of a table whose columns are the tick, the number of a record, and its fields.
+template <typename Record>
+Status take_numbered(TableCursor& table, std::int64_t tick, int number_column,
+                     std::uint32_t Record::*number, std::vector<Record>& records) {
+  return table.take_rows(tick, [&]() -> Status {
+    TIDEMARK_TRY_ASSIGN(const std::uint32_t value, table.number(number_column));
+    Record& record = records.emplace_back();
+    record.*number = value;
+    return table.load<Record>(3, record);
+  });
+}
+
+// Rows of a table whose columns are the tick, a process, and the fields of a record.
+template <typename Record>
+Status take_of_processes(TableCursor& table, std::int64_t tick, std::vector<Record>& records,
+                         const ProcessOfNumber& process_of) {
+  return table.take_rows(tick, [&] {
+    const ProcessKey* const key = process_of(table.row().integer(2));
+    if (key == nullptr) {
+      return ok();
+    }
+    Record& record = records.emplace_back();
+    record.key = *key;
+    return table.load<Record>(3, record);
+  });
+}
+
 }  // namespace
 
-Result<TickCursor> TickCursor::open(Database& database, std::int32_t version) {
-  CursorOpener open(database);
-  auto ticks = open("ticks", "tick");
-  auto processes = open("processes", "process");
-  auto process_samples = open("process_samples", "tick, process");
-  auto group_samples = open("group_samples", "tick, who");
-  auto system_samples = open("system_samples", "tick");
-  auto gpu_samples = open("gpu_samples", "tick, gpu");
-  auto gpu_process_samples = open("gpu_process_samples", "tick, gpu, pid");
-  auto markers = open("markers", "marker");
-  auto events = open("events", "event");
-  auto losses = open("losses", "loss");
-  auto ended = open.open(
-      "SELECT process, * FROM processes WHERE died_s IS NOT NULL ORDER BY died_s, process");
-  if (open.error()) {
-    return *open.error();
+Result<TableCursor> TableCursor::open(Database& database, std::int32_t version,
+                                      std::string_view table, std::string_view rest) {
+  TableCursor cursor(version, database.path());
+  if (table_named(table).since_version > version) {
+    cursor.at_end_ = true;
+    return cursor;
   }
-  auto gpu_names = load_gpu_names(database);
-  if (!gpu_names) {
-    return gpu_names.error();
-  }
-  TickCursor cursor(
-      Tables{std::move(*ticks), std::move(*processes), std::move(*process_samples),
-             std::move(*group_samples), std::move(*system_samples), std::move(*gpu_samples),
-             std::move(*gpu_process_samples), std::move(*markers), std::move(*events),
-             std::move(*losses), std::move(*ended)},
-      std::move(*gpu_names), database.path());
-  if (version >= SiteCursor::kSinceVersion) {
-    auto sites = SiteCursor::open(database, version);
-    if (!sites) {
-      return sites.error();
-    }
-    cursor.sites_ = *std::move(sites);
-  }
-  if (version >= kGpuStatesSinceVersion) {
-    cursor.gpu_states_ = open("gpu_states", "tick, gpu");
-    if (open.error()) {
-      return *open.error();
-    }
-  }
+  TIDEMARK_TRY_ASSIGN(cursor.statement_,
+                      database.prepare(select_sql(table, "tick", rest, version)));
+  TIDEMARK_TRY(cursor.advance());
   return cursor;
+}
+
+Status TableCursor::advance() {
+  if (at_end_) {
+    return ok();  // stepping on would start the query anew
+  }
+  const auto row = statement_->step();
+  at_end_ = !row || !*row;
+  tick_ = at_end_ ? 0 : statement_->integer(0);
+  return row ? ok() : Status(row.error());
+}
+
+template <typename List, typename Record>
+Status TableCursor::load(int first_column, Record& record,
+                         std::optional<std::string>* unknown_name) const {
+  RowLoader loader(row(), first_column, version_);
+  loader.load<List>(record);
+  if (!loader.is_valid()) {
+    return damaged(path_, "a column holds a value of the wrong type");
+  }
+  if (unknown_name != nullptr) {
+    *unknown_name = loader.unknown_name();
+  }
+  return ok();
+}
+
+Result<std::uint32_t> TableCursor::number(int column) const {
+  return number_in(row(), column, path_);
+}
+
+Result<SiteCursor> SiteCursor::open(Database& database, std::int32_t version) {
+  const auto open = [&](std::string_view table, std::string_view rest) {
+    return TableCursor::open(database, version, table, rest);
+  };
+  TIDEMARK_TRY_ASSIGN(auto modules, open("modules", "ORDER BY tick, module"));
+  TIDEMARK_TRY_ASSIGN(auto frames, open("frames", "ORDER BY tick, frame"));
+  TIDEMARK_TRY_ASSIGN(auto sites, open("sites", "ORDER BY tick, site"));
+  TIDEMARK_TRY_ASSIGN(auto samples, open("site_samples", "ORDER BY tick, site"));
+  TIDEMARK_TRY_ASSIGN(auto births, open("site_births", "ORDER BY tick, site, place"));
+  TIDEMARK_TRY_ASSIGN(auto traces, open("trace_samples", "ORDER BY tick, process"));
+  TIDEMARK_TRY_ASSIGN(auto accounts, open("trace_accounts", "ORDER BY tick, process"));
+  TIDEMARK_TRY_ASSIGN(auto shm_growth, open("shm_growth", "ORDER BY tick"));
+  TIDEMARK_TRY_ASSIGN(auto shm_segments, open("shm_segments", "ORDER BY tick, place"));
+  std::optional<Statement> stack;
+  if (table_named("site_frames").since_version <= version) {
+    TIDEMARK_TRY_ASSIGN(
+        stack,
+        database.prepare(fmt::format(
+            "SELECT frame FROM site_frames WHERE site = ?1 ORDER BY depth LIMIT {}", kMostFrames)));
+  }
+  return SiteCursor(Tables{std::move(modules), std::move(frames), std::move(sites),
+                           std::move(samples), std::move(births), std::move(traces),
+                           std::move(accounts), std::move(shm_growth), std::move(shm_segments)},
+                    std::move(stack), database.path());
+}
+
+// A kind that a later version has added reads as the first one.
+Status SiteCursor::take(std::int64_t tick, AllocationFacts& facts,
+                        const ProcessOfNumber& process_of) {
+  TIDEMARK_TRY(take_numbered(tables_.modules, tick, 1, &ModuleRecord::module, facts.modules));
+  TIDEMARK_TRY(take_numbered(tables_.frames, tick, 1, &FrameRecord::frame, facts.frames));
+  TIDEMARK_TRY(take_sites(tick, facts.sites, process_of));
+  TIDEMARK_TRY(take_numbered(tables_.samples, tick, 2, &SiteSample::site, facts.samples));
+  TIDEMARK_TRY(take_births(tick, facts.births));
+  TIDEMARK_TRY(take_of_processes(tables_.traces, tick, facts.traces, process_of));
+  TIDEMARK_TRY(take_of_processes(tables_.accounts, tick, facts.accounts, process_of));
+  return take_shm(tick, facts.shm);
+}
+
+Status SiteCursor::take_sites(std::int64_t tick, std::vector<SiteRecord>& sites,
+                              const ProcessOfNumber& process_of) {
+  return tables_.sites.take_rows(tick, [&]() -> Status {
+    TIDEMARK_TRY_ASSIGN(const std::uint32_t number, tables_.sites.number(1));
+    const ProcessKey* const key = process_of(tables_.sites.row().integer(3));
+    if (key == nullptr) {
+      return ok();
+    }
+    SiteRecord& site = sites.emplace_back();
+    site.site = number;
+    site.key = *key;
+    TIDEMARK_TRY(tables_.sites.load<SiteRecord>(4, site));
+    return load_stack(site);
+  });
+}
+
+Status SiteCursor::load_stack(SiteRecord& site) {
+  stack_->bind(1, std::int64_t{site.site});
+  while (true) {
+    TIDEMARK_TRY_ASSIGN(const bool has_row, stack_->step());
+    if (!has_row) {
+      return ok();
+    }
+    const auto frame = number_in(*stack_, 0, path_);
+    if (!frame) {
+      stack_->reset();
+      return frame.error();
+    }
+    site.frames.push_back(*frame);
+  }
+}
+
+Status SiteCursor::take_births(std::int64_t tick, std::vector<SiteBirths>& births) {
+  TableCursor& table = tables_.births;
+  return table.take_rows(tick, [&]() -> Status {
+    TIDEMARK_TRY_ASSIGN(const std::uint32_t site, table.number(1));
+    if (births.empty() || births.back().site != site) {
+      births.push_back({site, {}});
+    }
+    return table.load<SiteBirths::Birth>(4, births.back().births.emplace_back());
+  });
+}
+
+Status SiteCursor::take_shm(std::int64_t tick, std::optional<ShmGrowthReport>& shm) {
+  TableCursor& sums = tables_.shm_growth;
+  TIDEMARK_TRY(sums.take_rows(tick, [&] { return sums.load<ShmGrowthReport>(2, shm.emplace()); }));
+  TableCursor& segments = tables_.shm_segments;
+  return segments.take_rows(tick, [&] {
+    return shm ? segments.load<GrowingSegment>(3, shm->largest.emplace_back()) : ok();
+  });
+}
+
+Result<TickCursor> TickCursor::open(Database& database, std::int32_t version) {
+  const auto open = [&](std::string_view table, std::string_view rest) {
+    return TableCursor::open(database, version, table, rest);
+  };
+  TIDEMARK_TRY_ASSIGN(auto ticks, open("ticks", "ORDER BY tick"));
+  TIDEMARK_TRY_ASSIGN(auto processes, open("processes", "ORDER BY process"));
+  TIDEMARK_TRY_ASSIGN(auto process_samples, open("process_samples", "ORDER BY tick, process"));
+  TIDEMARK_TRY_ASSIGN(auto group_samples, open("group_samples", "ORDER BY tick, who"));
+  TIDEMARK_TRY_ASSIGN(auto system_samples, open("system_samples", "ORDER BY tick"));
+  TIDEMARK_TRY_ASSIGN(auto gpu_samples, open("gpu_samples", "ORDER BY tick, gpu"));
+  TIDEMARK_TRY_ASSIGN(auto gpu_uses, open("gpu_process_samples", "ORDER BY tick, gpu, pid"));
+  TIDEMARK_TRY_ASSIGN(auto gpu_states, open("gpu_states", "ORDER BY tick, gpu"));
+  TIDEMARK_TRY_ASSIGN(auto markers, open("markers", "ORDER BY marker"));
+  TIDEMARK_TRY_ASSIGN(auto events, open("events", "ORDER BY event"));
+  TIDEMARK_TRY_ASSIGN(auto losses, open("losses", "ORDER BY loss"));
+  TIDEMARK_TRY_ASSIGN(auto ended,
+                      open("processes", "WHERE died_s IS NOT NULL ORDER BY died_s, process"));
+  TIDEMARK_TRY_ASSIGN(auto gpu_names, load_gpu_names(database));
+  TIDEMARK_TRY_ASSIGN(auto sites, SiteCursor::open(database, version));
+  return TickCursor(
+      Tables{std::move(ticks), std::move(processes), std::move(process_samples),
+             std::move(group_samples), std::move(system_samples), std::move(gpu_samples),
+             std::move(gpu_uses), std::move(gpu_states), std::move(markers), std::move(events),
+             std::move(losses), std::move(ended)},
+      std::move(sites), std::move(gpu_names), database.path());
 }
 
 Result<bool> TickCursor::next(Tick& tick) {
@@ -95,29 +245,25 @@ Result<bool> TickCursor::next(Tick& tick) {
   tick = Tick{};
   const std::int64_t number = tables_.ticks.tick();
   tick_ = number;
-  Status status = load(tables_.ticks, 2, tick);
-  if (status && last_t_s_ && tick.t_s < *last_t_s_) {
-    status = malformed("its ticks are not in the order of time");
+  TIDEMARK_TRY(load(tables_.ticks, 2, tick));
+  if (last_t_s_ && tick.t_s < *last_t_s_) {
+    return malformed("its ticks are not in the order of time");
   }
-  // Each step runs only when all before it succeeded.
-  const auto then = [&status](auto&& step) {
-    if (status) {
-      status = step();
-    }
+  TIDEMARK_TRY(take_groups(number, tick));
+  TIDEMARK_TRY(take_processes(number, tick.new_processes));
+  TIDEMARK_TRY(take_samples(number, tick.processes));
+  TIDEMARK_TRY(tables_.system_samples.take_rows(
+      number, [&] { return load(tables_.system_samples, 2, tick.system.emplace()); }));
+  TIDEMARK_TRY(take_gpus(number, tick.gpus));
+  TIDEMARK_TRY(take_facts(tables_.markers, number, tick.markers));
+  TIDEMARK_TRY(take_facts(tables_.events, number, tick.events));
+  TIDEMARK_TRY(take_facts(tables_.losses, number, tick.losses));
+  const auto process_of = [this](std::int64_t process) -> const ProcessKey* {
+    const auto key = keys_.find(process);
+    return key == keys_.end() ? nullptr : &key->second;
   };
-  then([&] { return take_groups(number, tick); });
-  then([&] { return take_processes(number, tick.new_processes); });
-  then([&] { return take_samples(number, tick.processes); });
-  then([&] { return take_system(number, tick.system); });
-  then([&] { return take_gpus(number, tick.gpus); });
-  then([&] { return take_facts(tables_.markers, number, tick.markers); });
-  then([&] { return take_facts(tables_.events, number, tick.events); });
-  then([&] { return take_facts(tables_.losses, number, tick.losses); });
-  then([&] { return take_sites(number, tick.allocations); });
-  then([&] { return tables_.ticks.advance(); });
-  if (!status) {
-    return status.error();
-  }
+  TIDEMARK_TRY(sites_.take(number, tick.allocations, process_of));
+  TIDEMARK_TRY(tables_.ticks.advance());
   last_t_s_ = tick.t_s;
   return true;
 }
@@ -133,37 +279,29 @@ Result<std::optional<ProcessRecord>> TickCursor::next_ended(double before_s) {
     return std::optional<ProcessRecord>();
   }
   ProcessRecord process;
-  if (const Status status = load(table, 3, process); !status) {
-    return status.error();
-  }
+  TIDEMARK_TRY(load(table, 3, process));
   if (!(process.died_s.value_or(0.0) < before_s)) {
     return std::optional<ProcessRecord>();
   }
-  if (const Status status = table.advance(); !status) {
-    return status.error();
-  }
+  TIDEMARK_TRY(table.advance());
   return std::optional(std::move(process));
 }
 
 // False: a role or kind is not known to us; the record has the default in its place.
 template <typename Record>
 Result<bool> TickCursor::load_names(const TableCursor& table, int first_column, Record& record) {
-  RowLoader loader(table.row(), first_column);
-  visit_columns(loader, record);
-  if (!loader.is_valid()) {
-    return malformed("a column holds a value of the wrong type");
+  std::optional<std::string> unknown;
+  TIDEMARK_TRY(table.load<Record>(first_column, record, &unknown));
+  if (unknown) {
+    note_unknown(*unknown);
   }
-  if (!loader.unknown_name()) {
-    return true;
-  }
-  note_unknown(*loader.unknown_name());
-  return false;
+  return !unknown;
 }
 
 template <typename Record>
 Status TickCursor::load(const TableCursor& table, int first_column, Record& record) {
-  const auto known = load_names(table, first_column, record);
-  return known ? ok() : Status(known.error());
+  TIDEMARK_TRY(load_names(table, first_column, record));
+  return ok();
 }
 
 void TickCursor::note_unknown(std::string_view name) {
@@ -174,13 +312,10 @@ void TickCursor::note_unknown(std::string_view name) {
 
 template <typename Record>
 Status TickCursor::take_facts(TableCursor& table, std::int64_t tick, std::vector<Record>& records) {
-  return table.take_rows(tick, [&](const Statement&) -> Status {
+  return table.take_rows(tick, [&]() -> Status {
     Record record;
-    const auto known = load_names(table, 3, record);
-    if (!known) {
-      return known.error();
-    }
-    if (*known) {  // an event whose kind we do not know would only mislead
+    TIDEMARK_TRY_ASSIGN(const bool is_known, load_names(table, 3, record));
+    if (is_known) {  // an event whose kind we do not know would only mislead
       records.push_back(std::move(record));
     }
     return ok();
@@ -188,10 +323,10 @@ Status TickCursor::take_facts(TableCursor& table, std::int64_t tick, std::vector
 }
 
 Status TickCursor::take_processes(std::int64_t tick, std::vector<ProcessRecord>& processes) {
-  return tables_.processes.take_rows(tick, [&](const Statement& row) {
+  return tables_.processes.take_rows(tick, [&] {
     ProcessRecord& process = processes.emplace_back();
     Status status = load(tables_.processes, 3, process);
-    keys_[row.integer(1)] = process.key;
+    keys_[tables_.processes.row().integer(1)] = process.key;
     process.died_s.reset();  // comes when its time comes: next_ended()
     process.exit_status.reset();
     return status;
@@ -199,22 +334,24 @@ Status TickCursor::take_processes(std::int64_t tick, std::vector<ProcessRecord>&
 }
 
 Status TickCursor::take_samples(std::int64_t tick, std::vector<ProcessSample>& samples) {
-  return tables_.process_samples.take_rows(tick, [&](const Statement& row) -> Status {
-    const auto key = keys_.find(row.integer(2));
-    if (key == keys_.end() || tables_.process_samples.tick() != tick) {
+  TableCursor& table = tables_.process_samples;
+  return table.take_rows(tick, [&]() -> Status {
+    const auto key = keys_.find(table.row().integer(2));
+    if (key == keys_.end() || table.tick() != tick) {
       return malformed("a sample belongs to no process or to no tick");
     }
     ProcessSample& sample = samples.emplace_back();
     sample.key = key->second;
-    return load(tables_.process_samples, 3, sample);
+    return table.load<ProcessSample>(3, sample);
   });
 }
 
 Status TickCursor::take_groups(std::int64_t tick, Tick& into) {
-  Status status = tables_.group_samples.take_rows(tick, [&](const Statement& row) -> Status {
-    const std::string_view who = row.bytes(2);
+  TableCursor& table = tables_.group_samples;
+  const auto take_group = [&]() -> Status {
+    const std::string_view who = table.row().bytes(2);
     if (who == "tree") {
-      return load(tables_.group_samples, 3, into.tree);
+      return load(table, 3, into.tree);
     }
     RoleSample role;
     if (const auto known = role_from_name(who)) {
@@ -222,68 +359,43 @@ Status TickCursor::take_groups(std::int64_t tick, Tick& into) {
     } else {
       note_unknown(who);
     }
-    Status loaded = load(tables_.group_samples, 3, role.sum);
+    TIDEMARK_TRY(load(table, 3, role.sum));
     into.roles.push_back(role);
-    return loaded;
-  });
-  // The table is sorted by name; the world sorts by role.
+    return ok();
+  };
+  TIDEMARK_TRY(table.take_rows(tick, take_group));
+  // The table is sorted by name, a tick by role.
   std::sort(into.roles.begin(), into.roles.end(),
             [](const RoleSample& a, const RoleSample& b) { return a.role < b.role; });
-  return status;
-}
-
-Status TickCursor::take_system(std::int64_t tick, std::optional<SystemSample>& system) {
-  return tables_.system_samples.take_rows(
-      tick, [&](const Statement&) { return load(tables_.system_samples, 2, system.emplace()); });
+  return ok();
 }
 
 Status TickCursor::take_gpus(std::int64_t tick, std::vector<GpuSample>& gpus) {
-  Status status = tables_.gpu_samples.take_rows(tick, [&](const Statement& row) {
+  TableCursor& samples = tables_.gpu_samples;
+  TIDEMARK_TRY(samples.take_rows(tick, [&] {
     GpuSample& gpu = gpus.emplace_back();
-    const auto name = gpu_names_.find(row.integer(2));
+    const auto name = gpu_names_.find(samples.row().integer(2));
     gpu.name = name == gpu_names_.end() ? std::string() : name->second;
-    return load(tables_.gpu_samples, 2, gpu);
-  });
-  if (!status) {
-    return status;
-  }
-  status = tables_.gpu_process_samples.take_rows(tick, [&](const Statement& row) -> Status {
-    GpuSample* const gpu = find_gpu(gpus, row.integer(2));
+    return load(samples, 2, gpu);
+  }));
+  TableCursor& uses = tables_.gpu_process_samples;
+  TIDEMARK_TRY(uses.take_rows(tick, [&]() -> Status {
+    GpuSample* const gpu = find_gpu(gpus, uses.row().integer(2));
     if (gpu == nullptr) {
       return malformed("a GPU's process belongs to no GPU");
     }
-    return load(tables_.gpu_process_samples, 3, gpu->processes.emplace_back());
-  });
-  return status ? take_gpu_states(tick, gpus) : status;
-}
-
-Status TickCursor::take_gpu_states(std::int64_t tick, std::vector<GpuSample>& gpus) {
-  if (!gpu_states_) {
-    return ok();
-  }
-  return gpu_states_->take_rows(tick, [&](const Statement& row) -> Status {
-    GpuSample* const gpu = find_gpu(gpus, row.integer(2));
+    return load(uses, 3, gpu->processes.emplace_back());
+  }));
+  TableCursor& states = tables_.gpu_states;
+  return states.take_rows(tick, [&]() -> Status {
+    GpuSample* const gpu = find_gpu(gpus, states.row().integer(2));
     if (gpu == nullptr) {
       return malformed("the state of a GPU belongs to no GPU");
     }
-    RowLoader loader(row, 3);
-    visit_state_columns(loader, *gpu);
-    return loader.is_valid() ? ok() : Status(malformed("a column holds a value of the wrong type"));
+    return states.load<GpuState>(3, *gpu);
   });
 }
 
-Status TickCursor::take_sites(std::int64_t tick, AllocationFacts& facts) {
-  if (!sites_) {
-    return ok();
-  }
-  return sites_->take(tick, facts, [this](std::int64_t process) -> const ProcessKey* {
-    const auto key = keys_.find(process);
-    return key == keys_.end() ? nullptr : &key->second;
-  });
-}
-
-Error TickCursor::malformed(std::string_view why) const {
-  return Error{Errc::kMalformed, fmt::format("{} is damaged: {}", path_, why)};
-}
+Error TickCursor::malformed(std::string_view why) const { return damaged(path_, why); }
 
 }  // namespace tidemark::recording

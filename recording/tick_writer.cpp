@@ -4,87 +4,165 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "recording/statements.h"
+#include "recording/rows.h"
+#include "recording/schema.h"
 
 namespace tidemark::recording {
 
-Result<TickWriter> TickWriter::prepare(Database& database) {
-  Preparer prepare(database);
-  // "OR REPLACE": should a tick ever name a process twice, the last word counts.
-  auto tick = prepare("INSERT INTO ticks VALUES(?,?,?,?,?,NULL)");
-  auto lateness = prepare("UPDATE ticks SET write_late_s = ?1 WHERE tick = ?2");
-  auto process = prepare("INSERT INTO processes VALUES(?,?,?,?,?,?,?,?,?,?,?,?)");
-  auto process_end =
-      prepare("UPDATE processes SET died_s = ?1, exit_status = ?2 WHERE process = ?3");
-  auto process_sample =
-      prepare("INSERT OR REPLACE INTO process_samples VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-  auto group = prepare("INSERT OR REPLACE INTO group_samples VALUES(?,?,?,?,?,?,?,?,?)");
-  auto system = prepare("INSERT INTO system_samples VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-  auto gpu = prepare("INSERT OR REPLACE INTO gpus VALUES(?,?)");
-  auto gpu_sample = prepare("INSERT OR REPLACE INTO gpu_samples VALUES(?,?,?,?)");
-  auto gpu_process = prepare("INSERT OR REPLACE INTO gpu_process_samples VALUES(?,?,?,?)");
-  auto gpu_state = prepare("INSERT OR REPLACE INTO gpu_states VALUES(?,?,?,?,?,?)");
-  auto marker = prepare("INSERT INTO markers VALUES(NULL,?,?,?,?,?,?,?)");
-  auto event = prepare("INSERT INTO events VALUES(NULL,?,?,?,?,?,?,?)");
-  auto loss = prepare("INSERT INTO losses VALUES(NULL,?,?,?,?)");
-  auto sites = SiteWriter::prepare(database);
-  if (prepare.error() || !sites) {
-    return prepare.error() ? *prepare.error() : sites.error();
+Result<SiteWriter> SiteWriter::prepare(Database& database) {
+  const auto prepare = [&](std::string_view table, std::string_view verb = "INSERT OR REPLACE") {
+    return database.prepare(insert_sql(table, verb));
+  };
+  TIDEMARK_TRY_ASSIGN(auto module, prepare("modules"));
+  TIDEMARK_TRY_ASSIGN(auto frame, prepare("frames"));
+  // A site that is named later keeps the tick in which it was first seen.
+  TIDEMARK_TRY_ASSIGN(auto site, prepare("sites", "INSERT OR IGNORE"));
+  TIDEMARK_TRY_ASSIGN(auto site_frame, prepare("site_frames"));
+  TIDEMARK_TRY_ASSIGN(auto sample, prepare("site_samples"));
+  TIDEMARK_TRY_ASSIGN(auto forget_births,
+                      database.prepare("DELETE FROM site_births WHERE site = ?1"));
+  TIDEMARK_TRY_ASSIGN(auto birth, prepare("site_births"));
+  TIDEMARK_TRY_ASSIGN(auto trace, prepare("trace_samples"));
+  TIDEMARK_TRY_ASSIGN(auto account, prepare("trace_accounts"));
+  TIDEMARK_TRY_ASSIGN(auto shm_growth, prepare("shm_growth"));
+  TIDEMARK_TRY_ASSIGN(auto shm_segment, prepare("shm_segments"));
+  return SiteWriter(Statements{std::move(module), std::move(frame), std::move(site),
+                               std::move(site_frame), std::move(sample), std::move(forget_births),
+                               std::move(birth), std::move(trace), std::move(account),
+                               std::move(shm_growth), std::move(shm_segment)});
+}
+
+Status SiteWriter::write(const AllocationFacts& facts, std::int64_t tick,
+                         const ProcessNumber& number_of) {
+  for (const ModuleRecord& module : facts.modules) {
+    TIDEMARK_TRY(insert(statements_.module, module, module.module, tick));
   }
+  for (const FrameRecord& frame : facts.frames) {
+    TIDEMARK_TRY(insert(statements_.frame, frame, frame.frame, tick));
+  }
+  for (const SiteRecord& site : facts.sites) {
+    TIDEMARK_TRY(write_site(site, tick, number_of));
+  }
+  for (const SiteSample& sample : facts.samples) {
+    TIDEMARK_TRY(insert(statements_.sample, sample, tick, sample.site));
+  }
+  for (const SiteBirths& births : facts.births) {
+    TIDEMARK_TRY(write_births(births, tick));
+  }
+  for (const TraceSample& trace : facts.traces) {
+    TIDEMARK_TRY_ASSIGN(const std::int64_t process, number_of(trace.key));
+    TIDEMARK_TRY(insert(statements_.trace, trace, tick, process));
+  }
+  for (const MemoryAccount& account : facts.accounts) {
+    TIDEMARK_TRY_ASSIGN(const std::int64_t process, number_of(account.key));
+    TIDEMARK_TRY(insert(statements_.account, account, tick, process));
+  }
+  return facts.shm ? write_shm(*facts.shm, tick) : ok();
+}
+
+Status SiteWriter::write_site(const SiteRecord& site, std::int64_t tick,
+                              const ProcessNumber& number_of) {
+  TIDEMARK_TRY_ASSIGN(const std::int64_t process, number_of(site.key));
+  TIDEMARK_TRY(insert(statements_.site, site, site.site, tick, process));
+  std::int64_t depth = 0;
+  for (const std::uint32_t frame : site.frames) {
+    RowBinder bind(statements_.site_frame);
+    bind(site.site), bind(depth++), bind(frame);
+    TIDEMARK_TRY(statements_.site_frame.run());
+  }
+  return ok();
+}
+
+Status SiteWriter::write_births(const SiteBirths& births, std::int64_t tick) {
+  statements_.forget_births.bind(1, std::int64_t{births.site});
+  TIDEMARK_TRY(statements_.forget_births.run());
+  std::int64_t place = 0;
+  for (const SiteBirths::Birth& birth : births.births) {
+    TIDEMARK_TRY(insert(statements_.birth, birth, births.site, place++, tick));
+  }
+  return ok();
+}
+
+Status SiteWriter::write_shm(const ShmGrowthReport& shm, std::int64_t tick) {
+  TIDEMARK_TRY(insert(statements_.shm_growth, shm, tick));
+  std::int64_t place = 0;
+  for (const GrowingSegment& segment : shm.largest) {
+    TIDEMARK_TRY(insert(statements_.shm_segment, segment, tick, place++));
+  }
+  return ok();
+}
+
+Result<TickWriter> TickWriter::prepare(Database& database) {
+  // Where a tick may name something twice, the last row counts.
+  const auto prepare = [&](std::string_view table, std::string_view verb = "INSERT OR REPLACE") {
+    return database.prepare(insert_sql(table, verb));
+  };
+  TIDEMARK_TRY_ASSIGN(auto tick, prepare("ticks", "INSERT"));
+  TIDEMARK_TRY_ASSIGN(auto lateness,
+                      database.prepare("UPDATE ticks SET write_late_s = ?1 WHERE tick = ?2"));
+  TIDEMARK_TRY_ASSIGN(auto process, prepare("processes", "INSERT"));
+  TIDEMARK_TRY_ASSIGN(
+      auto process_end,
+      database.prepare("UPDATE processes SET died_s = ?1, exit_status = ?2 WHERE process = ?3"));
+  TIDEMARK_TRY_ASSIGN(auto process_sample, prepare("process_samples"));
+  TIDEMARK_TRY_ASSIGN(auto group, prepare("group_samples"));
+  TIDEMARK_TRY_ASSIGN(auto system, prepare("system_samples", "INSERT"));
+  TIDEMARK_TRY_ASSIGN(auto gpu, prepare("gpus"));
+  TIDEMARK_TRY_ASSIGN(auto gpu_sample, prepare("gpu_samples"));
+  TIDEMARK_TRY_ASSIGN(auto gpu_process, prepare("gpu_process_samples"));
+  TIDEMARK_TRY_ASSIGN(auto gpu_state, prepare("gpu_states"));
+  TIDEMARK_TRY_ASSIGN(auto marker, prepare("markers", "INSERT"));
+  TIDEMARK_TRY_ASSIGN(auto event, prepare("events", "INSERT"));
+  TIDEMARK_TRY_ASSIGN(auto loss, prepare("losses", "INSERT"));
+  TIDEMARK_TRY_ASSIGN(auto sites, SiteWriter::prepare(database));
   return TickWriter(
-      Statements{std::move(*tick), std::move(*lateness), std::move(*process),
-                 std::move(*process_end), std::move(*process_sample), std::move(*group),
-                 std::move(*system), std::move(*gpu), std::move(*gpu_sample),
-                 std::move(*gpu_process), std::move(*gpu_state), std::move(*marker),
-                 std::move(*event), std::move(*loss)},
-      std::move(*sites));
+      Statements{std::move(tick), std::move(lateness), std::move(process), std::move(process_end),
+                 std::move(process_sample), std::move(group), std::move(system), std::move(gpu),
+                 std::move(gpu_sample), std::move(gpu_process), std::move(gpu_state),
+                 std::move(marker), std::move(event), std::move(loss)},
+      std::move(sites));
 }
 
 Status TickWriter::write(const Tick& tick) {
   ++tick_;
   t_s_ = tick.t_s;
-  Status status = insert(statements_.tick, tick, tick_);
-  // Each step runs only when all before it succeeded.
-  const auto then = [&status](auto&& step) {
-    if (status) {
-      status = step();
-    }
-  };
-  then([&] { return write_group("tree", tick.tree); });
-  then([&] {
-    return for_each(tick.roles,
-                    [&](const auto& role) { return write_group(role_name(role.role), role.sum); });
-  });
-  then([&] {
-    return for_each(tick.new_processes,
-                    [&](const auto& process) { return write_process(process); });
-  });
-  then([&] {
-    return for_each(tick.processes, [&](const auto& sample) { return write_sample(sample); });
-  });
-  then([&] { return tick.system ? insert(statements_.system_sample, *tick.system, tick_) : ok(); });
-  then([&] { return for_each(tick.gpus, [&](const auto& gpu) { return write_gpu(gpu); }); });
-  const auto append = [&](Statement& statement, const auto& records) {
-    then([&] {
-      return for_each(records,
-                      [&](const auto& record) { return insert(statement, record, tick_); });
-    });
-  };
-  append(statements_.marker, tick.markers);
-  append(statements_.event, tick.events);
-  append(statements_.loss, tick.losses);
-  then([&] {
-    return sites_.write(tick.allocations, tick_,
-                        [this](const ProcessKey& key) { return traced_number_of(key); });
-  });
+  TIDEMARK_TRY(insert(statements_.tick, tick, tick_));
+  TIDEMARK_TRY(write_group("tree", tick.tree));
+  for (const RoleSample& role : tick.roles) {
+    TIDEMARK_TRY(write_group(role_name(role.role), role.sum));
+  }
+  for (const ProcessRecord& process : tick.new_processes) {
+    TIDEMARK_TRY(write_process(process));
+  }
+  for (const ProcessSample& sample : tick.processes) {
+    TIDEMARK_TRY(write_sample(sample));
+  }
+  if (tick.system) {
+    TIDEMARK_TRY(insert(statements_.system_sample, *tick.system, tick_));
+  }
+  for (const GpuSample& gpu : tick.gpus) {
+    TIDEMARK_TRY(write_gpu(gpu));
+  }
+  TIDEMARK_TRY(append(statements_.marker, tick.markers));
+  TIDEMARK_TRY(append(statements_.event, tick.events));
+  TIDEMARK_TRY(append(statements_.loss, tick.losses));
+  const auto number_of_traced = [this](const ProcessKey& key) { return traced_number_of(key); };
+  TIDEMARK_TRY(sites_.write(tick.allocations, tick_, number_of_traced));
   for (const TraceSample& trace : tick.allocations.traces) {
     if (trace.has_ended) {
       traced_numbers_.erase(trace.key);
     }
   }
-  return status;
+  return ok();
+}
+
+// The file numbers the rows.
+template <typename Record>
+Status TickWriter::append(Statement& statement, const std::vector<Record>& records) {
+  for (const Record& record : records) {
+    TIDEMARK_TRY(insert(statement, record, std::nullopt, tick_));
+  }
+  return ok();
 }
 
 Status TickWriter::write_lateness(double seconds) {
@@ -100,24 +178,16 @@ Status TickWriter::write_process(const ProcessRecord& process) {
 }
 
 Status TickWriter::write_end(const ProcessRecord& process) {
-  const auto number = number_of(process.key);
-  if (!number) {
-    return number.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const std::int64_t number, number_of(process.key));
   RowBinder bind(statements_.process_end);
-  bind(process.died_s);
-  bind(process.exit_status);
-  bind(*number);
+  bind(process.died_s), bind(process.exit_status), bind(number);
   process_numbers_.erase(process.key);
   return statements_.process_end.run();
 }
 
 Status TickWriter::write_sample(const ProcessSample& sample) {
-  const auto number = number_of(sample.key);
-  if (!number) {
-    return number.error();
-  }
-  return insert(statements_.process_sample, sample, tick_, *number);
+  TIDEMARK_TRY_ASSIGN(const std::int64_t number, number_of(sample.key));
+  return insert(statements_.process_sample, sample, tick_, number);
 }
 
 Status TickWriter::write_group(std::string_view who, const GroupSample& sum) {
@@ -128,29 +198,19 @@ Status TickWriter::write_gpu(const GpuSample& gpu) {
   const auto known = gpu_names_.find(gpu.index);
   if (known == gpu_names_.end() || known->second != gpu.name) {
     RowBinder bind(statements_.gpu);
-    bind(gpu.index);
-    bind(gpu.name);
-    if (Status status = statements_.gpu.run(); !status) {
-      return status;
-    }
+    bind(gpu.index), bind(gpu.name);
+    TIDEMARK_TRY(statements_.gpu.run());
     gpu_names_[gpu.index] = gpu.name;
   }
-  if (Status status = insert(statements_.gpu_sample, gpu, tick_); !status) {
-    return status;
+  TIDEMARK_TRY(insert(statements_.gpu_sample, gpu, tick_));
+  TIDEMARK_TRY(insert_as<GpuState>(statements_.gpu_state, gpu, tick_, gpu.index));
+  for (const GpuProcessUse& use : gpu.processes) {
+    TIDEMARK_TRY(insert(statements_.gpu_process_sample, use, tick_, gpu.index));
   }
-  RowBinder bind_state(statements_.gpu_state);
-  bind_state(tick_);
-  bind_state(gpu.index);
-  visit_state_columns(bind_state, gpu);
-  if (Status status = statements_.gpu_state.run(); !status) {
-    return status;
-  }
-  return for_each(gpu.processes, [&](const auto& use) {
-    return insert(statements_.gpu_process_sample, use, tick_, gpu.index);
-  });
+  return ok();
 }
 
-// A process that nobody introduced (its tick was dropped) still gets a row, so that every sample
+// A process without a record (its tick was dropped) still gets a row, so that every sample
 // has a process.
 Result<std::int64_t> TickWriter::number_of(const ProcessKey& key) {
   const auto known = process_numbers_.find(key);
@@ -160,13 +220,11 @@ Result<std::int64_t> TickWriter::number_of(const ProcessKey& key) {
   ProcessRecord process;
   process.key = key;
   process.born_s = t_s_;
-  if (const Status status = write_process(process); !status) {
-    return status.error();
-  }
+  TIDEMARK_TRY(write_process(process));
   return last_process_;
 }
 
-// The last look at a traced process comes after its end.
+// The last sample of a traced process comes after its end.
 Result<std::int64_t> TickWriter::traced_number_of(const ProcessKey& key) {
   const auto traced = traced_numbers_.find(key);
   if (traced != traced_numbers_.end() && !process_numbers_.contains(key)) {

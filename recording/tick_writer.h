@@ -2,17 +2,53 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "common/records.h"
 #include "common/result.h"
-#include "recording/site_writer.h"
 #include "recording/sqlite.h"
 
 namespace tidemark::recording {
+
+// The number of a process in the file.
+using ProcessNumber = std::function<Result<std::int64_t>(const ProcessKey&)>;
+
+// Puts what the allocation tracer adds to a tick into the tables of schema.h. The caller holds the
+// transaction. Keeps no history.
+class SiteWriter {
+ public:
+  static Result<SiteWriter> prepare(Database& database);
+
+  Status write(const AllocationFacts& facts, std::int64_t tick, const ProcessNumber& number_of);
+
+ private:
+  struct Statements {
+    Statement module;
+    Statement frame;
+    Statement site;
+    Statement site_frame;
+    Statement sample;
+    Statement forget_births;
+    Statement birth;
+    Statement trace;
+    Statement account;
+    Statement shm_growth;
+    Statement shm_segment;
+  };
+  explicit SiteWriter(Statements statements) : statements_(std::move(statements)) {}
+
+  Status write_site(const SiteRecord& site, std::int64_t tick, const ProcessNumber& number_of);
+  Status write_births(const SiteBirths& births, std::int64_t tick);
+  Status write_shm(const ShmGrowthReport& shm, std::int64_t tick);
+
+  Statements statements_;
+};
 
 // Puts ticks into the tables of schema.h. The caller holds the transaction. Keeps no history: its
 // memory depends on the number of processes that are alive or traced.
@@ -48,6 +84,8 @@ class TickWriter {
   TickWriter(Statements statements, SiteWriter sites)
       : statements_(std::move(statements)), sites_(std::move(sites)) {}
 
+  template <typename Record>
+  Status append(Statement& statement, const std::vector<Record>& records);
   Status write_process(const ProcessRecord& process);
   Status write_sample(const ProcessSample& sample);
   Status write_group(std::string_view who, const GroupSample& sum);
@@ -60,7 +98,7 @@ class TickWriter {
   std::int64_t tick_ = 0;  // number of the last tick; the first is 1
   std::int64_t last_process_ = 0;
   std::unordered_map<ProcessKey, std::int64_t> process_numbers_;
-  std::unordered_map<ProcessKey, std::int64_t> traced_numbers_;  // until their last look
+  std::unordered_map<ProcessKey, std::int64_t> traced_numbers_;  // until their last sample
   std::map<std::uint32_t, std::string> gpu_names_;
   double t_s_ = 0.0;
 };

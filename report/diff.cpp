@@ -32,7 +32,7 @@ Result<RunTracks> read_tracks(const std::string& path) {
   }
   RunTracks tracks = builder.take();
   if (summary->bad_lines > 0) {
-    tracks.losses.emplace_back("bad_lines", summary->bad_lines);
+    tracks.losses.emplace_back(loss_name(LossKind::kBadLines), summary->bad_lines);
   }
   return tracks;
 }

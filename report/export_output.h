@@ -7,7 +7,7 @@
 
 #include "common/fd.h"
 #include "common/result.h"
-#include "recording/pending_file.h"
+#include "recording/files.h"
 
 namespace tidemark::report {
 

@@ -138,7 +138,7 @@ std::string course_text(const Course& course, const MomentWords& moments, bool w
 }
 
 std::string loss_text(const LossRecord& loss) {
-  return fmt::format("not seen: {} x{}", escape_text(loss.what), loss.count);
+  return fmt::format("not seen: {} x{}", escape_text(loss.what.text()), loss.count);
 }
 
 }  // namespace
@@ -230,7 +230,7 @@ std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& look
 std::vector<std::string> LossLines::lines(const Tick& tick) {
   std::vector<std::string> lines;
   for (const LossRecord& loss : tick.losses) {
-    if (told_.insert(loss.what).second) {
+    if (told_.emplace(loss.what.text()).second) {
       lines.push_back(fmt::format("{}  {}", moments_.at(tick.t_s), loss_text(loss)));
     }
   }

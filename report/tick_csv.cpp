@@ -8,8 +8,9 @@
 #include <fmt/format.h>
 
 #include "common/known_rss.h"
+#include "common/record_fields.h"
 #include "common/text.h"
-#include "recording/csv_line.h"
+#include "recording/import/csv_line.h"
 
 namespace tidemark::report {
 namespace {
@@ -28,6 +29,7 @@ class Row {
     fmt::format_to(std::back_inserter(out_), "{}", value);
     return *this;
   }
+  Row& add(char value) { return add(std::string_view(&value, 1)); }
   Row& add(std::string_view text) {
     separate();
     recording::append_csv_text(out_, text);
@@ -67,11 +69,9 @@ void add_process(std::string& out, const Tick& tick, const ProcessSample& sample
   } else {
     row.unknown(4);
   }
-  row.unknown(1).add(std::string_view(&sample.state, 1)).add(sample.threads);
-  row.add(sample.rss_bytes).add(sample.rss_anon_bytes).add(sample.rss_file_bytes);
-  row.add(sample.rss_shmem_bytes).add(sample.swap_bytes).add(sample.hwm_bytes);
-  row.add(sample.pss_bytes).add(sample.pss_footprint_bytes).add(sample.uss_bytes);
-  row.add(sample.pss_age_s).add(sample.footprint_bytes());
+  row.unknown(1);
+  visit_output_fields<ProcessSample>([&](const auto& field) { row.add(sample.*field.member); });
+  row.add(sample.footprint_bytes());
 }
 
 void add_group(std::string& out, const Tick& tick, std::string_view scope, std::string_view role,
@@ -79,20 +79,31 @@ void add_group(std::string& out, const Tick& tick, std::string_view scope, std::
   Row row(out);
   row.add(tick.step).add(tick.epoch).add(scope);
   row.unknown(3).add(role).unknown(2);
-  row.add(sum.processes).unknown(2);
-  row.add(known_rss_bytes(sum)).unknown(3).add(known_swap_bytes(tick, sum)).unknown(1);
-  row.add(sum.pss_bytes).unknown(3);
+  row.add(sum.processes);
+  visit_output_fields<ProcessSample>([&](const auto& field) {
+    if (field.name == "rss_bytes") {
+      row.add(known_rss_bytes(sum));
+    } else if (field.name == "swap_bytes") {
+      row.add(known_swap_bytes(tick, sum));
+    } else if (field.name == "pss_bytes") {
+      row.add(sum.pss_bytes);
+    } else {
+      row.unknown(1);
+    }
+  });
   row.add(sum.footprint_bytes);
 }
 
 }  // namespace
 
 std::string csv_header(bool time_is_steps) {
-  const std::string columns =
-      "step,epoch,scope,pid,start_ticks,ppid,role,rank,comm,processes,state,threads,"
-      "rss_bytes,rss_anon_bytes,rss_file_bytes,rss_shmem_bytes,swap_bytes,hwm_bytes,pss_bytes,"
-      "pss_footprint_bytes,uss_bytes,pss_age_s,footprint_bytes\n";
-  return time_is_steps ? columns : "t_s," + columns;
+  std::string header = time_is_steps ? "" : "t_s,";
+  header += "step,epoch,scope,pid,start_ticks,ppid,role,rank,comm,processes,";
+  visit_output_fields<ProcessSample>([&](const auto& field) {
+    header += field.name;
+    header += ',';
+  });
+  return header + "footprint_bytes\n";
 }
 
 void append_tick_csv(std::string& out, const Tick& tick, const ProcessLookup& lookup,

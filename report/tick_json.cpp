@@ -6,6 +6,7 @@
 
 #include "common/json_writer.h"
 #include "common/known_rss.h"
+#include "common/record_fields.h"
 
 namespace tidemark::report {
 namespace {
@@ -47,42 +48,36 @@ void add_identity(JsonWriter& json, const ProcessKey& key, const ProcessLookup& 
   json.field("comm", record->comm);
 }
 
+template <typename T>
+void add_value(JsonWriter& json, std::string_view name, const T& value) {
+  json.field(name, value);
+}
+void add_value(JsonWriter& json, std::string_view name, const char& value) {
+  json.field(name, std::string_view(&value, 1));
+}
+
+template <typename Record>
+void add_fields(JsonWriter& json, const Record& record) {
+  visit_output_fields<Record>(
+      [&](const auto& field) { add_value(json, field.name, record.*field.member); });
+}
+
 void add_process(JsonWriter& json, const ProcessSample& sample, const ProcessLookup& lookup) {
   json.begin_object();
   add_identity(json, sample.key, lookup);
-  json.field("state", std::string_view(&sample.state, 1))
-      .field("threads", sample.threads)
-      .field("rss_bytes", sample.rss_bytes)
-      .field("rss_anon_bytes", sample.rss_anon_bytes)
-      .field("rss_file_bytes", sample.rss_file_bytes)
-      .field("rss_shmem_bytes", sample.rss_shmem_bytes)
-      .field("swap_bytes", sample.swap_bytes)
-      .field("hwm_bytes", sample.hwm_bytes)
-      .field("footprint_bytes", sample.footprint_bytes())
-      .field("pss_bytes", sample.pss_bytes)
-      .field("pss_footprint_bytes", sample.pss_footprint_bytes)
-      .field("uss_bytes", sample.uss_bytes)
-      .field("pss_age_s", sample.pss_age_s)
-      .end_object();
+  visit_output_fields<ProcessSample>([&](const auto& field) {
+    if (field.name == "pss_bytes") {  // after what /proc/PID/status says, from which it is made
+      json.field("footprint_bytes", sample.footprint_bytes());
+    }
+    add_value(json, field.name, sample.*field.member);
+  });
+  json.end_object();
 }
 
 void add_system(JsonWriter& json, const SystemSample& system) {
-  json.begin_object()
-      .field("total_bytes", system.total_bytes)
-      .field("available_bytes", system.available_bytes)
-      .field("swap_total_bytes", system.swap_total_bytes)
-      .field("swap_free_bytes", system.swap_free_bytes)
-      .field("shmem_bytes", system.shmem_bytes)
-      .field("psi_some_avg10", system.psi_some_avg10)
-      .field("psi_full_avg10", system.psi_full_avg10)
-      .field("cgroup_psi_some_avg10", system.cgroup_psi_some_avg10)
-      .field("cgroup_psi_full_avg10", system.cgroup_psi_full_avg10)
-      .field("cgroup_used_bytes", system.cgroup_used_bytes)
-      .field("cgroup_limit_bytes", system.cgroup_limit_bytes)
-      .field("dev_shm_bytes", system.dev_shm_bytes)
-      .field("dev_shm_segments", system.dev_shm_segments)
-      .field("dev_shm_unheld_bytes", system.dev_shm_unheld_bytes)
-      .end_object();
+  json.begin_object();
+  add_fields(json, system);
+  json.end_object();
 }
 
 void add_gpu(JsonWriter& json, const GpuSample& gpu) {
@@ -128,7 +123,7 @@ void add_markers(JsonWriter& json, const std::vector<MarkerRecord>& markers, boo
 void add_losses(JsonWriter& json, const std::vector<LossRecord>& losses) {
   json.key("losses").begin_object();
   for (const LossRecord& loss : losses) {
-    json.field(loss.what, loss.count);
+    json.field(loss.what.text(), loss.count);
   }
   json.end_object();
 }
@@ -160,15 +155,7 @@ void add_course_or_null(JsonWriter& json, std::string_view name, const Course& c
 std::string run_json(const RunInfo& info) {
   JsonWriter json;
   begin_line(json, "run", seconds(0.0, info.time_is_steps));
-  json.field("tool_version", info.tool_version)
-      .field("host", info.host)
-      .field("kernel", info.kernel)
-      .field("command", info.command)
-      .field("start_wall_ns", info.start_wall_ns)
-      .field("physical_bytes", info.physical_bytes)
-      .field("limit_bytes", info.limit_bytes)
-      .field("limit_source", info.limit_source)
-      .field("interval_s", info.interval_s);
+  add_fields(json, info);
   return json.end_object().take();
 }
 

@@ -439,10 +439,10 @@ std::vector<std::string> Collector::take_problems() {
 std::vector<LossRecord> Collector::take_losses() {
   std::vector<LossRecord> losses;
   if (const auto count = std::exchange(unreadable_files_, std::uint64_t{0}); count > 0) {
-    losses.push_back({0.0, "trace_files_unreadable", count});
+    losses.push_back({0.0, LossKind::kTraceFilesUnreadable, count});
   }
   if (const auto count = std::exchange(damaged_looks_, std::uint64_t{0}); count > 0) {
-    losses.push_back({0.0, "trace_looks_damaged", count});
+    losses.push_back({0.0, LossKind::kTraceLooksDamaged, count});
   }
   return losses;
 }

@@ -42,7 +42,7 @@ ADAPTERS = {
     "elfutils/": {"profiler/reader/object_file.cpp"},
     "dwarf.h": {"profiler/reader/object_file.cpp"},
     "sqlite3.h": {"recording/sqlite.cpp"},
-    "nlohmann/": {"recording/json_series_parse.cpp", "check/config_file.cpp",
+    "nlohmann/": {"recording/import/json_series.cpp", "check/config_file.cpp",
                   "trainer_harness/demo/truth.cpp", "trainer_harness/jobs/progress_line.cpp",
                   "dashboard/job_status.cpp"},
     "CLI/": {"cli/command.cpp", "trainer_harness/command_line.cpp"},

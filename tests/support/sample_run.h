@@ -120,7 +120,7 @@ inline Tick full_tick() {
   tick.markers = {{1.25, {101, 5'000}, MarkerKind::kStep, 7, ""},
                   {1.3, {}, MarkerKind::kPhaseBegin, 0, "eval"}};
   tick.events = {{1.5, EventKind::kSpawn, {102, 5'001}, "rank 3", 4}};
-  tick.losses = {{1.5, "pss_denied", 2}};
+  tick.losses = {{1.5, LossKind::kPssDenied, 2}};
   tick.allocations = full_allocations();
   return tick;
 }

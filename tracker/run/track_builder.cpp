@@ -113,7 +113,7 @@ Status TrackBuilder::add(const Tick& tick) {
   }
   take_markers(tick, /*late=*/false);
   for (const LossRecord& loss : tick.losses) {
-    take_loss(loss.what, loss.count);
+    take_loss(loss.what.text(), loss.count);
   }
 
   if (!tree_) {
@@ -200,7 +200,7 @@ void TrackBuilder::introduce(const ProcessRecord& process) {
 std::size_t TrackBuilder::track_for(const ProcessRecord& process) {
   const std::size_t at = room_for_process(is_important(process.role));
   if (at == kNoTrack) {
-    take_loss("processes_untracked", 1);
+    take_loss(loss_name(LossKind::kProcessesUntracked), 1);
     return kNoTrack;
   }
   Track track;
@@ -231,7 +231,7 @@ std::size_t TrackBuilder::room_for_process(bool is_important) {
     return kNoTrack;
   }
   forget_curves(*spent);
-  take_loss("processes_untracked", 1);
+  take_loss(loss_name(LossKind::kProcessesUntracked), 1);
   return *spent;
 }
 
@@ -423,10 +423,10 @@ void TrackBuilder::finish(RunTracks& run) const {
     }
   }
   if (dropped > 0) {
-    run.losses.emplace_back("samples_dropped", dropped);
+    run.losses.emplace_back(loss_name(LossKind::kSamplesDropped), dropped);
   }
   if (run.events_dropped > 0) {
-    run.losses.emplace_back("events_dropped", run.events_dropped);
+    run.losses.emplace_back(loss_name(LossKind::kEventsDropped), run.events_dropped);
   }
   std::erase_if(run.tracks, [](const Track& track) {
     return !has_samples(track) || (track.kind == TrackKind::kShm && is_always_zero(track));

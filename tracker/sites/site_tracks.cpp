@@ -234,11 +234,11 @@ void SiteTrackBuilder::take_marker(const MarkerRecord& marker) {
 void SiteTrackBuilder::take_loss(const LossRecord& loss) {
   constexpr std::size_t kMostLosses = 64;
   const auto known = std::find_if(run_.losses.begin(), run_.losses.end(),
-                                  [&](const auto& each) { return each.first == loss.what; });
+                                  [&](const auto& each) { return each.first == loss.what.text(); });
   if (known != run_.losses.end()) {
     known->second += loss.count;
   } else if (run_.losses.size() < kMostLosses) {
-    run_.losses.emplace_back(loss.what, loss.count);
+    run_.losses.emplace_back(loss.what.text(), loss.count);
   }
 }
 

@@ -12,7 +12,7 @@
 #include "common/fd.h"
 #include "common/io.h"
 #include "common/recording_sink.h"
-#include "recording/text_input.h"
+#include "recording/import/text_input.h"
 
 namespace tidemark::fuzz {
 

@@ -8,7 +8,7 @@
 
 #include "common/check.h"
 #include "common/io.h"
-#include "recording/private_dir.h"
+#include "recording/files.h"
 #include "recording/run_reader.h"
 #include "recording/run_writer.h"
 #include "tests/fuzz/recording/checking_sink.h"

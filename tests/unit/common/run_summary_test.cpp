@@ -94,7 +94,7 @@ TEST(RunSummary, AddsUpLossesAndEvents) {
   RunSummary summary;
   for (int i = 0; i < 3; ++i) {
     Tick one = tick(i, 100);
-    one.losses.push_back({one.t_s, "pss_denied", 2});
+    one.losses.push_back({one.t_s, LossKind::kPssDenied, 2});
     one.events.push_back({one.t_s, EventKind::kSpawn, {}, ""});
     one.events.push_back({one.t_s, EventKind::kOomKill, {}, ""});
     summary.add(one);

@@ -49,9 +49,9 @@ std::string printed(const std::vector<Tick>& ticks, double interval_s = 1.0) {
 
 TEST(PlainView, SaysAtOnceWhatItCannotSee) {
   Tick first = sample_tick(0);
-  first.losses = {{0, "pss_denied", 2}};
+  first.losses = {{0, LossKind::kPssDenied, 2}};
   Tick second = sample_tick(1);
-  second.losses = {{1, "pss_denied", 3}, {1, "markers_lost", 4}};
+  second.losses = {{1, LossKind::kPssDenied, 3}, {1, LossKind::kMarkersLost, 4}};
 
   const std::string text = printed({first, second});
 
@@ -62,7 +62,7 @@ TEST(PlainView, SaysAtOnceWhatItCannotSee) {
 
 TEST(PlainView, TellsLinesOfOneSecondApart) {
   Tick second = sample_tick(0.5);
-  second.losses = {{0.5, "markers_lost", 4}};
+  second.losses = {{0.5, LossKind::kMarkersLost, 4}};
   second.events = {{0.5, EventKind::kGap, {}, "no sample"}};
 
   EXPECT_THAT(printed({sample_tick(0.25), second}, 0.25),

@@ -37,7 +37,7 @@ class SamplerLosses : public testing::Test {
   static std::uint64_t count(const Tick& tick, std::string_view what) {
     std::uint64_t sum = 0;
     for (const LossRecord& loss : tick.losses) {
-      sum += loss.what == what ? loss.count : 0;
+      sum += loss.what.text() == what ? loss.count : 0;
     }
     return sum;
   }

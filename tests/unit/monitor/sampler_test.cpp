@@ -411,7 +411,8 @@ TEST_F(SamplerTest, ARefusedShareIsCountedOnceAndTheRestGoesOn) {
   const Tick second = sample();
 
   ASSERT_EQ(first.losses.size(), 1U);
-  EXPECT_EQ(first.losses[0].what, "pss_unreadable") << "a symlink loop, so no lack of permission";
+  EXPECT_EQ(first.losses[0].what.text(), "pss_unreadable")
+      << "a symlink loop, so no lack of permission";
   EXPECT_TRUE(second.losses.empty());
   EXPECT_EQ(second.tree.footprint_bytes, 400 * kMiB) << "from the cheap numbers";
 }

@@ -95,7 +95,7 @@ TEST_F(CollectorTest, NamesAFileThatIsNoTraceOnce) {
   EXPECT_THAT(collector.take_problems(), IsEmpty());
   const auto losses = collector.take_losses();
   ASSERT_EQ(losses.size(), 1U);
-  EXPECT_EQ(losses[0].what, "trace_files_unreadable");
+  EXPECT_EQ(losses[0].what.text(), "trace_files_unreadable");
   EXPECT_EQ(collector.open_files(), 1U);
 }
 

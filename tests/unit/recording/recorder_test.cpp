@@ -111,7 +111,7 @@ TEST(Recorder, NeverWaitsForTheDiskAndCountsWhatItDrops) {
   std::vector<std::int64_t> steps;
   for (const Tick& tick : run.ticks) {
     for (const LossRecord& loss : tick.losses) {
-      EXPECT_EQ(loss.what, "ticks_dropped");
+      EXPECT_EQ(loss.what.text(), "ticks_dropped");
       lost += loss.count;
     }
     for (const MarkerRecord& marker : tick.markers) {
@@ -203,8 +203,8 @@ TEST(Recorder, WritesItsQueueWhenItIsDestroyedWithoutEnd) {
   EXPECT_FALSE(run.info.ended_cleanly);
 }
 
-TEST(WaitingFacts, CountsFactsThatFindNoRoom) {
-  WaitingFacts facts(/*max_bytes=*/500);
+TEST(PendingFacts, CountsFactsThatFindNoRoom) {
+  PendingFacts facts(/*max_bytes=*/500);
   Tick dropped = tests::full_tick();
   facts.add_dropped(dropped);
   facts.add_dropped(dropped);
@@ -215,8 +215,8 @@ TEST(WaitingFacts, CountsFactsThatFindNoRoom) {
   std::uint64_t ticks_dropped = 0;
   std::uint64_t facts_dropped = 0;
   for (const LossRecord& loss : next.losses) {
-    ticks_dropped += loss.what == "ticks_dropped" ? loss.count : 0;
-    facts_dropped += loss.what == "facts_dropped" ? loss.count : 0;
+    ticks_dropped += loss.what == LossKind::kTicksDropped ? loss.count : 0;
+    facts_dropped += loss.what == LossKind::kFactsDropped ? loss.count : 0;
   }
   EXPECT_EQ(ticks_dropped, 2U);
   // 2 x (2 processes, 2 markers, 1 event, 1 loss; 2 modules, 2 frames, 2 sites, 2 samples of sites,
@@ -225,8 +225,8 @@ TEST(WaitingFacts, CountsFactsThatFindNoRoom) {
   EXPECT_TRUE(next.events.empty());
 }
 
-TEST(WaitingFacts, PutsFactsOfDroppedTicksBeforeThoseOfTheNext) {
-  WaitingFacts facts(/*max_bytes=*/1 << 20);
+TEST(PendingFacts, PutsFactsOfDroppedTicksBeforeThoseOfTheNext) {
+  PendingFacts facts(/*max_bytes=*/1 << 20);
   Tick dropped = tests::empty_tick(1.0);
   dropped.events = {{1.0, EventKind::kGap, {}, "first"}};
   facts.add_dropped(dropped);
@@ -241,8 +241,8 @@ TEST(WaitingFacts, PutsFactsOfDroppedTicksBeforeThoseOfTheNext) {
   EXPECT_EQ(facts.take_last_dropped(), std::nullopt);
 }
 
-TEST(WaitingFacts, KeepsTheLastSampleOfASiteThatHasNotChangedSince) {
-  WaitingFacts facts(/*max_bytes=*/1 << 20);
+TEST(PendingFacts, KeepsTheLastSampleOfASiteThatHasNotChangedSince) {
+  PendingFacts facts(/*max_bytes=*/1 << 20);
   Tick dropped = tests::empty_tick(1.0);
   dropped.allocations.sites = {{1, {101, 5}, AllocationKind::kHeap, false, {1}}};
   dropped.allocations.samples = {tests::site_sample(1, 100), tests::site_sample(2, 200)};

@@ -17,7 +17,7 @@
 #include "recording/run_writer.h"
 #include "recording/schema.h"
 #include "tests/support/sample_run.h"
-#include "tests/unit/recording/import_text.h"
+#include "tests/unit/recording/import/import_text.h"
 
 namespace tidemark::recording {
 namespace {
@@ -52,6 +52,24 @@ class DamagedRunFile : public testing::Test {
     ASSERT_TRUE(status) << status.error().what;
   }
 
+  // Takes away what the next version has added: call it for one version after the other.
+  void make_it_of_version(std::int32_t version) {
+    std::string sql = "DROP VIEW IF EXISTS site_memory; DROP VIEW IF EXISTS site_stacks;";
+    for (const Table& table : tables()) {
+      const std::string name(table.name);
+      if (table.since_version > version) {
+        sql += "DROP TABLE IF EXISTS " + name + ";";
+        continue;
+      }
+      for (const Column& column : table.columns) {
+        if (column.since_version == version + 1) {
+          sql += "ALTER TABLE " + name + " DROP COLUMN " + column.name + ";";
+        }
+      }
+    }
+    execute(sql + "PRAGMA user_version=" + std::to_string(version));
+  }
+
   static constexpr std::uint64_t kTicks = 1'000;
   TempTree dir_;
   std::string path_ = dir_.path("run.tidemark");
@@ -79,12 +97,9 @@ TEST_F(DamagedRunFile, OfAnOlderVersionSaysWhatToDo) {
 
 TEST_F(DamagedRunFile, OfTheSecondVersionKeepsItsGpus) {
   execute("INSERT INTO gpus VALUES(0, 'A100'); INSERT INTO gpu_samples VALUES(1, 0, 11, 12)");
-  for (const Table& table : tables()) {
-    if (table.since_version > 2) {
-      execute("DROP TABLE " + std::string(table.name));
-    }
+  for (std::int32_t version = kSchemaVersion - 1; version >= 2; --version) {
+    make_it_of_version(version);
   }
-  execute("PRAGMA user_version=2");
 
   const Imported imported = import_file(path_);
 
@@ -106,14 +121,8 @@ TEST_F(DamagedRunFile, WithAStateOfNoGpuIsRefused) {
 
 // What an earlier version did not have, this one does not miss.
 TEST_F(DamagedRunFile, OfAnEarlierVersionIsReadAsItWas) {
-  execute("DROP VIEW site_memory; DROP VIEW site_stacks;");
   for (std::int32_t version = kSchemaVersion - 1; version >= kOldestSchemaVersion; --version) {
-    for (const Table& table : tables()) {
-      if (table.since_version == version + 1) {
-        execute("DROP TABLE " + std::string(table.name));
-      }
-    }
-    execute("PRAGMA user_version=" + std::to_string(version));
+    make_it_of_version(version);
 
     const Imported imported = import_file(path_);
 
@@ -189,6 +198,46 @@ TEST_F(DamagedRunFile, WithAViewInPlaceOfATableIsRefused) {
             path_ +
                 ": its table 'losses' is missing or was altered; this is not a run file as "
                 "tidemark writes it");
+}
+
+TEST_F(DamagedRunFile, WithAVirtualTableInPlaceOfATableIsRefused) {
+  execute("DROP TABLE losses; CREATE VIRTUAL TABLE losses USING rtree(loss, tick, t_s)");
+
+  EXPECT_THAT(import_file(path_).error, HasSubstr("its table 'losses' is missing or was altered"));
+}
+
+TEST_F(DamagedRunFile, WithAColumnOfAnotherKindIsRefused) {
+  for (const char* columns :
+       {"loss INTEGER PRIMARY KEY, tick TEXT NOT NULL, t_s REAL NOT NULL, what TEXT NOT NULL,"
+        " count INTEGER NOT NULL",
+        "loss INTEGER PRIMARY KEY, tick INTEGER, t_s REAL NOT NULL, what TEXT NOT NULL,"
+        " count INTEGER NOT NULL",
+        "loss INTEGER, tick INTEGER NOT NULL, t_s REAL NOT NULL, what TEXT NOT NULL,"
+        " count INTEGER NOT NULL",
+        "loss INTEGER PRIMARY KEY, tick INTEGER NOT NULL, t_s REAL NOT NULL, count INTEGER NOT "
+        "NULL,"
+        " what TEXT NOT NULL",
+        "loss INTEGER PRIMARY KEY, tick INTEGER NOT NULL, t_s REAL NOT NULL, what TEXT NOT NULL"}) {
+    execute(std::string("DROP TABLE losses; CREATE TABLE losses(") + columns + ")");
+
+    EXPECT_THAT(import_file(path_).error, HasSubstr("its table 'losses' is missing or was altered"))
+        << columns;
+  }
+}
+
+// Columns count, not how somebody's tool has written the statement down.
+TEST_F(DamagedRunFile, WhoseTablesAnotherToolHasMadeAgainIsRead) {
+  execute(
+      "DROP TABLE losses; CREATE TABLE \"losses\" ( -- mine\n loss INTEGER PRIMARY KEY,\n"
+      " tick INTEGER NOT NULL, t_s REAL NOT NULL, \"what\" TEXT NOT NULL, count INTEGER NOT NULL);"
+      "INSERT INTO losses VALUES(1, 1, 0.0, 'pss_denied', 2)");
+
+  const Imported imported = import_file(path_);
+
+  EXPECT_EQ(imported.error, "");
+  ASSERT_EQ(imported.run.ticks.size(), kTicks);
+  ASSERT_EQ(imported.run.ticks[0].losses.size(), 1U);
+  EXPECT_EQ(imported.run.ticks[0].losses[0].count, 2U);
 }
 
 TEST_F(DamagedRunFile, WithAnAlteredTableIsRefused) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/run_window.h"
+#include "recording/run_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

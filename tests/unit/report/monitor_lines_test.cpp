@@ -130,7 +130,7 @@ TEST(TickLines, HaveDecimalsWhereSamplesAreLessThanASecondApart) {
 TEST(EventLines, HaveTheTimeOfTheOtherLines) {
   Tick tick = sample_tick(3.5);
   tick.events.push_back({3.5, EventKind::kWarnGrowth, {}, "the tree grew"});
-  tick.losses = {{3.5, "pss_denied", 1}};
+  tick.losses = {{3.5, LossKind::kPssDenied, 1}};
 
   const MomentWords close = MomentWords::of(run_info(0.5));
   EXPECT_THAT(event_lines(tick, sample_record, close),
@@ -164,10 +164,10 @@ TEST(EventLines, AFewAreALineEachAndNamesAreEscaped) {
 TEST(LossLines, TellEachKindOnce) {
   LossLines lines;
   Tick tick = sample_tick(3);
-  tick.losses = {{3, "pss_denied", 2}};
+  tick.losses = {{3, LossKind::kPssDenied, 2}};
   EXPECT_THAT(lines.lines(tick), ElementsAre("00:00:03  not seen: pss_denied x2"));
 
-  tick.losses = {{4, "pss_denied", 1}, {4, "gpu_\x1b[2J", 1}};
+  tick.losses = {{4, LossKind::kPssDenied, 1}, {4, LossName("gpu_\x1b[2J"), 1}};
   EXPECT_THAT(lines.lines(tick), ElementsAre("00:00:03  not seen: gpu_\\x1b[2J x1"));
 }
 
@@ -177,7 +177,7 @@ TEST(SummaryText, GivesGrowthRatesAndLosses) {
   first.step = 0;
   Tick last = sample_tick(60, 400);
   last.step = 50;
-  last.losses.push_back({60, "pss_denied", 3});
+  last.losses.push_back({60, LossKind::kPssDenied, 3});
   summary.add(first);
   summary.add(last);
 

@@ -415,8 +415,8 @@ TEST(TrackBuilder, KeepsPhasesEventsLossesAndTheLimit) {
   std::vector<Tick> ticks{tick_at(0), tick_at(1)};
   ticks[0].markers = {{0.5, kTrainer, MarkerKind::kPhaseBegin, 0, "eval"}};
   ticks[1].events = {{1.0, EventKind::kExit, kTrainer, ""}, {1.0, EventKind::kGap, {}, ""}};
-  ticks[0].losses = {{0.0, "pss_denied", 2}};
-  ticks[1].losses = {{1.0, "pss_denied", 3}};
+  ticks[0].losses = {{0.0, LossKind::kPssDenied, 2}};
+  ticks[1].losses = {{1.0, LossKind::kPssDenied, 3}};
 
   const RunTracks run = built(ticks, info);
 
