@@ -55,6 +55,9 @@ function(tidemark_add_library name)
   endif()
 endfunction()
 
+# What people run, and nothing that only tests need: `./dev build` and `./dev demo` build it.
+add_custom_target(tidemark_product)
+
 # tidemark_add_program(NAME RANK n SOURCES ... DEPS ... [PLAIN])
 function(tidemark_add_program name)
   cmake_parse_arguments(ARG "PLAIN" "RANK" "SOURCES;DEPS" ${ARGN})
@@ -62,6 +65,7 @@ function(tidemark_add_program name)
   add_executable(${name} ${ARG_SOURCES})
   tidemark_setup_target(${name} ${ARG_RANK})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  add_dependencies(tidemark_product ${name})
   if(NOT ARG_PLAIN)
     tidemark_use_precompiled(${name} tidemark_precompiled)
   endif()
