@@ -16,21 +16,43 @@ namespace tidemark::monitor {
 // each page counted once.
 //
 // Only smaps_rollup knows how pages are shared, and it is too expensive for every tick. So each
-// process has an account: its share at its last reading, carried forward by the change of what it
-// maps since. The sum over a group is right as long as all its accounts speak of the same sharing.
-// Who joins or leaves changes the sharing of the whole group at once: the group is "stale". Its sum
-// is held (who joins counts nothing but its own growth; of who left the pages that others map
-// remain) until every member has been read again, and then all new shares enter together.
-// Readings count only from commit() on: who reads looks first whether somebody came or went
-// meanwhile.
+// process has an account: its share when it was last read, carried forward by the change of what it
+// maps since. The sum over a group is right as long as all its accounts are of the same sharing.
+// A process that joins or leaves changes the sharing of the whole group at once: the group is
+// "stale". Its sum is held (a process that joins counts nothing but its own growth; the pages of
+// one that left remain as far as others map them) until every member has been read again, and then
+// all new shares enter together. Shares count only from commit() on: the caller reads a group, and
+// commits if no process came or went meanwhile.
 //
-// A sharer that we do not see (born and gone between two looks, or outside the tree) makes shares
-// too small. A group holds at least what its largest member maps, so no sum falls below that.
+// A sharer that we do not see (started and exited between two samples, or outside the tree) makes
+// shares too small. A group holds at least what its largest member maps, so no sum is below that.
+//
+// Example: a trainer T forks workers A and B. All figures in MiB; "maps" is what /proc/PID/status
+// tells at every tick, "account" what the ledger holds.
+//
+//                                           maps          account       left by    sum
+//                                        T   A   B      T   A   B     exited ones
+//   T alone, read once                  300            300                   0     300
+//   T forks A and B: stale              300 300 300    300   0   0           0     300  held
+//   all three read, commit()            300 300 300    100 100 100           0     300
+//   A writes to 30 of the shared pages  300 300 300    100 100 100           0     300  not seen
+//   A is due and read, commit()         300 300 300    100 120 100           0     320
+//   T and B are due and read, commit()  300 300 300    105 120 105           0     330
+//   B allocates 20                      300 300 320    105 120 125           0     350
+//   A exits: stale                      300     320    105     125          90     320  held
+//   T and B read, commit()              300     320    150     170           0     320
+//
+// The RSS of the three says 900 after the fork, and would fall by 300 with A. The copies that A
+// makes replace pages that it mapped before, so what it maps stays at 300 and only the next reading
+// shows them: its own 30 and a third of the other 270, which is 120. T and B then share those 30
+// by two: 270 / 3 + 30 / 2 = 105 each. B's new pages are its own and count at once. When A exits,
+// its 30 private pages go; the other 90 of its account are pages that T and B still map, and are in
+// their shares once both have been read again.
 //
 // Pure bookkeeping; not thread-safe.
 class SharingLedger {
  public:
-  // A reading of smaps_rollup.
+  // What smaps_rollup told of a process.
   struct Share {
     std::uint64_t bytes = 0;
     std::uint64_t private_bytes = 0;  // what goes with the process when it leaves

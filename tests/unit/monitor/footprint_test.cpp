@@ -371,5 +371,55 @@ TEST(Footprint, AnEndedFamilyLeavesNothing) {
   EXPECT_EQ(tree_mib(ledger), 0U);
 }
 
+// The example in sharing_ledger.h, line by line.
+TEST(SharingLedger, DoesWhatItsHeaderSays) {
+  const ProcessKey a = worker(0);
+  const ProcessKey b = worker(1);
+  SharingLedger ledger(1.0);
+  const auto sum = [&] {
+    std::uint64_t bytes = 0;
+    ledger.for_each([&](const ProcessKey&, std::uint64_t of_one, bool) { bytes += of_one; });
+    return bytes;
+  };
+  ledger.add(kParent, std::nullopt);
+  ledger.set_mapped(kParent, 300);
+  ledger.set_share(kParent, {300, 300, 1.0, 1});
+  ledger.commit();
+  EXPECT_EQ(sum(), 300U);
+
+  for (const ProcessKey& forked : {a, b}) {
+    ledger.add(forked, kParent);
+    ledger.set_mapped(forked, 300);
+  }
+  EXPECT_EQ(sum(), 300U);
+  EXPECT_TRUE(ledger.need(kParent).stale);
+  for (const ProcessKey& member : {kParent, a, b}) {
+    ledger.set_share(member, {100, 0, 1.0, 2});
+  }
+  ledger.commit();
+  EXPECT_EQ(sum(), 300U);
+  EXPECT_FALSE(ledger.need(kParent).stale);
+
+  ledger.set_share(a, {120, 30, 1.0, 3});
+  ledger.commit();
+  EXPECT_EQ(sum(), 320U);
+  ledger.set_share(kParent, {105, 0, 1.0, 4});
+  ledger.set_share(b, {105, 0, 1.0, 4});
+  ledger.commit();
+  EXPECT_EQ(sum(), 330U);
+
+  ledger.set_mapped(b, 320);
+  EXPECT_EQ(sum(), 350U);
+
+  ledger.remove(a);
+  EXPECT_EQ(sum(), 320U);
+  EXPECT_TRUE(ledger.need(b).stale);
+  ledger.set_share(kParent, {150, 0, 1.0, 5});
+  ledger.set_share(b, {170, 20, 1.0, 5});
+  ledger.commit();
+  EXPECT_EQ(sum(), 320U);
+  EXPECT_FALSE(ledger.need(b).stale);
+}
+
 }  // namespace
 }  // namespace tidemark::monitor
