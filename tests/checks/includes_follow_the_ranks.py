@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails on an include against the ranks: a module sees itself and what stands in its row, no more.
+"""Fails on an include against the ranks (a module sees itself and what is in its row, no more), and
+where docs/architecture.md tells another story: its table differs, or it names a file that is gone.
 
 usage: includes_follow_the_ranks.py SOURCE_DIR
 """
@@ -53,6 +54,9 @@ ADAPTERS = {
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 
+# A row of the table in docs/architecture.md: | `folder/` | rank | holds | may include |
+ROW = re.compile(r"^\| `([\w/]+)/` \| (\d) \| [^|]* \| ([^|]*) \|$", re.MULTILINE)
+
 
 def module_of(path):
     matches = [m for m in MAY_INCLUDE if path == m or path.startswith(m + "/")]
@@ -78,8 +82,38 @@ def violations(source_dir):
                         yield f"{name} includes {target}: only {', '.join(sorted(adapters))} may"
 
 
+def page_errors(page, allowed=None):
+    """Where the table of the page is not `allowed`, or contradicts its own ranks."""
+    allowed = MAY_INCLUDE if allowed is None else allowed
+    rows = {folder: (int(rank), set(re.findall("`([^`]+)`", modules)))
+            for folder, rank, modules in ROW.findall(page)}
+    for module in sorted(rows.keys() | allowed.keys()):
+        if module not in rows:
+            yield f"docs/architecture.md has no row for {module}"
+        elif module not in allowed:
+            yield f"docs/architecture.md has a row for {module}, the list of this check does not"
+        elif rows[module][1] != allowed[module]:
+            differing = ", ".join(sorted(rows[module][1] ^ allowed[module]))
+            yield f"docs/architecture.md and this check differ in what {module} may see: {differing}"
+        else:
+            rank, others = rows[module]
+            for other in sorted(others & rows.keys()):
+                if rows[other][0] >= rank:
+                    yield (f"docs/architecture.md: {module} (rank {rank}) may not see {other} "
+                           f"(rank {rows[other][0]})")
+
+
+def missing_paths(root, page):
+    """What the page names in backticks as a file or folder of the project, and is not there."""
+    root = pathlib.Path(root)
+    for path in re.findall(r"`([\w.-]+/[\w./-]*)`", page):
+        if (root / path.split("/")[0]).is_dir() and not (root / path).exists():
+            yield f"docs/architecture.md names {path}, which is not there"
+
+
 def main():
-    found = list(violations(sys.argv[1]))
+    page = (pathlib.Path(sys.argv[1]) / "docs/architecture.md").read_text()
+    found = [*violations(sys.argv[1]), *page_errors(page), *missing_paths(sys.argv[1], page)]
     print("\n".join(found))
     sys.exit(1 if found else 0)
 

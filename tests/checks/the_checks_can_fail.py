@@ -121,6 +121,41 @@ class Checks(unittest.TestCase):
 
         self.assertEqual(len(list(includes_follow_the_ranks.violations(self.root))), 1)
 
+    ALLOWED = {"common": set(), "tracker": {"common"}, "report": {"common", "tracker"}}
+    TABLE = """
+| folder | rank | holds | may include |
+| --- | --- | --- | --- |
+| `common/` | 0 | values, `Result` | nothing |
+| `tracker/` | 1 | maths | `common` |
+| `report/` | 2 | text | `common`, `tracker` |
+"""
+
+    def page_errors(self, old="", new=""):
+        self.assertIn(old, self.TABLE)
+        return list(includes_follow_the_ranks.page_errors(self.TABLE.replace(old, new),
+                                                          self.ALLOWED))
+
+    def test_a_table_of_folders_that_differs_is_found(self):
+        self.assertEqual(self.page_errors(), [])
+        self.assertEqual(self.page_errors("`common`, `tracker`", "`common`"),
+                         ["docs/architecture.md and this check differ in what report may see: "
+                          "tracker"])
+        self.assertEqual(self.page_errors("| `report/` | 2 | text | `common`, `tracker` |\n"),
+                         ["docs/architecture.md has no row for report"])
+        self.assertEqual(self.page_errors("| `report/`", "| `cli/` | 3 | all | nothing |\n| `report/`"),
+                         ["docs/architecture.md has a row for cli, the list of this check does not"])
+
+    def test_a_table_of_folders_against_its_own_ranks_is_found(self):
+        self.assertEqual(self.page_errors("`report/` | 2", "`report/` | 1"),
+                         ["docs/architecture.md: report (rank 1) may not see tracker (rank 1)"])
+
+    def test_a_page_that_names_a_file_that_is_gone_is_found(self):
+        self.write("common/result.h", "")
+        page = "`common/`, `common/result.h`, `mmap/munmap`, `common/gone.h`, `KiB/step`"
+
+        self.assertEqual(list(includes_follow_the_ranks.missing_paths(self.root, page)),
+                         ["docs/architecture.md names common/gone.h, which is not there"])
+
 
 class HarnessBench(unittest.TestCase):
     def refusal(self, *arguments):
