@@ -43,11 +43,11 @@ namespace tidemark::monitor {
 //   T and B read, commit()              300     320    150     170           0     320
 //
 // The RSS of the three says 900 after the fork, and would fall by 300 with A. The copies that A
-// makes replace pages that it mapped before, so what it maps stays at 300 and only the next reading
-// shows them: its own 30 and a third of the other 270, which is 120. T and B then share those 30
-// by two: 270 / 3 + 30 / 2 = 105 each. B's new pages are its own and count at once. When A exits,
-// its 30 private pages go; the other 90 of its account are pages that T and B still map, and are in
-// their shares once both have been read again.
+// makes replace pages that it mapped before, so what it maps stays at 300 and only its smaps_rollup
+// shows them: its own 30 and a third of the other 270, which is 120. The originals of those 30 are
+// now shared by T and B only: 270 / 3 + 30 / 2 = 105 each. B's new pages are its own and count at
+// once. When A exits, its 30 private pages go; the other 90 of its account are pages that T and B
+// still map, and are in their shares once both have been read again.
 //
 // Pure bookkeeping; not thread-safe.
 class SharingLedger {

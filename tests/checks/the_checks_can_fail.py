@@ -17,6 +17,9 @@ sys.path.insert(0, str(CHECKS))
 import classes_stay_small  # noqa: E402
 import every_test_is_in_a_target  # noqa: E402
 import includes_follow_the_ranks  # noqa: E402
+import links_lead_somewhere  # noqa: E402
+sys.path.insert(0, str(CHECKS.parent.parent / "docs"))
+import capture_dashboard  # noqa: E402
 
 
 class Checks(unittest.TestCase):
@@ -155,6 +158,30 @@ class Checks(unittest.TestCase):
 
         self.assertEqual(list(includes_follow_the_ranks.missing_paths(self.root, page)),
                          ["docs/architecture.md names common/gone.h, which is not there"])
+
+    def test_a_link_to_nothing_is_found(self):
+        self.write("docs/a.md", "# How it works, `really`\n[here](#how-it-works-really)\n")
+        self.write("README.md", '[a](docs/a.md#gone) [b](docs/b.md) [c](https://example.org/x)\n'
+                                '[d](docs/a.md) <img src="docs/a.svg">\n')
+
+        self.assertEqual(list(links_lead_somewhere.broken(self.root)),
+                         ["README.md links to docs/a.md#gone: there is no such heading",
+                          "README.md links to docs/b.md: there is no such file",
+                          "README.md links to docs/a.svg: there is no such file"])
+
+
+class Picture(unittest.TestCase):
+    """docs/capture_dashboard.py on the output of `tmux capture-pane -e`."""
+
+    def test_keeps_text_columns_and_colours(self):
+        picture = capture_dashboard.svg("ab \x1b[1;31m<x>\x1b[0m  \x1b[38;5;232;7mend\x1b[m \u28ff\n")
+
+        self.assertIn('<text x="14.0" y="26" textLength="15.6" lengthAdjust="spacingAndGlyphs">ab<',
+                      picture)
+        self.assertIn(' fill="#ff7b72" font-weight="bold">&lt;x&gt;</text>', picture)
+        self.assertIn('<rect x="76.4" y="14" width="23.4" height="16" fill="#080808"/>', picture)
+        self.assertIn(f' fill="{capture_dashboard.BACKGROUND}">end</text>', picture)
+        self.assertIn(">\u28ff</text>", picture)
 
 
 class HarnessBench(unittest.TestCase):
