@@ -23,7 +23,7 @@
 namespace tidemark::check {
 namespace {
 
-constexpr std::size_t kMostBytes = 16U << 20U;
+constexpr std::size_t kMostBaselineBytes = 16U << 20U;
 constexpr double kSimilarMemory = 0.25;
 
 std::uint32_t usable_cpus() {
@@ -178,7 +178,7 @@ void add_run(Baseline& baseline, const std::string& check, const MachineFacts& m
 }
 
 Result<Baseline> read_baseline(const std::string& path) {
-  const auto text = read_file(path, kMostBytes);
+  const auto text = read_file(path, kMostBaselineBytes);
   if (!text) {
     return text.error();
   }

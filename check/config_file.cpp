@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostBytes = 16U << 20U;
+constexpr std::size_t kMostConfigBytes = 16U << 20U;
 constexpr std::size_t kMostChecks = 1000;
 constexpr std::size_t kLongestText = 65536;
 constexpr int kSchema = 1;
@@ -358,7 +358,7 @@ Result<CheckConfig> parse_check_config(std::string_view text, const CheckValues&
 }
 
 Result<CheckConfig> read_check_config(const std::string& path, const CheckValues& over) {
-  const auto text = read_file(path, kMostBytes);
+  const auto text = read_file(path, kMostConfigBytes);
   if (!text) {
     return text.error();
   }

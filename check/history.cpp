@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostBytes = 64U << 20U;
+constexpr std::size_t kMostHistoryBytes = 64U << 20U;
 constexpr double kLeastChange = 0.02;  // of a level
 
 constexpr std::array<std::string_view, 10> kColumns{"time",
@@ -229,7 +229,7 @@ std::string history_file_text(std::span<const HistoryRow> rows) {
 }
 
 Result<std::vector<HistoryRow>> read_history(const std::string& path) {
-  const auto text = read_file(path, kMostBytes);
+  const auto text = read_file(path, kMostHistoryBytes);
   if (!text) {
     return text.error().code == Errc::kNotFound ? Result(std::vector<HistoryRow>())
                                                 : Result<std::vector<HistoryRow>>(text.error());

@@ -19,12 +19,12 @@
 namespace tidemark::check {
 namespace {
 
-constexpr std::size_t kColumns = 100;
+constexpr std::size_t kTextColumns = 100;
 
 void add_block(std::string& out, std::string_view title, const std::vector<std::string>& lines) {
   std::string_view first = title;
   for (const std::string& line : lines) {
-    out += wrap_text(fmt::format("{:<10}", first), line, kColumns);
+    out += wrap_text(fmt::format("{:<10}", first), line, kTextColumns);
     first = "";
   }
 }
@@ -60,7 +60,7 @@ std::string check_text(const CheckResult& result, report::Glyphs glyphs) {
     out += check_table(result.rows);
   }
   if (result.shown && result.shown->track.verdict) {
-    out += '\n' + wrap_text("verdict   ", report::answer_text(result.shown->track), kColumns);
+    out += '\n' + wrap_text("verdict   ", report::answer_text(result.shown->track), kTextColumns);
     const tracker::Reading& reading = result.shown->track.verdict->answer().reading;
     if (const std::string chart = report::chart_text(reading, glyphs); !chart.empty()) {
       out += '\n' + chart;

@@ -42,6 +42,14 @@ function(tidemark_use_precompiled name from)
   endif()
 endfunction()
 
+# Several files of a library as one: what they include is then read once for all of them. Names in
+# their anonymous namespaces have to differ within a folder.
+function(tidemark_compile_together name)
+  if(TIDEMARK_UNITY)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  endif()
+endfunction()
+
 # tidemark_add_library(NAME RANK n SOURCES ... [DEPS public...] [PRIVATE_DEPS private...] [PLAIN])
 # PLAIN: without the precompiled headers, for what has flags of its own.
 function(tidemark_add_library name)

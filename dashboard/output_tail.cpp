@@ -15,14 +15,14 @@
 namespace tidemark::dashboard {
 namespace {
 
-constexpr char kEscapeByte = '\x1b';
+constexpr char kEscapeCharacter = '\x1b';
 
 // Without control sequences (ESC [ ... letter), operating system commands (ESC ] ... BEL) and the
 // like: https://ecma-international.org/publications-and-standards/standards/ecma-48/
 std::string without_sequences(std::string_view line) {
   std::string text;
   for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] != kEscapeByte) {
+    if (line[i] != kEscapeCharacter) {
       text += line[i];
       continue;
     }
@@ -33,7 +33,7 @@ std::string without_sequences(std::string_view line) {
         ++i;
       }
     } else if (i < line.size() && line[i] == ']') {
-      while (i < line.size() && line[i] != '\a' && line[i] != kEscapeByte) {
+      while (i < line.size() && line[i] != '\a' && line[i] != kEscapeCharacter) {
         ++i;
       }
     }

@@ -26,7 +26,6 @@ namespace tidemark::recording {
 namespace {
 
 constexpr std::string_view kSqliteStart = "SQLite format 3";
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 enum class Format { kEmpty, kSqlite, kCompressed, kUtf16, kBinary, kJson, kMprof, kPsrecord, kCsv };
 

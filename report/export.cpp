@@ -24,7 +24,7 @@
 namespace tidemark::report {
 namespace {
 
-int fail(const Error& error, int exit_code = kExitTarget) {
+int export_failed(const Error& error, int exit_code = kExitTarget) {
   print_error(error);
   return exit_code;
 }
@@ -144,7 +144,7 @@ Status check_usage(const ExportOptions& options) {
 
 int finish_export(const Result<recording::ReadSummary>& summary) {
   if (!summary) {
-    return fail(summary.error());
+    return export_failed(summary.error());
   }
   print_read_notes(*summary);
   return kExitOk;
@@ -153,7 +153,7 @@ int finish_export(const Result<recording::ReadSummary>& summary) {
 int export_text(recording::RecordingReader& reader, const ExportOptions& options) {
   auto sink = open_text_sink(options);
   if (!sink) {
-    return fail(sink.error());
+    return export_failed(sink.error());
   }
   RedactingSink redacting(**sink);
   const auto summary = reader.read(redacting);
@@ -166,7 +166,7 @@ int export_text(recording::RecordingReader& reader, const ExportOptions& options
 int export_run_file(recording::RecordingReader& reader, const ExportOptions& options) {
   auto writer = recording::RunWriter::create(options.output, {.replace = options.force});
   if (!writer) {
-    return fail(writer.error());
+    return export_failed(writer.error());
   }
   RedactingSink sink(**writer);
   const auto summary = reader.read(sink);
@@ -183,11 +183,11 @@ int export_run_file(recording::RecordingReader& reader, const ExportOptions& opt
 
 int run_export(const ExportOptions& options) {
   if (const Status usage = check_usage(options); !usage) {
-    return fail(usage.error(), kExitUsage);
+    return export_failed(usage.error(), kExitUsage);
   }
   auto reader = recording::open_recording(options.input);
   if (!reader) {
-    return fail(reader.error());
+    return export_failed(reader.error());
   }
   if (is_site_format(options.format)) {
     return export_sites(**reader, options);

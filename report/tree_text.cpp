@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kAlike = 4;  // so many are shown as one and the number of the others
 
-struct Row {
+struct TreeRow {
   const ProcessSample* sample;
   const ProcessRecord* record;  // nullptr: unknown
 };
@@ -58,7 +58,7 @@ class TreeText {
     out_ += fmt::format("{:<20} {:<18} {:>10} {:>10}  {}\n", pid, role, footprint, rss, command);
   }
 
-  void put_row(const Row& row, std::size_t depth) {
+  void put_row(const TreeRow& row, std::size_t depth) {
     const std::string role = row.record == nullptr ? "?"
                              : row.record->rank    ? fmt::format("rank {}", *row.record->rank)
                                                    : std::string(role_name(row.record->role));
@@ -73,9 +73,9 @@ class TreeText {
         bytes_or_unknown(row.sample->rss_bytes), shorten(escape_text(command), 80));
   }
 
-  bool is_leaf(const Row& row) const { return !children_.contains(row.sample->key.pid); }
+  bool is_leaf(const TreeRow& row) const { return !children_.contains(row.sample->key.pid); }
 
-  bool alike(const Row& a, const Row& b) const {
+  bool alike(const TreeRow& a, const TreeRow& b) const {
     return a.record != nullptr && b.record != nullptr && is_leaf(a) && is_leaf(b) &&
            a.record->role == b.record->role && a.record->rank == b.record->rank &&
            a.record->argv == b.record->argv &&
@@ -90,7 +90,7 @@ class TreeText {
     }
   }
 
-  void put_rows(const std::vector<Row>& rows, std::size_t depth) {
+  void put_rows(const std::vector<TreeRow>& rows, std::size_t depth) {
     for (std::size_t i = 0; i < rows.size();) {
       std::size_t end = i + 1;
       while (end < rows.size() && alike(rows[i], rows[end])) {
@@ -107,7 +107,7 @@ class TreeText {
     }
   }
 
-  void put_others(const std::vector<Row>& rows, std::size_t begin, std::size_t end,
+  void put_others(const std::vector<TreeRow>& rows, std::size_t begin, std::size_t end,
                   std::size_t depth) {
     const pid_t last = rows[end - 1].sample->key.pid;
     put(std::string(2 * std::min<std::size_t>(depth, 6), ' ') + "...", "", "", "",
@@ -116,7 +116,8 @@ class TreeText {
   }
 
   // Of their footprints; of their RSS where nobody's footprint is known.
-  static std::string range_text(const std::vector<Row>& rows, std::size_t begin, std::size_t end) {
+  static std::string range_text(const std::vector<TreeRow>& rows, std::size_t begin,
+                                std::size_t end) {
     std::optional<std::pair<std::uint64_t, std::uint64_t>> footprint;
     std::optional<std::pair<std::uint64_t, std::uint64_t>> rss;
     const auto widen = [](auto& range, const std::optional<std::uint64_t>& bytes) {
@@ -135,8 +136,8 @@ class TreeText {
                  : "? each";
   }
 
-  std::vector<Row> roots_;
-  std::map<pid_t, std::vector<Row>> children_;
+  std::vector<TreeRow> roots_;
+  std::map<pid_t, std::vector<TreeRow>> children_;
   std::string out_;
 };
 

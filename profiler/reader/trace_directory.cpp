@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kRunPrefix = "trace-";
 constexpr std::string_view kLock = ".owner";
-constexpr std::size_t kMostEntries = 4096;  // of a folder that we look through
+constexpr std::size_t kMostFolderEntries = 4096;  // of a folder that we look through
 // Of free space: the files of many processes that hold millions of blocks, and the tracer leaves
 // the larger part of it to others.
 constexpr std::uint64_t kRoomyBytes = std::uint64_t{512} << 20U;
@@ -43,7 +43,7 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> entries;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end;
-       !error && it != end && entries.size() < kMostEntries; it.increment(error)) {
+       !error && it != end && entries.size() < kMostFolderEntries; it.increment(error)) {
     entries.push_back(it->path());
   }
   return entries;

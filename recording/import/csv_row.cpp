@@ -16,7 +16,7 @@ namespace {
 
 // Largest size that we believe; also keeps sums of many from overflowing.
 constexpr double kMaxBytes = 0x1p53;
-constexpr double kMib = 1024.0 * 1024.0;
+constexpr double kBytesPerMib = 1024.0 * 1024.0;
 
 enum class Parsed { kNumber, kUnknown, kBad };
 
@@ -298,7 +298,7 @@ const char* CsvRowParser::parse_size(CsvColumn& column, std::optional<std::uint6
 // process (a fraction, or less than 64 KiB) means MiB, the usual unit of hand-written files.
 double CsvRowParser::decide_unit(CsvColumn& column, double value) {
   const bool is_bytes = value == std::trunc(value) && value >= 65536.0;
-  column.unit = is_bytes ? 1.0 : kMib;
+  column.unit = is_bytes ? 1.0 : kBytesPerMib;
   notes_.push_back(fmt::format("column '{}' names no unit: taken as {}",
                                shorten(escape_text(column.name), 40), is_bytes ? "bytes" : "MiB"));
   return *column.unit;

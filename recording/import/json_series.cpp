@@ -24,7 +24,7 @@ struct Factor {
   double factor;
 };
 
-constexpr Factor kTimeUnits[] = {
+constexpr Factor kTimeFactors[] = {
     {"seconds", 1.0},  {"s", 1.0},    {"milliseconds", 1e-3}, {"ms", 1e-3},
     {"minutes", 60.0}, {"min", 60.0}, {"hours", 3600.0},      {"h", 3600.0},
 };
@@ -65,7 +65,7 @@ Result<JsonSeries> parse_one(const json& object, std::size_t number, const std::
   const std::string unit = text_at(object, "unit");
   double x_factor = 1.0;
   series.is_steps = !unit.empty();  // batches, iterations, requests: whatever is no time
-  for (const Factor& candidate : kTimeUnits) {
+  for (const Factor& candidate : kTimeFactors) {
     if (unit == candidate.name) {
       series.is_steps = false;
       x_factor = candidate.factor;
@@ -125,7 +125,7 @@ Result<std::vector<JsonSeries>> parse_json_series(std::string_view text, const s
 namespace {
 
 constexpr std::size_t kMaxFileBytes = 64U << 20U;
-constexpr double kMaxBytes = 0x1p53;
+constexpr double kMaxSeriesBytes = 0x1p53;
 constexpr double kMaxX = 0x1p53;
 
 std::string list_of_ids(const std::vector<JsonSeries>& all) {
@@ -185,7 +185,7 @@ class JsonSeriesReader final : public RecordingReader {
         bad_lines.count_line();
         const double x = series.x[i].value_or(NAN);
         const double bytes = series.y_bytes[i].value_or(NAN);
-        if (!(x >= last_x) || !(x <= kMaxX) || !(bytes >= 0.0) || !(bytes <= kMaxBytes)) {
+        if (!(x >= last_x) || !(x <= kMaxX) || !(bytes >= 0.0) || !(bytes <= kMaxSeriesBytes)) {
           if (const Status status =
                   bad_lines.bad(number, "x or y is not a number, is negative, or x goes back");
               !status) {

@@ -19,7 +19,6 @@ namespace tidemark::recording {
 namespace {
 
 constexpr std::size_t kBufferBytes = 256U << 10U;
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
 

@@ -14,6 +14,9 @@
 
 namespace tidemark::recording {
 
+// Of UTF-8, at the beginning of files from other systems.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 // A text file or pipe, line by line, in memory that does not depend on its length. The first
 // failed read ends the input; see error().
 class TextInput {
