@@ -32,7 +32,7 @@ std::string runs_text(std::size_t count) {
 class Check {
  public:
   Check(const CheckSpec& spec, const CheckSurroundings& surroundings)
-      : spec_(spec), surroundings_(surroundings), today_(today_utc()), machine_(this_machine()) {
+      : spec_(spec), services_(surroundings), today_(today_utc()), machine_(this_machine()) {
     result_.spec = spec;
     spec_.budgets.has_baseline = !spec.baseline.empty() && !spec.update_baseline;
     active_ = suppressions_of(surroundings.suppressions, spec.name, today_, /*expired=*/false);
@@ -58,7 +58,7 @@ class Check {
   void store();
 
   CheckSpec spec_;
-  const CheckSurroundings& surroundings_;
+  const CheckSurroundings& services_;
   const std::chrono::sys_days today_;
   const MachineFacts machine_;
   Baseline baseline_;
@@ -157,8 +157,8 @@ bool Check::run_another(std::uint32_t number) {
   if (spec_.jobs < 2) {
     meter_.emplace();  // a repeat answers for itself, a job also for those before it
   }
-  CheckRun run = run_once(
-      spec_, {*meter_, numbered_output(spec_.output, number), surroundings_.stdout_is_ours});
+  CheckRun run =
+      run_once(spec_, {*meter_, numbered_output(spec_.output, number), services_.stdout_is_ours});
   result_.runs = number;
   result_.problem = problem_with(spec_, run);
   rows_.push_back(judge(run));
@@ -220,7 +220,7 @@ void Check::note_baseline() {
 
 void Check::note_suppressions() {
   for (const Suppression& expired :
-       suppressions_of(surroundings_.suppressions, spec_.name, today_, /*expired=*/true)) {
+       suppressions_of(services_.suppressions, spec_.name, today_, /*expired=*/true)) {
     result_.notes.push_back("this suppression has expired: " + suppression_text(expired));
   }
   if (!active_.empty() && !spec_.profile) {

@@ -14,39 +14,33 @@ namespace {
 // Finer than `tidemark profile` has it: a check is short, and so are its samples.
 constexpr std::uint64_t kSampleEveryBytes = 64U << 10U;
 
-// The report comes when all runs are over.
-class NoView final : public live::WatchView {
- public:
-  void begin(const RunInfo& /*info*/) override {}
-  void tick(const Tick&, const ProcessKey&, const ProcessLookup&) override {}
-  void end(const RunSummary& /*summary*/) override {}
-};
-
-class Checking final : public live::WatchUser {
+class Checking final : public live::WatchHandler {
  public:
   Checking(CheckRun& run, LeftBehindMeter& meter) : run_(run), meter_(meter) {}
 
-  std::string_view name() const override { return "check"; }
+  live::WatchPolicy policy() const override {
+    return {.command = "check", .output_wait_ns = live::kOutputWaitNs};
+  }
   std::unique_ptr<live::WatchView> make_view(live::LineWriter& /*lines*/) override {
-    return std::make_unique<NoView>();
+    return std::make_unique<live::WatchView>();  // the report comes when all runs are over
   }
 
-  Status prepare_launch(live::LaunchOptions& options) override {
+  Status on_launch(live::LaunchOptions& options) override {
     return run_.tracing != nullptr ? run_.tracing->launch.prepare(options) : ok();
   }
-  void begin(const RunInfo& info) override {
+  void on_start(const RunInfo& info, live::WatchOutput& /*output*/) override {
     run_.info = info;
     (void)builder_.begin(info);
     if (run_.tracing != nullptr) {
       run_.tracing->launch.begin(info);
     }
   }
-  void complete(Tick& tick) override {
+  void add_to_tick(Tick& tick) override {
     if (run_.tracing != nullptr) {
       run_.tracing->launch.complete(tick);
     }
   }
-  void tick(const Tick& tick) override {
+  void on_tick(const Tick& tick, const monitor::Session& /*session*/) override {
     for (const ProcessRecord& process : tick.new_processes) {
       meter_.add_process(process.key.pid);
     }
@@ -58,21 +52,18 @@ class Checking final : public live::WatchUser {
       run_.tracing->launch.add(tick);
     }
   }
-  void begin_teardown() override { is_over_ = true; }
-  std::optional<std::int64_t> output_patience_ns() const override {
-    return live::kOutputPatienceNs;
-  }
-  void process_ended(const ProcessRecord& process) override {
+  void on_time_limit() override { is_over_ = true; }
+  void on_process_exit(const ProcessRecord& process) override {
     (void)builder_.process_ended(process);
     if (run_.tracing != nullptr) {
       run_.tracing->launch.process_ended(process);
     }
   }
-  bool finish_looking() override {
+  bool finish_watching() override {
     return run_.tracing != nullptr && run_.tracing->launch.finish();
   }
 
-  void conclude(const live::WatchEnding& ending, live::WatchOutput& /*output*/) override {
+  void on_end(const live::WatchEnding& ending, live::WatchOutput& /*output*/) override {
     if (ending.command_status) {
       run_.left = meter_.measure();
     }

@@ -11,7 +11,7 @@
 #include "common/records.h"
 #include "live/profile.h"
 #include "live/traced_launch.h"
-#include "live/watch_user.h"
+#include "live/watch_handler.h"
 #include "tracker/compare/budget.h"
 #include "tracker/run/run_verdict.h"
 #include "tracker/run/track_result.h"

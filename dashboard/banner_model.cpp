@@ -104,9 +104,9 @@ BannerModel build_banner(const RunHistory& history, const std::optional<JudgedRu
     return banner;
   }
   if (history.info().time_is_steps) {
-    banner.progress = history.moment_words(history.now_s());
+    banner.progress = history.time_format(history.now_s());
   } else {
-    banner.clock = history.moment_words(history.now_s());
+    banner.clock = history.time_format(history.now_s());
     if (history.step()) {
       banner.progress = fmt::format("step {}", *history.step());
     }

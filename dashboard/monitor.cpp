@@ -23,7 +23,7 @@
 namespace tidemark::dashboard {
 namespace {
 
-class Monitor final : public live::WatchUser {
+class Monitor final : public live::WatchHandler {
  public:
   // `setup`: of the dashboard; nullopt for lines.
   Monitor(bool json, std::optional<DashboardSetup> setup, std::int64_t interval_ns = kNsPerSecond)
@@ -37,7 +37,9 @@ class Monitor final : public live::WatchUser {
   Monitor(const Monitor&) = delete;  // what it has set up knows it
   Monitor& operator=(const Monitor&) = delete;
 
-  std::string_view name() const override { return "monitor"; }
+  live::WatchPolicy policy() const override {
+    return {.command = "monitor", .reports_missing_gpu = !json_ && !setup_};
+  }
   std::unique_ptr<live::WatchView> make_view(live::LineWriter& lines) override {
     if (setup_) {
       if (auto dashboard = make_dashboard_view(lines, *setup_)) {
@@ -46,12 +48,11 @@ class Monitor final : public live::WatchUser {
     }
     return json_ ? live::make_json_view(lines) : live::make_plain_view(lines);
   }
-  void complete(Tick& tick) override {
+  void add_to_tick(Tick& tick) override {
     if (sites_) {
       sites_->complete(tick);
     }
   }
-  bool tells_of_no_gpu() const override { return !json_ && !setup_; }
   // Transparent around a command.
   int exit_code(const live::WatchEnding& ending) override {
     command_has_run_ = ending.command_status.has_value();

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "common/moment_words.h"
+#include "common/time_format.h"
 
 namespace tidemark::dashboard {
 namespace {
@@ -81,8 +81,8 @@ std::string command_of(const ProcessRecord& record) {
   return record.argv.empty() && !record.comm.empty() ? "[" + record.comm + "]" : record.argv;
 }
 
-std::string RunHistory::moment_words(double t_s) const {
-  return MomentWords(MomentWords::Seconds::kWhole, info_.time_is_steps).at(t_s);
+std::string RunHistory::time_format(double t_s) const {
+  return TimeFormat(TimeFormat::Seconds::kWhole, info_.time_is_steps).at(t_s);
 }
 
 void RecentRate::add(double t_s, double bytes) {

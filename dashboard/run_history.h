@@ -79,7 +79,7 @@ class RunHistory {
   double first_s() const { return first_s_; }  // of the first sample
   double now_s() const { return now_s_; }
   // "00:03:20", or "step 12" of a run that has no time.
-  std::string moment_words(double t_s) const;
+  std::string time_format(double t_s) const;
   std::optional<std::int64_t> step() const { return step_; }
   std::optional<std::int64_t> epoch() const { return epoch_; }
   // Nobody is left, but zombies: the next four stay as they were with the last who was.

@@ -98,7 +98,7 @@ std::string title_of(std::string_view what, const RunHistory& history, const Vie
     return fmt::format("{} of the tree, {}", what, zoom);
   }
   return state.back_s > 0.0 ? fmt::format("{} of the tree, {} until {}", what, zoom,
-                                          history.moment_words(window.to_s))
+                                          history.time_format(window.to_s))
                             : fmt::format("{} of the tree, last {}", what, zoom);
 }
 
@@ -175,7 +175,7 @@ TimelineModel build_timeline(const RunHistory& history, const std::optional<Judg
     if (mark.t_s >= window.from_s && mark.t_s <= window.to_s) {
       timeline.marks.push_back(mark_of(mark));
       timeline.last_event =
-          fmt::format("{} {}", history.moment_words(mark.t_s), shorten(escape_text(mark.text), 80));
+          fmt::format("{} {}", history.time_format(mark.t_s), shorten(escape_text(mark.text), 80));
     }
   }
   for (const HistoryPhase& phase : history.phases()) {

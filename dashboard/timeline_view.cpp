@@ -11,7 +11,7 @@
 #include <ftxui/screen/screen.hpp>
 #include <ftxui/screen/string.hpp>
 
-#include "common/moment_words.h"
+#include "common/time_format.h"
 #include "common/units.h"
 #include "dashboard/phase_line.h"
 #include "dashboard/style.h"
@@ -119,18 +119,18 @@ Element marks_view(const TimelineModel& timeline, std::size_t width, const Theme
   return ftxui::hbox({text(std::string(kLabelColumns, ' ')), ftxui::hbox(std::move(parts))});
 }
 
-std::string moment_words(double t_s, const std::optional<std::int64_t>& step, bool time_is_steps) {
-  const MomentWords moments(MomentWords::Seconds::kWhole, time_is_steps);
+std::string time_format(double t_s, const std::optional<std::int64_t>& step, bool time_is_steps) {
+  const TimeFormat moments(TimeFormat::Seconds::kWhole, time_is_steps);
   const std::string place = t_s < 0.0 ? "" : moments.at(t_s);
   return step && !time_is_steps ? fmt::format("{} step {}", place, *step) : place;
 }
 
 // Where the run is younger than the window its first step stands below its first sample.
 Element axis_view(const TimelineModel& timeline, std::size_t width, const std::string& legend) {
-  const std::string right = moment_words(timeline.to_s, timeline.to_step, timeline.time_is_steps);
+  const std::string right = time_format(timeline.to_s, timeline.to_step, timeline.time_is_steps);
   const bool is_young = !timeline.points.empty() && timeline.points.front().t_s > timeline.from_s;
   const double from_s = is_young ? timeline.points.front().t_s : timeline.from_s;
-  const std::string left = moment_words(from_s, timeline.from_step, timeline.time_is_steps);
+  const std::string left = time_format(from_s, timeline.from_step, timeline.time_is_steps);
   const std::size_t column = plot_column(timeline, width, from_s).value_or(0);
   const bool has_room = column + left.size() + right.size() + 1 < width;
   const std::size_t taken = (has_room ? column + left.size() : 0) + right.size();

@@ -50,14 +50,15 @@ class DashboardView final : public live::WatchView {
         is_live_(!setup.replay_speed),
         take_end_of_profile_(setup.take_end_of_profile) {}
 
-  void begin(const RunInfo& info) override {
-    moments_ = MomentWords::of(info);
+  void on_start(const RunInfo& info) override {
+    time_format_ = TimeFormat::of(info);
     dashboard_->begin(info);
   }
-  void change_limit(std::optional<std::uint64_t> bytes, const std::string& source) override {
+  void on_limit(std::optional<std::uint64_t> bytes, const std::string& source) override {
     dashboard_->set_limit(bytes, source);
   }
-  void tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& /*lookup*/) override {
+  void on_tick(const Tick& tick, const ProcessKey& trainer,
+               const ProcessLookup& /*lookup*/) override {
     if (take_end_of_profile_ && take_end_of_profile_()) {
       dashboard_->forget_sites();
     }
@@ -67,18 +68,18 @@ class DashboardView final : public live::WatchView {
     }
   }
   // The screen is gone then: what was told on it, and the summary, stay in the scroll-back.
-  void end(const RunSummary& summary) override {
+  void on_end(const RunSummary& summary) override {
     dashboard_.reset();
-    writer_.submit_always(std::exchange(told_, {}) + report::summary_text(summary, moments_));
+    writer_.submit_always(std::exchange(told_, {}) + report::summary_text(summary, time_format_));
   }
 
-  int news_fd() const override { return dashboard_->news_fd(); }
-  bool attend() override {
+  int input_fd() const override { return dashboard_->news_fd(); }
+  bool on_input() override {
     dashboard_->take_news();
     return !dashboard_->is_closed();
   }
   std::uint64_t take_marks() override { return dashboard_->take_marks(); }
-  bool tell(const std::string& text) override {
+  bool show_message(const std::string& text) override {
     if (dashboard_ == nullptr) {
       return false;
     }
@@ -86,7 +87,7 @@ class DashboardView final : public live::WatchView {
     dashboard_->tell(text);
     return true;
   }
-  bool stay() override {
+  bool stays_open() override {
     dashboard_->set_ended();
     return true;
   }
@@ -110,7 +111,7 @@ class DashboardView final : public live::WatchView {
   std::unique_ptr<Dashboard> dashboard_;
   const bool is_live_;
   const std::function<bool()> take_end_of_profile_;
-  MomentWords moments_;
+  TimeFormat time_format_;
   JobWatch jobs_;
   std::string told_;
 };

@@ -8,7 +8,7 @@
 
 #include "common/units.h"
 #include "live/line_writer.h"
-#include "live/watch_user.h"
+#include "live/watch_handler.h"
 #include "tracker/run/judge_options.h"
 
 namespace tidemark::dashboard {

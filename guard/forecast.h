@@ -27,7 +27,7 @@ class GuardForecast {
   void process_ended(const ProcessRecord& process) { (void)builder_.process_ended(process); }
 
   // nullopt: it does not leak, or nobody can tell.
-  const std::optional<guard::LeakRate>& leak() const { return leak_; }
+  const std::optional<LeakRate>& leak() const { return leak_; }
   // "unknown" before the first one.
   const std::string& verdict() const { return verdict_; }
 
@@ -40,7 +40,7 @@ class GuardForecast {
   tracker::TrackBuilder builder_;
   std::vector<ProcessKey> trainers_;  // that were recognised last
   double next_judgement_s_ = 0.0;
-  std::optional<guard::LeakRate> leak_;
+  std::optional<LeakRate> leak_;
   std::optional<ProcessKey> leaks_;  // who; nullopt: several
   std::string verdict_ = "unknown";
 };

@@ -35,17 +35,17 @@ Status check_headroom(const GuardOptions& options) {
   if (options.track.watch.target.command.empty()) {
     return ok();
   }
-  guard::HeadroomReader::Options wanted;
+  HeadroomReader::Options wanted;
   wanted.groups_of = {::getpid()};
   wanted.keep_free = options.keep_free;
-  guard::HeadroomReader reader(wanted);
+  HeadroomReader reader(wanted);
   if (const auto headroom = reader.read(nullptr); headroom && headroom->to_spare_bytes() < 0) {
     return Error{Errc::kUsage, refusal_text(*headroom, reader.limits()[headroom->limit].source)};
   }
   // What we use of ours ourselves says nothing: it is only too low when all of it is to be kept.
   wanted.resources_of = {::getpid()};
-  const guard::HeadroomReader inherited(wanted);
-  for (const guard::WatchedLimit& limit : inherited.limits()) {
+  const HeadroomReader inherited(wanted);
+  for (const WatchedLimit& limit : inherited.limits()) {
     const std::uint64_t keep_free = options.keep_free.of(limit.bytes);
     if (keep_free >= limit.bytes) {
       const auto all = static_cast<std::int64_t>(limit.bytes);
@@ -78,10 +78,10 @@ void reap() {
 
 // What the command left behind ends before the command is started again: they would pile up.
 void clear_leftovers(std::int64_t patience_ns, std::optional<pid_t> helper) {
-  guard::TreeKiller::Options options;
+  TreeKiller::Options options;
   options.children_of = ::getpid();
   options.except = helper;
-  auto killer = guard::TreeKiller::open(options);
+  auto killer = TreeKiller::open(options);
   if (!killer) {
     print_error(killer.error());
     return;
@@ -142,11 +142,11 @@ int run_guard(const GuardOptions& options) {
     }
     notifier.emplace(*std::move(started));
   }
-  const auto service = guard::ServiceManager::from_environment();
-  if (const std::string note = guard::lock_own_memory(); !note.empty()) {
+  const auto service = ServiceManager::from_environment();
+  if (const std::string note = lock_own_memory(); !note.empty()) {
     print_note("note: " + note);
   }
-  guard::OomShield shield;
+  OomShield shield;
   RestartLedger restarts(options.restart && !options.dry_run, options.max_restarts);
   GuardOptions chunk = options;
   while (true) {

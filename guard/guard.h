@@ -16,8 +16,8 @@ namespace tidemark::guard {
 
 struct GuardOptions {
   live::TrackOptions track;  // what is watched, and how it is judged
-  guard::GuardSettings settings;
-  guard::KeepFree keep_free;
+  GuardSettings settings;
+  KeepFree keep_free;
   int signal_number = SIGTERM;
   bool dry_run = false;
   std::string notify;  // a command for the shell

@@ -15,11 +15,8 @@
 namespace tidemark::guard {
 namespace {
 
-using guard::GuardAct;
-using guard::GuardReason;
-using guard::GuardReport;
 
-std::string free_text(const guard::Headroom& headroom, const ReportFacts& facts) {
+std::string free_text(const Headroom& headroom, const ReportFacts& facts) {
   const std::string free =
       headroom.free_bytes >= 0
           ? format_bytes(static_cast<std::uint64_t>(headroom.free_bytes)) + " free"
@@ -28,7 +25,7 @@ std::string free_text(const guard::Headroom& headroom, const ReportFacts& facts)
                      facts.limit_source.empty() ? "" : " (" + facts.limit_source + ")");
 }
 
-std::string forecast_text(const guard::GuardDecision& decision) {
+std::string forecast_text(const GuardDecision& decision) {
   if (!decision.limit_in_s_low || !decision.limit_in_s_high) {
     return "";
   }
@@ -38,7 +35,7 @@ std::string forecast_text(const guard::GuardDecision& decision) {
 }
 
 std::string why_text(const GuardReport& report, const ReportFacts& facts) {
-  const guard::GuardDecision& decision = report.decision;
+  const GuardDecision& decision = report.decision;
   std::string figures =
       decision.headroom ? free_text(*decision.headroom, facts) : "free memory unknown";
   const std::string kept =
@@ -143,7 +140,7 @@ std::string report_text(const GuardReport& report, const ReportFacts& facts) {
   return "";
 }
 
-std::string refusal_text(const guard::Headroom& headroom, std::string_view limit_source) {
+std::string refusal_text(const Headroom& headroom, std::string_view limit_source) {
   const auto free = static_cast<std::uint64_t>(std::max<std::int64_t>(0, headroom.free_bytes));
   return fmt::format(
       "{} are free below {} ({}), and {} are to be kept free: the job would be stopped at once",
@@ -202,7 +199,7 @@ Notifier::Notice make_notice(const GuardReport& report, const ReportFacts& facts
 
 std::vector<std::string> setup_lines(const GuardSetup& setup) {
   std::vector<std::string> lines;
-  for (const guard::WatchedLimit& limit : setup.limits) {
+  for (const WatchedLimit& limit : setup.limits) {
     // "RLIMIT_AS of pid 1234": ranks mostly have the same.
     const std::string source = limit.source.substr(0, limit.source.find(" of pid "));
     std::string line = fmt::format("guard: keeps {} free below {} ({})",

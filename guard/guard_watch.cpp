@@ -18,21 +18,11 @@
 namespace tidemark::guard {
 namespace {
 
-using guard::GuardAct;
-using guard::GuardReport;
 
 constexpr double kLimitsEveryS = 10.0;
 constexpr double kYoungS = 10.0;  // a job is moved into its control group soon after its birth
 constexpr double kStatusEveryS = 10.0;
-constexpr std::int64_t kWatchmanSleepsNs = 5 * kNsPerSecond;
-
-// The guard speaks through its log alone.
-class NoView final : public live::WatchView {
- public:
-  void begin(const RunInfo& /*info*/) override {}
-  void tick(const Tick&, const ProcessKey&, const ProcessLookup&) override {}
-  void end(const RunSummary& /*summary*/) override {}
-};
+constexpr std::int64_t kGuardThreadStalledNs = 5 * kNsPerSecond;
 
 std::string_view word_of(GuardAct act) {
   switch (act) {
@@ -51,61 +41,63 @@ std::string_view word_of(GuardAct act) {
 
 }  // namespace
 
-GuardWatch::GuardWatch(const GuardOptions& options, const GuardSurroundings& surroundings)
-    : options_(options), surroundings_(surroundings), forecast_(options.track.judge) {}
+GuardWatch::GuardWatch(const GuardOptions& options, const GuardServices& surroundings)
+    : options_(options), services_(surroundings), forecast_(options.track.judge) {}
 
 std::unique_ptr<live::WatchView> GuardWatch::make_view(live::LineWriter& /*lines*/) {
-  return std::make_unique<NoView>();
+  return std::make_unique<live::WatchView>();  // it speaks through its log alone
 }
 
 // The command must not inherit the protection of the guard.
-Status GuardWatch::prepare_launch(live::LaunchOptions& options) {
-  surroundings_.shield.take_down();
+Status GuardWatch::on_launch(live::LaunchOptions& options) {
+  services_.shield.take_down();
   options.environment.emplace_back("TIDEMARK_RESTARTS",
-                                   fmt::format("{}", surroundings_.restarts.restarts()));
+                                   fmt::format("{}", services_.restarts.restarts()));
   return ok();
 }
 
-void GuardWatch::begin(const RunInfo& info) {
+void GuardWatch::on_start(const RunInfo& info, live::WatchOutput& output) {
+  output_ = &output;
   start_wall_ns_ = info.start_wall_ns.value_or(0);
   forecast_.begin(info);
-  guard::WatchmanOptions options;
+  GuardThreadOptions options;
   options.settings = options_.settings;
   options.signal_number = options_.signal_number;
   options.dry_run = options_.dry_run;
   if (!options_.track.watch.target.command.empty()) {
     options.killer.children_of = ::getpid();
   }
-  if (surroundings_.notifier) {
-    options.killer.except = surroundings_.notifier->pid();
+  if (services_.notifier) {
+    options.killer.except = services_.notifier->pid();
   }
-  auto watchman = guard::Watchman::create(options);
-  auto notes = watchman ? (*watchman)->start() : Result<std::vector<std::string>>(watchman.error());
+  auto guard_thread = GuardThread::create(options);
+  auto notes = guard_thread ? (*guard_thread)->start()
+                            : Result<std::vector<std::string>>(guard_thread.error());
   if (!notes) {
     problem_ = notes.error().what;
     output_->error(problem_, "nothing is guarded");
     return;
   }
-  watchman_ = *std::move(watchman);
-  if (const std::string note = surroundings_.shield.put_up(); !note.empty()) {
+  guard_thread_ = *std::move(guard_thread);
+  if (const std::string note = services_.shield.put_up(); !note.empty()) {
     notes->push_back(note);
   }
   for (const std::string& note : *notes) {
-    if (surroundings_.restarts.restarts() == 0) {
+    if (services_.restarts.restarts() == 0) {
       output_->note("note: " + note);
     }
   }
-  surroundings_.service.ready();
+  services_.service.ready();
 }
 
-void GuardWatch::complete(Tick& tick) {
-  attend();
+void GuardWatch::add_to_tick(Tick& tick) {
+  on_event();
   for (EventRecord& event : std::exchange(events_, {})) {
     tick.events.push_back(std::move(event));
   }
 }
 
-void GuardWatch::see(const monitor::Session& session, const Tick& tick) {
+void GuardWatch::on_tick(const Tick& tick, const monitor::Session& session) {
   step_ = tick.step ? tick.step : step_;
   saw_oom_kill_ = saw_oom_kill_ ||
                   std::any_of(tick.events.begin(), tick.events.end(), [](const EventRecord& event) {
@@ -113,8 +105,8 @@ void GuardWatch::see(const monitor::Session& session, const Tick& tick) {
                   });
   tell_of_command();
   const Roster roster = make_roster(session.sampler(), tick);
-  auto list = std::make_unique<guard::Watchlist>();
-  if (watchman_ != nullptr) {
+  auto list = std::make_unique<GuardTargets>();
+  if (guard_thread_ != nullptr) {
     fill(*list, roster, tick);
     vet(*list);
   }
@@ -123,9 +115,9 @@ void GuardWatch::see(const monitor::Session& session, const Tick& tick) {
   }
   // May take a while; what the list holds was read together with the tick.
   forecast_.see(tick, roster, [&](const ProcessKey& key) { return session.sampler().find(key); });
-  if (watchman_ != nullptr) {
+  if (guard_thread_ != nullptr) {
     list->leak = forecast_.leak();
-    watchman_->post(std::move(list));
+    guard_thread_->post(std::move(list));
     keep_service_informed(tick);
   }
 }
@@ -138,9 +130,9 @@ void GuardWatch::tell_of_command() {
   }
 }
 
-// Before the watchman has a list, nobody gets a signal. A command that we have started holds
+// Before the guard_thread has a list, nobody gets a signal. A command that we have started holds
 // nothing yet.
-void GuardWatch::vet(guard::Watchlist& list) {
+void GuardWatch::vet(GuardTargets& list) {
   if (is_vetted_ || list.trainers.empty()) {
     return;
   }
@@ -170,10 +162,10 @@ void GuardWatch::vet(guard::Watchlist& list) {
   }
 }
 
-void GuardWatch::fill(guard::Watchlist& list, const Roster& roster, const Tick& tick) {
+void GuardWatch::fill(GuardTargets& list, const Roster& roster, const Tick& tick) {
   if (options_.track.judge.limit_bytes) {
     list.tree =
-        guard::TreeUse("", tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes), roster.largest);
+        TreeUse("", tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes), roster.largest);
   }
   // A job begins as a shell, often: it has some time to show who it is.
   if (!told_who_ && (roster.is_recognised || (!roster.trainers.empty() && tick.t_s > kYoungS))) {
@@ -187,7 +179,7 @@ void GuardWatch::fill(guard::Watchlist& list, const Roster& roster, const Tick& 
   members_ = roster.members;
   renew_limits(roster.trainers, tick);
   list.limits = limits_;
-  list.group_kill = guard::open_group_kill("", roster.members);
+  list.group_kill = open_group_kill("", roster.members);
   list.trainers = roster.trainers;
   list.members = roster.members;
 }
@@ -197,14 +189,14 @@ void GuardWatch::renew_limits(const std::vector<ProcessKey>& trainers, const Tic
   if (limits_ != nullptr && trainers == limits_of_ && tick.t_s < next_limits_s_) {
     return;
   }
-  guard::HeadroomReader::Options options;
+  HeadroomReader::Options options;
   for (const ProcessKey& key : trainers) {
     options.resources_of.push_back(key.pid);
   }
   options.groups_of = trainers.empty() ? std::vector<pid_t>{::getpid()} : options.resources_of;
   options.given_bytes = options_.track.judge.limit_bytes;
   options.keep_free = options_.keep_free;
-  limits_ = std::make_shared<guard::HeadroomReader>(options);
+  limits_ = std::make_shared<HeadroomReader>(options);
   limits_of_ = trainers;
   next_limits_s_ = tick.t_s < kYoungS ? tick.t_s : tick.t_s + kLimitsEveryS;
   if (trainers.empty()) {
@@ -215,7 +207,7 @@ void GuardWatch::renew_limits(const std::vector<ProcessKey>& trainers, const Tic
                    options_.dry_run});
   // The same for every start, as a rule.
   const bool is_new =
-      told_setup_.empty() ? surroundings_.restarts.restarts() == 0 : setup != told_setup_;
+      told_setup_.empty() ? services_.restarts.restarts() == 0 : setup != told_setup_;
   for (const std::string& line : setup) {
     if (is_new) {
       output_->note(line);
@@ -224,31 +216,33 @@ void GuardWatch::renew_limits(const std::vector<ProcessKey>& trainers, const Tic
   told_setup_ = std::move(setup);
 }
 
-// Only a guard whose watchman looks is alive.
+// Only a guard whose guard_thread looks is alive.
 void GuardWatch::keep_service_informed(const Tick& tick) {
-  const guard::Watchman::Glance glance = watchman_->glance();
+  const GuardThread::LastCheck last = guard_thread_->last_check();
   const std::int64_t now_ns = SystemClock().monotonic_ns();
-  if (now_ns - glance.at_ns < kWatchmanSleepsNs) {
-    surroundings_.service.still_alive();
+  if (now_ns - last.at_ns < kGuardThreadStalledNs) {
+    services_.service.still_alive();
   }
-  if (tick.t_s < next_status_s_ || !glance.free_bytes) {
+  if (tick.t_s < next_status_s_ || !last.free_bytes) {
     return;
   }
   next_status_s_ = tick.t_s + kStatusEveryS;
-  surroundings_.service.status(fmt::format(
+  services_.service.status(fmt::format(
       "{} free, {} processes hold {}{}, verdict {}",
-      format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(0, *glance.free_bytes))),
+      format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(0, *last.free_bytes))),
       tick.tree.processes, format_bytes(tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes)),
       tick.step ? fmt::format(", step {}", *tick.step) : "", forecast_.verdict()));
 }
 
-void GuardWatch::process_ended(const ProcessRecord& process) { forecast_.process_ended(process); }
+void GuardWatch::on_process_exit(const ProcessRecord& process) { forecast_.process_ended(process); }
 
-int GuardWatch::news_fd() const { return watchman_ == nullptr ? -1 : watchman_->news_fd(); }
+int GuardWatch::event_fd() const {
+  return guard_thread_ == nullptr ? -1 : guard_thread_->news_fd();
+}
 
-void GuardWatch::attend() {
-  while (watchman_ != nullptr) {
-    const auto report = watchman_->take_report();
+void GuardWatch::on_event() {
+  while (guard_thread_ != nullptr) {
+    const auto report = guard_thread_->take_report();
     if (!report) {
       return;
     }
@@ -256,12 +250,12 @@ void GuardWatch::attend() {
   }
 }
 
-ReportFacts GuardWatch::facts_of(const guard::GuardDecision& decision) const {
+ReportFacts GuardWatch::facts_of(const GuardDecision& decision) const {
   ReportFacts facts{"", options_.signal_number, options_.dry_run, step_,
                     options_.track.watch.output};
   if (decision.headroom && limits_ != nullptr &&
       decision.headroom->limit < limits_->limits().size()) {
-    const guard::WatchedLimit& limit = limits_->limits()[decision.headroom->limit];
+    const WatchedLimit& limit = limits_->limits()[decision.headroom->limit];
     if (limit.bytes == decision.headroom->limit_bytes) {  // not exchanged meanwhile
       facts.limit_source = limit.source;
     }
@@ -289,23 +283,23 @@ void GuardWatch::tell(const GuardReport& report) {
   const double t_s = std::max(0.0, to_seconds(report.wall_ns - start_wall_ns_));
   events_.push_back(
       {t_s, EventKind::kGuard, {}, fmt::format("{}: {}", act_name(report.decision.act), text)});
-  if (surroundings_.notifier && !surroundings_.notifier->tell(make_notice(report, facts))) {
+  if (services_.notifier && !services_.notifier->tell(make_notice(report, facts))) {
     output_->note("note: a notification could not be handed over");
   }
-  surroundings_.service.status(text);
+  services_.service.status(text);
 }
 
 // Nothing acts from here on; what was done last may still have to be recorded.
-bool GuardWatch::finish_looking() {
-  if (watchman_ != nullptr) {
-    watchman_->stop();
+bool GuardWatch::finish_watching() {
+  if (guard_thread_ != nullptr) {
+    guard_thread_->stop();
   }
-  attend();
+  on_event();
   is_over_ = true;
   return !events_.empty();
 }
 
-void GuardWatch::command_ended() { command_ended_wall_ns_ = SystemClock().wall_ns(); }
+void GuardWatch::on_command_exit() { command_ended_wall_ns_ = SystemClock().wall_ns(); }
 
 // Not only what it left behind.
 bool GuardWatch::is_command_stopped() const {
@@ -313,7 +307,7 @@ bool GuardWatch::is_command_stopped() const {
 }
 
 // Before the next start, what is left has to end.
-bool GuardWatch::stays_with_the_tree() const {
+bool GuardWatch::waits_for_tree() const {
   return !options_.restart || !(is_command_stopped() || saw_oom_kill_);
 }
 
@@ -328,16 +322,16 @@ EndedBy GuardWatch::ended_by(const live::WatchEnding& ending) const {
                                                                  : EndedBy::kItself;
 }
 
-void GuardWatch::conclude(const live::WatchEnding& ending, live::WatchOutput& output) {
-  if (watchman_ != nullptr) {
-    watchman_->stop();
+void GuardWatch::on_end(const live::WatchEnding& ending, live::WatchOutput& output) {
+  if (guard_thread_ != nullptr) {
+    guard_thread_->stop();
   }
-  surroundings_.shield.take_down();
+  services_.shield.take_down();
   if (ending.own_code != kExitOk || !ending.command_status) {
     return;
   }
   const EndedBy by = ended_by(ending);
-  const RestartAnswer answer = surroundings_.restarts.ended({by, step_});
+  const RestartAnswer answer = services_.restarts.ended({by, step_});
   restarts_ = answer.restarts;
   if (by == EndedBy::kOomKiller) {
     output.note(log_line(SystemClock().wall_ns(), "guard",
@@ -347,8 +341,8 @@ void GuardWatch::conclude(const live::WatchEnding& ending, live::WatchOutput& ou
   }
   if (!answer.why.empty()) {
     output.note(log_line(SystemClock().wall_ns(), restarts_ ? "RESTART" : "GIVEN UP", answer.why));
-    if (surroundings_.notifier) {
-      (void)surroundings_.notifier->tell(
+    if (services_.notifier) {
+      (void)services_.notifier->tell(
           make_notice(restarts_ ? "restart" : "give_up", answer.why, facts_of({})));
     }
   }

@@ -12,79 +12,76 @@
 #include "guard/forecast.h"
 #include "guard/guard.h"
 #include "guard/guard_text.h"
+#include "guard/guard_thread.h"
 #include "guard/notifier.h"
 #include "guard/restart.h"
 #include "guard/roster.h"
 #include "guard/self_protection.h"
 #include "guard/service_manager.h"
-#include "guard/watchman.h"
-#include "live/watch_user.h"
+#include "live/watch_handler.h"
 #include "monitor/session.h"
 
 namespace tidemark::guard {
 
 // What outlives one start of the command. Each outlives the GuardWatch.
-struct GuardSurroundings {
+struct GuardServices {
   const std::optional<Notifier>& notifier;
-  const guard::ServiceManager& service;
-  guard::OomShield& shield;
+  const ServiceManager& service;
+  OomShield& shield;
   RestartLedger& restarts;
 };
 
 // The slow side of the guard, on the ticks of a Watch: who the trainers are, whether it leaks, what
-// is free; it hands that to the watchman, and tells and records what the watchman does.
-class GuardWatch final : public live::WatchUser {
+// is free; it hands that to the guard_thread, and tells and records what the guard_thread does.
+class GuardWatch final : public live::WatchHandler {
  public:
-  GuardWatch(const GuardOptions& options, const GuardSurroundings& surroundings);
+  GuardWatch(const GuardOptions& options, const GuardServices& surroundings);
 
-  std::string_view name() const override { return "guard"; }
-  std::unique_ptr<live::WatchView> make_view(live::LineWriter& lines) override;
-  Status prepare_launch(live::LaunchOptions& options) override;
-  void meet(live::WatchOutput& output) override { output_ = &output; }
-  void begin(const RunInfo& info) override;
-  void complete(Tick& tick) override;
-  void see(const monitor::Session& session, const Tick& tick) override;
-  void process_ended(const ProcessRecord& process) override;
-  int news_fd() const override;
-  void attend() override;
-  bool goes_on_unread() const override { return true; }
-  void command_ended() override;
-  bool stays_with_the_tree() const override;
-  std::optional<std::int64_t> output_patience_ns() const override {
-    return live::kOutputPatienceNs;
+  live::WatchPolicy policy() const override {
+    return {.command = "guard", .output_wait_ns = live::kOutputWaitNs, .runs_unread = true};
   }
+  std::unique_ptr<live::WatchView> make_view(live::LineWriter& lines) override;
+  Status on_launch(live::LaunchOptions& options) override;
+  void on_start(const RunInfo& info, live::WatchOutput& output) override;
+  void add_to_tick(Tick& tick) override;
+  void on_tick(const Tick& tick, const monitor::Session& session) override;
+  void on_process_exit(const ProcessRecord& process) override;
+  int event_fd() const override;
+  void on_event() override;
+  void on_command_exit() override;
+  bool waits_for_tree() const override;
   live::StopOrder stop_order() const override { return {limits_of_, options_.settings.grace_ns}; }
-  bool gives_up() const override { return is_refused_; }
-  bool finish_looking() override;
-  void conclude(const live::WatchEnding& ending, live::WatchOutput& output) override;
+  bool has_refused() const override { return is_refused_; }
+  bool finish_watching() override;
+  void on_end(const live::WatchEnding& ending, live::WatchOutput& output) override;
   int exit_code(const live::WatchEnding& ending) override;
 
   // After the end: the command is to be started again.
   bool restarts() const { return restarts_; }
 
  private:
-  void vet(guard::Watchlist& list);
+  void vet(GuardTargets& list);
   void tell_of_command();
-  void fill(guard::Watchlist& list, const Roster& roster, const Tick& tick);
+  void fill(GuardTargets& list, const Roster& roster, const Tick& tick);
   void renew_limits(const std::vector<ProcessKey>& trainers, const Tick& tick);
   void keep_service_informed(const Tick& tick);
-  void tell(const guard::GuardReport& report);
+  void tell(const GuardReport& report);
   void say(std::int64_t wall_ns, std::string_view word, std::string_view text);
-  ReportFacts facts_of(const guard::GuardDecision& decision) const;
+  ReportFacts facts_of(const GuardDecision& decision) const;
   bool is_command_stopped() const;
   EndedBy ended_by(const live::WatchEnding& ending) const;
 
   const GuardOptions& options_;
-  GuardSurroundings surroundings_;
+  GuardServices services_;
   live::WatchOutput* output_ = nullptr;
-  std::unique_ptr<guard::Watchman> watchman_;
+  std::unique_ptr<GuardThread> guard_thread_;
   std::string problem_;      // why nothing is guarded
   bool is_vetted_ = false;   // what runs is not already where it would be stopped
   bool is_refused_ = false;  // it is
   std::int64_t start_wall_ns_ = 0;
 
   GuardForecast forecast_;
-  std::shared_ptr<guard::HeadroomReader> limits_;
+  std::shared_ptr<HeadroomReader> limits_;
   std::vector<ProcessKey> limits_of_;  // the trainers, for whom they were looked up
   double next_limits_s_ = 0.0;
   std::vector<std::string> told_setup_;  // of this start; of the first one only on stderr

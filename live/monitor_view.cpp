@@ -19,26 +19,26 @@ class PlainView final : public WatchView {
  public:
   explicit PlainView(LineWriter& writer) : writer_(writer) {}
 
-  void begin(const RunInfo& info) override {
-    moments_ = MomentWords::of(info);
-    lines_ = report::TickLines(moments_);
-    losses_ = report::LossLines(moments_);
-    change_limit(info.limit_bytes, info.limit_source);
+  void on_start(const RunInfo& info) override {
+    time_format_ = TimeFormat::of(info);
+    lines_ = report::TickLines(time_format_);
+    losses_ = report::LossLines(time_format_);
+    on_limit(info.limit_bytes, info.limit_source);
   }
 
-  void change_limit(std::optional<std::uint64_t> bytes, const std::string& source) override {
+  void on_limit(std::optional<std::uint64_t> bytes, const std::string& source) override {
     if (bytes) {
       writer_.submit(fmt::format("limit {} ({})\n", format_bytes(*bytes), escape_text(source)));
     }
   }
 
-  void tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& lookup) override {
+  void on_tick(const Tick& tick, const ProcessKey& trainer, const ProcessLookup& lookup) override {
     std::string text;
     if (first_) {
       first_ = false;
       text = report::tree_text(tick, lookup);  // says who was there; their births are no news
     } else {
-      for (const std::string& line : report::event_lines(tick, lookup, moments_)) {
+      for (const std::string& line : report::event_lines(tick, lookup, time_format_)) {
         text += line + '\n';
       }
     }
@@ -49,14 +49,14 @@ class PlainView final : public WatchView {
     writer_.submit(std::move(text));
   }
 
-  void end(const RunSummary& summary) override {
-    writer_.submit_always(report::summary_text(summary, moments_));
+  void on_end(const RunSummary& summary) override {
+    writer_.submit_always(report::summary_text(summary, time_format_));
   }
 
  private:
   LineWriter& writer_;
   bool first_ = true;
-  MomentWords moments_;
+  TimeFormat time_format_;
   report::TickLines lines_;
   report::LossLines losses_;
 };
@@ -65,12 +65,13 @@ class JsonView final : public WatchView {
  public:
   explicit JsonView(LineWriter& writer) : writer_(writer) {}
 
-  void begin(const RunInfo& info) override {
+  void on_start(const RunInfo& info) override {
     time_is_steps_ = info.time_is_steps;
     writer_.submit(report::run_json(info) + '\n');
   }
 
-  void tick(const Tick& tick, const ProcessKey& /*trainer*/, const ProcessLookup& lookup) override {
+  void on_tick(const Tick& tick, const ProcessKey& /*trainer*/,
+               const ProcessLookup& lookup) override {
     std::string text;
     for (const EventRecord& event : tick.events) {
       text += report::event_json(event, lookup, time_is_steps_) + '\n';
@@ -79,7 +80,7 @@ class JsonView final : public WatchView {
     writer_.submit(std::move(text));
   }
 
-  void end(const RunSummary& summary) override {
+  void on_end(const RunSummary& summary) override {
     writer_.submit_always(report::summary_json(summary, time_is_steps_) + '\n');
   }
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "live/line_writer.h"
-#include "live/watch_user.h"
+#include "live/watch_handler.h"
 
 namespace tidemark::live {
 

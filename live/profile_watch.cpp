@@ -23,29 +23,29 @@
 namespace tidemark::live {
 namespace {
 
-class Profiling final : public WatchUser {
+class Profiling final : public WatchHandler {
  public:
   Profiling(const ProfileOptions& options, std::function<void(const Tick& tick)> on_tick)
       : options_(options), on_tick_(std::move(on_tick)), traced_(options) {}
 
-  std::string_view name() const override { return "profile"; }
+  WatchPolicy policy() const override { return {.command = "profile"}; }
   std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
 
-  Status prepare_launch(live::LaunchOptions& launch) override { return traced_.prepare(launch); }
+  Status on_launch(LaunchOptions& launch) override { return traced_.prepare(launch); }
   void wake_in(const std::string& directory, pid_t pid) { traced_.wake_in(directory, pid); }
 
-  void begin(const RunInfo& info) override { traced_.begin(info); }
-  void complete(Tick& tick) override { traced_.complete(tick); }
-  void tick(const Tick& tick) override {
+  void on_start(const RunInfo& info, WatchOutput& /*output*/) override { traced_.begin(info); }
+  void add_to_tick(Tick& tick) override { traced_.complete(tick); }
+  void on_tick(const Tick& tick, const monitor::Session& /*session*/) override {
     traced_.add(tick);
     if (on_tick_) {
       on_tick_(tick);
     }
   }
-  void process_ended(const ProcessRecord& process) override { traced_.process_ended(process); }
-  bool finish_looking() override { return traced_.finish(); }
+  void on_process_exit(const ProcessRecord& process) override { traced_.process_ended(process); }
+  bool finish_watching() override { return traced_.finish(); }
 
-  void conclude(const WatchEnding& ending, WatchOutput& output) override;
+  void on_end(const WatchEnding& ending, WatchOutput& output) override;
   int exit_code(const WatchEnding& ending) override {
     return ending.command_status && ending.own_code != kExitUsage ? *ending.command_status
                                                                   : ending.own_code;
@@ -59,7 +59,7 @@ class Profiling final : public WatchUser {
   TracedLaunch traced_;
 };
 
-void Profiling::conclude(const WatchEnding& ending, WatchOutput& output) {
+void Profiling::on_end(const WatchEnding& ending, WatchOutput& output) {
   if (ending.own_code == kExitOk && !traced_.has_traced()) {
     output.error("no process of the command could be traced",
                  "static programs, and those that run as another user, do not load the tracer; "
@@ -73,13 +73,12 @@ class ProfileLines final : public WatchView {
   ProfileLines(const Profiling& profiling, const ProfileOptions& options, LineWriter& writer)
       : profiling_(profiling), options_(options), writer_(writer) {}
 
-  void begin(const RunInfo& /*info*/) override {}
-  void tick(const Tick& tick, const ProcessKey&, const ProcessLookup&) override {
+  void on_tick(const Tick& tick, const ProcessKey&, const ProcessLookup&) override {
     if (tick.t_s >= next_s_ && tick.t_s > 0.0) {
       show(tick.t_s);
     }
   }
-  void end(const RunSummary& /*summary*/) override {
+  void on_end(const RunSummary& /*summary*/) override {
     erase();
     writer_.submit_always(
         '\n' +
@@ -129,9 +128,7 @@ class ProfileJson final : public WatchView {
   ProfileJson(const Profiling& profiling, LineWriter& writer)
       : profiling_(profiling), writer_(writer) {}
 
-  void begin(const RunInfo& /*info*/) override {}
-  void tick(const Tick&, const ProcessKey&, const ProcessLookup&) override {}
-  void end(const RunSummary& /*summary*/) override {
+  void on_end(const RunSummary& /*summary*/) override {
     writer_.submit_always(report::profile_json(profiling_.report()) + '\n');
   }
 

@@ -28,11 +28,11 @@ constexpr std::int64_t kLookEveryNs = kNsPerSecond / 20;
 // Hands ticks to the view when their time has come.
 class Player final : public RecordingSink {
  public:
-  Player(double speed, WatchView& view, live::SignalInbox& inbox)
+  Player(double speed, WatchView& view, SignalInbox& inbox)
       : speed_(speed), view_(view), inbox_(inbox) {}
 
   Status begin(const RunInfo& info) override {
-    view_.begin(info);
+    view_.on_start(info);
     return ok();
   }
 
@@ -43,8 +43,9 @@ class Player final : public RecordingSink {
       return Error{Errc::kUsage, "the replay was stopped"};
     }
     summary_.add(tick);
-    view_.tick(tick, trainer_,
-               [this](const ProcessKey& key) -> const ProcessRecord* { return table_.find(key); });
+    view_.on_tick(tick, trainer_, [this](const ProcessKey& key) -> const ProcessRecord* {
+      return table_.find(key);
+    });
     return ok();
   }
 
@@ -92,12 +93,12 @@ class Player final : public RecordingSink {
   // Or until the user does something.
   void sleep(std::int64_t ns) {
     const timespec timeout{ns / kNsPerSecond, ns % kNsPerSecond};
-    std::array<pollfd, 2> waiting = {{{inbox_.fd(), POLLIN, 0}, {view_.news_fd(), POLLIN, 0}}};
+    std::array<pollfd, 2> waiting = {{{inbox_.fd(), POLLIN, 0}, {view_.input_fd(), POLLIN, 0}}};
     (void)::ppoll(waiting.data(), waiting.size(), &timeout, nullptr);
     while (const auto signal = inbox_.next()) {
       is_stopped_ = is_stopped_ || signal->asks_to_stop();
     }
-    is_stopped_ = !view_.attend() || is_stopped_;
+    is_stopped_ = !view_.on_input() || is_stopped_;
     next_look_ns_ = clock_.monotonic_ns() + kLookEveryNs;
   }
 
@@ -121,7 +122,7 @@ class Player final : public RecordingSink {
 
   const double speed_;
   WatchView& view_;
-  live::SignalInbox& inbox_;
+  SignalInbox& inbox_;
   const SystemClock clock_;
   ProcessTable table_;
   RunSummary summary_;
@@ -141,7 +142,7 @@ int replay(const std::string& path, double speed,
     print_error(reader.error());
     return kExitTarget;
   }
-  auto inbox = live::SignalInbox::open(live::SignalInbox::For::kStop);
+  auto inbox = SignalInbox::open(SignalInbox::For::kStop);
   if (!inbox) {
     print_error(inbox.error());
     return kExitTarget;
@@ -153,12 +154,12 @@ int replay(const std::string& path, double speed,
   }
   std::unique_ptr<WatchView> view = make_view(output->lines());
   output->set_listener(
-      [&view](const std::string& text) { return view != nullptr && view->tell(text); });
+      [&view](const std::string& text) { return view != nullptr && view->show_message(text); });
   Player player(speed, *view, *inbox);
   report::RedactingSink redacting(player);
   const auto read = (*reader)->read(redacting);
   const bool was_stopped = player.is_stopped();
-  const bool stays = !was_stopped && view->stay();
+  const bool stays = !was_stopped && view->stays_open();
   if (read) {
     for (const std::string& note : report::read_notes(*read)) {
       output->note(note);
@@ -169,7 +170,7 @@ int replay(const std::string& path, double speed,
   if (stays) {
     player.wait_for_the_user();
   }
-  view->end(player.summary());
+  view->on_end(player.summary());
   view.reset();
   output->flush([](int fd) {
     pollfd ended{fd, POLLIN, 0};

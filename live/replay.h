@@ -6,7 +6,7 @@
 #include <string>
 
 #include "live/line_writer.h"
-#include "live/watch_user.h"
+#include "live/watch_handler.h"
 
 namespace tidemark::live {
 

@@ -20,7 +20,7 @@ void TracedLaunch::make_worker(reader::CollectorOptions collecting) {
   worker_->look_at_shm();
 }
 
-Status TracedLaunch::prepare(live::LaunchOptions& launch) {
+Status TracedLaunch::prepare(LaunchOptions& launch) {
   auto directory = reader::TraceDirectory::create(reader::trace_bases());
   if (!directory) {
     return directory.error();

@@ -28,7 +28,7 @@ class TracedLaunch {
       : options_(options), start_ns_(SystemClock().monotonic_ns()) {}
 
   // Before the command is started.
-  Status prepare(live::LaunchOptions& launch);
+  Status prepare(LaunchOptions& launch);
   // For a process that has the tracer in it already: where its file is, among those of others.
   void wake_in(const std::string& directory, pid_t pid);
   void begin(const RunInfo& info);

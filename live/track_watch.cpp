@@ -33,27 +33,32 @@ double next_line_s(double t_s, const std::optional<std::int64_t>& duration_ns) {
   return t_s + std::clamp(t_s / 10.0, kSoonest, kLatest);
 }
 
-class Tracking final : public WatchUser {
+class Tracking final : public WatchHandler {
  public:
   Tracking(const TrackOptions& options, std::function<void(const Tick& tick)> on_tick)
       : options_(options), on_tick_(std::move(on_tick)) {}
 
-  std::string_view name() const override { return "track"; }
+  WatchPolicy policy() const override {
+    WatchPolicy policy;
+    policy.command = "track";
+    policy.reports_missing_gpu = options_.judge.metric == tracker::Metric::kGpu;
+    return policy;
+  }
   std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
 
   // Building cannot fail: there is no file behind it.
-  void begin(const RunInfo& info) override { (void)builder_.begin(info); }
-  void tick(const Tick& tick) override {
+  void on_start(const RunInfo& info, WatchOutput& /*output*/) override {
+    (void)builder_.begin(info);
+  }
+  void on_tick(const Tick& tick, const monitor::Session& /*session*/) override {
     (void)builder_.add(tick);
     if (on_tick_) {
       on_tick_(tick);
     }
   }
-  void process_ended(const ProcessRecord& process) override {
+  void on_process_exit(const ProcessRecord& process) override {
     (void)builder_.process_ended(process);
   }
-
-  bool tells_of_no_gpu() const override { return options_.judge.metric == tracker::Metric::kGpu; }
 
   tracker::TrackResult so_far() const {
     return tracker::judge_tracks(builder_.tracks(), options_.judge);
@@ -66,7 +71,7 @@ class Tracking final : public WatchUser {
     return *answer_;
   }
 
-  void conclude(const WatchEnding& ending, WatchOutput& output) override {
+  void on_end(const WatchEnding& ending, WatchOutput& output) override {
     if (has_failed(ending)) {
       output.note(fmt::format("the command failed with status {}; the verdict on its memory is {}",
                               *ending.command_status, verdict_word()));
@@ -99,14 +104,13 @@ class TrackLines final : public WatchView {
     next_s_ = next_line_s(0.0, options.watch.duration_ns);
   }
 
-  void begin(const RunInfo& /*info*/) override {}
-  void tick(const Tick& tick, const ProcessKey& /*trainer*/, const ProcessLookup&) override {
+  void on_tick(const Tick& tick, const ProcessKey& /*trainer*/, const ProcessLookup&) override {
     if (tick.t_s >= next_s_) {
       writer_.submit(report::track_line(tracking_.so_far(), tick.t_s));
       next_s_ = next_line_s(tick.t_s, options_.watch.duration_ns);
     }
   }
-  void end(const RunSummary& /*summary*/) override {
+  void on_end(const RunSummary& /*summary*/) override {
     writer_.submit_always('\n' +
                           report::track_text(tracking_.answer(), report::glyphs_of_locale()));
   }
@@ -122,9 +126,7 @@ class TrackJson final : public WatchView {
  public:
   TrackJson(Tracking& tracking, LineWriter& writer) : tracking_(tracking), writer_(writer) {}
 
-  void begin(const RunInfo& /*info*/) override {}
-  void tick(const Tick&, const ProcessKey&, const ProcessLookup&) override {}
-  void end(const RunSummary& /*summary*/) override {
+  void on_end(const RunSummary& /*summary*/) override {
     writer_.submit_always(report::track_json(tracking_.answer()) + '\n');
   }
 

@@ -37,8 +37,8 @@ void raise_descriptor_limit() {
 }  // namespace
 
 Status Watch::prepare() {
-  auto inbox = live::SignalInbox::open(wraps_command() ? live::SignalInbox::For::kCommand
-                                                       : live::SignalInbox::For::kStop);
+  auto inbox =
+      SignalInbox::open(wraps_command() ? SignalInbox::For::kCommand : SignalInbox::For::kStop);
   if (!inbox) {
     return inbox.error();
   }
@@ -121,7 +121,7 @@ Status Watch::open_step_source() {
     return ok();
   }
   const int stderr_sink = command_output_ ? command_output_.get() : STDERR_FILENO;
-  auto relay = live::OutputRelay::open(
+  auto relay = OutputRelay::open(
       {.pattern = *std::move(pattern),
        .stdout_sink = options_.json || command_output_ ? stderr_sink : STDOUT_FILENO,
        .stderr_sink = stderr_sink,
@@ -135,7 +135,7 @@ Status Watch::open_step_source() {
 }
 
 Status Watch::launch() {
-  live::LaunchOptions options;
+  LaunchOptions options;
   options.argv = options_.target.command;
   Fd no_input;
   if (command_output_) {
@@ -154,10 +154,10 @@ Status Watch::launch() {
   } else if (options_.json) {
     options.stdout_fd = STDERR_FILENO;  // stdout is pure JSON
   }
-  if (auto prepared = user_.prepare_launch(options); !prepared) {
+  if (auto prepared = handler_.on_launch(options); !prepared) {
     return prepared;
   }
-  auto command = live::LaunchedCommand::start(options, *inbox_);
+  auto command = LaunchedCommand::start(options, *inbox_);
   if (!command) {
     return command.error();
   }
@@ -185,9 +185,9 @@ Status Watch::start_session(monitor::TreeRoots roots) {
     return session.error();
   }
   session_ = *std::move(session);
-  view_ = user_.make_view(output_->lines());
+  view_ = handler_.make_view(output_->lines());
   output_->set_listener(
-      [this](const std::string& text) { return view_ != nullptr && view_->tell(text); });
+      [this](const std::string& text) { return view_ != nullptr && view_->show_message(text); });
   return ok();
 }
 
@@ -202,14 +202,13 @@ RunInfo Watch::describe() const {
 
 void Watch::begin() {
   const RunInfo info = describe();
-  user_.meet(*output_);
-  user_.begin(info);
-  view_->begin(info);
+  handler_.on_start(info, *output_);
+  view_->on_start(info);
   limit_bytes_ = info.limit_bytes;
   for (const std::string& note : session_->notes()) {
     output_->note("note: " + note);
   }
-  if (!session_->no_gpu().empty() && user_.tells_of_no_gpu()) {
+  if (!session_->no_gpu().empty() && policy_.reports_missing_gpu) {
     output_->note("note: " + session_->no_gpu());
   }
 }
@@ -219,7 +218,7 @@ void Watch::begin_recording() {
   if (recorder_ == nullptr || std::exchange(has_begun_recording_, true)) {
     return;
   }
-  if (user_.gives_up()) {
+  if (handler_.has_refused()) {
     recorder_.reset();
     return;
   }
@@ -231,7 +230,7 @@ void Watch::begin_recording() {
 }
 
 // Segments of shared memory that nobody holds: they outlive the job.
-void Watch::tell_unheld_segments() {
+void Watch::report_unheld_segments() {
   const auto& report = session_->shm_report();
   if (!report) {
     return;
@@ -248,7 +247,7 @@ void Watch::tell_unheld_segments() {
 
 void Watch::end_view() {
   if (view_ != nullptr) {
-    view_->end(session_->summary());
+    view_->on_end(session_->summary());
     view_.reset();
   }
 }
@@ -256,17 +255,17 @@ void Watch::end_view() {
 void Watch::finish() {
   session_->add_losses(take_losses());
   const bool may_stay = view_ != nullptr && !command_ && !told_to_stop_ && !options_.duration_ns;
-  if (!may_stay || !view_->stay()) {
+  if (!may_stay || !view_->stays_open()) {
     end_view();
   }
-  tell_unheld_segments();
+  report_unheld_segments();
   output_->tell_dropped();
   end_recording();
   while (view_ != nullptr && !told_to_stop_) {
     if (sleep_until(INT64_MAX) == Wake::kSignal) {
       handle_signals();
     } else {
-      attend_view();
+      handle_view_input();
     }
   }
   end_view();
@@ -294,15 +293,14 @@ void Watch::end_recording() {
   }
 }
 
-int Watch::leave(int own_code) {
+int Watch::finish_output(int own_code) {
   WatchEnding ending{own_code, {}, command_was_told_to_stop_, ending_ && ending_->has_begun()};
   if (command_) {
     ending.command_status = command_->exit_code().value_or(kExitTarget);
   }
-  user_.conclude(ending, *output_);
+  handler_.on_end(ending, *output_);
   told_to_stop_ = false;  // from here on it means: do not wait for a reader that stalls
-  const std::int64_t end_ns =
-      user_.goes_on_unread() ? clock_.monotonic_ns() + kUnreadNs : INT64_MAX;
+  const std::int64_t end_ns = policy_.runs_unread ? clock_.monotonic_ns() + kUnreadNs : INT64_MAX;
   output_->flush([&](int fd) {
     Wake wake = Wake::kSignal;
     while (wake == Wake::kSignal && !told_to_stop_) {
@@ -316,7 +314,7 @@ int Watch::leave(int own_code) {
   if (own_code == kExitOk && (has_failed_ || output_->is_incomplete())) {
     ending.own_code = kExitTarget;
   }
-  return user_.exit_code(ending);
+  return handler_.exit_code(ending);
 }
 
 int Watch::run() {
@@ -325,25 +323,25 @@ int Watch::run() {
     const std::string text =
         no_pick_ ? no_pick_text(*no_pick_)
                  : error_text(prepared.error().what,
-                              usage ? fmt::format("see tidemark {} --help", user_.name()) : "");
+                              usage ? fmt::format("see tidemark {} --help", policy_.command) : "");
     if (!output_) {
       (void)write_all(STDERR_FILENO, text);  // a closed stderr leaves nobody to tell
       return kExitTarget;
     }
     output_->say(text);
     wait_for_command();  // it may have started; whatever we cannot do, it runs on
-    return leave(usage ? kExitUsage : kExitTarget);
+    return finish_output(usage ? kExitUsage : kExitTarget);
   }
   begin();
   watch();
   settle_output();
-  const bool has_more = user_.finish_looking();
+  const bool has_more = handler_.finish_watching();
   if (has_more || !late_steps_.empty()) {
-    look(clock_.monotonic_ns());
+    sample(clock_.monotonic_ns());
   }
   finish();
   wait_for_command();
-  return leave(kExitOk);
+  return finish_output(kExitOk);
 }
 
 }  // namespace tidemark::live

@@ -17,9 +17,9 @@
 #include "live/launch/signal_inbox.h"
 #include "live/launch/stop_request.h"
 #include "live/launch/tree_ending.h"
+#include "live/watch_handler.h"
 #include "live/watch_options.h"
 #include "live/watch_output.h"
-#include "live/watch_user.h"
 #include "monitor/markers/step_log.h"
 #include "monitor/procfs/process_source.h"
 #include "monitor/roles/finder.h"
@@ -33,8 +33,11 @@ namespace tidemark::live {
 class Watch {
  public:
   // Both outlive it.
-  Watch(const WatchOptions& options, WatchUser& user)
-      : options_(options), user_(user), start_ns_(clock_.monotonic_ns()) {}
+  Watch(const WatchOptions& options, WatchHandler& handler)
+      : options_(options),
+        handler_(handler),
+        policy_(handler.policy()),
+        start_ns_(clock_.monotonic_ns()) {}
 
   int run();
 
@@ -54,11 +57,11 @@ class Watch {
   RunInfo describe() const;
 
   void watch();
-  bool look(std::int64_t due_ns);
-  void pass_on_the_limit();
+  bool sample(std::int64_t due_ns);
+  void pass_on_limit();
   std::vector<MarkerRecord> steps_from_log();
   std::vector<LossRecord> take_losses();
-  void keep(const Tick& tick, const std::vector<ProcessRecord>& ended);
+  void record(const Tick& tick, const std::vector<ProcessRecord>& ended);
 
   enum class Wake { kDue, kSignal, kEvent };
   // Sleeps until `due_ns`, a signal, or until one of two descriptors (-1: none) is readable.
@@ -67,41 +70,42 @@ class Watch {
   // Sleeps until `due_ns`; false when watching is over.
   bool wait_until(std::int64_t due_ns);
   void handle_signals();
-  bool ask_in_turn(const live::ReceivedSignal& signal);
+  bool delay_stop(const ReceivedSignal& signal);
   void pass_on_stop();
   bool is_worth_watching() const;
   bool command_runs() const { return command_ && command_->running(); }
   // The command has ended, and others still have its output open or it is not all written.
-  bool output_lingers() const {
+  bool output_is_open() const {
     return relay_ && !command_runs() && !relay_->at_end() && clock_.monotonic_ns() < output_end_ns_;
   }
-  bool stays_with_the_tree();
-  void end_in_time();
-  void tell_who_lingers();
+  bool waits_for_tree();
+  void end_at_time_limit();
+  void report_open_output();
   void settle_output();
   void wait_for_command();
-  void tell_unheld_segments();
+  void report_unheld_segments();
   void finish();
 
   void check_lines();
-  void attend_view();
+  void handle_view_input();
   void end_view();
   void end_recording();
-  int leave(int own_code);
+  int finish_output(int own_code);
 
   const WatchOptions& options_;
-  WatchUser& user_;
+  WatchHandler& handler_;
+  const WatchPolicy policy_;
   const SystemClock clock_;
   const std::int64_t start_ns_;
-  std::optional<live::SignalInbox> inbox_;
+  std::optional<SignalInbox> inbox_;
   std::optional<WatchOutput> output_;
   Fd command_output_;  // see WatchOptions
-  std::optional<live::OutputRelay> relay_;
+  std::optional<OutputRelay> relay_;
   std::optional<monitor::LogFollower> log_;
-  std::optional<live::LaunchedCommand> command_;
-  std::optional<live::StopRequest> stop_;            // whose end the command waits for, to be told
-  std::optional<live::ReceivedSignal> stop_signal_;  // which it is told by then
-  std::optional<live::TreeEnding> ending_;           // of the command, when its time is limited
+  std::optional<LaunchedCommand> command_;
+  std::optional<StopRequest> stop_;            // whose end the command waits for, to be told
+  std::optional<ReceivedSignal> stop_signal_;  // which it is told by then
+  std::optional<TreeEnding> ending_;           // of the command, when its time is limited
   std::unique_ptr<monitor::ProcessSource> source_;
   std::unique_ptr<monitor::Session> session_;
   std::unique_ptr<recording::Recorder> recorder_;
@@ -113,10 +117,10 @@ class Watch {
   std::uint64_t marks_ = 0;
   std::optional<std::uint64_t> limit_bytes_;  // that the view knows of
   std::int64_t output_end_ns_ = INT64_MAX;    // for how long it is worth waiting for
-  bool is_staying_ = false;                   // with what is left of the tree
+  bool is_waiting_for_tree_ = false;          // with what is left of the tree
   bool told_to_stop_ = false;
   bool command_was_told_to_stop_ = false;
-  bool told_who_lingers_ = false;
+  bool reported_open_output_ = false;
   bool told_lost_lines_ = false;
   bool has_begun_recording_ = false;
   bool has_failed_ = false;  // something that the user asked for is missing or incomplete

@@ -69,7 +69,7 @@ std::vector<LossRecord> Watch::take_losses() {
 }
 
 // One tick; false when nobody is left to watch.
-bool Watch::look(std::int64_t due_ns) {
+bool Watch::sample(std::int64_t due_ns) {
   std::vector<MarkerRecord> steps = steps_from_log();
   Tick tick = session_->look(due_ns, std::move(steps), take_losses());
   for (const std::string& news : session_->take_news()) {
@@ -100,31 +100,30 @@ bool Watch::look(std::int64_t due_ns) {
   };
   const ProcessRecord* trainer = session_->sampler().trainer();
   const ProcessKey trainer_key = trainer == nullptr ? ProcessKey{} : trainer->key;
-  user_.complete(tick);
-  user_.tick(tick);
-  user_.see(*session_, tick);
+  handler_.add_to_tick(tick);
+  handler_.on_tick(tick, *session_);
   begin_recording();
   check_lines();
   if (view_ != nullptr) {
-    pass_on_the_limit();
-    view_->tick(tick, trainer_key, lookup);
+    pass_on_limit();
+    view_->on_tick(tick, trainer_key, lookup);
   }
-  keep(tick, ended);
+  record(tick, ended);
   for (const ProcessRecord& process : ended) {
-    user_.process_ended(process);
+    handler_.on_process_exit(process);
   }
   return !session_->sampler().finished();
 }
 
-void Watch::pass_on_the_limit() {
+void Watch::pass_on_limit() {
   const monitor::EffectiveLimit& limit = session_->limit();
   if (limit.bytes != limit_bytes_) {
     limit_bytes_ = limit.bytes;
-    view_->change_limit(limit.bytes, limit.source);
+    view_->on_limit(limit.bytes, limit.source);
   }
 }
 
-void Watch::keep(const Tick& tick, const std::vector<ProcessRecord>& ended) {
+void Watch::record(const Tick& tick, const std::vector<ProcessRecord>& ended) {
   if (recorder_ == nullptr) {
     return;
   }
@@ -144,17 +143,17 @@ Watch::Wake Watch::sleep_until(std::int64_t due_ns, int event_fd, int other_even
   while (true) {
     const std::int64_t left = std::max<std::int64_t>(0, due_ns - clock_.monotonic_ns());
     const timespec timeout{left / kNsPerSecond, left % kNsPerSecond};
-    const int view_fd = view_ == nullptr ? -1 : view_->news_fd();
+    const int view_fd = view_ == nullptr ? -1 : view_->input_fd();
     std::array<pollfd, 6> waiting = {{{inbox_->fd(), POLLIN, 0},
                                       {event_fd, POLLIN, 0},
                                       {other_event_fd, POLLIN, 0},
                                       {view_fd, POLLIN, 0},
-                                      {user_.news_fd(), POLLIN, 0},
+                                      {handler_.event_fd(), POLLIN, 0},
                                       {stop_ ? stop_->fd() : -1, POLLIN, 0}}};
     int ready = ::ppoll(waiting.data(), waiting.size(), &timeout, nullptr);
     TIDEMARK_CHECK(ready >= 0 || errno == EINTR, "poll takes six descriptors");
     if (ready > 0 && waiting[4].revents != 0) {
-      user_.attend();
+      handler_.on_event();
       if (--ready == 0) {
         continue;
       }
@@ -181,16 +180,16 @@ void Watch::handle_signals() {
       relay_->copy_window_size();
     }
     const bool ran = command_runs();
-    if (!ask_in_turn(*signal)) {
+    if (!delay_stop(*signal)) {
       command_->handle(*signal);
     }
     if (ran && !command_runs()) {
-      user_.command_ended();
-      if (const auto patience_ns = user_.output_patience_ns()) {
-        output_end_ns_ = clock_.monotonic_ns() + *patience_ns;
+      handler_.on_command_exit();
+      if (const auto wait_ns = policy_.output_wait_ns) {
+        output_end_ns_ = clock_.monotonic_ns() + *wait_ns;
       }
     }
-    for (const live::ReapedChild& child : command_->take_reaped()) {
+    for (const ReapedChild& child : command_->take_reaped()) {
       wait_statuses_[child.pid] = child.wait_status;
     }
   }
@@ -198,7 +197,7 @@ void Watch::handle_signals() {
 
 // A wrapper that ends by a signal leaves its trainer alone, and a signal from a process reaches the
 // wrapper only. True: the command is told later.
-bool Watch::ask_in_turn(const live::ReceivedSignal& signal) {
+bool Watch::delay_stop(const ReceivedSignal& signal) {
   if (!signal.asks_to_stop() || signal.from_kernel || !command_runs()) {
     return false;
   }
@@ -206,7 +205,7 @@ bool Watch::ask_in_turn(const live::ReceivedSignal& signal) {
     stop_.reset();
     return false;
   }
-  StopOrder order = user_.stop_order();
+  StopOrder order = handler_.stop_order();
   const bool includes_command = std::erase(order.first, command_->key()) > 0;
   const std::int64_t now_ns = clock_.monotonic_ns();
   stop_.emplace(order.first, signal.number, now_ns + order.patience_ns);
@@ -235,21 +234,22 @@ void Watch::pass_on_stop() {
 }
 
 bool Watch::is_worth_watching() const {
-  if (told_to_stop_ || user_.gives_up()) {
+  if (told_to_stop_ || handler_.has_refused()) {
     return false;
   }
   const bool is_being_ended = ending_ && ending_->has_begun();
-  return command_ ? command_runs() || output_lingers() || is_being_ended || stop_ || is_staying_
-                  : view_ != nullptr || recorder_ != nullptr || user_.goes_on_unread();
+  return command_
+             ? command_runs() || output_is_open() || is_being_ended || stop_ || is_waiting_for_tree_
+             : view_ != nullptr || recorder_ != nullptr || policy_.runs_unread;
 }
 
 // Nothing but what the command left behind is a reason to watch on.
-bool Watch::stays_with_the_tree() {
+bool Watch::waits_for_tree() {
   if (!command_ || command_runs() || told_to_stop_ || command_was_told_to_stop_ ||
-      user_.gives_up() || !user_.stays_with_the_tree()) {
+      handler_.has_refused() || !handler_.waits_for_tree()) {
     return false;
   }
-  if (!std::exchange(is_staying_, true)) {
+  if (!std::exchange(is_waiting_for_tree_, true)) {
     const std::size_t processes = session_->sampler().members().size();
     output_->note(
         fmt::format("the command has ended; {} of its processes {} on, and {} watched; "
@@ -264,7 +264,7 @@ bool Watch::wait_until(std::int64_t due_ns) {
     const std::int64_t wake_ns =
         std::min(due_ns, clock_.monotonic_ns() + monitor::Session::kGlanceNs);
     switch (sleep_until(wake_ns, output_->lines_ended_fd(),
-                        output_lingers() ? relay_->ended_fd() : -1)) {
+                        output_is_open() ? relay_->ended_fd() : -1)) {
       case Wake::kDue:
         if (wake_ns == due_ns) {
           return true;
@@ -275,7 +275,7 @@ bool Watch::wait_until(std::int64_t due_ns) {
         break;
       case Wake::kEvent:
         check_lines();
-        attend_view();
+        handle_view_input();
         pass_on_stop();
         break;
     }
@@ -290,20 +290,20 @@ void Watch::watch() {
   const std::int64_t end_ns = options_.duration_ns ? start_ns_ + *options_.duration_ns : INT64_MAX;
   std::int64_t due = clock_.monotonic_ns();
   while (true) {
-    const bool somebody_left = look(due);
+    const bool somebody_left = sample(due);
     if (!somebody_left) {
       handle_signals();  // what is left are zombies: how they ended is known once they are reaped
       if (!wait_statuses_.empty()) {
-        look(clock_.monotonic_ns());
+        sample(clock_.monotonic_ns());
       }
       return;
     }
-    if (due >= end_ns || (!is_worth_watching() && !stays_with_the_tree())) {
+    if (due >= end_ns || (!is_worth_watching() && !waits_for_tree())) {
       return;
     }
-    end_in_time();
+    end_at_time_limit();
     pass_on_stop();
-    tell_who_lingers();
+    report_open_output();
     // The next wake-up is on the grid of the interval; those that are missed already are skipped.
     const std::int64_t late = std::max<std::int64_t>(0, clock_.monotonic_ns() - due);
     due += (late / options_.interval_ns + 1) * options_.interval_ns;
@@ -315,7 +315,7 @@ void Watch::watch() {
 }
 
 // Of a command whose time is limited.
-void Watch::end_in_time() {
+void Watch::end_at_time_limit() {
   if (!ending_) {
     return;
   }
@@ -324,23 +324,23 @@ void Watch::end_in_time() {
   ending_->act(clock_.monotonic_ns(), session_->sampler().members());
   if (ending_->has_begun() && !had_begun) {
     output_->note("its time is over: the command is told to end");
-    user_.begin_teardown();
+    handler_.on_time_limit();
   }
   if (ending_->had_to_kill() && !had_killed) {
     output_->note("it did not end when told to: it is killed");
   }
 }
 
-void Watch::tell_who_lingers() {
+void Watch::report_open_output() {
   const std::size_t processes = session_ ? session_->sampler().members().size() : 0;
-  if (output_lingers() && processes > 0 && !is_staying_ &&
-      !std::exchange(told_who_lingers_, true)) {
-    const auto patience_ns = user_.output_patience_ns();
+  if (output_is_open() && processes > 0 && !is_waiting_for_tree_ &&
+      !std::exchange(reported_open_output_, true)) {
+    const auto wait_ns = policy_.output_wait_ns;
     output_->note(fmt::format(
         "the command has ended; {} of its processes still {} its output open; {}", processes,
         processes == 1 ? "has" : "have",
-        patience_ns ? fmt::format("they are left in {}", format_duration(to_seconds(*patience_ns)))
-                    : "Ctrl-C leaves them"));
+        wait_ns ? fmt::format("they are left in {}", format_duration(to_seconds(*wait_ns)))
+                : "Ctrl-C leaves them"));
   }
 }
 
@@ -354,13 +354,13 @@ void Watch::settle_output() {
     return;
   }
   if (sleep_until(clock_.monotonic_ns() + kSettleNs, relay_->ended_fd()) != Wake::kEvent) {
-    tell_who_lingers();
+    report_open_output();
   }
-  while (output_lingers() && !told_to_stop_) {
+  while (output_is_open() && !told_to_stop_) {
     if (sleep_until(output_end_ns_, relay_->ended_fd()) == Wake::kSignal) {
       handle_signals();
     } else {
-      attend_view();
+      handle_view_input();
     }
   }
   relay_->leave();
@@ -388,8 +388,8 @@ void Watch::wait_for_command() {
 }
 
 // Whoever closes the view has seen enough; a command that we run goes on.
-void Watch::attend_view() {
-  if (view_ == nullptr || view_->attend()) {
+void Watch::handle_view_input() {
+  if (view_ == nullptr || view_->on_input()) {
     return;
   }
   if (!command_runs()) {

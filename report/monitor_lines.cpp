@@ -113,7 +113,7 @@ std::string_view verb_of(EventKind kind) {
   return "?";
 }
 
-std::string rate_text(const Course& course, const MomentWords& moments) {
+std::string rate_text(const Course& course, const TimeFormat& moments) {
   std::string text;
   if (const auto per_s = course.growth_bytes_per_s(); per_s && moments.has_time()) {
     text += fmt::format(", {}/min", format_bytes_delta(std::llround(*per_s * 60.0)));
@@ -124,7 +124,7 @@ std::string rate_text(const Course& course, const MomentWords& moments) {
   return text;
 }
 
-std::string course_text(const Course& course, const MomentWords& moments, bool with_rate = true) {
+std::string course_text(const Course& course, const TimeFormat& moments, bool with_rate = true) {
   const std::string peak =
       fmt::format("peak {} at {}", format_bytes(course.peak_bytes), moments.at(course.peak_s));
   if (course.ended) {
@@ -167,8 +167,8 @@ std::string TickLines::tree_part(const GroupSample& tree) {
 }
 
 std::string TickLines::line(const Tick& tick, const ProcessKey& trainer) {
-  std::string out = moments_.at(tick.t_s);
-  if (tick.step && moments_.has_time()) {
+  std::string out = time_format_.at(tick.t_s);
+  if (tick.step && time_format_.has_time()) {
     out += fmt::format("  step {}", *tick.step);
   }
   out += "  tree " + tree_part(tick.tree);
@@ -198,7 +198,7 @@ std::string TickLines::line(const Tick& tick, const ProcessKey& trainer) {
 }
 
 std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& lookup,
-                                     const MomentWords& moments) {
+                                     const TimeFormat& moments) {
   constexpr std::size_t kTogether = 3;
   std::map<std::pair<EventKind, Role>, std::vector<const EventRecord*>> groups;
   for (const EventRecord& event : tick.events) {
@@ -231,13 +231,13 @@ std::vector<std::string> LossLines::lines(const Tick& tick) {
   std::vector<std::string> lines;
   for (const LossRecord& loss : tick.losses) {
     if (told_.emplace(loss.what.text()).second) {
-      lines.push_back(fmt::format("{}  {}", moments_.at(tick.t_s), loss_text(loss)));
+      lines.push_back(fmt::format("{}  {}", time_format_.at(tick.t_s), loss_text(loss)));
     }
   }
   return lines;
 }
 
-std::string summary_text(const RunSummary& summary, const MomentWords& moments) {
+std::string summary_text(const RunSummary& summary, const TimeFormat& moments) {
   if (!summary.has_seen_any()) {
     return "summary: nothing was seen\n";
   }

@@ -7,17 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "common/moment_words.h"
 #include "common/process_table.h"
 #include "common/records.h"
 #include "common/run_summary.h"
+#include "common/time_format.h"
 
 namespace tidemark::report {
 
 // One line per tick, for people and logs: no colour, no cursor movement, every name escaped.
 class TickLines {
  public:
-  explicit TickLines(const MomentWords& moments = {}) : moments_(moments) {}
+  explicit TickLines(const TimeFormat& moments = {}) : time_format_(moments) {}
 
   // `trainer`: the process that gets a column of its own; pid 0 for none.
   std::string line(const Tick& tick, const ProcessKey& trainer);
@@ -30,7 +30,7 @@ class TickLines {
   };
   std::string tree_part(const GroupSample& tree);
 
-  MomentWords moments_;
+  TimeFormat time_format_;
   Past footprint_;
   Past rss_;
   Past pss_;
@@ -38,21 +38,21 @@ class TickLines {
 
 // The events of a tick, a line each; many alike (20 workers born) become one line.
 std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& lookup,
-                                     const MomentWords& moments = {});
+                                     const TimeFormat& moments = {});
 
 // A line for each kind of loss when it first appears; the summary has the sums.
 class LossLines {
  public:
-  explicit LossLines(const MomentWords& moments = {}) : moments_(moments) {}
+  explicit LossLines(const TimeFormat& moments = {}) : time_format_(moments) {}
 
   std::vector<std::string> lines(const Tick& tick);
 
  private:
-  MomentWords moments_;
+  TimeFormat time_format_;
   std::set<std::string> told_;
 };
 
 // The last lines: start, end, peak, growth and rates, of the tree and per role; what was lost.
-std::string summary_text(const RunSummary& summary, const MomentWords& moments = {});
+std::string summary_text(const RunSummary& summary, const TimeFormat& moments = {});
 
 }  // namespace tidemark::report

@@ -269,7 +269,7 @@ std::string birth_text(std::span<const SiteBirths::Birth> births, Glyphs glyphs)
   const auto place = [](const SiteBirths::Birth& birth) {
     return birth.in_steps ? fmt::format("step {:.0f}", birth.from) : format_clock(birth.from);
   };
-  return fmt::format("{}  {}, {} to {}", outline_text(bytes, glyphs), words, place(first),
+  return fmt::format("{}  {}, {} to {}", sparkline_text(bytes, glyphs), words, place(first),
                      place(last));
 }
 

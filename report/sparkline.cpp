@@ -29,7 +29,7 @@ std::span<const Cell> while_training(std::span<const Cell> cells) {
 
 }  // namespace
 
-std::vector<double> outline_of(const tracker::Series& series, std::size_t columns) {
+std::vector<double> sparkline_values(const tracker::Series& series, std::size_t columns) {
   const std::span<const Cell> cells = while_training(series.cells());
   if (cells.empty() || columns == 0) {
     return {};
@@ -50,7 +50,7 @@ std::vector<double> outline_of(const tracker::Series& series, std::size_t column
   return highest;
 }
 
-std::string outline_text(std::span<const double> bytes, Glyphs glyphs) {
+std::string sparkline_text(std::span<const double> bytes, Glyphs glyphs) {
   const auto& characters = glyphs == Glyphs::kUtf8 ? kBars : kMarks;
   const double top = bytes.empty() ? 0.0 : *std::max_element(bytes.begin(), bytes.end());
   std::string text;

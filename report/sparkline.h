@@ -16,9 +16,9 @@ namespace tidemark::report {
 // The highest sample in each of `columns` equal stretches of the run, in bytes. Where steps are
 // known, from the first to the last of them: loading and teardown are not part of the shape. A
 // stretch without a sample repeats the one before it. Empty when there is nothing to show.
-std::vector<double> outline_of(const tracker::Series& series, std::size_t columns);
+std::vector<double> sparkline_values(const tracker::Series& series, std::size_t columns);
 
 // One character for each, from nothing to the highest: "▁▃▅▇████" or ".-=*####".
-std::string outline_text(std::span<const double> bytes, Glyphs glyphs);
+std::string sparkline_text(std::span<const double> bytes, Glyphs glyphs);
 
 }  // namespace tidemark::report

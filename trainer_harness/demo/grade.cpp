@@ -118,8 +118,8 @@ DemoGrade grade_demo(std::string scenario, const DemoTruth& truth,
   if (result.verdict) {
     const tracker::TrackReading& answer = result.verdict->answer();
     grade.verdict = result.verdict->verdict;
-    grade.outline =
-        report::outline_of(result.run.tracks[answer.track].of(answer.metric), kOutlineColumns);
+    grade.outline = report::sparkline_values(result.run.tracks[answer.track].of(answer.metric),
+                                             kOutlineColumns);
     if (const auto* leak = answer.reading.find(tracker::PatternKind::kLeak)) {
       grade.measured_bytes_per_step = leak->rate.bytes_per_step;
     }

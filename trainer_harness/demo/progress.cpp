@@ -51,7 +51,7 @@ std::string demo_started(std::size_t number, std::size_t count, const DemoScenar
 
 std::string demo_ended(std::size_t number, std::size_t count, const DemoScenario& scenario,
                        const DemoGrade& grade, double seconds, const DemoStyle& style) {
-  const std::string outline = report::outline_text(grade.outline, style.glyphs);
+  const std::string outline = report::sparkline_text(grade.outline, style.glyphs);
   return fmt::format("[{}/{}] {:<{}}  {}{}{}{}, {}", number, count, scenario.title, kTitleColumns,
                      demo_mark(grade, style.colour), grade.has_run() ? "   " : "  ", outline,
                      (outline.empty() ? "" : "  ") + demo_finding(grade), format_duration(seconds));

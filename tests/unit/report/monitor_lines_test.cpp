@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/moment_words.h"
+#include "common/time_format.h"
 #include "common/units.h"
 #include "tests/unit/report/sample_tick.h"
 
@@ -113,13 +113,13 @@ TEST(TickLines, CountStepsWhereThereIsNoTime) {
   Tick tick = rss_tick(1500, 100);
   tick.step = 1500;
 
-  EXPECT_THAT(TickLines(MomentWords::of(run_info({}, true))).line(tick, {}),
+  EXPECT_THAT(TickLines(TimeFormat::of(run_info({}, true))).line(tick, {}),
               testing::StartsWith("step 1500  tree rss 100 MiB"));
 }
 
 TEST(TickLines, HaveDecimalsWhereSamplesAreLessThanASecondApart) {
   const auto line = [](std::optional<double> interval_s) {
-    return TickLines(MomentWords::of(run_info(interval_s))).line(sample_tick(1.3), kTrainer);
+    return TickLines(TimeFormat::of(run_info(interval_s))).line(sample_tick(1.3), kTrainer);
   };
 
   EXPECT_THAT(line(0.25), testing::StartsWith("00:00:01.30  tree"));
@@ -132,11 +132,11 @@ TEST(EventLines, HaveTheTimeOfTheOtherLines) {
   tick.events.push_back({3.5, EventKind::kWarnGrowth, {}, "the tree grew"});
   tick.losses = {{3.5, LossKind::kPssDenied, 1}};
 
-  const MomentWords close = MomentWords::of(run_info(0.5));
+  const TimeFormat close = TimeFormat::of(run_info(0.5));
   EXPECT_THAT(event_lines(tick, sample_record, close),
               ElementsAre("00:00:03.50  WARNING  the tree grew"));
   EXPECT_THAT(LossLines(close).lines(tick), ElementsAre("00:00:03.50  not seen: pss_denied x1"));
-  const MomentWords steps = MomentWords::of(run_info({}, true));
+  const TimeFormat steps = TimeFormat::of(run_info({}, true));
   EXPECT_THAT(event_lines(tick, sample_record, steps),
               ElementsAre("step 3.5  WARNING  the tree grew"));
 }
@@ -210,7 +210,7 @@ TEST(SummaryText, HasNoMinutesWhereThereIsNoTime) {
     summary.add(tick);
   }
 
-  const std::string text = summary_text(summary, MomentWords::of(run_info({}, true)));
+  const std::string text = summary_text(summary, TimeFormat::of(run_info({}, true)));
 
   EXPECT_THAT(text, testing::StartsWith("summary: 60 steps in 2 samples"));
   EXPECT_THAT(text, HasSubstr("peak 160 MiB at step 60, growth +60.0 MiB, +1.00 MiB/step\n"));

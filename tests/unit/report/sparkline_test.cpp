@@ -14,16 +14,16 @@ using testing::IsEmpty;
 using tracker::kUnknown;
 using tracker::Series;
 
-TEST(Outline, TakesTheHighestSampleOfEachStretch) {
+TEST(Sparkline, TakesTheHighestSampleOfEachStretch) {
   Series series;
   for (int t = 0; t <= 40; ++t) {
     series.add(t, kUnknown, t == 25 ? 500.0 : 100.0 + t);
   }
 
-  EXPECT_THAT(outline_of(series, 4), ElementsAre(109, 119, 500, 140));
+  EXPECT_THAT(sparkline_values(series, 4), ElementsAre(109, 119, 500, 140));
 }
 
-TEST(Outline, LeavesOutLoadingAndTeardownWhereStepsAreKnown) {
+TEST(Sparkline, LeavesOutLoadingAndTeardownWhereStepsAreKnown) {
   Series series;
   series.add(0.0, kUnknown, 9000.0);
   for (int t = 1; t <= 8; ++t) {
@@ -31,27 +31,27 @@ TEST(Outline, LeavesOutLoadingAndTeardownWhereStepsAreKnown) {
   }
   series.add(9.0, 80, 7000.0);
 
-  EXPECT_THAT(outline_of(series, 2), ElementsAre(100, 100));
+  EXPECT_THAT(sparkline_values(series, 2), ElementsAre(100, 100));
 }
 
-TEST(Outline, RepeatsWhatWasBeforeAGap) {
+TEST(Sparkline, RepeatsWhatWasBeforeAGap) {
   Series series;
   series.add(0.0, kUnknown, 100.0);
   series.add(10.0, kUnknown, 200.0);
 
-  EXPECT_THAT(outline_of(series, 4), ElementsAre(100, 100, 100, 200));
+  EXPECT_THAT(sparkline_values(series, 4), ElementsAre(100, 100, 100, 200));
 }
 
-TEST(Outline, OfNothingIsNothing) {
-  EXPECT_THAT(outline_of(Series(), 4), IsEmpty());
-  EXPECT_EQ(outline_text({}, Glyphs::kUtf8), "");
+TEST(Sparkline, OfNothingIsNothing) {
+  EXPECT_THAT(sparkline_values(Series(), 4), IsEmpty());
+  EXPECT_EQ(sparkline_text({}, Glyphs::kUtf8), "");
 }
 
-TEST(Outline, GrowsFromNothingToTheHighest) {
+TEST(Sparkline, GrowsFromNothingToTheHighest) {
   const std::vector<double> bytes{0.0, 10.0, 50.0, 100.0};
 
-  EXPECT_EQ(outline_text(bytes, Glyphs::kUtf8), "▁▁▄█");
-  EXPECT_EQ(outline_text(bytes, Glyphs::kAscii), "__-#");
+  EXPECT_EQ(sparkline_text(bytes, Glyphs::kUtf8), "▁▁▄█");
+  EXPECT_EQ(sparkline_text(bytes, Glyphs::kAscii), "__-#");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/moment_words.h"
+#include "common/time_format.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,12 +12,12 @@
 namespace tidemark {
 
 // Of an imported run the interval is unknown; mprof, for one, samples ten times a second.
-MomentWords MomentWords::of(const RunInfo& info) {
-  return MomentWords(info.interval_s.value_or(0.0) < 1.0 ? Seconds::kWithDecimals : Seconds::kWhole,
-                     info.time_is_steps);
+TimeFormat TimeFormat::of(const RunInfo& info) {
+  return TimeFormat(info.interval_s.value_or(0.0) < 1.0 ? Seconds::kWithDecimals : Seconds::kWhole,
+                    info.time_is_steps);
 }
 
-std::string MomentWords::at(double t_s) const {
+std::string TimeFormat::at(double t_s) const {
   if (is_steps_) {
     return fmt::format("step {:.15g}", t_s);
   }
@@ -30,7 +30,7 @@ std::string MomentWords::at(double t_s) const {
                      hundredths % 100);
 }
 
-std::string MomentWords::length(double t_s) const {
+std::string TimeFormat::length(double t_s) const {
   return is_steps_ ? fmt::format("{:.15g} steps", t_s) : format_duration(t_s);
 }
 

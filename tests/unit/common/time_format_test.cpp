@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/moment_words.h"
+#include "common/time_format.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@ RunInfo info_of(std::optional<double> interval_s, bool time_is_steps = false) {
   return info;
 }
 
-TEST(MomentWords, CutsWholeSecondsAndRoundsDecimals) {
-  const MomentWords whole = MomentWords::of(info_of(1.0));
-  const MomentWords exact = MomentWords::of(info_of(0.25));
+TEST(TimeFormat, CutsWholeSecondsAndRoundsDecimals) {
+  const TimeFormat whole = TimeFormat::of(info_of(1.0));
+  const TimeFormat exact = TimeFormat::of(info_of(0.25));
 
   EXPECT_EQ(whole.at(59.999), "00:00:59");
   EXPECT_EQ(exact.at(0.29), "00:00:00.29");
@@ -24,19 +24,19 @@ TEST(MomentWords, CutsWholeSecondsAndRoundsDecimals) {
   EXPECT_EQ(exact.at(-1.0), "00:00:00.00");
 }
 
-TEST(MomentWords, HaveDecimalsWhereTheIntervalIsUnknown) {
-  EXPECT_EQ(MomentWords::of(info_of({})).at(1.5), "00:00:01.50");
+TEST(TimeFormat, HaveDecimalsWhereTheIntervalIsUnknown) {
+  EXPECT_EQ(TimeFormat::of(info_of({})).at(1.5), "00:00:01.50");
 }
 
-TEST(MomentWords, AreStepsWhereThereIsNoTime) {
-  const MomentWords steps = MomentWords::of(info_of({}, true));
+TEST(TimeFormat, AreStepsWhereThereIsNoTime) {
+  const TimeFormat steps = TimeFormat::of(info_of({}, true));
 
   EXPECT_FALSE(steps.has_time());
   EXPECT_EQ(steps.at(0.0), "step 0");
   EXPECT_EQ(steps.at(1234567.0), "step 1234567");
   EXPECT_EQ(steps.at(0.5), "step 0.5");
   EXPECT_EQ(steps.length(200.0), "200 steps");
-  EXPECT_EQ(MomentWords().length(200.0), "3 min 20 s");
+  EXPECT_EQ(TimeFormat().length(200.0), "3 min 20 s");
 }
 
 }  // namespace

@@ -8,16 +8,16 @@
 namespace tidemark {
 
 // How a run names its moments: by the clock, or by its steps where it has no time.
-class MomentWords {
+class TimeFormat {
  public:
   enum class Seconds { kWhole, kWithDecimals };
 
   // By the clock, in whole seconds.
-  MomentWords() = default;
-  explicit MomentWords(Seconds seconds, bool time_is_steps = false)
+  TimeFormat() = default;
+  explicit TimeFormat(Seconds seconds, bool time_is_steps = false)
       : seconds_(seconds), is_steps_(time_is_steps) {}
   // With decimals where samples may be less than a second apart.
-  static MomentWords of(const RunInfo& info);
+  static TimeFormat of(const RunInfo& info);
 
   // False: there are no rates per minute either.
   bool has_time() const { return !is_steps_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "guard/watchman.h"
+#include "guard/guard_thread.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -29,9 +29,9 @@ using tests::TempTree;
 constexpr std::int64_t kMib = 1LL << 20U;
 
 // A machine with 1000 MiB, of which the test says how much is free, and a real process as trainer.
-class WatchmanTest : public testing::Test {
+class GuardThreadTest : public testing::Test {
  protected:
-  WatchmanTest()
+  GuardThreadTest()
       : trainer_([](const ChildProcess::Link& link) {
           ::signal(SIGUSR1, SIG_IGN);
           link.signal_ready();
@@ -45,16 +45,17 @@ class WatchmanTest : public testing::Test {
     machine_.write("proc/meminfo", fmt::format("MemTotal: {:8} kB\nMemAvailable: {:8} kB\n",
                                                1000 * 1024, mib * 1024));
   }
-  std::unique_ptr<Watchman> watchman(bool dry_run, int signal_number, std::int64_t grace_ns) const {
-    WatchmanOptions options;
+  std::unique_ptr<GuardThread> guard_thread(bool dry_run, int signal_number,
+                                            std::int64_t grace_ns) const {
+    GuardThreadOptions options;
     options.settings.grace_ns = grace_ns;
     options.signal_number = signal_number;
     options.dry_run = dry_run;
-    auto made = Watchman::create(options);
+    auto made = GuardThread::create(options);
     return made ? *std::move(made) : nullptr;
   }
-  std::unique_ptr<Watchlist> list() const {
-    auto made = std::make_unique<Watchlist>();
+  std::unique_ptr<GuardTargets> list() const {
+    auto made = std::make_unique<GuardTargets>();
     const auto key = monitor::process_key_of("/proc", trainer_.pid());
     made->trainers = {*key};
     made->members = {*key};
@@ -68,16 +69,16 @@ class WatchmanTest : public testing::Test {
   ChildProcess trainer_;
 };
 
-TEST_F(WatchmanTest, SendsTheSignalAndSaysSo) {
-  const auto watchman = this->watchman(false, SIGTERM, kNsPerSecond);
-  watchman->post(list());
-  EXPECT_GE(watchman->look(), 2'000'000);
-  EXPECT_FALSE(watchman->take_report());
+TEST_F(GuardThreadTest, SendsTheSignalAndSaysSo) {
+  const auto guard_thread = this->guard_thread(false, SIGTERM, kNsPerSecond);
+  guard_thread->post(list());
+  EXPECT_GE(guard_thread->look(), 2'000'000);
+  EXPECT_FALSE(guard_thread->take_report());
 
   free_mib(40);
-  watchman->look();
+  guard_thread->look();
 
-  const auto report = watchman->take_report();
+  const auto report = guard_thread->take_report();
   ASSERT_TRUE(report);
   EXPECT_EQ(report->decision.act, GuardAct::kStop);
   EXPECT_EQ(report->decision.reason, GuardReason::kHeadroom);
@@ -85,18 +86,18 @@ TEST_F(WatchmanTest, SendsTheSignalAndSaysSo) {
   EXPECT_EQ(report->trainers[0], trainer_.pid());
   const int status = trainer_.wait();
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
-  EXPECT_FALSE(watchman->take_report());
+  EXPECT_FALSE(guard_thread->take_report());
 }
 
-TEST_F(WatchmanTest, KillsWhoIgnoresTheSignal) {
-  const auto watchman = this->watchman(false, SIGUSR1, 0);
-  watchman->post(list());
+TEST_F(GuardThreadTest, KillsWhoIgnoresTheSignal) {
+  const auto guard_thread = this->guard_thread(false, SIGUSR1, 0);
+  guard_thread->post(list());
   free_mib(40);
-  watchman->look();
-  watchman->look();
+  guard_thread->look();
+  guard_thread->look();
 
-  EXPECT_EQ(watchman->take_report()->decision.act, GuardAct::kStop);
-  const auto report = watchman->take_report();
+  EXPECT_EQ(guard_thread->take_report()->decision.act, GuardAct::kStop);
+  const auto report = guard_thread->take_report();
   ASSERT_TRUE(report);
   EXPECT_EQ(report->decision.act, GuardAct::kKill);
   EXPECT_EQ(report->decision.reason, GuardReason::kGraceOver);
@@ -105,41 +106,41 @@ TEST_F(WatchmanTest, KillsWhoIgnoresTheSignal) {
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-TEST_F(WatchmanTest, TheLeakOfATrainerThatHasEndedStopsNobody) {
+TEST_F(GuardThreadTest, TheLeakOfATrainerThatHasEndedStopsNobody) {
   const auto leaking = [&] {
     auto made = list();
     made->leak = LeakRate{100.0 * kMib, 100.0 * kMib};
     return made;
   };
-  const auto dry = watchman(true, SIGTERM, kNsPerSecond);
+  const auto dry = guard_thread(true, SIGTERM, kNsPerSecond);
   dry->post(leaking());
   dry->look();
   EXPECT_EQ(dry->take_report()->decision.reason, GuardReason::kForecast) << "while it runs";
-  const auto watchman = this->watchman(false, SIGTERM, kNsPerSecond);
-  watchman->post(leaking());
+  const auto guard_thread = this->guard_thread(false, SIGTERM, kNsPerSecond);
+  guard_thread->post(leaking());
   ::kill(trainer_.pid(), SIGKILL);
   trainer_.wait_until_zombie();
 
-  watchman->look();
+  guard_thread->look();
 
-  EXPECT_FALSE(watchman->take_report());
+  EXPECT_FALSE(guard_thread->take_report());
 }
 
-TEST_F(WatchmanTest, StandsDownWhenTheTrainerHasEndedAndMemoryIsFreeAgain) {
-  const auto watchman = this->watchman(false, SIGTERM, 60 * kNsPerSecond);
-  watchman->post(list());
+TEST_F(GuardThreadTest, StandsDownWhenTheTrainerHasEndedAndMemoryIsFreeAgain) {
+  const auto guard_thread = this->guard_thread(false, SIGTERM, 60 * kNsPerSecond);
+  guard_thread->post(list());
   free_mib(40);
-  watchman->look();
+  guard_thread->look();
   trainer_.wait_until_zombie();
   free_mib(600);
-  watchman->look();
+  guard_thread->look();
 
-  EXPECT_EQ(watchman->take_report()->decision.act, GuardAct::kStop);
-  EXPECT_EQ(watchman->take_report()->decision.act, GuardAct::kStandDown);
+  EXPECT_EQ(guard_thread->take_report()->decision.act, GuardAct::kStop);
+  EXPECT_EQ(guard_thread->take_report()->decision.act, GuardAct::kStandDown);
 }
 
-TEST_F(WatchmanTest, ATrainerThatIsRecognisedLateGetsTheSignalToo) {
-  const auto watchman = this->watchman(false, SIGTERM, 60 * kNsPerSecond);
+TEST_F(GuardThreadTest, ATrainerThatIsRecognisedLateGetsTheSignalToo) {
+  const auto guard_thread = this->guard_thread(false, SIGTERM, 60 * kNsPerSecond);
   ChildProcess wrapper([](const ChildProcess::Link& link) {
     ::signal(SIGTERM, SIG_IGN);
     link.signal_ready();
@@ -148,125 +149,125 @@ TEST_F(WatchmanTest, ATrainerThatIsRecognisedLateGetsTheSignalToo) {
   ASSERT_TRUE(wrapper.wait_ready());
   auto early = list();
   early->trainers = {*monitor::process_key_of("/proc", wrapper.pid())};
-  watchman->post(std::move(early));
+  guard_thread->post(std::move(early));
   free_mib(40);
-  watchman->look();
-  watchman->look();
-  EXPECT_EQ(watchman->take_report()->trainers[0], wrapper.pid());
-  EXPECT_FALSE(watchman->take_report());
+  guard_thread->look();
+  guard_thread->look();
+  EXPECT_EQ(guard_thread->take_report()->trainers[0], wrapper.pid());
+  EXPECT_FALSE(guard_thread->take_report());
 
-  watchman->post(list());
-  watchman->look();
-  watchman->look();
+  guard_thread->post(list());
+  guard_thread->look();
+  guard_thread->look();
 
-  const auto report = watchman->take_report();
+  const auto report = guard_thread->take_report();
   ASSERT_TRUE(report);
   EXPECT_EQ(report->decision.act, GuardAct::kStop);
   EXPECT_EQ(report->trainers[0], trainer_.pid());
   EXPECT_EQ(report->signalled, 1U);
-  EXPECT_FALSE(watchman->take_report()) << "each gets it once";
+  EXPECT_FALSE(guard_thread->take_report()) << "each gets it once";
   const int status = trainer_.wait();
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 }
 
-TEST_F(WatchmanTest, InADryRunNobodyIsTouched) {
-  const auto watchman = this->watchman(true, SIGKILL, 0);
-  watchman->post(list());
+TEST_F(GuardThreadTest, InADryRunNobodyIsTouched) {
+  const auto guard_thread = this->guard_thread(true, SIGKILL, 0);
+  guard_thread->post(list());
   free_mib(1);
   for (int i = 0; i < 4; ++i) {
-    watchman->look();
+    guard_thread->look();
   }
 
-  EXPECT_EQ(watchman->take_report()->decision.act, GuardAct::kStop);
-  EXPECT_EQ(watchman->take_report()->decision.act, GuardAct::kKill);
-  EXPECT_FALSE(watchman->take_report());
+  EXPECT_EQ(guard_thread->take_report()->decision.act, GuardAct::kStop);
+  EXPECT_EQ(guard_thread->take_report()->decision.act, GuardAct::kKill);
+  EXPECT_FALSE(guard_thread->take_report());
   trainer_.give_order();
   EXPECT_EQ(trainer_.wait(), 0);
 }
 
-TEST_F(WatchmanTest, ADryRunTellsOfTheNextIncidentToo) {
-  WatchmanOptions options;
+TEST_F(GuardThreadTest, ADryRunTellsOfTheNextIncidentToo) {
+  GuardThreadOptions options;
   options.settings.grace_ns = 0;
   options.settings.rehearse_again_ns = 0;
   options.signal_number = SIGKILL;
   options.dry_run = true;
-  const auto watchman = Watchman::create(options);
-  ASSERT_TRUE(watchman);
-  (*watchman)->post(list());
+  const auto guard_thread = GuardThread::create(options);
+  ASSERT_TRUE(guard_thread);
+  (*guard_thread)->post(list());
   for (int incident = 0; incident < 3; ++incident) {
     free_mib(1);
     for (int i = 0; i < 4; ++i) {
-      (*watchman)->look();
+      (*guard_thread)->look();
     }
-    const auto stop = (*watchman)->take_report();
+    const auto stop = (*guard_thread)->take_report();
     ASSERT_TRUE(stop) << incident;
     EXPECT_EQ(stop->decision.act, GuardAct::kStop);
     EXPECT_EQ(stop->signalled, 1U);
     EXPECT_EQ(stop->trainers[0], trainer_.pid());
-    const auto kill = (*watchman)->take_report();
+    const auto kill = (*guard_thread)->take_report();
     ASSERT_TRUE(kill) << incident;
     EXPECT_EQ(kill->decision.act, GuardAct::kKill);
 
     free_mib(500);
-    (*watchman)->look();
-    EXPECT_FALSE((*watchman)->take_report()) << incident;
+    (*guard_thread)->look();
+    EXPECT_FALSE((*guard_thread)->take_report()) << incident;
   }
   trainer_.give_order();
   EXPECT_EQ(trainer_.wait(), 0);
 }
 
-TEST_F(WatchmanTest, ActsByItselfOnItsThread) {
-  const auto watchman = this->watchman(false, SIGTERM, kNsPerSecond);
-  ASSERT_TRUE(watchman->start());
-  watchman->post(list());
+TEST_F(GuardThreadTest, ActsByItselfOnItsThread) {
+  const auto guard_thread = this->guard_thread(false, SIGTERM, kNsPerSecond);
+  ASSERT_TRUE(guard_thread->start());
+  guard_thread->post(list());
   free_mib(40);
 
-  pollfd news{watchman->news_fd(), POLLIN, 0};
+  pollfd news{guard_thread->news_fd(), POLLIN, 0};
   ASSERT_EQ(::poll(&news, 1, 10'000), 1);
-  EXPECT_EQ(watchman->take_report()->decision.act, GuardAct::kStop);
+  EXPECT_EQ(guard_thread->take_report()->decision.act, GuardAct::kStop);
   trainer_.wait();
-  EXPECT_GT(watchman->glance().at_ns, 0);
-  watchman->stop();
+  EXPECT_GT(guard_thread->last_check().at_ns, 0);
+  guard_thread->stop();
 }
 
-TEST_F(WatchmanTest, ThePathThatSignalsAndKillsAllocatesNothing) {
+TEST_F(GuardThreadTest, ThePathThatSignalsAndKillsAllocatesNothing) {
   if (!NoAllocScope::works()) {
     GTEST_SKIP() << "a sanitizer has its own malloc";
   }
-  const auto watchman = this->watchman(false, SIGUSR1, 0);
-  watchman->post(list());
+  const auto guard_thread = this->guard_thread(false, SIGUSR1, 0);
+  guard_thread->post(list());
   free_mib(40);
 
   const NoAllocScope scope;
-  watchman->look();  // takes the list, sends the signal
-  watchman->look();  // kills
+  guard_thread->look();  // takes the list, sends the signal
+  guard_thread->look();  // kills
   const std::size_t calls = scope.calls();
 
   EXPECT_EQ(calls, 0U);
-  EXPECT_EQ(watchman->take_report()->decision.act, GuardAct::kStop);
-  EXPECT_EQ(watchman->take_report()->kill.killed, 1U);
+  EXPECT_EQ(guard_thread->take_report()->decision.act, GuardAct::kStop);
+  EXPECT_EQ(guard_thread->take_report()->kill.killed, 1U);
 }
 
-TEST_F(WatchmanTest, TakesTheLatestListAndGivesTheOldOneBack) {
-  const auto watchman = this->watchman(false, SIGUSR1, kNsPerSecond);
+TEST_F(GuardThreadTest, TakesTheLatestListAndGivesTheOldOneBack) {
+  const auto guard_thread = this->guard_thread(false, SIGUSR1, kNsPerSecond);
   auto first = list();
   const std::weak_ptr<HeadroomReader> first_limits = first->limits;
-  watchman->post(std::move(first));
-  watchman->look();
-  watchman->post(list());
-  watchman->look();
+  guard_thread->post(std::move(first));
+  guard_thread->look();
+  guard_thread->post(list());
+  guard_thread->look();
   EXPECT_FALSE(first_limits.expired()) << "its memory is not freed by the thread that acts";
 
-  watchman->post(list());
+  guard_thread->post(list());
 
   EXPECT_TRUE(first_limits.expired());
 }
 
-TEST(Watchman, WithoutAListItWaits) {
-  auto watchman = Watchman::create({});
-  ASSERT_TRUE(watchman);
-  EXPECT_EQ((*watchman)->look(), 500'000'000);
-  EXPECT_FALSE((*watchman)->take_report());
+TEST(GuardThread, WithoutAListItWaits) {
+  auto guard_thread = GuardThread::create({});
+  ASSERT_TRUE(guard_thread);
+  EXPECT_EQ((*guard_thread)->look(), 500'000'000);
+  EXPECT_FALSE((*guard_thread)->take_report());
 }
 
 }  // namespace

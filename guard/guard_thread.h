@@ -24,8 +24,8 @@
 
 namespace tidemark::guard {
 
-// What the watchman goes by until the next list comes.
-struct Watchlist {
+// What the guard_thread goes by until the next list comes.
+struct GuardTargets {
   std::vector<ProcessKey> trainers;  // who gets the signal
   std::vector<ProcessKey> members;   // the whole tree, trainers included
   std::shared_ptr<HeadroomReader> limits;
@@ -34,7 +34,7 @@ struct Watchlist {
   Fd group_kill;  // cgroup.kill of a control group that is the job's alone; mostly none
 };
 
-// What the watchman has done, or would have done in a dry run.
+// What the guard_thread has done, or would have done in a dry run.
 struct GuardReport {
   GuardDecision decision;
   std::int64_t wall_ns = 0;         // CLOCK_REALTIME
@@ -47,7 +47,7 @@ struct GuardReport {
   std::int64_t took_ns = 0;   // from the look to the last signal
 };
 
-struct WatchmanOptions {
+struct GuardThreadOptions {
   GuardSettings settings;
   int signal_number = 0;  // what the trainers get
   bool dry_run = false;
@@ -58,31 +58,31 @@ struct WatchmanOptions {
 // look to the last signal it allocates nothing, takes no lock and writes nothing that somebody has
 // to read: it acts first, and reports afterwards. Its lists come from another thread, which never
 // holds it up.
-class Watchman {
+class GuardThread {
  public:
-  static Result<std::unique_ptr<Watchman>> create(const WatchmanOptions& options);
+  static Result<std::unique_ptr<GuardThread>> create(const GuardThreadOptions& options);
   // Ends the thread.
-  ~Watchman();
-  Watchman(const Watchman&) = delete;
-  Watchman& operator=(const Watchman&) = delete;
+  ~GuardThread();
+  GuardThread(const GuardThread&) = delete;
+  GuardThread& operator=(const GuardThread&) = delete;
 
   // Starts the thread, on a stack that is in memory. Empty notes: everything that helps was
   // granted (a priority above others).
   Result<std::vector<std::string>> start();
   void stop();
 
-  void post(std::unique_ptr<Watchlist> list);
+  void post(std::unique_ptr<GuardTargets> list);
   // Readable when take_report() has news.
   int news_fd() const { return news_.get(); }
   std::optional<GuardReport> take_report();
 
   // What the last look saw, for people.
-  struct Glance {
+  struct LastCheck {
     std::int64_t at_ns = 0;  // CLOCK_MONOTONIC; 0: no look yet
     GuardStage stage = GuardStage::kWatching;
     std::optional<std::int64_t> free_bytes;
   };
-  Glance glance() const;
+  LastCheck last_check() const;
   std::uint64_t looks() const { return looks_.load(std::memory_order_relaxed); }
 
   // One look, as the thread does it: how long to wait for the next. Only without the thread.
@@ -92,7 +92,7 @@ class Watchman {
   static constexpr std::size_t kMostReports = 64;
   static constexpr std::size_t kStackBytes = std::size_t{256} << 10U;
 
-  Watchman(const WatchmanOptions& options, TreeKiller killer);
+  GuardThread(const GuardThreadOptions& options, TreeKiller killer);
   static void* run(void* self);
   void take_list();
   bool any_runs(std::span<const ProcessKey> keys) const;
@@ -103,7 +103,7 @@ class Watchman {
   std::optional<double> read_pressure(std::int64_t now_ns);
   void show(std::int64_t now_ns, const std::optional<Headroom>& headroom);
 
-  const WatchmanOptions options_;
+  const GuardThreadOptions options_;
   const SystemClock clock_;
   TreeKiller killer_;
   GuardPolicy policy_;
@@ -112,11 +112,11 @@ class Watchman {
   Fd wake_;
 
   std::mutex mutex_;  // of the two below
-  std::unique_ptr<Watchlist> incoming_;
-  std::unique_ptr<Watchlist> retired_;  // its memory is given back by the other thread
+  std::unique_ptr<GuardTargets> incoming_;
+  std::unique_ptr<GuardTargets> retired_;  // its memory is given back by the other thread
 
   // The thread's own.
-  std::unique_ptr<Watchlist> list_;
+  std::unique_ptr<GuardTargets> list_;
   std::array<ProcessKey, 64> signalled_{};
   std::size_t signalled_count_ = 0;
   GuardDecision last_stop_;

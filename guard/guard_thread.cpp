@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "guard/watchman.h"
+#include "guard/guard_thread.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -45,30 +45,30 @@ void silence(const Fd& bell) {
 
 }  // namespace
 
-Result<std::unique_ptr<Watchman>> Watchman::create(const WatchmanOptions& options) {
+Result<std::unique_ptr<GuardThread>> GuardThread::create(const GuardThreadOptions& options) {
   auto killer = TreeKiller::open(options.killer);
   if (!killer) {
     return killer.error();
   }
-  std::unique_ptr<Watchman> watchman(new Watchman(options, *std::move(killer)));
+  std::unique_ptr<GuardThread> guard_thread(new GuardThread(options, *std::move(killer)));
   auto proc = open_file(options.killer.proc_root, O_RDONLY | O_DIRECTORY);
   auto news = make_eventfd();
   auto wake = make_eventfd();
   if (!proc || !news || !wake) {
     return !proc ? proc.error() : (!news ? news.error() : wake.error());
   }
-  watchman->proc_ = *std::move(proc);
-  watchman->news_ = *std::move(news);
-  watchman->wake_ = *std::move(wake);
-  return watchman;
+  guard_thread->proc_ = *std::move(proc);
+  guard_thread->news_ = *std::move(news);
+  guard_thread->wake_ = *std::move(wake);
+  return guard_thread;
 }
 
-Watchman::Watchman(const WatchmanOptions& options, TreeKiller killer)
+GuardThread::GuardThread(const GuardThreadOptions& options, TreeKiller killer)
     : options_(options), killer_(std::move(killer)), policy_(options.settings, options.dry_run) {}
 
-Watchman::~Watchman() { stop(); }
+GuardThread::~GuardThread() { stop(); }
 
-Result<std::vector<std::string>> Watchman::start() {
+Result<std::vector<std::string>> GuardThread::start() {
   std::vector<std::string> notes;
   for (const TreeKiller::Region& region : killer_.regions()) {
     (void)lock_region(region.begin, region.bytes);  // a note is made of it where all is locked
@@ -96,7 +96,7 @@ Result<std::vector<std::string>> Watchman::start() {
     return system_error("cannot start the thread that acts", error);
   }
   thread_ = thread;
-  ::pthread_setname_np(thread, "watchman");
+  ::pthread_setname_np(thread, "guard_thread");
   const sched_param priority{1};
   if (::pthread_setschedparam(thread, SCHED_RR, &priority) != 0) {
     notes.emplace_back("no real-time priority: the guard may be late on a busy machine");
@@ -104,7 +104,7 @@ Result<std::vector<std::string>> Watchman::start() {
   return notes;
 }
 
-void Watchman::stop() {
+void GuardThread::stop() {
   if (thread_) {
     told_to_stop_ = true;
     ring(wake_);
@@ -117,22 +117,22 @@ void Watchman::stop() {
   }
 }
 
-void* Watchman::run(void* self) {
-  Watchman& watchman = *static_cast<Watchman*>(self);
-  while (!watchman.told_to_stop_) {
-    const std::int64_t wait_ns = watchman.look();
-    pollfd wake{watchman.wake_.get(), POLLIN, 0};
+void* GuardThread::run(void* self) {
+  GuardThread& guard_thread = *static_cast<GuardThread*>(self);
+  while (!guard_thread.told_to_stop_) {
+    const std::int64_t wait_ns = guard_thread.look();
+    pollfd wake{guard_thread.wake_.get(), POLLIN, 0};
     const timespec timeout{wait_ns / kNsPerSecond, wait_ns % kNsPerSecond};
     if (::ppoll(&wake, 1, &timeout, nullptr) > 0) {
-      silence(watchman.wake_);
+      silence(guard_thread.wake_);
     }
   }
   return nullptr;
 }
 
-void Watchman::post(std::unique_ptr<Watchlist> list) {
-  std::unique_ptr<Watchlist> old;
-  std::unique_ptr<Watchlist> unseen;
+void GuardThread::post(std::unique_ptr<GuardTargets> list) {
+  std::unique_ptr<GuardTargets> old;
+  std::unique_ptr<GuardTargets> unseen;
   {
     const std::lock_guard lock(mutex_);
     old = std::move(retired_);
@@ -141,19 +141,19 @@ void Watchman::post(std::unique_ptr<Watchlist> list) {
   ring(wake_);  // it may say that there is less time than was thought
 }
 
-void Watchman::take_list() {
+void GuardThread::take_list() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (lock && incoming_ != nullptr) {
     retired_ = std::exchange(list_, std::move(incoming_));
   }
 }
 
-bool Watchman::any_runs(std::span<const ProcessKey> keys) const {
+bool GuardThread::any_runs(std::span<const ProcessKey> keys) const {
   return std::any_of(keys.begin(), keys.end(),
                      [&](const ProcessKey& key) { return monitor::is_running(proc_.get(), key); });
 }
 
-std::optional<double> Watchman::read_pressure(std::int64_t now_ns) {
+std::optional<double> GuardThread::read_pressure(std::int64_t now_ns) {
   if (now_ns >= next_pressure_ns_) {
     pressure_ = list_->limits->pressure();
     next_pressure_ns_ = now_ns + kPressureEveryNs;
@@ -161,7 +161,7 @@ std::optional<double> Watchman::read_pressure(std::int64_t now_ns) {
   return pressure_;
 }
 
-std::int64_t Watchman::look() {
+std::int64_t GuardThread::look() {
   take_list();
   const std::int64_t now_ns = clock_.monotonic_ns();
   looks_.fetch_add(1, std::memory_order_relaxed);
@@ -203,7 +203,7 @@ std::int64_t Watchman::look() {
   return policy_.next_look_ns(sight.headroom);
 }
 
-void Watchman::act(const GuardDecision& decision, GuardReport& report) {
+void GuardThread::act(const GuardDecision& decision, GuardReport& report) {
   switch (decision.act) {
     case GuardAct::kStop:
       last_stop_ = decision;
@@ -232,13 +232,13 @@ void Watchman::act(const GuardDecision& decision, GuardReport& report) {
   }
 }
 
-bool Watchman::was_signalled(const ProcessKey& key) const {
+bool GuardThread::was_signalled(const ProcessKey& key) const {
   const auto* const end = signalled_.begin() + signalled_count_;
   return std::find(signalled_.begin(), end, key) != end || signalled_count_ == signalled_.size();
 }
 
 // Each trainer gets it once.
-void Watchman::send_signal(GuardReport& report) {
+void GuardThread::send_signal(GuardReport& report) {
   for (const ProcessKey& key : list_->trainers) {
     if (was_signalled(key)) {
       continue;
@@ -258,7 +258,7 @@ void Watchman::send_signal(GuardReport& report) {
   }
 }
 
-void Watchman::report(const GuardReport& made) {
+void GuardThread::report(const GuardReport& made) {
   const std::uint32_t at = reports_written_.load(std::memory_order_relaxed);
   if (at - reports_read_.load(std::memory_order_acquire) == kMostReports) {
     return;  // nobody has listened for 64 actions
@@ -268,7 +268,7 @@ void Watchman::report(const GuardReport& made) {
   ring(news_);
 }
 
-std::optional<GuardReport> Watchman::take_report() {
+std::optional<GuardReport> GuardThread::take_report() {
   const std::uint32_t at = reports_read_.load(std::memory_order_relaxed);
   if (at == reports_written_.load(std::memory_order_acquire)) {
     silence(news_);
@@ -281,21 +281,21 @@ std::optional<GuardReport> Watchman::take_report() {
   return made;
 }
 
-void Watchman::show(std::int64_t now_ns, const std::optional<Headroom>& headroom) {
+void GuardThread::show(std::int64_t now_ns, const std::optional<Headroom>& headroom) {
   seen_free_bytes_.store(headroom ? headroom->free_bytes : INT64_MIN, std::memory_order_relaxed);
   seen_stage_.store(policy_.stage(), std::memory_order_relaxed);
   seen_at_ns_.store(now_ns, std::memory_order_release);
 }
 
-Watchman::Glance Watchman::glance() const {
-  Glance glance;
-  glance.at_ns = seen_at_ns_.load(std::memory_order_acquire);
-  glance.stage = seen_stage_.load(std::memory_order_relaxed);
+GuardThread::LastCheck GuardThread::last_check() const {
+  LastCheck last;
+  last.at_ns = seen_at_ns_.load(std::memory_order_acquire);
+  last.stage = seen_stage_.load(std::memory_order_relaxed);
   const std::int64_t free = seen_free_bytes_.load(std::memory_order_relaxed);
   if (free != INT64_MIN) {
-    glance.free_bytes = free;
+    last.free_bytes = free;
   }
-  return glance;
+  return last;
 }
 
 }  // namespace tidemark::guard
