@@ -100,7 +100,7 @@ std::string check_summary(std::span<const CheckResult> results) {
       {{CheckStatus::kPass, "passed"},
        {CheckStatus::kFail, "failed"},
        {CheckStatus::kUndetermined, "undetermined"},
-       {CheckStatus::kError, "could not be made"}}};
+       {CheckStatus::kError, "error"}}};
   for (const auto& [status, word] : kWords) {
     std::vector<std::string> names;
     for (const CheckResult& result : results) {
@@ -110,9 +110,10 @@ std::string check_summary(std::span<const CheckResult> results) {
     }
     if (!names.empty()) {
       const bool is_good = status == CheckStatus::kPass;
-      parts.push_back(is_good
-                          ? fmt::format("{} {}", names.size(), word)
-                          : fmt::format("{} {} ({})", names.size(), word, fmt::join(names, ", ")));
+      const std::string_view plural = status == CheckStatus::kError && names.size() > 1 ? "s" : "";
+      parts.push_back(is_good ? fmt::format("{} {}", names.size(), word)
+                              : fmt::format("{} {}{} ({})", names.size(), word, plural,
+                                            fmt::join(names, ", ")));
     }
   }
   return fmt::format("checks: {}\n", fmt::join(parts, ", "));

@@ -187,7 +187,7 @@ std::string doubt_text(const BudgetRow& row) {
       break;
   }
   const std::string needs = row.needs ? needs_text(*row.needs) : "";
-  return needs.empty() ? text : fmt::format("{}; to decide it takes {}", text, needs);
+  return needs.empty() ? text : fmt::format("{}; it needs {} to decide", text, needs);
 }
 
 std::string detectable_text(const CheckResult& result) {

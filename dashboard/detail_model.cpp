@@ -96,7 +96,7 @@ DetailModel process_detail(const RunHistory& history, const std::optional<Judged
     facts += fmt::format("{} thread{}, ", *process.sample.threads,
                          *process.sample.threads == 1 ? "" : "s");
   }
-  facts += record.born_s > history.first_s() ? "born at " + history.time_format(record.born_s)
+  facts += record.born_s > history.first_s() ? "started at " + history.time_format(record.born_s)
                                              : "in the first sample";
   if (history.info().limit_bytes) {
     facts += fmt::format("; limit {} ({})", format_bytes(*history.info().limit_bytes),

@@ -44,7 +44,7 @@ std::vector<std::string> help_of(const Surroundings& around, bool time_is_steps)
   lines.insert(lines.end(), {
                                 "ctrl-l       draw again",
                                 "",
-                                "Marks: b born, d ended, E epoch, W growth warning,",
+                                "Marks: + started, - exited, E epoch, W growth warning,",
                                 "O OOM kill, X GPU lost, g gap, M your mark",
                             });
   return lines;

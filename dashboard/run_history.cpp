@@ -230,10 +230,10 @@ void RunHistory::add_events(const Tick& tick) {
   }
   // Who was there from the beginning is no news.
   if (!born.is_empty() && ticks_ > 1) {
-    add_mark({now_s_, HistoryMark::Kind::kBorn, "born: " + born.words()});
+    add_mark({now_s_, HistoryMark::Kind::kStarted, "started: " + born.words()});
   }
   if (!ended.is_empty()) {
-    add_mark({now_s_, HistoryMark::Kind::kEnded, "ended: " + ended.words()});
+    add_mark({now_s_, HistoryMark::Kind::kExited, "exited: " + ended.words()});
   }
 }
 

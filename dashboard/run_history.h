@@ -47,9 +47,9 @@ struct ProcessHistory {
 };
 
 struct HistoryMark {
-  enum class Kind { kBorn, kEnded, kWarning, kOomKill, kGap, kEpoch, kUser, kGpuLost };
+  enum class Kind { kStarted, kExited, kWarning, kOomKill, kGap, kEpoch, kUser, kGpuLost };
   double t_s = 0.0;
-  Kind kind = Kind::kBorn;
+  Kind kind = Kind::kStarted;
   std::string text;  // raw bytes
 };
 

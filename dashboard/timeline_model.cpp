@@ -14,10 +14,10 @@ namespace {
 
 TimelineMark mark_of(const HistoryMark& mark) {
   switch (mark.kind) {
-    case HistoryMark::Kind::kBorn:
-      return {mark.t_s, 'b', Tone::kUnknown};
-    case HistoryMark::Kind::kEnded:
-      return {mark.t_s, 'd', Tone::kUnknown};
+    case HistoryMark::Kind::kStarted:
+      return {mark.t_s, '+', Tone::kUnknown};
+    case HistoryMark::Kind::kExited:
+      return {mark.t_s, '-', Tone::kUnknown};
     case HistoryMark::Kind::kWarning:
       return {mark.t_s, 'W', Tone::kWatch};
     case HistoryMark::Kind::kOomKill:

@@ -90,9 +90,9 @@ std::string pid_list(const std::vector<pid_t>& pids) {
 std::string_view verb_of(EventKind kind) {
   switch (kind) {
     case EventKind::kSpawn:
-      return "born";
+      return "started";
     case EventKind::kExit:
-      return "ended";
+      return "exited";
     case EventKind::kExec:
       return "exec";
     case EventKind::kOomKill:
@@ -242,7 +242,7 @@ std::string summary_text(const RunSummary& summary, const TimeFormat& moments) {
     return "summary: nothing was seen\n";
   }
   std::string out =
-      fmt::format("summary: {} in {} {}, {} born, {} ended\n", moments.length(summary.last_s()),
+      fmt::format("summary: {} in {} {}, {} started, {} exited\n", moments.length(summary.last_s()),
                   summary.ticks(), summary.ticks() == 1 ? "sample" : "samples", summary.births(),
                   summary.deaths());
   const bool has_footprint = summary.footprint().seen;

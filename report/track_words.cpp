@@ -119,7 +119,7 @@ std::string needs_sentence(const Reading& reading) {
     return "";
   }
   const std::string hint = needs_hint(*reading.needs);
-  return fmt::format(" To decide it takes {}{}{}.", needs, hint.empty() ? "" : "; ", hint);
+  return fmt::format(" It needs {} to decide{}{}.", needs, hint.empty() ? "" : "; ", hint);
 }
 
 std::string grows_text(const Reading& reading, PatternKind kind) {

@@ -81,7 +81,7 @@ TEST(CheckCommand, CannotTellFromAutomaticWarmUpOfAShortRun) {
 
   EXPECT_EQ(output.exit_code, 4) << output.err;
   EXPECT_THAT(output.err, HasSubstr("CANNOT TELL leak_linear: max_growth: it still grows"));
-  EXPECT_THAT(output.err, HasSubstr("to decide it takes about"));
+  EXPECT_THAT(output.err, HasSubstr("it needs about"));
   EXPECT_THAT(output.err, HasSubstr("--warmup 200steps"));
 }
 

@@ -64,7 +64,7 @@ TEST_F(ReplayCommand, OfStepsAndRssShowsStepsAndRssOnly) {
           "trainer rss 110 MiB",
           "step 30  tree rss 120 MiB (+20.0 MiB since start, +10.0 MiB since last)  "
           "trainer rss 120 MiB",
-          "summary: 30 steps in 3 samples, 0 born, 0 ended",
+          "summary: 30 steps in 3 samples, 0 started, 0 exited",
           "  tree rss               100 MiB -> 120 MiB, peak 120 MiB at step 30, growth +20.0 "
           "MiB, "
           "+1.00 MiB/step",
@@ -85,7 +85,7 @@ TEST_F(ReplayCommand, OfMprofShowsTimesThatDiffer) {
           "trainer rss 101 MiB",
           "00:00:00.20  tree rss 103 MiB (+3.00 MiB since start, +2.00 MiB since last)  "
           "trainer rss 103 MiB",
-          "summary: 0.20 s in 3 samples, 0 born, 0 ended",
+          "summary: 0.20 s in 3 samples, 0 started, 0 exited",
           "  tree rss               100 MiB -> 103 MiB, peak 103 MiB at 00:00:00.20, growth "
           "+3.00 MiB, +900 MiB/min",
           "  trainer x1 rss         100 MiB -> 103 MiB, peak 103 MiB at 00:00:00.20, growth "

@@ -50,14 +50,15 @@ TEST(CheckText, BeginsWithTheResultInOneLine) {
                          "seen\n"));
   EXPECT_THAT(check_text(undetermined_check(), report::Glyphs::kAscii),
               StartsWith("CANNOT TELL short: max_growth: it still grows, and warm-up explains that "
-                         "as well as a leak; to decide it takes about 40 more steps\n"));
+                         "as well as a leak; it needs about 40 more steps to decide\n"));
 }
 
 TEST(CheckText, SaysWhatIsMissingToTell) {
   CheckResult result = undetermined_check();
   result.shown = failing_check().shown;  // a judged run
 
-  EXPECT_THAT(check_text(result, report::Glyphs::kAscii), HasSubstr("because   1000 points of the curve"));
+  EXPECT_THAT(check_text(result, report::Glyphs::kAscii),
+              HasSubstr("because   1000 points of the curve"));
   EXPECT_THAT(check_text(failing_check(), report::Glyphs::kAscii), Not(HasSubstr("because")));
 }
 
@@ -70,7 +71,8 @@ TEST(CheckText, ShowsTableChartAndWhatToDo) {
   EXPECT_THAT(text, HasSubstr("LEAK: footprint of trainer, pid 1240"));
   EXPECT_THAT(text, HasSubstr("|####"));
   EXPECT_THAT(text, HasSubstr("--profile traces allocations"));
-  EXPECT_THAT(check_text(undetermined_check(), report::Glyphs::kAscii), HasSubstr("--warmup 200steps"));
+  EXPECT_THAT(check_text(undetermined_check(), report::Glyphs::kAscii),
+              HasSubstr("--warmup 200steps"));
 }
 
 TEST(CheckText, NamesTheLinesThatGrowOnFailureOnly) {

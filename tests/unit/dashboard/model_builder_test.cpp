@@ -302,7 +302,7 @@ TEST(Detail, KnowsWhoWasThereFromTheBeginning) {
 
   EXPECT_THAT(lines(), Contains(HasSubstr("12 threads, in the first sample")));
   state.selected = RowId{Role::kCompileWorker, {200, 3}};
-  EXPECT_THAT(lines(), Contains(HasSubstr("12 threads, born at 00:00:01")));
+  EXPECT_THAT(lines(), Contains(HasSubstr("12 threads, started at 00:00:01")));
 }
 
 TEST(Detail, OfARoleSaysWhatIsShared) {

@@ -71,8 +71,8 @@ TEST(RunHistory, ManyBirthsAtOnceAreOneMarkThatCountsThemByRole) {
   history.add(end, kTrainer);
 
   ASSERT_THAT(history.marks(), SizeIs(2));
-  EXPECT_EQ(history.marks().front().text, "born: 20 compile_worker, 1 dataloader_worker");
-  EXPECT_EQ(history.marks().back().text, "ended: 20 compile_worker, 1 dataloader_worker");
+  EXPECT_EQ(history.marks().front().text, "started: 20 compile_worker, 1 dataloader_worker");
+  EXPECT_EQ(history.marks().back().text, "exited: 20 compile_worker, 1 dataloader_worker");
 }
 
 TEST(RunHistory, FewBirthsAtOnceAreNamed) {
@@ -86,7 +86,7 @@ TEST(RunHistory, FewBirthsAtOnceAreNamed) {
   history.add(tick, kTrainer);
 
   EXPECT_EQ(history.marks().back().text,
-            "ended: compile_worker 217, compile_worker 218, compile_worker 219");
+            "exited: compile_worker 217, compile_worker 218, compile_worker 219");
 }
 
 TEST(RunHistory, KnowsAPhaseByItsNameHoweverLongItRuns) {

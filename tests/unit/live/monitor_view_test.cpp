@@ -34,9 +34,9 @@ std::string printed(const std::vector<Tick>& ticks, double interval_s = 1.0) {
   const auto view = make_plain_view(*writer);
   RunInfo info;
   info.interval_s = interval_s;
-  view->begin(info);
+  view->on_start(info);
   for (const Tick& tick : ticks) {
-    view->tick(tick, kTrainer, sample_record);
+    view->on_tick(tick, kTrainer, sample_record);
   }
   writer->close();
   pollfd ended{writer->ended_fd(), POLLIN, 0};

@@ -148,7 +148,7 @@ TEST(EventLines, ManyAlikeAreOneLine) {
   }
 
   EXPECT_THAT(event_lines(tick, sample_record),
-              ElementsAre("00:00:03  born  other x20  pids 1300, 1301, 1302, 1303, ..."));
+              ElementsAre("00:00:03  started  other x20  pids 1300, 1301, 1302, 1303, ..."));
 }
 
 TEST(EventLines, AFewAreALineEachAndNamesAreEscaped) {
@@ -157,7 +157,7 @@ TEST(EventLines, AFewAreALineEachAndNamesAreEscaped) {
   tick.events.push_back({3, EventKind::kWarnGrowth, {}, "the tree grew by 1 GiB"});
 
   EXPECT_THAT(event_lines(tick, sample_record),
-              ElementsAre("00:00:03  ended  pid 1241  compile_worker evil\\x1b[2J",
+              ElementsAre("00:00:03  exited  pid 1241  compile_worker evil\\x1b[2J",
                           "00:00:03  WARNING  the tree grew by 1 GiB"));
 }
 
@@ -195,7 +195,7 @@ TEST(SummaryText, OfRssAloneSaysSo) {
   summary.add(rss_tick(60, 160));
 
   EXPECT_EQ(summary_text(summary),
-            "summary: 1 min 00 s in 2 samples, 0 born, 0 ended\n"
+            "summary: 1 min 00 s in 2 samples, 0 started, 0 exited\n"
             "  tree rss               100 MiB -> 160 MiB, peak 160 MiB at 00:01:00, growth +60.0 "
             "MiB, +60.0 MiB/min\n"
             "  trainer x1 rss         100 MiB -> 160 MiB, peak 160 MiB at 00:01:00, growth +60.0 "

@@ -103,7 +103,7 @@ TEST(TrackText, SaysThatTooFewSamplesProveNothing) {
   reading.needs = tracker::Needs{{}, {}, 2.0};
 
   EXPECT_THAT(answer_text(result), HasSubstr("CANNOT TELL YET"));
-  EXPECT_THAT(answer_text(result), HasSubstr("4 samples, which is too few. To decide it takes "
+  EXPECT_THAT(answer_text(result), HasSubstr("4 samples, which is too few. It needs "
                                              "about 2 more samples."));
 }
 
