@@ -11,7 +11,7 @@
 
 #include "common/clock.h"
 #include "live/launch/tree_ending.h"
-#include "monitor/procfs/procps_source.h"
+#include "monitor/procfs/process_source.h"
 #include "monitor/session.h"
 
 namespace tidemark::check {

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/io.h"
-#include "monitor/procfs/proc_stat.h"
+#include "monitor/procfs/proc_files.h"
 
 namespace tidemark::dashboard {
 

@@ -14,10 +14,9 @@
 #include "common/io.h"
 #include "common/text.h"
 #include "monitor/procfs/cgroup_files.h"
-#include "monitor/procfs/cgroup_usage.h"
 #include "monitor/procfs/kernel_text.h"
 #include "monitor/procfs/limits.h"
-#include "monitor/procfs/proc_meminfo.h"
+#include "monitor/procfs/proc_files.h"
 
 namespace tidemark::guard {
 namespace {

@@ -12,7 +12,7 @@
 #include "common/messages.h"
 #include "live/find_view.h"
 #include "monitor/gpu/gpu_watch.h"
-#include "monitor/procfs/procps_source.h"
+#include "monitor/procfs/process_source.h"
 
 namespace tidemark::live {
 namespace {

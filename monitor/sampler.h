@@ -13,13 +13,11 @@
 #include "common/clock.h"
 #include "common/records.h"
 #include "common/result.h"
-#include "monitor/discovery_plan.h"
 #include "monitor/footprint.h"
 #include "monitor/process_tree.h"
 #include "monitor/procfs/process_source.h"
 #include "monitor/procfs/tracer_files.h"
-#include "monitor/pss_budget.h"
-#include "monitor/status_plan.h"
+#include "monitor/sampler_plans.h"
 #include "monitor/watched_process.h"
 
 namespace tidemark::monitor {

@@ -11,7 +11,7 @@
 #include "monitor/footprint.h"
 #include "monitor/procfs/process_handle.h"
 #include "monitor/procfs/process_source.h"
-#include "monitor/status_plan.h"
+#include "monitor/sampler_plans.h"
 
 namespace tidemark::monitor {
 

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "monitor/gpu/gpu_pids.h"
 #include "monitor/gpu/gpu_source.h"
 #include "monitor/gpu/nvml_api.h"
 

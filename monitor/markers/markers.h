@@ -16,7 +16,6 @@
 #include "common/process_key.h"
 #include "common/records.h"
 #include "common/result.h"
-#include "monitor/markers/marker_place.h"
 #include "monitor/markers/marker_ring.h"
 
 namespace tidemark::monitor {

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/procfs/kernel_text.h"
 
+#include <fcntl.h>
 #include <sys/types.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <limits>
 #include <span>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "common/io.h"
 
@@ -124,5 +129,45 @@ Status read_whole_lines(int fd, const std::function<bool(std::string_view)>& tak
   }
   return ok();
 }
+
+KeptFile::KeptFile(std::string path) : path_(std::move(path)) {}
+
+std::optional<std::string_view> KeptFile::read(std::span<char> buffer) {
+  if (path_.empty()) {
+    return std::nullopt;
+  }
+  if (!fd_) {
+    auto opened = open_file(path_, O_RDONLY);
+    if (!opened) {
+      return std::nullopt;
+    }
+    fd_ = std::move(*opened);
+  }
+  const auto size = pread_full(fd_.get(), buffer);
+  if (!size) {
+    fd_.reset();
+    return std::nullopt;
+  }
+  return std::string_view(buffer.data(), *size);
+}
+
+Result<DirectoryStream> DirectoryStream::open_at(int parent, const std::string& path) {
+  auto fd = tidemark::open_at(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!fd) {
+    return fd.error();
+  }
+  DIR* const stream = ::fdopendir(fd->get());
+  if (stream == nullptr) {
+    return system_error(fmt::format("cannot list {}", path), errno);
+  }
+  fd->release();  // the stream closes it
+  return DirectoryStream(stream);
+}
+
+const dirent* DirectoryStream::next() {
+  return ::readdir(stream_.get());  // NOLINT(concurrency-mt-unsafe): nobody shares the stream
+}
+
+int DirectoryStream::fd() const { return ::dirfd(stream_.get()); }
 
 }  // namespace tidemark::monitor

@@ -9,7 +9,7 @@
 #include "common/text.h"
 #include "monitor/procfs/cgroup_files.h"
 #include "monitor/procfs/kernel_text.h"
-#include "monitor/procfs/proc_meminfo.h"
+#include "monitor/procfs/proc_files.h"
 
 namespace tidemark::monitor {
 namespace {

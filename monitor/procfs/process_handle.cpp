@@ -14,10 +14,9 @@
 #include <fmt/format.h>
 
 #include "common/io.h"
-#include "monitor/procfs/children.h"
-#include "monitor/procfs/directory_stream.h"
 #include "monitor/procfs/kernel_text.h"
-#include "monitor/procfs/proc_stat.h"
+#include "monitor/procfs/proc_files.h"
+#include "monitor/procfs/process_source.h"
 
 namespace tidemark::monitor {
 namespace {

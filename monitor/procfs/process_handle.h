@@ -11,9 +11,8 @@
 #include "common/fd.h"
 #include "common/process_key.h"
 #include "common/result.h"
+#include "monitor/procfs/proc_files.h"
 #include "monitor/procfs/proc_smaps.h"
-#include "monitor/procfs/proc_statm.h"
-#include "monitor/procfs/proc_status.h"
 
 namespace tidemark::monitor {
 

@@ -12,10 +12,38 @@
 #include <unordered_set>
 #include <vector>
 
-#include "monitor/procfs/directory_stream.h"
-#include "monitor/procfs/shm_holders.h"
+#include "monitor/procfs/kernel_text.h"
 
 namespace tidemark::monitor {
+
+// What the name of a file in /dev/shm tells about its maker.
+struct ShmName {
+  std::string_view maker;    // "torch", "nccl", ...; "" when the pattern is not known
+  std::optional<pid_t> pid;  // of the maker, in the maker's own pid namespace
+};
+
+// `path` is relative to /dev/shm; its first component decides.
+ShmName read_shm_name(std::string_view path);
+
+// Files of our own (the marker rings), which are no leak of the job.
+bool is_own_shm_file(std::string_view path);
+
+// The files that a search is about: all on one file system.
+struct WantedFiles {
+  dev_t device = 0;
+  std::unordered_map<ino_t, bool> held;   // by inode; true once a holder was found
+  std::unordered_set<std::string> names;  // their last path components
+};
+
+enum class Looked { kYes, kGone, kRefused };
+
+// Marks in `wanted` what this process maps or has open. kRefused when the kernel lets us see
+// neither or only one of both; what was seen is marked all the same.
+Looked look_for_held_files(const std::string& proc_root, pid_t pid, WantedFiles& wanted);
+
+// Marks the files that the text of a /proc/PID/maps names, as dev and inode; `text` may be cut
+// at any line.
+void mark_mapped_files(std::string_view text, WantedFiles& wanted);
 
 // A named file in /dev/shm.
 struct ShmSegment {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "common/records.h"
-#include "monitor/procfs/kept_file.h"
+#include "monitor/procfs/kernel_text.h"
 #include "monitor/procfs/limits.h"
 
 namespace tidemark::monitor {

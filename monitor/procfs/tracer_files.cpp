@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
-#include "monitor/procfs/directory_stream.h"
+#include "monitor/procfs/kernel_text.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::monitor {

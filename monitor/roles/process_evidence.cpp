@@ -15,7 +15,6 @@
 
 #include "common/io.h"
 #include "common/text.h"
-#include "monitor/procfs/directory_stream.h"
 #include "monitor/procfs/kernel_text.h"
 #include "monitor/procfs/process_handle.h"
 #include "monitor/roles/command.h"

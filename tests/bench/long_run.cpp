@@ -18,7 +18,7 @@
 #include "common/clock.h"
 #include "common/text.h"
 #include "monitor/procfs/process_handle.h"
-#include "monitor/procfs/procps_source.h"
+#include "monitor/procfs/process_source.h"
 #include "monitor/session.h"
 #include "recording/recorder.h"
 #include "report/monitor_lines.h"

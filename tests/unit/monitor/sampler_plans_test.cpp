@@ -5,9 +5,7 @@
 
 #include <vector>
 
-#include "monitor/discovery_plan.h"
-#include "monitor/pss_budget.h"
-#include "monitor/status_plan.h"
+#include "monitor/sampler_plans.h"
 
 namespace tidemark::monitor {
 namespace {
