@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/markers/markers.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 
 #include "common/clock.h"
 #include "common/io.h"
+#include "monitor/procfs/kernel_text.h"
 #include "monitor/procfs/process_handle.h"
 
 namespace tidemark::monitor {
@@ -32,20 +32,14 @@ constexpr std::size_t kMaxGauges = 32;
 // File names in a directory, bounded; empty when it cannot be listed.
 std::vector<std::string> list_names(int directory_fd) {
   std::vector<std::string> names;
-  const int own_fd = ::openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* const stream = own_fd < 0 ? nullptr : ::fdopendir(own_fd);
-  if (stream == nullptr) {
-    Fd closes(own_fd);
-    return names;
-  }
-  while (names.size() < kMaxNamesPerScan) {
-    const dirent* entry = ::readdir(stream);  // NOLINT(concurrency-mt-unsafe): own stream
+  auto stream = DirectoryStream::open_at(directory_fd, ".");
+  while (stream && names.size() < kMaxNamesPerScan) {
+    const dirent* const entry = stream->next();
     if (entry == nullptr) {
       break;
     }
     names.emplace_back(entry->d_name);
   }
-  ::closedir(stream);
   return names;
 }
 

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/procfs/proc_files.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
 #include <limits>
-#include <optional>
 
 #include "common/text.h"
 #include "monitor/procfs/kernel_text.h"
 
 namespace tidemark::monitor {
 namespace {
-
-Error malformed() { return Error{Errc::kMalformed, "not a /proc/PID/stat line"}; }
 
 // Positions in proc(5) count from 1 and the fields after the name begin with the 3rd.
 constexpr std::size_t kFirstPosition = 3;
@@ -27,6 +31,15 @@ bool read_field(const Words& words, std::size_t position, T& out) {
   }
   return number.has_value();
 }
+
+// "PID/stat" below /proc, without an allocation.
+struct StatPath {
+  explicit StatPath(pid_t pid) {
+    char* const end = std::to_chars(text.data(), text.data() + 16, pid).ptr;
+    std::memcpy(end, "/stat", sizeof "/stat");
+  }
+  std::array<char, 24> text{};
+};
 
 struct MemoryLine {
   std::string_view key;
@@ -125,16 +138,16 @@ std::optional<double> avg10(std::string_view line) {
 
 }  // namespace
 
-Result<StatFields> parse_stat(std::string_view text) {
+std::optional<StatFields> parse_stat(std::string_view text) {
   const std::size_t open = text.find(" (");
   // The last one: the name may hold parentheses, what follows it cannot.
   const std::size_t close = text.rfind(") ");
   if (open == std::string_view::npos || close == std::string_view::npos || close < open + 2) {
-    return malformed();
+    return std::nullopt;
   }
   StatFields fields;
   const auto pid = parse_number<pid_t>(text.substr(0, open));
-  fields.comm = std::string(text.substr(open + 2, close - open - 2));
+  fields.comm = text.substr(open + 2, close - open - 2);
   std::string_view rest = text.substr(close + 2);
   Words words;
   for (std::string_view& word : words) {
@@ -148,13 +161,33 @@ Result<StatFields> parse_stat(std::string_view text) {
       !read_field(words, 14, user_ticks) || !read_field(words, 15, system_ticks) ||
       !read_field(words, 20, fields.threads) || !read_field(words, 22, fields.start_ticks) ||
       !read_field(words, 28, fields.stack_start)) {
-    return malformed();
+    return std::nullopt;
   }
   fields.pid = *pid;
   fields.state = words[0].front();
   fields.cpu_ticks = user_ticks + system_ticks;
   return fields;
 }
+
+std::optional<StatFields> read_stat(int proc_directory, pid_t pid) {
+  const int fd = ::openat(proc_directory, StatPath(pid).text.data(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return std::nullopt;
+  }
+  std::array<char, 1024> buffer;
+  ssize_t size = 0;
+  do {
+    size = ::read(fd, buffer.data(), buffer.size());
+  } while (size < 0 && errno == EINTR);
+  ::close(fd);
+  auto fields = parse_stat({buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))});
+  if (fields) {
+    fields->comm = {};  // the text goes
+  }
+  return fields;
+}
+
+bool has_ended(char state) { return state == 'Z' || state == 'X' || state == 'x'; }
 
 Result<StatmFields> parse_statm(std::string_view text) {
   const auto size = parse_number<std::uint64_t>(take_word(text));

@@ -15,7 +15,8 @@ namespace tidemark::monitor {
 // /proc/PID/stat, as far as we use it.
 struct StatFields {
   pid_t pid = 0;
-  std::string comm;  // raw bytes: may hold blanks, parentheses and newlines
+  // Points into the text; raw bytes: may hold blanks, parentheses and newlines.
+  std::string_view comm;
   char state = '?';
   pid_t ppid = 0;
   pid_t process_group = 0;
@@ -28,7 +29,14 @@ struct StatFields {
   std::uint64_t stack_start = 0;
 };
 
-Result<StatFields> parse_stat(std::string_view text);
+// nullopt: not such a line. Allocates nothing.
+std::optional<StatFields> parse_stat(std::string_view text);
+
+// Reads PID/stat below an open /proc; without the name. nullopt: there is no such process, or its
+// line makes no sense. Allocates nothing.
+std::optional<StatFields> read_stat(int proc_directory, pid_t pid);
+// A zombie has ended.
+bool has_ended(char state);
 
 // /proc/PID/statm, as far as we use it: a tenth of the price of status. All zero for what has no
 // memory: zombies, exiting processes, kernel threads.

@@ -57,7 +57,7 @@ Result<std::uint64_t> start_ticks_in(int directory, const std::string& path) {
   }
   const auto stat = parse_stat({buffer.data(), *size});
   if (!stat) {
-    return Error{stat.error().code, fmt::format("{}/stat: {}", path, stat.error().what)};
+    return Error{Errc::kMalformed, fmt::format("{}/stat: not a /proc/PID/stat line", path)};
   }
   return stat->start_ticks;
 }
@@ -366,19 +366,6 @@ Result<std::vector<pid_t>> ProcessHandle::children(std::optional<std::uint32_t> 
     error.what += " (the kernel was built without CONFIG_PROC_CHILDREN)";
   }
   return error;
-}
-
-Result<IoFields> ProcessHandle::io() const {
-  const auto text = read_start("io", kStatBytes);
-  if (!text) {
-    return text.error();
-  }
-  const auto read_bytes = keyed_number(*text, "read_bytes:");
-  const auto write_bytes = keyed_number(*text, "write_bytes:");
-  if (!read_bytes || !write_bytes) {
-    return Error{Errc::kMalformed, fmt::format("{}/io: no read_bytes or write_bytes", path_)};
-  }
-  return IoFields{*read_bytes, *write_bytes};
 }
 
 Result<std::vector<std::string>> ProcessHandle::environment(

@@ -16,12 +16,6 @@
 
 namespace tidemark::monitor {
 
-// /proc/PID/io.
-struct IoFields {
-  std::uint64_t read_bytes = 0;
-  std::uint64_t write_bytes = 0;
-};
-
 // The open /proc files of one watched process: two descriptors, three once statm was read. It holds
 // the directory /proc/PID, so that a reused pid can never be mistaken for it: every read of a dead
 // process fails with kGone. The status file stays open as well (a pread is half the price of open,
@@ -48,7 +42,6 @@ class ProcessHandle {
   // the walk over task/ for a process with one thread. kUnsupported when the kernel lacks
   // CONFIG_PROC_CHILDREN.
   Result<std::vector<pid_t>> children(std::optional<std::uint32_t> threads = std::nullopt) const;
-  Result<IoFields> io() const;
   // Differs after every exec, equal in parent and forked child. nullopt when it may not be read.
   std::optional<std::uint64_t> stack_start() const;
   // "NAME=value" entries whose name is in `names`; the rest is not kept. Looks at the first MiB.

@@ -42,9 +42,10 @@ Result<ProcessEntry> read_process_entry(const std::string& proc_root, pid_t pid)
   if (!text) {
     return text.error();
   }
-  auto stat = parse_stat(*text);
+  const auto stat = parse_stat(*text);
   if (!stat) {
-    return stat.error();
+    return Error{Errc::kMalformed,
+                 fmt::format("{}/{}/stat: not a /proc/PID/stat line", proc_root, pid)};
   }
   ProcessEntry entry;
   entry.key = {pid, stat->start_ticks};
@@ -53,7 +54,7 @@ Result<ProcessEntry> read_process_entry(const std::string& proc_root, pid_t pid)
   entry.state = stat->state;
   entry.threads = stat->threads;
   entry.cpu_ticks = stat->cpu_ticks;
-  entry.comm = std::move(stat->comm);
+  entry.comm = std::string(stat->comm);
   const auto status_text = read_file(fmt::format("{}/{}/status", proc_root, pid));
   if (!status_text) {
     return status_text.error();

@@ -321,7 +321,7 @@ bool ShmPass::is_alive(pid_t pid, std::int64_t since_wall_s) {
   const auto [found, is_new] = start_wall_s_.try_emplace(pid);
   if (is_new) {
     const auto text = read_file(fmt::format("{}/{}/stat", proc_root_, pid));
-    const auto stat = text ? parse_stat(*text) : Result<StatFields>(text.error());
+    const auto stat = text ? parse_stat(*text) : std::nullopt;
     if (stat && stat->state != 'Z') {
       const auto ticks_per_s = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
       found->second = boot_wall_s_ + static_cast<std::int64_t>(stat->start_ticks / ticks_per_s);

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/procfs/proc_files.h"
 
+#include <fcntl.h>
+
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "common/io.h"
+#include "tests/support/temp_tree.h"
 
 namespace tidemark::monitor {
 namespace {
@@ -13,7 +18,8 @@ constexpr std::string_view kRest =
     "18446744073709551615 94356851564544 94356851584425 140723474731328 0 0\n";
 
 TEST(ParseStat, ReadsTheFieldsOfProc5) {
-  const auto fields = parse_stat("5140 (cat)" + std::string(kRest));
+  const std::string text = "5140 (cat)" + std::string(kRest);
+  const auto fields = parse_stat(text);
 
   ASSERT_TRUE(fields);
   EXPECT_EQ(fields->pid, 5140);
@@ -30,7 +36,8 @@ TEST(ParseStat, ReadsTheFieldsOfProc5) {
 
 TEST(ParseStat, FindsTheEndOfANameThatImitatesTheRestOfTheLine) {
   for (const std::string name : {"a) R 1 2 3 (b", "((", "))", ") ", "x\ny", "", " "}) {
-    const auto fields = parse_stat("7 (" + name + ")" + std::string(kRest));
+    const std::string text = "7 (" + name + ")" + std::string(kRest);
+    const auto fields = parse_stat(text);
 
     ASSERT_TRUE(fields) << name;
     EXPECT_EQ(fields->comm, name);
@@ -43,11 +50,25 @@ TEST(ParseStat, RefusesATruncatedOrForeignLine) {
   for (const std::string& text :
        {std::string(), std::string("5140 (cat)"), std::string("5140 cat S 1 2 3"),
         std::string(") ("), whole.substr(0, 60), "x" + whole}) {
-    const auto fields = parse_stat(text);
-
-    ASSERT_FALSE(fields) << text;
-    EXPECT_EQ(fields.error().code, Errc::kMalformed);
+    EXPECT_FALSE(parse_stat(text)) << text;
   }
+}
+
+TEST(ReadStat, GivesWhatOutlivesTheText) {
+  const tests::TempTree proc;
+  proc.write("7/stat", "7 (a) name)" + std::string(kRest));
+  proc.write("8/stat", "8 (cut");
+  const auto directory = open_file(proc.path(), O_RDONLY | O_DIRECTORY);
+  ASSERT_TRUE(directory);
+
+  const auto fields = read_stat(directory->get(), 7);
+
+  ASSERT_TRUE(fields);
+  EXPECT_EQ(fields->pid, 7);
+  EXPECT_EQ(fields->comm, "");
+  EXPECT_EQ(fields->start_ticks, 103644U);
+  EXPECT_FALSE(read_stat(directory->get(), 8));
+  EXPECT_FALSE(read_stat(directory->get(), 9));
 }
 
 TEST(ParseStatm, ReadsTheFirstThreeFields) {
