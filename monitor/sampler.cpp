@@ -64,12 +64,9 @@ Sampler::Sampler(SamplerOptions options, ProcessSource& source, const Clock& clo
 Result<std::unique_ptr<Sampler>> Sampler::start(SamplerOptions options, ProcessSource& source,
                                                 const Clock& clock) {
   std::unique_ptr<Sampler> sampler(new Sampler(std::move(options), source, clock));
-  auto table = source.snapshot();
-  if (!table) {
-    return table.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto table, source.snapshot());
   const TreeRoots& roots = sampler->options_.roots;
-  if (std::none_of(table->begin(), table->end(),
+  if (std::none_of(table.begin(), table.end(),
                    [&](const ProcessEntry& entry) { return roots.has_root(entry); })) {
     return Error{Errc::kNotFound, "the process to watch has ended"};
   }

@@ -79,12 +79,9 @@ Session::Session(SessionOptions options, const Clock& clock, std::unique_ptr<Sam
 Result<std::unique_ptr<Session>> Session::start(SessionOptions options, ProcessSource& source,
                                                 const Clock& clock) {
   auto gpu = std::make_unique<GpuWatch>(gpu_options(options));  // it starts while we look around
-  auto sampler = Sampler::start(options.sampler, source, clock);
-  if (!sampler) {
-    return sampler.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto sampler, Sampler::start(options.sampler, source, clock));
   std::unique_ptr<Session> session(
-      new Session(std::move(options), clock, *std::move(sampler), std::move(gpu)));
+      new Session(std::move(options), clock, std::move(sampler), std::move(gpu)));
   session->look_for_the_first_time();
   session->wait_for_the_gpu();
   return session;

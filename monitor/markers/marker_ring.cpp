@@ -38,14 +38,11 @@ Result<std::string> base_directory(const ProcessHandle& process, const std::stri
     return base;
   }
   const std::array<std::string, 1> names = {"XDG_RUNTIME_DIR"};
-  const auto variables = process.environment(names);
-  if (!variables) {
-    return variables.error();
-  }
-  if (variables->empty()) {
+  TIDEMARK_TRY_ASSIGN(const auto variables, process.environment(names));
+  if (variables.empty()) {
     return Error{Errc::kNotFound, fmt::format("no {}", base)};
   }
-  return root + variables->front().substr(names[0].size() + 1);
+  return root + variables.front().substr(names[0].size() + 1);
 }
 
 // Takes "<number><separator>" off the front.
@@ -148,32 +145,22 @@ std::optional<uid_t> map_uid_inside(std::string_view uid_map, uid_t outside) {
 }
 
 Result<MarkerPlace> locate_markers(const ProcessKey& key) {
-  auto process = ProcessHandle::open("/proc", key);
-  if (!process) {
-    return process.error();
-  }
-  const auto status = process->status();
-  if (!status) {
-    return status.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto process, ProcessHandle::open("/proc", key));
+  TIDEMARK_TRY_ASSIGN(const auto status, process.status());
   const std::string directory = fmt::format("/proc/{}", key.pid);
   const auto pid_namespace = pid_namespace_of(std::to_string(key.pid));
   const auto uid_map = read_file(directory + "/uid_map");
   if (!pid_namespace || !uid_map) {
     return pid_namespace ? uid_map.error() : pid_namespace.error();
   }
-  const auto inner_uid = map_uid_inside(*uid_map, status->uid);
+  const auto inner_uid = map_uid_inside(*uid_map, status.uid);
   if (!inner_uid) {
     return Error{Errc::kNotFound,
-                 fmt::format("user {} is not in {}/uid_map", status->uid, directory)};
+                 fmt::format("user {} is not in {}/uid_map", status.uid, directory)};
   }
-  auto base = base_directory(*process, directory + "/root");
-  if (!base) {
-    return base.error();
-  }
-  const pid_t inner_pid = status->innermost_pid.value_or(key.pid);
-  return MarkerPlace{std::move(*base), fmt::format("tidemark-{}", *inner_uid), status->uid,
-                     inner_pid,
+  TIDEMARK_TRY_ASSIGN(auto base, base_directory(process, directory + "/root"));
+  const pid_t inner_pid = status.innermost_pid.value_or(key.pid);
+  return MarkerPlace{std::move(base), fmt::format("tidemark-{}", *inner_uid), status.uid, inner_pid,
                      fmt::format("{}-{}-{}.", inner_pid, key.start_ticks, *pid_namespace)};
 }
 

@@ -107,16 +107,13 @@ Status read_whole_lines(int fd, const std::function<bool(std::string_view)>& tak
   std::size_t kept = 0;  // the start of a line that the last piece cut
   off_t offset = 0;
   while (static_cast<std::size_t>(offset) < limit_bytes) {
-    const auto size = pread_once(fd, std::span(piece).subspan(kept), offset);
-    if (!size) {
-      return size.error();
-    }
-    const std::string_view text(piece.data(), kept + *size);
-    if (*size == 0) {
+    TIDEMARK_TRY_ASSIGN(const auto size, pread_once(fd, std::span(piece).subspan(kept), offset));
+    const std::string_view text(piece.data(), kept + size);
+    if (size == 0) {
       take(text);
       return ok();
     }
-    offset += static_cast<off_t>(*size);
+    offset += static_cast<off_t>(size);
     const std::size_t end = text.rfind('\n') + 1;  // 0 when there is none
     if (end > 0 && !take(text.substr(0, end))) {
       return ok();
@@ -152,15 +149,13 @@ std::optional<std::string_view> KeptFile::read(std::span<char> buffer) {
 }
 
 Result<DirectoryStream> DirectoryStream::open_at(int parent, const std::string& path) {
-  auto fd = tidemark::open_at(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  if (!fd) {
-    return fd.error();
-  }
-  DIR* const stream = ::fdopendir(fd->get());
+  TIDEMARK_TRY_ASSIGN(auto fd,
+                      tidemark::open_at(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  DIR* const stream = ::fdopendir(fd.get());
   if (stream == nullptr) {
     return system_error(fmt::format("cannot list {}", path), errno);
   }
-  fd->release();  // the stream closes it
+  fd.release();  // the stream closes it
   return DirectoryStream(stream);
 }
 

@@ -22,12 +22,9 @@ constexpr int kWalks = 3;
 constexpr std::size_t kPieceBytes = 4096;
 
 Result<std::vector<pid_t>> thread_ids(int process_directory) {
-  auto stream = DirectoryStream::open_at(process_directory, "task");
-  if (!stream) {
-    return stream.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto stream, DirectoryStream::open_at(process_directory, "task"));
   std::vector<pid_t> tids;
-  while (const dirent* entry = stream->next()) {
+  while (const dirent* entry = stream.next()) {
     if (const auto tid = parse_number<pid_t>(std::string_view(entry->d_name))) {
       tids.push_back(*tid);
     }
@@ -38,11 +35,8 @@ Result<std::vector<pid_t>> thread_ids(int process_directory) {
 }  // namespace
 
 Result<ProcessEntry> read_process_entry(const std::string& proc_root, pid_t pid) {
-  const auto text = read_file(fmt::format("{}/{}/stat", proc_root, pid));
-  if (!text) {
-    return text.error();
-  }
-  const auto stat = parse_stat(*text);
+  TIDEMARK_TRY_ASSIGN(const auto text, read_file(fmt::format("{}/{}/stat", proc_root, pid)));
+  const auto stat = parse_stat(text);
   if (!stat) {
     return Error{Errc::kMalformed,
                  fmt::format("{}/{}/stat: not a /proc/PID/stat line", proc_root, pid)};
@@ -55,26 +49,18 @@ Result<ProcessEntry> read_process_entry(const std::string& proc_root, pid_t pid)
   entry.threads = stat->threads;
   entry.cpu_ticks = stat->cpu_ticks;
   entry.comm = std::string(stat->comm);
-  const auto status_text = read_file(fmt::format("{}/{}/status", proc_root, pid));
-  if (!status_text) {
-    return status_text.error();
-  }
-  const auto status = parse_status(*status_text);
-  if (!status) {
-    return status.error();
-  }
-  entry.uid = status->uid;
+  TIDEMARK_TRY_ASSIGN(const auto status_text,
+                      read_file(fmt::format("{}/{}/status", proc_root, pid)));
+  TIDEMARK_TRY_ASSIGN(const auto status, parse_status(status_text));
+  entry.uid = status.uid;
   return entry;
 }
 
 Result<pid_t> process_of_thread(const std::string& proc_root, pid_t thread) {
   const std::string path = fmt::format("{}/{}/status", proc_root, thread);
-  const auto text = read_file(path);
-  if (!text) {
-    return text.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto text, read_file(path));
   constexpr std::string_view kKey = "Tgid:";
-  std::string_view rest = *text;
+  std::string_view rest = text;
   std::string_view line;
   while (take_line(rest, line)) {
     if (line.starts_with(kKey)) {
@@ -99,23 +85,13 @@ std::optional<std::uint64_t> last_pid(const std::string& proc_root) {
 
 Result<std::vector<pid_t>> children_of_thread(int process_directory, pid_t tid) {
   const std::string name = fmt::format("task/{}/children", tid);
-  auto fd = open_at(process_directory, name, O_RDONLY);
-  if (!fd) {
-    return fd.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto fd, open_at(process_directory, name, O_RDONLY));
   std::array<char, kPieceBytes> piece;
-  const auto size = pread_once(fd->get(), piece);
-  if (!size) {
-    return size.error();
-  }
-  std::string_view rest(piece.data(), *size);
+  TIDEMARK_TRY_ASSIGN(const auto size, pread_once(fd.get(), piece));
+  std::string_view rest(piece.data(), size);
   std::string whole;
   if (rest.size() >= kPieceBytes / 2) {  // the kernel gives a page at a time: there may be more
-    auto text = read_to_end(fd->get());
-    if (!text) {
-      return text.error();
-    }
-    whole = std::move(*text);
+    TIDEMARK_TRY_ASSIGN(whole, read_to_end(fd.get()));
     rest = whole;
   }
   std::vector<pid_t> pids;
@@ -130,13 +106,10 @@ Result<std::vector<pid_t>> children_of_thread(int process_directory, pid_t tid) 
 Result<std::vector<pid_t>> children_of_threads(int process_directory) {
   std::vector<pid_t> pids;
   for (int walk = 1; walk <= kWalks; ++walk) {
-    const auto tids = thread_ids(process_directory);
-    if (!tids) {
-      return tids.error();
-    }
+    TIDEMARK_TRY_ASSIGN(const auto tids, thread_ids(process_directory));
     pids.clear();
     std::size_t ended = 0;
-    for (const pid_t tid : *tids) {
+    for (const pid_t tid : tids) {
       const auto of_thread = children_of_thread(process_directory, tid);
       if (!of_thread) {
         ++ended;
@@ -144,7 +117,7 @@ Result<std::vector<pid_t>> children_of_threads(int process_directory) {
       }
       pids.insert(pids.end(), of_thread->begin(), of_thread->end());
     }
-    if (ended == tids->size()) {
+    if (ended == tids.size()) {
       return Error{Errc::kNotFound, "no thread has a list of children"};
     }
     if (ended == 0) {

@@ -66,12 +66,9 @@ bool may_train(const ProcessFacts& facts) {
 }
 
 Status read_libraries(const std::string& directory, LoadedLibraries& libraries) {
-  const auto fd = open_file(directory + "/maps", O_RDONLY);
-  if (!fd) {
-    return fd.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto fd, open_file(directory + "/maps", O_RDONLY));
   return read_whole_lines(
-      fd->get(),
+      fd.get(),
       [&](std::string_view lines) {
         note_libraries(lines, libraries);
         return !libraries.complete();
@@ -204,12 +201,9 @@ void note_libraries(std::string_view maps_lines, LoadedLibraries& libraries) {
 }
 
 Result<Evidence> collect_evidence(ProcessSource& source, const EvidenceOptions& options) {
-  const auto table = source.snapshot();
-  if (!table) {
-    return table.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto table, source.snapshot());
   Evidence evidence;
-  for (const ProcessEntry& entry : *table) {
+  for (const ProcessEntry& entry : table) {
     if (entry.key.pid == options.self || entry.state == 'Z') {
       continue;
     }
