@@ -16,16 +16,17 @@ constexpr std::uint64_t kTooLargeBytes = std::uint64_t{64} << 30U;
 
 }  // namespace
 
-Look DiscoveryPlan::next(std::int64_t now_ns, std::optional<std::uint64_t> last_pid) {
+Discovery DiscoveryPlan::next(std::int64_t now_ns, std::optional<std::uint64_t> last_pid) {
   const bool new_pids = !last_pid || last_pid != last_pid_;
   last_pid_ = last_pid;
   table_is_due_ = table_is_due_ || new_pids;
   children_are_due_ = children_are_due_ || new_pids;
   if (table_is_due_ && now_ns >= next_table_ns_) {
-    return Look::kTable;
+    return Discovery::kTable;
   }
-  return children_are_due_ && children_supported_ && now_ns >= next_children_ns_ ? Look::kChildren
-                                                                                 : Look::kNothing;
+  return children_are_due_ && children_supported_ && now_ns >= next_children_ns_
+             ? Discovery::kChildren
+             : Discovery::kNothing;
 }
 
 void DiscoveryPlan::children_read(std::int64_t now_ns, std::int64_t cost_ns) {

@@ -12,8 +12,8 @@
 namespace tidemark::monitor {
 
 // How to look for new processes at this tick.
-enum class Look {
-  kNothing,   // the kernel has handed out no pid since the last look
+enum class Discovery {
+  kNothing,   // the kernel has handed out no pid since the last time
   kChildren,  // ask the members for their children: cheap, finds all but what was orphaned at once
   kTable,     // read the whole process table
 };
@@ -25,7 +25,7 @@ enum class Look {
 class DiscoveryPlan {
  public:
   // `last_pid` is nullopt when it cannot be read: then there may always be something new.
-  Look next(std::int64_t now_ns, std::optional<std::uint64_t> last_pid);
+  Discovery next(std::int64_t now_ns, std::optional<std::uint64_t> last_pid);
   void table_read(std::int64_t now_ns, std::int64_t cost_ns);
   // It is still due, but not at once.
   void table_unreadable(std::int64_t now_ns) { next_table_ns_ = now_ns + kTableEveryNs; }
@@ -45,7 +45,7 @@ class DiscoveryPlan {
 };
 
 enum class StatusRead {
-  kAlways,     // one of few: statm is never looked at
+  kAlways,     // one of few: statm is never read
   kInTurn,     // one of many, and it is its turn
   kIfChanged,  // one of many: only when statm differs from what it was before the last reading
 };
@@ -60,10 +60,10 @@ class StatusPlan {
  public:
   explicit StatusPlan(std::size_t per_tick) : per_tick_(per_tick) {}
 
-  // Of a tick that looks at this many processes; they are known by their position.
+  // Of a tick with this many processes; they are known by their position.
   void begin_tick(std::size_t processes);
   StatusRead of(std::size_t position) const;
-  // For a second look within the tick.
+  // For a second reading within the tick.
   StatusRead again() const;
   // Those behind it move up.
   void removed(std::size_t position);

@@ -21,11 +21,12 @@ namespace tidemark::monitor {
 // Who joins or leaves changes the sharing of the whole group at once: the group is "stale". Its sum
 // is held (who joins counts nothing but its own growth; of who left the pages that others map
 // remain) until every member has been read again, and then all new shares enter together.
-// Readings count only from commit() on: who reads looks first whether somebody came or went
+// Readings count only from commit() on: the reader first checks whether a process started or exited
 // meanwhile.
 //
-// A sharer that we do not see (born and gone between two looks, or outside the tree) makes shares
-// too small. A group holds at least what its largest member maps, so no sum falls below that.
+// A sharer that we do not see (it lived between two samples only, or is outside the tree) makes
+// shares too small. A group holds at least what its largest member maps, so no sum falls below
+// that.
 //
 // Pure bookkeeping; not thread-safe.
 class SharingLedger {

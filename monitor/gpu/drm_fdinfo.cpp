@@ -88,7 +88,7 @@ std::optional<std::uint64_t> sum(const Regions& regions, bool gpus_own) {
   return bytes;
 }
 
-constexpr int kMaxDescriptors = 8192;  // of one process; more are not looked at
+constexpr int kMaxDescriptors = 8192;  // of one process; more are not read
 
 class DrmSource final : public GpuSource {
  public:
@@ -158,9 +158,9 @@ void DrmSource::add_process(pid_t pid, std::vector<GpuSample>& gpus, std::set<Cl
   }
   std::map<std::size_t, std::optional<std::uint64_t>> used;
   std::set<std::size_t> unnumbered;
-  int looked_at = 0;
+  int descriptors = 0;
   const dirent* entry = stream->next();
-  for (; entry != nullptr && looked_at < kMaxDescriptors; entry = stream->next(), ++looked_at) {
+  for (; entry != nullptr && descriptors < kMaxDescriptors; entry = stream->next(), ++descriptors) {
     const auto target = read_link_at(stream->fd(), entry->d_name);
     if (!target || !target->starts_with("/dev/dri/")) {
       continue;

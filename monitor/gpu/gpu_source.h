@@ -15,7 +15,7 @@
 
 namespace tidemark::monitor {
 
-// What the last look at the GPUs did not yield; for the losses of a report.
+// What the last sample of the GPUs lacks; for the losses of a report.
 struct GpuLosses {
   std::uint64_t unmapped_processes = 0;  // the driver names pids that mean nothing in our namespace
   std::uint64_t failed_queries = 0;      // of a device: its figures are unknown

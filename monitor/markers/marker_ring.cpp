@@ -237,7 +237,7 @@ bool MarkerRing::read_chunk(std::uint64_t next, Pass pass, std::vector<RingMarke
   std::array<Record, kChunk> second;
   const std::uint64_t offset = sizeof(Header) + place * sizeof(Record);
   // Twice: once a sequence is seen, what is read afterwards is the record that it published. And a
-  // look at `next` after that, because records that were overwritten meanwhile are no use.
+  // read `next` after that, because records that were overwritten meanwhile are no use.
   if (!read_exactly(file_.get(), std::span(first).first(count), offset) ||
       !read_exactly(file_.get(), std::span(second).first(count), offset)) {
     return false;

@@ -26,7 +26,7 @@ struct MarkerPlace {
   std::string prefix;     // of its files: "141495-153612-4026531836."
 };
 
-// kPermission when we may not look into the process, kGone when it has ended.
+// kPermission when we may not read the process, kGone when it has ended.
 Result<MarkerPlace> locate_markers(const ProcessKey& key);
 
 // What the name of a marker file, or of the draft of one, says.
@@ -55,7 +55,7 @@ struct RingMarker {
 // One marker file of one process (layout: api/tidemark.h). The file belongs to the target, which
 // may write, truncate or corrupt it at any moment: it is read with pread(2) only, because a mapping
 // would kill us with SIGBUS, and nothing in it is believed unchecked. The descriptor stays readable
-// after the file was removed and the process has died. Not thread-safe.
+// after the file was removed and the process has exited. Not thread-safe.
 class MarkerRing {
  public:
   // `inner_pid` is the pid in the process's own namespace. kMalformed when the file is no ring,
@@ -64,7 +64,7 @@ class MarkerRing {
 
   enum class Pass {
     kMore,  // a record that is reserved but not yet published is waited for, once
-    kLast,  // the writer is dead: such a record is lost
+    kLast,  // the writer has exited: such a record is lost
   };
   // Appends what was published since the last call; the first call gives all that the ring holds.
   void read(Pass pass, std::vector<RingMarker>& out);

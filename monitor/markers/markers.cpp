@@ -119,7 +119,7 @@ struct MarkerReader::Process {
   // with them the place: as long as it has no ring it is located again from time to time.
   std::int64_t next_locate_ns = 0;
   std::int64_t locate_again_ns = 0;  // grows fourfold: most processes never mark
-  Directory* directory = nullptr;    // nullptr: we may not look, or there is nowhere to look
+  Directory* directory = nullptr;    // nullptr: we may not read it, or there is none
   MarkerPlace place;
   std::vector<OpenRing> rings;
   std::uint64_t round = 0;  // the last poll that named it
@@ -145,12 +145,12 @@ void MarkerReader::poll(std::span<const ProcessKey> processes, std::int64_t now_
   for (const ProcessKey& key : processes) {
     processes_[key].round = round_;
   }
-  look_for_rings(now_ns);
+  find_rings(now_ns);
   read_all(now_ns, out);
   drop_unused_directories();
 }
 
-void MarkerReader::look_for_rings(std::int64_t now_ns) {
+void MarkerReader::find_rings(std::int64_t now_ns) {
   if (now_ns >= next_scan_ns_) {
     next_scan_ns_ = now_ns + options_.scan_every_ns;
     scan(now_ns);
@@ -161,7 +161,7 @@ void MarkerReader::finish(std::int64_t now_ns, std::vector<MarkerRecord>& out) {
   scan(now_ns);
   ++round_;
   read_all(now_ns, out);
-  scan(now_ns);  // nobody is watched any more: removes what the dead left behind
+  scan(now_ns);  // nobody is watched any more: removes the files of processes that have exited
   drop_unused_directories();
 }
 
@@ -256,9 +256,9 @@ void MarkerReader::list(Directory& directory) {
       // Left behind by a process of ours that crashed or was killed? A pid of another namespace
       // says nothing here.
       const auto living = process_key_of("/proc", parsed->pid);
-      const bool dead =
+      const bool has_exited =
           living ? living->start_ticks != parsed->start_ticks : living.error().code == Errc::kGone;
-      if (dead) {
+      if (has_exited) {
         ::unlinkat(fd->get(), name.c_str(), 0);
       }
     }

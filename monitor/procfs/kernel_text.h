@@ -50,7 +50,7 @@ class KeptFile {
   explicit KeptFile(std::string path);
 
   // The text, in `buffer`; cut when the buffer is too small. nullopt when the file is missing or
-  // refuses to be read; a missing file is looked for again at the next call.
+  // refuses to be read; a missing file is opened again at the next call.
   std::optional<std::string_view> read(std::span<char> buffer);
 
  private:

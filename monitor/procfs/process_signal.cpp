@@ -15,7 +15,7 @@
 namespace tidemark::monitor {
 
 int signal_process(int proc_directory, const ProcessKey& key, int number) {
-  // Once it is open it means one process for ever, so that the start time can be looked at.
+  // Once it is open it means one process for ever, so that the start time can be checked.
   const long opened = ::syscall(SYS_pidfd_open, key.pid, 0);
   if (opened < 0 && errno == ESRCH) {
     return ESRCH;

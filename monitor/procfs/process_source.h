@@ -44,7 +44,8 @@ Result<ProcessEntry> read_process_entry(const std::string& proc_root, pid_t pid)
 // The process that a thread belongs to; of a process, itself.
 Result<pid_t> process_of_thread(const std::string& proc_root, pid_t thread);
 
-// The pid that the kernel handed out last, or nullopt. When it stands still, nobody was born.
+// The pid that the kernel handed out last, or nullopt. While it is the same, no process has
+// started.
 std::optional<std::uint64_t> last_pid(const std::string& proc_root);
 
 // The children that one thread forked: task/TID/children below the open directory /proc/PID.

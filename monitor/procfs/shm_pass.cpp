@@ -64,12 +64,12 @@ void mark(WantedFiles& wanted, ino_t inode) {
   }
 }
 
-Looked outcome(const Error& error) {
-  return error.code == Errc::kGone || error.code == Errc::kNotFound ? Looked::kGone
-                                                                    : Looked::kRefused;
+Searched outcome(const Error& error) {
+  return error.code == Errc::kGone || error.code == Errc::kNotFound ? Searched::kGone
+                                                                    : Searched::kRefused;
 }
 
-Looked look_at_maps(int directory, WantedFiles& wanted) {
+Searched search_maps(int directory, WantedFiles& wanted) {
   auto fd = open_at(directory, "maps", O_RDONLY);
   if (!fd) {
     return outcome(fd.error());
@@ -78,12 +78,12 @@ Looked look_at_maps(int directory, WantedFiles& wanted) {
     mark_mapped_files(lines, wanted);
     return true;
   });
-  return read ? Looked::kYes : outcome(read.error());
+  return read ? Searched::kYes : outcome(read.error());
 }
 
 // Asks for the inode only when the name fits: a stat of any file that a stranger has open may
 // hang, on a dead network file system for example.
-void look_at_link(int descriptors, const char* number, WantedFiles& wanted) {
+void search_link(int descriptors, const char* number, WantedFiles& wanted) {
   const auto path = read_link_at(descriptors, number);
   if (!path || path->ends_with(" (deleted)")) {
     return;  // what is deleted has no name any more
@@ -95,17 +95,17 @@ void look_at_link(int descriptors, const char* number, WantedFiles& wanted) {
   }
 }
 
-Looked look_at_descriptors(int directory, WantedFiles& wanted) {
+Searched search_descriptors(int directory, WantedFiles& wanted) {
   auto stream = DirectoryStream::open_at(directory, "fd");
   if (!stream) {
     return outcome(stream.error());
   }
   while (const dirent* entry = stream->next()) {
     if (entry->d_name[0] != '.') {
-      look_at_link(stream->fd(), entry->d_name, wanted);
+      search_link(stream->fd(), entry->d_name, wanted);
     }
   }
-  return Looked::kYes;
+  return Searched::kYes;
 }
 
 constexpr std::size_t kMaxSegments = 16384;
@@ -162,17 +162,17 @@ void mark_mapped_files(std::string_view text, WantedFiles& wanted) {
   }
 }
 
-Looked look_for_held_files(const std::string& proc_root, pid_t pid, WantedFiles& wanted) {
+Searched mark_held_files(const std::string& proc_root, pid_t pid, WantedFiles& wanted) {
   auto directory = open_file(fmt::format("{}/{}", proc_root, pid), O_PATH | O_DIRECTORY);
   if (!directory) {
     return outcome(directory.error());
   }
-  const Looked maps = look_at_maps(directory->get(), wanted);
-  const Looked descriptors = look_at_descriptors(directory->get(), wanted);
-  if (maps == Looked::kRefused || descriptors == Looked::kRefused) {
-    return Looked::kRefused;
+  const Searched maps = search_maps(directory->get(), wanted);
+  const Searched descriptors = search_descriptors(directory->get(), wanted);
+  if (maps == Searched::kRefused || descriptors == Searched::kRefused) {
+    return Searched::kRefused;
   }
-  return maps == Looked::kYes && descriptors == Looked::kYes ? Looked::kYes : Looked::kGone;
+  return maps == Searched::kYes && descriptors == Searched::kYes ? Searched::kYes : Searched::kGone;
 }
 
 ShmPass::ShmPass(const std::string& directory, std::string proc_root, uid_t own_uid)
@@ -201,12 +201,12 @@ bool ShmPass::step() {
   } else if (!pids_.empty()) {
     const pid_t pid = pids_.back();
     pids_.pop_back();
-    look_at_process(pid);
+    search_process(pid);
   }
   if (!listed_ || !pids_.empty()) {
     return false;
   }
-  judge();
+  find_unheld();
   return true;
 }
 
@@ -278,8 +278,8 @@ void ShmPass::find_processes() {
   }
 }
 
-void ShmPass::look_at_process(pid_t pid) {
-  if (look_for_held_files(proc_root_, pid, wanted_) != Looked::kRefused) {
+void ShmPass::search_process(pid_t pid) {
+  if (mark_held_files(proc_root_, pid, wanted_) != Searched::kRefused) {
     return;
   }
   const auto text = read_file(fmt::format("{}/{}/status", proc_root_, pid));
@@ -293,7 +293,7 @@ void ShmPass::look_at_process(pid_t pid) {
   }
 }
 
-void ShmPass::judge() {
+void ShmPass::find_unheld() {
   for (ShmSegment& segment : segments_) {
     segment.held = is_held(segment);
     // Of other users' processes only root knows how much they have.

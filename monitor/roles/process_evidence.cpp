@@ -81,7 +81,7 @@ std::string open_gpu_device(const std::string& directory) {
   if (!stream) {
     return {};
   }
-  std::size_t looked_at = 0;
+  std::size_t descriptors = 0;
   while (const dirent* entry = stream->next()) {
     std::array<char, PATH_MAX> target;
     const ssize_t size = ::readlinkat(stream->fd(), entry->d_name, target.data(), target.size());
@@ -92,7 +92,7 @@ std::string open_gpu_device(const std::string& directory) {
         return std::string(path);
       }
     }
-    if (++looked_at == kDescriptorLimit) {
+    if (++descriptors == kDescriptorLimit) {
       break;
     }
   }
