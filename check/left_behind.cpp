@@ -11,7 +11,7 @@
 
 #include "common/clock.h"
 #include "live/launch/tree_ending.h"
-#include "monitor/procfs/procps_source.h"
+#include "monitor/procfs/process_source.h"
 #include "monitor/session.h"
 
 namespace tidemark::check {
@@ -97,7 +97,7 @@ LeftBehind LeftBehindMeter::measure() const {
   left.problem = below.problem;
   const std::int64_t end_ns = clock.monotonic_ns() + kSettleNs;
   while (below.session != nullptr) {
-    const Tick tick = below.session->look(clock.monotonic_ns(), {});
+    const Tick tick = below.session->sample(clock.monotonic_ns(), {});
     note_strays(tick, below.session->sampler(), left);
     if (below.session->sampler().finished() || clock.monotonic_ns() >= end_ns) {
       break;
@@ -132,7 +132,7 @@ void end_strays() {
     ending.act(clock.monotonic_ns(), below.session->sampler().members());
     pause_for(kPauseNs / 2);
     reap();
-    (void)below.session->look(clock.monotonic_ns(), {});
+    (void)below.session->sample(clock.monotonic_ns(), {});
   }
 }
 

@@ -11,7 +11,7 @@
 
 #include "common/clock.h"
 #include "common/result.h"
-#include "monitor/pss_budget.h"
+#include "monitor/sampler_plans.h"
 #include "tracker/compare/budget.h"
 #include "tracker/curve/options.h"
 

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/io.h"
-#include "monitor/procfs/proc_stat.h"
+#include "monitor/procfs/proc_files.h"
 
 namespace tidemark::dashboard {
 
@@ -18,7 +18,7 @@ void CpuMeter::look(const std::vector<ProcessKey>& keys, double now_s) {
   CpuShares shares;
   for (const ProcessKey& key : keys) {
     const auto text = read_file(fmt::format("{}/{}/stat", proc_, key.pid));
-    const auto stat = text ? monitor::parse_stat(*text) : Result<monitor::StatFields>(text.error());
+    const auto stat = text ? monitor::parse_stat(*text) : std::nullopt;
     if (!stat || stat->start_ticks != key.start_ticks) {
       continue;  // gone, or another one
     }

@@ -14,10 +14,9 @@
 #include "common/io.h"
 #include "common/text.h"
 #include "monitor/procfs/cgroup_files.h"
-#include "monitor/procfs/cgroup_usage.h"
 #include "monitor/procfs/kernel_text.h"
 #include "monitor/procfs/limits.h"
-#include "monitor/procfs/proc_meminfo.h"
+#include "monitor/procfs/proc_files.h"
 
 namespace tidemark::guard {
 namespace {
@@ -64,27 +63,6 @@ std::optional<std::uint64_t> private_bytes(const Fd& statm) {
   const auto shared = statm_bytes(text, 2);
   return resident && shared ? std::optional(*resident - std::min(*resident, *shared))
                             : std::nullopt;
-}
-
-// memory.max or memory.high, whichever is lower; or v1's limit.
-std::optional<WatchedLimit> limit_of_group(const std::string& directory, bool v2,
-                                           std::string_view name) {
-  std::optional<WatchedLimit> lowest;
-  const auto consider = [&](const char* file, const char* version) {
-    const auto text = read_file(fmt::format("{}/{}", directory, file));
-    const auto bytes = text ? monitor::parse_cgroup_limit(*text) : std::nullopt;
-    if (bytes && (!lowest || *bytes < lowest->bytes)) {
-      lowest = WatchedLimit{LimitKind::kControlGroup, *bytes,
-                            fmt::format("cgroup {} {} of {}", version, file, name)};
-    }
-  };
-  if (v2) {
-    consider("memory.max", "v2");
-    consider("memory.high", "v2");
-  } else {
-    consider("memory.limit_in_bytes", "v1");
-  }
-  return lowest;
 }
 
 }  // namespace
@@ -135,51 +113,35 @@ void HeadroomReader::add(WatchedLimit limit, Files files) {
 }
 
 void HeadroomReader::add_groups(const std::string& root, pid_t pid) {
+  const auto is_known = [this](const std::string& directory) {
+    return std::find(groups_.begin(), groups_.end(), directory) != groups_.end();
+  };
   const auto group = monitor::memory_cgroup_of(root, pid);
-  if (!group) {
-    return;
+  if (!group || group->directories.empty() || is_known(group->directories.front())) {
+    return;  // ranks mostly have the same group
   }
-  std::string_view name = group->path;
-  for (const std::string& directory : group->directories) {
-    // Ranks mostly have the same groups; from some group upwards all have.
-    if (std::find(groups_.begin(), groups_.end(), directory) != groups_.end()) {
-      break;
+  for (const monitor::CgroupLimit& limit : monitor::cgroup_limits(*group)) {
+    // What the groups that cannot be seen use is not told: they count if no other limit is lower.
+    const bool is_covered =
+        limit.is_hidden && std::any_of(limits_.begin(), limits_.end(), [&](const auto& other) {
+          return other.bytes <= limit.bytes;
+        });
+    if (is_covered || is_known(limit.directory)) {
+      continue;
     }
-    groups_.push_back(directory);
-    if (auto limit = limit_of_group(directory, group->v2, escape_text(name.empty() ? "/" : name))) {
-      Files files;
-      files.v2 = group->v2;
-      files.usage =
-          open_quietly(directory + (group->v2 ? "/memory.current" : "/memory.usage_in_bytes"));
-      files.stat = open_quietly(directory + "/memory.stat");
-      files.swap = group->v2 ? open_quietly(directory + "/memory.swap.current") : Fd();
-      add(*std::move(limit), std::move(files));
-      if (group->v2) {
-        pressures_.push_back(open_quietly(directory + "/memory.pressure"));
-      }
+    const std::string& directory = limit.directory;
+    Files files;
+    files.v2 = group->v2;
+    files.usage =
+        open_quietly(directory + (group->v2 ? "/memory.current" : "/memory.usage_in_bytes"));
+    files.stat = open_quietly(directory + "/memory.stat");
+    files.swap = group->v2 ? open_quietly(directory + "/memory.swap.current") : Fd();
+    add({LimitKind::kControlGroup, limit.bytes, limit.source}, std::move(files));
+    if (group->v2) {
+      pressures_.push_back(open_quietly(directory + "/memory.pressure"));
     }
-    name = name.substr(0, name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/'));
   }
-  if (!group->v2 && !group->directories.empty()) {
-    add_hidden_limit(group->directories.front(), group->path);
-  }
-}
-
-// v1 tells what holds from groups above that a container cannot see; what they use it does not.
-void HeadroomReader::add_hidden_limit(const std::string& directory, std::string_view name) {
-  Files files;
-  files.usage = open_quietly(directory + "/memory.usage_in_bytes");
-  files.stat = open_quietly(directory + "/memory.stat");
-  const auto bytes =
-      monitor::keyed_number(read_text(files.stat, buffer_), "hierarchical_memory_limit");
-  const bool is_known = std::any_of(limits_.begin(), limits_.end(), [&](const WatchedLimit& limit) {
-    return bytes && limit.bytes <= *bytes;
-  });
-  if (bytes && !is_known && monitor::parse_cgroup_limit(fmt::format("{}", *bytes))) {
-    add({LimitKind::kControlGroup, *bytes,
-         fmt::format("cgroup v1 limit above {}", escape_text(name))},
-        std::move(files));
-  }
+  groups_.insert(groups_.end(), group->directories.begin(), group->directories.end());
 }
 
 void HeadroomReader::add_machine(const std::string& root) {

@@ -9,7 +9,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/fd.h"
@@ -106,7 +105,6 @@ class HeadroomReader {
   };
   void add(WatchedLimit limit, Files files);
   void add_groups(const std::string& root, pid_t pid);
-  void add_hidden_limit(const std::string& directory, std::string_view name);
   void add_machine(const std::string& root);
   void add_resources(const std::string& root, pid_t pid);
 

@@ -13,7 +13,7 @@
 #include "common/io.h"
 #include "common/text.h"
 #include "monitor/procfs/cgroup_files.h"
-#include "monitor/procfs/directory_stream.h"
+#include "monitor/procfs/kernel_text.h"
 
 namespace tidemark::guard {
 namespace {

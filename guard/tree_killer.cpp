@@ -18,6 +18,7 @@
 
 #include "common/io.h"
 #include "common/text.h"
+#include "monitor/procfs/proc_files.h"
 #include "monitor/procfs/process_signal.h"
 
 namespace tidemark::guard {
@@ -121,12 +122,12 @@ void TreeKiller::begin(std::span<const ProcessKey> members) {
 }
 
 void TreeKiller::add_row(pid_t pid) {
-  const auto stat = monitor::read_stat_row(proc_.get(), pid);
+  const auto stat = monitor::read_stat(proc_.get(), pid);
   if (!stat || row_count_ == rows_.size()) {
     return;
   }
   rows_[row_count_] = {
-      {pid, stat->start_ticks}, stat->ppid, stat->group, stat->session, stat->state,
+      {pid, stat->start_ticks}, stat->ppid, stat->process_group, stat->session, stat->state,
       Belongs::kUnknown};
   std::size_t slot = slot_of(pid, row_index_.size());
   while (row_index_[slot] != 0) {
@@ -172,7 +173,7 @@ void TreeKiller::find_own() {
   pid_t pid = ::getpid();
   while (pid > kInit && own_count_ < own_.size()) {
     own_[own_count_++] = pid;
-    const auto row = monitor::read_stat_row(proc_.get(), pid);
+    const auto row = monitor::read_stat(proc_.get(), pid);
     pid = row ? row->ppid : 0;
   }
 }

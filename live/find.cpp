@@ -12,7 +12,7 @@
 #include "common/messages.h"
 #include "live/find_view.h"
 #include "monitor/gpu/gpu_watch.h"
-#include "monitor/procfs/procps_source.h"
+#include "monitor/procfs/process_source.h"
 
 namespace tidemark::live {
 namespace {
@@ -30,7 +30,7 @@ int report_error(const Error& error) {
 
 Result<monitor::FindResult> look_for_training(monitor::ProcessSource& source) {
   constexpr std::chrono::milliseconds kPatience{1000};
-  monitor::GpuWatch gpu({.patience = kPatience});
+  monitor::GpuWatch gpu({.timeout = kPatience});
   const auto problem = gpu.wait_until_open(kPatience);
   if (problem && problem->code != Errc::kUnsupported) {  // no GPU is no error here
     print_note("note: GPU memory is unknown: " + problem->what);

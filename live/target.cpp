@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "live/find.h"
-#include "monitor/procfs/process_entry.h"
 #include "monitor/procfs/process_handle.h"
+#include "monitor/procfs/process_source.h"
 
 namespace tidemark::live {
 namespace {

@@ -17,7 +17,7 @@
 #include "common/version.h"
 #include "live/find.h"
 #include "live/target.h"
-#include "monitor/procfs/procps_source.h"
+#include "monitor/procfs/process_source.h"
 
 namespace tidemark::live {
 namespace {

@@ -71,7 +71,7 @@ std::vector<LossRecord> Watch::take_losses() {
 // One tick; false when nobody is left to watch.
 bool Watch::sample(std::int64_t due_ns) {
   std::vector<MarkerRecord> steps = steps_from_log();
-  Tick tick = session_->look(due_ns, std::move(steps), take_losses());
+  Tick tick = session_->sample(due_ns, std::move(steps), take_losses());
   for (const std::string& news : session_->take_news()) {
     output_->note("note: " + news);
   }
@@ -262,7 +262,7 @@ bool Watch::waits_for_tree() {
 bool Watch::wait_until(std::int64_t due_ns) {
   while (true) {
     const std::int64_t wake_ns =
-        std::min(due_ns, clock_.monotonic_ns() + monitor::Session::kGlanceNs);
+        std::min(due_ns, clock_.monotonic_ns() + monitor::Session::kFindMarkerFilesNs);
     switch (sleep_until(wake_ns, output_->lines_ended_fd(),
                         output_is_open() ? relay_->ended_fd() : -1)) {
       case Wake::kDue:
@@ -282,7 +282,7 @@ bool Watch::wait_until(std::int64_t due_ns) {
     if (!is_worth_watching()) {
       return false;
     }
-    session_->glance();
+    session_->find_marker_files();
   }
 }
 

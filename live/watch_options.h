@@ -12,7 +12,7 @@
 #include "common/clock.h"
 #include "common/result.h"
 #include "common/units.h"
-#include "monitor/pss_budget.h"
+#include "monitor/sampler_plans.h"
 
 namespace tidemark::live {
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/process_key.h"
+#include "common/records.h"
 #include "common/role.h"
 #include "monitor/procfs/proc_smaps.h"
 #include "monitor/sharing_ledger.h"
@@ -77,6 +78,20 @@ class FootprintLedger {
   SharingLedger anonymous_{1.0};
   SharingLedger shmem_{0.0};  // one group
   std::vector<ProcessKey> shmem_members_;
+};
+
+struct WatchedProcess;
+
+// Adds up the processes of one tick, by role and as a tree.
+class GroupSums {
+ public:
+  void add(const WatchedProcess& watched, const ProcessSample& sample);
+  // Writes `tick.roles` and `tick.tree`.
+  void finish(const FootprintLedger::Totals& footprints, Tick& tick) const;
+
+ private:
+  std::array<GroupSample, kRoleCount> roles_{};
+  std::array<std::uint32_t, kRoleCount> without_pss_{};
 };
 
 }  // namespace tidemark::monitor

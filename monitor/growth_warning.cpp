@@ -16,7 +16,7 @@ std::optional<GrowthWarning::Warning> GrowthWarning::add(double at, std::uint64_
   if (!lows_.empty() && at < lows_.back().from) {
     lows_.clear();  // time went backwards: another clock, another window
   }
-  // The last look is kept however old it is: steps, or a short window, may pass between two looks.
+  // The last sample is kept however old it is: a window may be shorter than the time between two.
   while (lows_.size() > 1 && lows_.front().at < at - rate_.per) {
     lows_.pop_front();
   }

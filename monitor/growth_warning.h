@@ -11,7 +11,7 @@ namespace tidemark::monitor {
 
 // Says when memory grew by more than `rate.bytes` within `rate.per` seconds or steps: an early
 // word to somebody who watches, not a verdict. After a warning the window starts anew, so that a
-// steady climb warns once per window. Where more than a window lies between two looks, as many
+// steady climb warns once per window. Where more than a window lies between two samples, as many
 // times as much may have come. Memory is bounded however long the window is. Pure.
 class GrowthWarning {
  public:

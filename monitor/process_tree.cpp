@@ -43,9 +43,9 @@ void ProcessTree::remove(const ProcessKey& key) {
   }
 }
 
-// A member forked, its child forked again and ended, all between two looks: the grandchild has
+// A member forked, its child forked again and ended, all between two tables: the grandchild has
 // lost its way to us. It still is in a process group that a member leads (the kernel does not hand
-// out a pid that is in use as a group), and it is younger than our last look.
+// out a pid that is in use as a group), and it is younger than our last table.
 bool ProcessTree::left_behind_by_a_member(const ProcessEntry& entry) const {
   return seen_a_table_ && entry.key.start_ticks >= youngest_start_ticks_ &&
          groups_.contains(entry.process_group);
@@ -106,10 +106,10 @@ ProcessTree::Change ProcessTree::update(std::span<const ProcessEntry> table) {
   decided.reserve(table.size());
   for (const ProcessEntry& entry : table) {
     if (!contains(entry.key) && belongs(entry, index, decided)) {
-      change.born.push_back(entry);
+      change.started.push_back(entry);
     }
   }
-  for (const ProcessEntry& entry : change.born) {
+  for (const ProcessEntry& entry : change.started) {
     add(entry);
   }
   std::unordered_set<pid_t> groups;  // forget the groups that have ended
@@ -121,7 +121,7 @@ ProcessTree::Change ProcessTree::update(std::span<const ProcessEntry> table) {
   }
   groups_ = std::move(groups);
   seen_a_table_ = true;
-  std::sort(change.born.begin(), change.born.end(), [](const auto& a, const auto& b) {
+  std::sort(change.started.begin(), change.started.end(), [](const auto& a, const auto& b) {
     return std::pair(a.key.start_ticks, a.key.pid) < std::pair(b.key.start_ticks, b.key.pid);
   });
   return change;

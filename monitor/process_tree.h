@@ -35,7 +35,7 @@ class ProcessTree {
   ProcessTree(TreeRoots roots, pid_t self);
 
   struct Change {
-    std::vector<ProcessEntry> born;  // parents before their children
+    std::vector<ProcessEntry> started;  // parents before their children
     std::vector<ProcessKey> gone;
   };
   // From the whole process table: finds members wherever they are, and who has gone.
@@ -65,7 +65,7 @@ class ProcessTree {
   bool seen_a_table_ = false;
   std::unordered_map<pid_t, ProcessKey> members_;
   std::unordered_set<pid_t> groups_;        // process groups led by present or past members
-  std::uint64_t youngest_start_ticks_ = 0;  // of the last table: what starts later is a newborn
+  std::uint64_t youngest_start_ticks_ = 0;  // of the last table: what starts later is new
 };
 
 }  // namespace tidemark::monitor

@@ -8,22 +8,25 @@
 
 #include <fmt/format.h>
 
-#include "monitor/group_sums.h"
-#include "monitor/procfs/process_entry.h"
+#include "monitor/footprint.h"
+#include "monitor/procfs/process_source.h"
 #include "monitor/roles/roles.h"
 
 namespace tidemark::monitor {
 namespace {
 
-// argv and exe are compared again for this long after birth, when exec is most likely, and
+// argv and exe are compared again for this long after the start, when exec is most likely, and
 // afterwards at this cadence: an exec that keeps the name (python -> python) shows only there.
 constexpr std::int64_t kYoungNs = 2 * kNsPerSecond;
 constexpr std::int64_t kImageEveryNs = 30 * kNsPerSecond;
 // Whoever has no arguments for so long has none.
 constexpr std::int64_t kExecTakesNs = kNsPerSecond;
-// The trainer may outgrow its wrapper only minutes after its birth: roles are looked at again.
+// The trainer may outgrow its wrapper only minutes after its start: roles are assigned again.
 constexpr std::int64_t kRolesEveryNs = 5 * kNsPerSecond;
 constexpr std::int64_t kTracersEveryNs = kNsPerSecond;
+// A share that nothing calls into question is read again when it is this old.
+constexpr std::int64_t kShareAgeNs = 15 * kNsPerSecond;
+constexpr std::int64_t kRetryShareNs = 60 * kNsPerSecond;
 
 bool is_gone(const Error& error) {
   return error.code == Errc::kGone || error.code == Errc::kNotFound;
@@ -61,12 +64,9 @@ Sampler::Sampler(SamplerOptions options, ProcessSource& source, const Clock& clo
 Result<std::unique_ptr<Sampler>> Sampler::start(SamplerOptions options, ProcessSource& source,
                                                 const Clock& clock) {
   std::unique_ptr<Sampler> sampler(new Sampler(std::move(options), source, clock));
-  auto table = source.snapshot();
-  if (!table) {
-    return table.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto table, source.snapshot());
   const TreeRoots& roots = sampler->options_.roots;
-  if (std::none_of(table->begin(), table->end(),
+  if (std::none_of(table.begin(), table.end(),
                    [&](const ProcessEntry& entry) { return roots.has_root(entry); })) {
     return Error{Errc::kNotFound, "the process to watch has ended"};
   }
@@ -77,30 +77,30 @@ Tick Sampler::sample(double t_s) {
   const std::int64_t begin_ns = clock_.monotonic_ns();
   Tick tick;
   tick.t_s = t_s;
-  newcomers_.clear();
+  new_images_.clear();
   discover(tick);
-  look_for_tracers();
+  read_tracer_files();
   read_status(tick);
   if (roles_outdated_ || clock_.monotonic_ns() >= next_roles_ns_) {
     assign_roles();
   }
   read_shares(tick);
-  describe_newcomers(tick);
+  describe_new_images(tick);
   sum_up(tick);
   tick.t_s += to_seconds(when_memory_was_read(begin_ns) - begin_ns);
   return tick;
 }
 
-// Of the largest process, in the tick that began then: looking for processes and reading how pages
+// Of the largest process, in the tick that began then: finding processes and reading how pages
 // are shared take their time, and a training step is short.
 std::int64_t Sampler::when_memory_was_read(std::int64_t begin_ns) const {
   std::int64_t read_ns = begin_ns;
   std::uint64_t largest = 0;
   for (const WatchedProcess* watched : order_) {
     const std::uint64_t bytes = watched->status.rss_bytes.value_or(0);
-    if (watched->looked_ns >= begin_ns && bytes > largest) {
+    if (watched->memory_read_ns >= begin_ns && bytes > largest) {
       largest = bytes;
-      read_ns = watched->looked_ns;
+      read_ns = watched->memory_read_ns;
     }
   }
   return read_ns;
@@ -110,13 +110,13 @@ void Sampler::discover(Tick& tick) {
   const std::int64_t now = clock_.monotonic_ns();
   const std::int64_t cpu_before = thread_cpu_ns();
   switch (plan_.next(now, last_pid(options_.proc_root))) {
-    case Look::kNothing:
+    case Discovery::kNothing:
       break;
-    case Look::kChildren:
-      ask_for_children(tick);
+    case Discovery::kChildren:
+      read_children(tick);
       plan_.children_read(now, thread_cpu_ns() - cpu_before);
       break;
-    case Look::kTable:
+    case Discovery::kTable:
       if (read_table(tick)) {
         plan_.table_read(now, thread_cpu_ns() - cpu_before);
       } else {
@@ -134,21 +134,21 @@ bool Sampler::read_table(Tick& tick) {
   }
   const ProcessTree::Change change = tree_.update(*table);
   for (const ProcessKey& key : change.gone) {
-    forget(key, tick);
+    stop_watching(key, tick);
   }
   for (const ProcessEntry& entry : *table) {
     if (const auto it = watched_.find(entry.key); it != watched_.end()) {
       it->second.cpu_ticks = entry.cpu_ticks;
     }
   }
-  for (const ProcessEntry& entry : change.born) {
-    adopt(entry, tick);
+  for (const ProcessEntry& entry : change.started) {
+    start_watching(entry, tick);
   }
   return true;
 }
 
-void Sampler::ask_for_children(Tick& tick) {
-  // order_ grows while we walk, so that the newborns are asked as well.
+void Sampler::read_children(Tick& tick) {
+  // order_ grows while we walk, so that new processes are asked as well.
   const auto ask = [&](const ProcessHandle& handle, std::uint32_t threads) {
     const auto children = handle.children(threads);
     if (!children) {
@@ -163,7 +163,7 @@ void Sampler::ask_for_children(Tick& tick) {
       }
       if (const auto entry = read_process_entry(options_.proc_root, pid); entry) {
         if (tree_.add(*entry)) {
-          adopt(*entry, tick);
+          start_watching(*entry, tick);
         }
       }
     }
@@ -178,7 +178,7 @@ void Sampler::ask_for_children(Tick& tick) {
   }
 }
 
-void Sampler::adopt(const ProcessEntry& entry, Tick& tick) {
+void Sampler::start_watching(const ProcessEntry& entry, Tick& tick) {
   auto handle = ProcessHandle::open(options_.proc_root, entry.key);
   if (!handle) {
     tree_.remove(entry.key);  // gone between the table and here
@@ -204,11 +204,11 @@ void Sampler::adopt(const ProcessEntry& entry, Tick& tick) {
   }
   const auto added = watched_.insert_or_assign(entry.key, std::move(watched)).first;
   order_.push_back(&added->second);
-  newcomers_.push_back(entry.key);
+  new_images_.push_back(entry.key);
   roles_outdated_ = true;
 }
 
-void Sampler::forget(const ProcessKey& key, Tick& tick) {
+void Sampler::stop_watching(const ProcessKey& key, Tick& tick) {
   const auto it = watched_.find(key);
   if (it == watched_.end()) {
     return;
@@ -227,14 +227,14 @@ void Sampler::forget(const ProcessKey& key, Tick& tick) {
   roles_outdated_ = true;
 }
 
-// Their files grow slowly; but that of a newborn is there at once.
-void Sampler::look_for_tracers() {
+// Their files grow slowly; but a new process has one at once.
+void Sampler::read_tracer_files() {
   const std::int64_t now = clock_.monotonic_ns();
-  if (now < next_tracers_ns_ && newcomers_.empty()) {
+  if (now < next_tracers_ns_ && new_images_.empty()) {
     return;
   }
   next_tracers_ns_ = now + kTracersEveryNs;
-  tracers_.look();
+  tracers_.read();
   for (WatchedProcess* watched : order_) {
     const std::uint64_t bytes = tracers_.bytes_of(watched->record.key.pid);
     if (std::exchange(watched->tracer_bytes, bytes) != bytes && watched->has_memory) {
@@ -248,19 +248,19 @@ void Sampler::read_status(Tick& tick) {
   status_plan_.begin_tick(order_.size());
   for (std::size_t i = 0; i < order_.size(); ++i) {
     WatchedProcess& watched = *order_[i];
-    if (look_at(watched, status_plan_.of(i), tick)) {
+    if (read_memory(watched, status_plan_.of(i), tick)) {
       check_identity(watched, tick);
     } else {
       gone.push_back(watched.record.key);
     }
   }
   for (const ProcessKey& key : gone) {
-    forget(key, tick);
+    stop_watching(key, tick);
   }
 }
 
 // What it holds. False: it has gone.
-bool Sampler::look_at(WatchedProcess& watched, StatusRead when, Tick& tick) {
+bool Sampler::read_memory(WatchedProcess& watched, StatusRead when, Tick& tick) {
   const ProcessKey& key = watched.record.key;
   const auto is_new = watched.read_status(when);
   if (!is_new) {
@@ -273,7 +273,7 @@ bool Sampler::look_at(WatchedProcess& watched, StatusRead when, Tick& tick) {
   if (!*is_new) {
     return true;
   }
-  watched.looked_ns = clock_.monotonic_ns();
+  watched.memory_read_ns = clock_.monotonic_ns();
   const bool has_memory = watched.status.rss_bytes.has_value();
   if (has_memory && !watched.status.rss_anon_bytes && !watched.split_unknown) {
     watched.split_unknown = true;
@@ -317,7 +317,7 @@ void Sampler::check_image(WatchedProcess& watched, Tick& tick) {
   const ImageChange change = watched.image_change();
   if (change == ImageChange::kUnderWay && now - watched.exec_seen_ns.value_or(now) < kExecTakesNs) {
     watched.exec_seen_ns = watched.exec_seen_ns.value_or(now);
-    return;  // looked at again at the next tick
+    return;  // checked again at the next tick
   }
   watched.exec_seen_ns.reset();
   if (change == ImageChange::kNone) {
@@ -325,7 +325,7 @@ void Sampler::check_image(WatchedProcess& watched, Tick& tick) {
   }
   const std::string before = watched.record.argv;
   watched.read_identity(options_.redact);
-  newcomers_.push_back(watched.record.key);
+  new_images_.push_back(watched.record.key);
   roles_outdated_ = true;
   if (change == ImageChange::kTitle) {
     return;
@@ -356,17 +356,17 @@ void Sampler::assign_roles() {
       record.role = roles[i].role;
       record.rank = roles[i].rank;
       ledger_.set_role(record.key, record.role);
-      newcomers_.push_back(record.key);
+      new_images_.push_back(record.key);
     }
   }
   roles_outdated_ = false;
   next_roles_ns_ = clock_.monotonic_ns() + kRolesEveryNs;
 }
 
-void Sampler::describe_newcomers(Tick& tick) {
-  std::sort(newcomers_.begin(), newcomers_.end());
-  newcomers_.erase(std::unique(newcomers_.begin(), newcomers_.end()), newcomers_.end());
-  for (const ProcessKey& key : newcomers_) {
+void Sampler::describe_new_images(Tick& tick) {
+  std::sort(new_images_.begin(), new_images_.end());
+  new_images_.erase(std::unique(new_images_.begin(), new_images_.end()), new_images_.end());
+  for (const ProcessKey& key : new_images_) {
     const auto it = watched_.find(key);
     if (it == watched_.end()) {
       continue;
@@ -421,6 +421,102 @@ std::vector<ProcessKey> Sampler::members() const {
     keys.push_back(watched->record.key);
   }
   return keys;
+}
+
+void Sampler::read_shares(Tick& tick) {
+  if (budget_.mode() == PssMode::kOff) {
+    ledger_.commit();  // nobody waits for a reading
+    return;
+  }
+  retry_shares();
+  bool whole_pass = true;
+  std::vector<WatchedProcess*> read;
+  for (const ProcessKey& key : ledger_.reading_order()) {
+    const std::int64_t now = clock_.monotonic_ns();
+    if (!budget_.may_read(now)) {
+      whole_pass = false;
+      break;
+    }
+    WatchedProcess& watched = watched_.at(key);
+    const bool fresh = watched.pss && now - watched.pss_taken_ns < kShareAgeNs;
+    if (budget_.mode() == PssMode::kAuto && fresh && !ledger_.wants_reading_now(key)) {
+      continue;
+    }
+    if (read_share(watched, tick)) {
+      read.push_back(&watched);
+    }
+  }
+  if (whole_pass) {
+    budget_.first_pass_done();
+  }
+  discard_if_tree_changed(read, tick);
+  ledger_.commit();
+}
+
+// Shares add up only if no process started or exited while they were read: one that did makes its
+// family stale, and that drops the readings.
+void Sampler::discard_if_tree_changed(const std::vector<WatchedProcess*>& read, Tick& tick) {
+  if (read.empty()) {
+    return;
+  }
+  const std::int64_t now = clock_.monotonic_ns();
+  const std::int64_t cpu_before = thread_cpu_ns();
+  if (plan_.next(now, last_pid(options_.proc_root)) != Discovery::kNothing) {
+    read_children(tick);
+    plan_.children_read(now, thread_cpu_ns() - cpu_before);
+  }
+  for (WatchedProcess* watched : read) {
+    const ProcessKey key = watched->record.key;
+    if (ledger_.shares(key) && !read_memory(*watched, status_plan_.again(), tick)) {
+      stop_watching(key, tick);
+    }
+  }
+  if (roles_outdated_) {
+    assign_roles();
+  }
+}
+
+// What could not be read a while ago may be readable now: it has shrunk, or descriptors are free.
+void Sampler::retry_shares() {
+  const std::int64_t now = clock_.monotonic_ns();
+  for (WatchedProcess* watched : order_) {
+    if (watched->retry_share_ns && now >= *watched->retry_share_ns) {
+      watched->retry_share_ns.reset();
+      ledger_.try_again(watched->record.key);
+    }
+  }
+}
+
+bool Sampler::read_share(WatchedProcess& watched, Tick& tick) {
+  const ProcessKey& key = watched.record.key;
+  if (budget_.too_large(watched.status.rss_bytes.value_or(0))) {
+    add_loss(tick, LossKind::kPssTooLarge);
+    ledger_.give_up_share(key);
+    watched.retry_share_ns = clock_.monotonic_ns() + kRetryShareNs;
+    return false;
+  }
+  const std::int64_t cpu_before = thread_cpu_ns();  // who has to wait for a processor costs nothing
+  auto pss = watched.pss_without_tracer();
+  const std::int64_t after = clock_.monotonic_ns();
+  budget_.charge(thread_cpu_ns() - cpu_before);
+  if (!pss) {
+    if (pss.error().code == Errc::kPermission) {
+      watched.pss_refused = true;
+      add_loss(tick, LossKind::kPssDenied);
+    } else if (pss.error().code != Errc::kGone) {
+      add_loss(tick, LossKind::kPssUnreadable);
+      watched.retry_share_ns = after + kRetryShareNs;
+    }
+    ledger_.give_up_share(key);
+    return false;
+  }
+  // The cheap numbers must be of the same moment as the share that they will carry forward.
+  if (read_memory(watched, status_plan_.again(), tick) && watched.has_memory) {
+    ledger_.set_share(key, *pss, after);
+    watched.pss = *pss;
+    watched.pss_taken_ns = after;
+  }
+  return true;
 }
 
 }  // namespace tidemark::monitor

@@ -13,13 +13,11 @@
 #include "common/clock.h"
 #include "common/records.h"
 #include "common/result.h"
-#include "monitor/discovery_plan.h"
 #include "monitor/footprint.h"
 #include "monitor/process_tree.h"
 #include "monitor/procfs/process_source.h"
 #include "monitor/procfs/tracer_files.h"
-#include "monitor/pss_budget.h"
-#include "monitor/status_plan.h"
+#include "monitor/sampler_plans.h"
 #include "monitor/watched_process.h"
 
 namespace tidemark::monitor {
@@ -42,7 +40,7 @@ class Sampler {
   static Result<std::unique_ptr<Sampler>> start(SamplerOptions options, ProcessSource& source,
                                                 const Clock& clock);
 
-  // One look at the tree, which begins `t_s` after the start of the run. The tick has the time at
+  // One sample of the tree, which begins `t_s` after the start of the run. The tick has the time at
   // which its memory was read.
   Tick sample(double t_s);
 
@@ -61,20 +59,20 @@ class Sampler {
 
   void discover(Tick& tick);
   bool read_table(Tick& tick);
-  void ask_for_children(Tick& tick);
-  void adopt(const ProcessEntry& entry, Tick& tick);
-  void forget(const ProcessKey& key, Tick& tick);
-  void look_for_tracers();
+  void read_children(Tick& tick);
+  void start_watching(const ProcessEntry& entry, Tick& tick);
+  void stop_watching(const ProcessKey& key, Tick& tick);
+  void read_tracer_files();
   void read_status(Tick& tick);
-  bool look_at(WatchedProcess& watched, StatusRead when, Tick& tick);
+  bool read_memory(WatchedProcess& watched, StatusRead when, Tick& tick);
   void check_identity(WatchedProcess& watched, Tick& tick);
   void check_image(WatchedProcess& watched, Tick& tick);
   void assign_roles();
   void read_shares(Tick& tick);
-  void offer_again();
+  void retry_shares();
   bool read_share(WatchedProcess& watched, Tick& tick);
-  void discard_if_disturbed(const std::vector<WatchedProcess*>& read, Tick& tick);
-  void describe_newcomers(Tick& tick);
+  void discard_if_tree_changed(const std::vector<WatchedProcess*>& read, Tick& tick);
+  void describe_new_images(Tick& tick);
   void sum_up(Tick& tick) const;
   std::int64_t when_memory_was_read(std::int64_t begin_ns) const;
 
@@ -89,9 +87,9 @@ class Sampler {
   TracerFiles tracers_;
   std::int64_t next_tracers_ns_ = 0;
   std::unordered_map<ProcessKey, WatchedProcess> watched_;
-  std::vector<WatchedProcess*> order_;  // into `watched_`, by birth: the order of output
+  std::vector<WatchedProcess*> order_;  // into `watched_`, by start: the order of output
   std::optional<ProcessHandle> self_;   // to list the children that a launched command orphaned
-  std::vector<ProcessKey> newcomers_;   // born or changed by exec in this tick
+  std::vector<ProcessKey> new_images_;  // started or changed by exec in this tick
   std::vector<ProcessRecord> ended_;
   bool roles_outdated_ = false;
   std::int64_t next_roles_ns_ = 0;

@@ -15,10 +15,10 @@ namespace {
 
 // No sample for this many intervals: somebody stopped us, or the machine, and a reader must know.
 constexpr std::int64_t kGapIntervals = 3;
-// Batch systems change limits under a running job; looking costs a quarter of a millisecond.
+// Batch systems change limits under a running job; reading them takes a quarter of a millisecond.
 constexpr double kLimitEveryS = 30.0;
 // For the GPU driver to start; without a resident driver that takes seconds, and comes later then.
-constexpr std::chrono::milliseconds kGpuPatience{1000};
+constexpr std::chrono::milliseconds kGpuStartTimeout{1000};
 
 void add_loss(Tick& tick, LossKind what, std::uint64_t count) {
   if (count > 0) {
@@ -38,12 +38,11 @@ std::optional<pid_t> limits_of(const TreeRoots& roots, const ProcessRecord* trai
   return trainer != nullptr ? trainer->key.pid : first_of(roots);
 }
 
-// A look at the GPUs may take a quarter of the time between two ticks.
+// A sample of the GPUs may take a quarter of the time between two ticks.
 GpuWatch::Options gpu_options(const SessionOptions& options) {
   GpuWatch::Options gpu;
   const std::chrono::nanoseconds share(options.interval_ns / 4);
-  gpu.patience =
-      std::min(gpu.patience, std::chrono::duration_cast<std::chrono::milliseconds>(share));
+  gpu.timeout = std::min(gpu.timeout, std::chrono::duration_cast<std::chrono::milliseconds>(share));
   return gpu;
 }
 
@@ -78,19 +77,16 @@ Session::Session(SessionOptions options, const Clock& clock, std::unique_ptr<Sam
 
 Result<std::unique_ptr<Session>> Session::start(SessionOptions options, ProcessSource& source,
                                                 const Clock& clock) {
-  auto gpu = std::make_unique<GpuWatch>(gpu_options(options));  // it starts while we look around
-  auto sampler = Sampler::start(options.sampler, source, clock);
-  if (!sampler) {
-    return sampler.error();
-  }
+  auto gpu = std::make_unique<GpuWatch>(gpu_options(options));  // it starts meanwhile
+  TIDEMARK_TRY_ASSIGN(auto sampler, Sampler::start(options.sampler, source, clock));
   std::unique_ptr<Session> session(
-      new Session(std::move(options), clock, *std::move(sampler), std::move(gpu)));
-  session->look_for_the_first_time();
+      new Session(std::move(options), clock, std::move(sampler), std::move(gpu)));
+  session->take_first_sample();
   session->wait_for_the_gpu();
   return session;
 }
 
-// The limit of the process that will meet it: a wrapper may have set one for its child.
+// The limit of the trainer: a wrapper may have set one for its child.
 void Session::refresh_limit() {
   const ProcessRecord* trainer = sampler_->trainer();
   limit_of_ = trainer != nullptr ? trainer->key : ProcessKey{};
@@ -116,8 +112,8 @@ Session::~Session() {
   markers_.finish(clock_.monotonic_ns(), too_late);
 }
 
-// Before anything is told of the run: only the sample says who the trainer is.
-void Session::look_for_the_first_time() {
+// Before the run is described: only a sample shows which process is the trainer.
+void Session::take_first_sample() {
   first_ = sampler_->sample(to_seconds(clock_.monotonic_ns() - options_.start_ns));
   refresh_limit();
   next_limit_s_ = first_->t_s + kLimitEveryS;
@@ -127,9 +123,9 @@ void Session::look_for_the_first_time() {
   }
 }
 
-// No GPU is a fact about the machine; a driver that is silent now may still answer later.
+// Without a GPU there is nothing to report; a driver that does not answer yet may do so later.
 void Session::wait_for_the_gpu() {
-  const auto problem = gpu_->wait_until_open(kGpuPatience);
+  const auto problem = gpu_->wait_until_open(kGpuStartTimeout);
   if (!problem) {
     return;
   }
@@ -143,8 +139,8 @@ void Session::wait_for_the_gpu() {
   }
 }
 
-Tick Session::look(std::int64_t due_ns, std::vector<MarkerRecord> from_log,
-                   std::vector<LossRecord> losses) {
+Tick Session::sample(std::int64_t due_ns, std::vector<MarkerRecord> from_log,
+                     std::vector<LossRecord> losses) {
   const std::int64_t now = clock_.monotonic_ns();
   Tick tick = first_ ? *std::exchange(first_, std::nullopt)
                      : sampler_->sample(to_seconds(now - options_.start_ns));
@@ -169,8 +165,8 @@ void Session::add_losses(const std::vector<LossRecord>& losses) {
 }
 
 void Session::add_gap(Tick& tick) {
-  const double since_s = tick.t_s - last_look_s_.value_or(tick.t_s);
-  last_look_s_ = tick.t_s;
+  const double since_s = tick.t_s - last_sample_s_.value_or(tick.t_s);
+  last_sample_s_ = tick.t_s;
   if (since_s > to_seconds(kGapIntervals * options_.interval_ns)) {
     tick.events.push_back(
         {tick.t_s, EventKind::kGap, {}, fmt::format("no sample for {}", format_duration(since_s))});

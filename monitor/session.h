@@ -34,26 +34,28 @@ struct SessionOptions {
 };
 
 // One run of the monitor: the tree's samples together with the machine's side, GPUs, markers and
-// warnings. The caller decides when to look and what to do with a tick. Not thread-safe.
+// warnings. The caller decides when to sample and what to do with a tick. Not thread-safe.
 class Session {
  public:
   // `source` and `clock` outlive the session.
   static Result<std::unique_ptr<Session>> start(SessionOptions options, ProcessSource& source,
                                                 const Clock& clock);
 
-  // Removes the marker files that the run's dead processes left behind.
+  // Removes the marker files of processes that have exited.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // One look, which was due at `due_ns`. `from_log`: markers that were read from the job's output,
-  // with t_s in the time of this run. `losses`: what the caller has lost; they get the tick's time.
-  Tick look(std::int64_t due_ns, std::vector<MarkerRecord> from_log,
-            std::vector<LossRecord> losses = {});
-  // Between two looks, about every kGlanceNs: finds markers that would be gone by the next one.
-  void glance() { markers_.look_for_rings(clock_.monotonic_ns()); }
-  static constexpr std::int64_t kGlanceNs = kNsPerSecond / 4;
-  // What the caller has lost since the last look; only the summary can still tell.
+  // One sample, which was due at `due_ns`. `from_log`: markers that were read from the job's
+  // output, with t_s in the time of this run. `losses`: what the caller has lost; they get the
+  // tick's time.
+  Tick sample(std::int64_t due_ns, std::vector<MarkerRecord> from_log,
+              std::vector<LossRecord> losses = {});
+  // Between two samples, about every kFindMarkerFilesNs: opens the marker files of processes that
+  // may have exited by the next one.
+  void find_marker_files() { markers_.find_rings(clock_.monotonic_ns()); }
+  static constexpr std::int64_t kFindMarkerFilesNs = kNsPerSecond / 4;
+  // What the caller has lost since the last sample; only the summary can still tell.
   void add_losses(const std::vector<LossRecord>& losses);
 
   const Sampler& sampler() const { return *sampler_; }
@@ -74,7 +76,7 @@ class Session {
   Session(SessionOptions options, const Clock& clock, std::unique_ptr<Sampler> sampler,
           std::unique_ptr<GpuWatch> gpu);
 
-  void look_for_the_first_time();
+  void take_first_sample();
   void wait_for_the_gpu();
   void refresh_limit();
   bool comes_from_the_step_source(const ProcessKey& key);
@@ -98,10 +100,10 @@ class Session {
   MarkerReader markers_;
   std::optional<GrowthWarning> warning_;
   RunSummary summary_;
-  std::optional<double> last_look_s_;
+  std::optional<double> last_sample_s_;
   double next_limit_s_ = 0.0;
-  ProcessKey limit_of_;        // the trainer when the limit was last looked for
-  std::optional<Tick> first_;  // taken at the start, given out by the first look()
+  ProcessKey limit_of_;        // the trainer when the limit was last read
+  std::optional<Tick> first_;  // taken at the start, given out by the first sample()
   std::vector<std::string> notes_;
   std::vector<std::string> news_;
   std::set<std::string> gpu_failures_;  // that were told of

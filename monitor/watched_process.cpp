@@ -93,11 +93,7 @@ Result<bool> WatchedProcess::read_status(StatusRead when) {
       return false;
     }
   }
-  auto read = handle.status();
-  if (!read) {
-    return read.error();
-  }
-  status = *std::move(read);
+  TIDEMARK_TRY_ASSIGN(status, handle.status());
   statm = before;
   return true;
 }

@@ -11,7 +11,7 @@
 #include "monitor/footprint.h"
 #include "monitor/procfs/process_handle.h"
 #include "monitor/procfs/process_source.h"
-#include "monitor/status_plan.h"
+#include "monitor/sampler_plans.h"
 
 namespace tidemark::monitor {
 
@@ -52,7 +52,7 @@ struct WatchedProcess {
   std::string job;  // of which it is a rank: job_from_environment()
   std::optional<PssFields> pss;
   std::int64_t pss_taken_ns = 0;
-  std::int64_t looked_ns = 0;  // when what it holds was read
+  std::int64_t memory_read_ns = 0;  // when what it holds was read
   std::int64_t image_checked_ns = 0;
   std::optional<std::int64_t> exec_seen_ns;  // waits for its arguments since then
   bool has_memory = true;  // false: a zombie or exiting, its pages are gone already

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@
 
 namespace tidemark::monitor {
 
-// What the last look at the GPUs did not yield; for the losses of a report.
+// What the last sample of the GPUs lacks; for the losses of a report.
 struct GpuLosses {
   std::uint64_t unmapped_processes = 0;  // the driver names pids that mean nothing in our namespace
   std::uint64_t failed_queries = 0;      // of a device: its figures are unknown
@@ -49,5 +50,25 @@ Result<std::unique_ptr<GpuSource>> open_drm_fdinfo(const std::string& root = "")
 // NVML where there is an NVIDIA driver, else DRM. kUnsupported when there is neither. The variable
 // TIDEMARK_HOST_PROC names the place of the host's /proc, where that is not the usual one.
 Result<std::unique_ptr<GpuSource>> open_gpu_source();
+
+// Translates the pids that a GPU driver reports. It counts as the host does; inside a container
+// these numbers mean nothing or, worse, some other process.
+class GpuPidMap {
+ public:
+  // `host_proc_root` may not exist.
+  GpuPidMap(std::string proc_root, std::string host_proc_root);
+
+  // The pid in our namespace; nullopt when the process is not ours to see.
+  std::optional<pid_t> translate(pid_t reported) const;
+
+ private:
+  std::optional<pid_t> through_host(pid_t reported) const;
+  bool has_gpu_open(pid_t pid) const;
+
+  std::string proc_root_;
+  std::string host_proc_root_;
+  std::string own_namespace_;  // "pid:[4026531836]"
+  bool on_the_host_ = false;
+};
 
 }  // namespace tidemark::monitor

@@ -15,7 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // For a driver that works to close down, when its figures are no longer wanted.
-constexpr std::chrono::milliseconds kFarewell{500};
+constexpr std::chrono::milliseconds kStopTimeout{500};
 
 std::atomic<int> g_left_behind = 0;
 
@@ -35,7 +35,7 @@ struct GpuWatch::Shared {
   std::uint64_t given_out = 0;  // up to this answer, losses were told
   std::optional<Result<std::vector<GpuSample>>> last;
   GpuLosses losses;
-  Clock::time_point looked_at;  // when the driver was asked for `last`
+  Clock::time_point asked_at;  // when the driver was asked for `last`
   bool is_stopping = false;
   bool has_ended = false;
   bool is_left_behind = false;
@@ -81,14 +81,14 @@ void GpuWatch::Shared::answer_questions(GpuSource& source) {
     lock.lock();
     last.emplace(std::move(samples));
     losses = source.losses();
-    looked_at = now;
+    asked_at = now;
     answered = number;
     answer.notify_all();
   }
 }
 
 GpuWatch::GpuWatch(Options options)
-    : shared_(std::make_shared<Shared>()), patience_(options.patience) {
+    : shared_(std::make_shared<Shared>()), timeout_(options.timeout) {
   shared_->open = std::move(options.open);
   start_quiet_thread([shared = shared_] { shared->run(); }).detach();
 }
@@ -98,17 +98,17 @@ GpuWatch::~GpuWatch() {
   shared_->is_stopping = true;
   shared_->question.notify_all();
   const bool is_known_to_hang = has_waited_in_vain_ && shared_->asked != shared_->answered;
-  const auto patience = is_known_to_hang ? kFarewell / 10 : kFarewell;
-  if (!shared_->answer.wait_for(lock, patience, [this] { return shared_->has_ended; })) {
+  const auto timeout = is_known_to_hang ? kStopTimeout / 10 : kStopTimeout;
+  if (!shared_->answer.wait_for(lock, timeout, [this] { return shared_->has_ended; })) {
     shared_->is_left_behind = true;
     ++g_left_behind;
   }
 }
 
-std::optional<Error> GpuWatch::wait_until_open(std::chrono::milliseconds patience) {
+std::optional<Error> GpuWatch::wait_until_open(std::chrono::milliseconds timeout) {
   std::unique_lock lock(shared_->mutex);
   const bool has_said_something = shared_->answer.wait_for(
-      lock, patience, [this] { return shared_->is_open || shared_->open_error; });
+      lock, timeout, [this] { return shared_->is_open || shared_->open_error; });
   if (!has_said_something) {
     return Error{Errc::kIo, "the GPU driver does not answer"};
   }
@@ -137,7 +137,7 @@ Result<std::vector<GpuSample>> GpuWatch::sample(std::span<const pid_t> pids) {
     has_waited_in_vain_ = false;
   }
   if (!has_waited_in_vain_) {
-    is_fresh_ = shared_->answer.wait_for(lock, patience_,
+    is_fresh_ = shared_->answer.wait_for(lock, timeout_,
                                          [this] { return shared_->asked == shared_->answered; });
     has_waited_in_vain_ = !is_fresh_;
   }
@@ -149,7 +149,7 @@ Result<std::vector<GpuSample>> GpuWatch::sample(std::span<const pid_t> pids) {
   }
   auto samples = *shared_->last;
   if (samples && !is_fresh_) {
-    const std::chrono::duration<double> age = Clock::now() - shared_->looked_at;
+    const std::chrono::duration<double> age = Clock::now() - shared_->asked_at;
     for (GpuSample& gpu : *samples) {
       gpu.age_s = age.count();
     }

@@ -19,7 +19,7 @@ class GpuWatch final : public GpuSource {
  public:
   struct Options {
     std::function<Result<std::unique_ptr<GpuSource>>()> open = &open_gpu_source;
-    std::chrono::milliseconds patience{100};  // of one sample()
+    std::chrono::milliseconds timeout{100};  // of one sample()
   };
 
   // Returns at once: the driver starts meanwhile.
@@ -30,7 +30,7 @@ class GpuWatch final : public GpuSource {
   GpuWatch& operator=(const GpuWatch&) = delete;
 
   // Waits for the driver to start. What it said if it cannot be used; kIo while it says nothing.
-  std::optional<Error> wait_until_open(std::chrono::milliseconds patience);
+  std::optional<Error> wait_until_open(std::chrono::milliseconds timeout);
 
   // It has said nothing yet.
   bool is_starting() const;
@@ -51,7 +51,7 @@ class GpuWatch final : public GpuSource {
   struct Shared;
 
   std::shared_ptr<Shared> shared_;  // with the thread
-  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds timeout_;
   bool has_waited_in_vain_ = false;  // for the question that is still open
   bool is_fresh_ = false;
   GpuLosses losses_;

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "monitor/gpu/gpu_pids.h"
 #include "monitor/gpu/gpu_source.h"
 #include "monitor/gpu/nvml_api.h"
 
@@ -217,15 +216,12 @@ Error init_error(const nvml::Library& library, nvml::Return code) {
 }  // namespace
 
 Result<std::unique_ptr<GpuSource>> open_nvml(const NvmlOptions& options) {
-  auto library = nvml::Library::load(options.library);
-  if (!library) {
-    return library.error();
-  }
-  if (const nvml::Return code = library->functions().init(); code != nvml::kSuccess) {
-    return init_error(*library, code);
+  TIDEMARK_TRY_ASSIGN(auto library, nvml::Library::load(options.library));
+  if (const nvml::Return code = library.functions().init(); code != nvml::kSuccess) {
+    return init_error(library, code);
   }
   return std::unique_ptr<GpuSource>(std::make_unique<NvmlSource>(
-      std::move(*library), GpuPidMap(options.proc_root, options.host_proc_root)));
+      std::move(library), GpuPidMap(options.proc_root, options.host_proc_root)));
 }
 
 }  // namespace tidemark::monitor

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/markers/markers.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 
 #include "common/clock.h"
 #include "common/io.h"
+#include "monitor/procfs/kernel_text.h"
 #include "monitor/procfs/process_handle.h"
 
 namespace tidemark::monitor {
@@ -32,20 +32,14 @@ constexpr std::size_t kMaxGauges = 32;
 // File names in a directory, bounded; empty when it cannot be listed.
 std::vector<std::string> list_names(int directory_fd) {
   std::vector<std::string> names;
-  const int own_fd = ::openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* const stream = own_fd < 0 ? nullptr : ::fdopendir(own_fd);
-  if (stream == nullptr) {
-    Fd closes(own_fd);
-    return names;
-  }
-  while (names.size() < kMaxNamesPerScan) {
-    const dirent* entry = ::readdir(stream);  // NOLINT(concurrency-mt-unsafe): own stream
+  auto stream = DirectoryStream::open_at(directory_fd, ".");
+  while (stream && names.size() < kMaxNamesPerScan) {
+    const dirent* const entry = stream->next();
     if (entry == nullptr) {
       break;
     }
     names.emplace_back(entry->d_name);
   }
-  ::closedir(stream);
   return names;
 }
 
@@ -125,7 +119,7 @@ struct MarkerReader::Process {
   // with them the place: as long as it has no ring it is located again from time to time.
   std::int64_t next_locate_ns = 0;
   std::int64_t locate_again_ns = 0;  // grows fourfold: most processes never mark
-  Directory* directory = nullptr;    // nullptr: we may not look, or there is nowhere to look
+  Directory* directory = nullptr;    // nullptr: we may not read it, or there is none
   MarkerPlace place;
   std::vector<OpenRing> rings;
   std::uint64_t round = 0;  // the last poll that named it
@@ -151,12 +145,12 @@ void MarkerReader::poll(std::span<const ProcessKey> processes, std::int64_t now_
   for (const ProcessKey& key : processes) {
     processes_[key].round = round_;
   }
-  look_for_rings(now_ns);
+  find_rings(now_ns);
   read_all(now_ns, out);
   drop_unused_directories();
 }
 
-void MarkerReader::look_for_rings(std::int64_t now_ns) {
+void MarkerReader::find_rings(std::int64_t now_ns) {
   if (now_ns >= next_scan_ns_) {
     next_scan_ns_ = now_ns + options_.scan_every_ns;
     scan(now_ns);
@@ -167,7 +161,7 @@ void MarkerReader::finish(std::int64_t now_ns, std::vector<MarkerRecord>& out) {
   scan(now_ns);
   ++round_;
   read_all(now_ns, out);
-  scan(now_ns);  // nobody is watched any more: removes what the dead left behind
+  scan(now_ns);  // nobody is watched any more: removes the files of processes that have exited
   drop_unused_directories();
 }
 
@@ -262,9 +256,9 @@ void MarkerReader::list(Directory& directory) {
       // Left behind by a process of ours that crashed or was killed? A pid of another namespace
       // says nothing here.
       const auto living = process_key_of("/proc", parsed->pid);
-      const bool dead =
+      const bool has_exited =
           living ? living->start_ticks != parsed->start_ticks : living.error().code == Errc::kGone;
-      if (dead) {
+      if (has_exited) {
         ::unlinkat(fd->get(), name.c_str(), 0);
       }
     }

@@ -16,7 +16,6 @@
 #include "common/process_key.h"
 #include "common/records.h"
 #include "common/result.h"
-#include "monitor/markers/marker_place.h"
 #include "monitor/markers/marker_ring.h"
 
 namespace tidemark::monitor {
@@ -48,9 +47,10 @@ class MarkerReader {
 
   // Between two polls: opens the rings that have come since. That of a process that ends before the
   // next poll would be gone by then. Costs nothing within `scan_every_ns` of the last time.
-  void look_for_rings(std::int64_t now_ns);
+  void find_rings(std::int64_t now_ns);
 
-  // The end of the run: reads everything for the last time and removes files of the dead.
+  // The end of the run: reads everything for the last time and removes the files of processes that
+  // have exited.
   void finish(std::int64_t now_ns, std::vector<MarkerRecord>& out);
 
   // Markers that were overwritten or damaged before we read them, since the last call.

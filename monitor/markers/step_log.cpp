@@ -68,9 +68,7 @@ Result<LogFollower> LogFollower::open(std::string path, StepPattern pattern) {
   if (!S_ISREG(info.st_mode)) {
     return Error{Errc::kUsage, fmt::format("{} is not a regular file", follower.path_)};
   }
-  if (auto file = open_file(follower.path_, O_RDONLY | O_NONBLOCK); !file) {
-    return file.error();
-  }
+  TIDEMARK_TRY(open_file(follower.path_, O_RDONLY | O_NONBLOCK));
   if (follower.reopen()) {
     follower.offset_ = info.st_size;
   }

@@ -37,7 +37,7 @@ struct StepLimits {
 };
 
 // Finds steps in a stream of output. Lines end with \n or \r (progress bars rewrite theirs); only
-// the first kMaxLineBytes of a line are looked at. A step that is printed again and again counts
+// the first kMaxLineBytes of a line are read. A step that is printed again and again counts
 // once. Not thread-safe.
 class StepScanner {
  public:

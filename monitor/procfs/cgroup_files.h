@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,5 +43,17 @@ struct MemoryCgroup {
 // In a hybrid layout the memory controller belongs to v1 or to v2; this is the one that has it.
 // `root` is "" but for tests. nullopt when the process is gone or has no control group.
 std::optional<MemoryCgroup> memory_cgroup_of(const std::string& root, pid_t pid);
+
+// What of a control group's memory counts: anonymous and shared memory, in RAM or in swap. Page
+// cache does not, the kernel gives it up before it kills. Of the fields of memory.stat only these
+// do not overlap: "shmem" is also in "file" and "cache", "unevictable" cuts across all of them.
+// What is in the swap cache is in RAM and in swap; it counts once.
+
+// `stat` is memory.stat, `swap_current` the text of memory.swap.current (empty without swap
+// accounting).
+std::optional<std::uint64_t> cgroup_v2_used_bytes(std::string_view stat,
+                                                  std::string_view swap_current);
+// nullopt on kernels before 4.11, whose memory.stat does not tell shared memory from page cache.
+std::optional<std::uint64_t> cgroup_v1_used_bytes(std::string_view stat);
 
 }  // namespace tidemark::monitor

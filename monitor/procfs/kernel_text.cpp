@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/procfs/kernel_text.h"
 
+#include <fcntl.h>
 #include <sys/types.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <limits>
 #include <span>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "common/io.h"
 
@@ -102,16 +107,13 @@ Status read_whole_lines(int fd, const std::function<bool(std::string_view)>& tak
   std::size_t kept = 0;  // the start of a line that the last piece cut
   off_t offset = 0;
   while (static_cast<std::size_t>(offset) < limit_bytes) {
-    const auto size = pread_once(fd, std::span(piece).subspan(kept), offset);
-    if (!size) {
-      return size.error();
-    }
-    const std::string_view text(piece.data(), kept + *size);
-    if (*size == 0) {
+    TIDEMARK_TRY_ASSIGN(const auto size, pread_once(fd, std::span(piece).subspan(kept), offset));
+    const std::string_view text(piece.data(), kept + size);
+    if (size == 0) {
       take(text);
       return ok();
     }
-    offset += static_cast<off_t>(*size);
+    offset += static_cast<off_t>(size);
     const std::size_t end = text.rfind('\n') + 1;  // 0 when there is none
     if (end > 0 && !take(text.substr(0, end))) {
       return ok();
@@ -124,5 +126,43 @@ Status read_whole_lines(int fd, const std::function<bool(std::string_view)>& tak
   }
   return ok();
 }
+
+KeptFile::KeptFile(std::string path) : path_(std::move(path)) {}
+
+std::optional<std::string_view> KeptFile::read(std::span<char> buffer) {
+  if (path_.empty()) {
+    return std::nullopt;
+  }
+  if (!fd_) {
+    auto opened = open_file(path_, O_RDONLY);
+    if (!opened) {
+      return std::nullopt;
+    }
+    fd_ = std::move(*opened);
+  }
+  const auto size = pread_full(fd_.get(), buffer);
+  if (!size) {
+    fd_.reset();
+    return std::nullopt;
+  }
+  return std::string_view(buffer.data(), *size);
+}
+
+Result<DirectoryStream> DirectoryStream::open_at(int parent, const std::string& path) {
+  TIDEMARK_TRY_ASSIGN(auto fd,
+                      tidemark::open_at(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  DIR* const stream = ::fdopendir(fd.get());
+  if (stream == nullptr) {
+    return system_error(fmt::format("cannot list {}", path), errno);
+  }
+  fd.release();  // the stream closes it
+  return DirectoryStream(stream);
+}
+
+const dirent* DirectoryStream::next() {
+  return ::readdir(stream_.get());  // NOLINT(concurrency-mt-unsafe): nobody shares the stream
+}
+
+int DirectoryStream::fd() const { return ::dirfd(stream_.get()); }
 
 }  // namespace tidemark::monitor

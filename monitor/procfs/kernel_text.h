@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <dirent.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "common/fd.h"
 #include "common/result.h"
 
-// The forms in which the kernel writes numbers and names into its text files.
+// Reading the text files and folders of /proc and /sys.
 namespace tidemark::monitor {
 
 // Takes the line up to the next '\n' off the front of `rest`; false when nothing is left. Unlike
@@ -36,5 +41,40 @@ std::string undo_octal_escapes(std::string_view text);
 // lines (the last may lack its '\n'). Stops early when `take` returns false, and at `limit_bytes`.
 Status read_whole_lines(int fd, const std::function<bool(std::string_view)>& take,
                         std::size_t limit_bytes = static_cast<std::size_t>(-1));
+
+// A small file of the kernel that is read again and again: opened once, then pread. Not
+// thread-safe.
+class KeptFile {
+ public:
+  KeptFile() = default;
+  explicit KeptFile(std::string path);
+
+  // The text, in `buffer`; cut when the buffer is too small. nullopt when the file is missing or
+  // refuses to be read; a missing file is opened again at the next call.
+  std::optional<std::string_view> read(std::span<char> buffer);
+
+ private:
+  std::string path_;
+  Fd fd_;
+};
+
+// An open directory that is being listed. Owns its descriptor. Not thread-safe.
+class DirectoryStream {
+ public:
+  // Does not follow a symbolic link at the end of `path`.
+  static Result<DirectoryStream> open_at(int parent, const std::string& path);
+
+  // nullptr at the end. Valid until the next call.
+  const dirent* next();
+  int fd() const;
+
+ private:
+  struct Close {
+    void operator()(DIR* stream) const { ::closedir(stream); }
+  };
+  explicit DirectoryStream(DIR* stream) : stream_(stream) {}
+
+  std::unique_ptr<DIR, Close> stream_;
+};
 
 }  // namespace tidemark::monitor

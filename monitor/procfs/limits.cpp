@@ -7,9 +7,8 @@
 
 #include "common/io.h"
 #include "common/text.h"
-#include "monitor/procfs/cgroup_files.h"
 #include "monitor/procfs/kernel_text.h"
-#include "monitor/procfs/proc_meminfo.h"
+#include "monitor/procfs/proc_files.h"
 
 namespace tidemark::monitor {
 namespace {
@@ -24,18 +23,26 @@ void lower(EffectiveLimit& limit, std::optional<std::uint64_t> bytes, std::strin
   }
 }
 
-std::optional<std::uint64_t> limit_in(const std::string& directory, const char* file) {
-  const auto text = read_file(fmt::format("{}/{}", directory, file));
-  return text ? parse_cgroup_limit(*text) : std::nullopt;
-}
-
-void lower_by_group(EffectiveLimit& limit, const std::string& directory,
-                    std::optional<std::uint64_t> bytes, const std::string& source) {
-  if (bytes && (!limit.cgroup_limit_bytes || *bytes < *limit.cgroup_limit_bytes)) {
-    limit.cgroup_limit_bytes = bytes;
-    limit.cgroup_directory = directory;
+// The lower one of a group's limits; nullopt: it has none.
+std::optional<CgroupLimit> limit_of_group(const std::string& directory, bool v2,
+                                          const std::string& group) {
+  std::optional<CgroupLimit> lowest;
+  const auto consider = [&](const char* file) {
+    const auto text = read_file(fmt::format("{}/{}", directory, file));
+    const auto bytes = text ? parse_cgroup_limit(*text) : std::nullopt;
+    if (bytes && (!lowest || *bytes < lowest->bytes)) {
+      lowest = {directory, *bytes,
+                fmt::format("cgroup {} {} of {}", v2 ? "v2" : "v1", file, escape_text(group)),
+                /*is_hidden=*/false};
+    }
+  };
+  if (v2) {
+    consider("memory.max");
+    consider("memory.high");
+  } else {
+    consider("memory.limit_in_bytes");
   }
-  lower(limit, bytes, source);
+  return lowest;
 }
 
 // "/a/b" and two levels up: "/". For messages only.
@@ -53,16 +60,16 @@ bool counts_what_is_below(const std::string& directory) {
 }
 
 // v1 sums up what holds from all groups above, even those that a container cannot see.
-void apply_hierarchical_limit(EffectiveLimit& limit, const MemoryCgroup& cgroup) {
-  const auto stat = read_file(cgroup.directories.front() + "/memory.stat");
-  if (!stat) {
-    return;
+std::optional<CgroupLimit> hierarchical_limit(const MemoryCgroup& cgroup) {
+  const std::string& directory = cgroup.directories.front();
+  const auto stat = read_file(directory + "/memory.stat");
+  const auto bytes = stat ? keyed_number(*stat, "hierarchical_memory_limit") : std::nullopt;
+  if (!bytes || *bytes >= kUnlimitedBytes) {
+    return std::nullopt;
   }
-  const auto bytes = keyed_number(*stat, "hierarchical_memory_limit");
-  if (bytes && *bytes < kUnlimitedBytes) {
-    lower_by_group(limit, cgroup.directories.front(), bytes,
-                   fmt::format("cgroup v1 limit above {}", escape_text(cgroup.path)));
-  }
+  return CgroupLimit{directory, *bytes,
+                     fmt::format("cgroup v1 limit above {}", escape_text(cgroup.path)),
+                     /*is_hidden=*/true};
 }
 
 void apply_cgroup(EffectiveLimit& limit, const MemoryCgroup& cgroup) {
@@ -74,21 +81,12 @@ void apply_cgroup(EffectiveLimit& limit, const MemoryCgroup& cgroup) {
   }
   limit.process_cgroup_directory = cgroup.directories.front();
   limit.cgroup_directory = cgroup.directories.front();
-  for (std::size_t level = 0; level < cgroup.directories.size(); ++level) {
-    const std::string& directory = cgroup.directories[level];
-    const std::string group = escape_text(group_above(cgroup.path, level));
-    if (cgroup.v2) {
-      for (const char* file : {"memory.max", "memory.high"}) {
-        lower_by_group(limit, directory, limit_in(directory, file),
-                       fmt::format("cgroup v2 {} of {}", file, group));
-      }
-    } else if (level == 0 || counts_what_is_below(directory)) {
-      lower_by_group(limit, directory, limit_in(directory, "memory.limit_in_bytes"),
-                     fmt::format("cgroup v1 memory.limit_in_bytes of {}", group));
+  for (CgroupLimit& each : cgroup_limits(cgroup)) {
+    if (!limit.cgroup_limit_bytes || each.bytes < *limit.cgroup_limit_bytes) {
+      limit.cgroup_limit_bytes = each.bytes;
+      limit.cgroup_directory = std::move(each.directory);
     }
-  }
-  if (!cgroup.v2) {
-    apply_hierarchical_limit(limit, cgroup);
+    lower(limit, each.bytes, std::move(each.source));
   }
 }
 
@@ -120,6 +118,25 @@ std::optional<std::uint64_t> parse_soft_limit(std::string_view text, std::string
     }
   }
   return std::nullopt;
+}
+
+std::vector<CgroupLimit> cgroup_limits(const MemoryCgroup& cgroup) {
+  std::vector<CgroupLimit> limits;
+  const auto add = [&](std::optional<CgroupLimit> limit) {
+    if (limit) {
+      limits.push_back(*std::move(limit));
+    }
+  };
+  for (std::size_t level = 0; level < cgroup.directories.size(); ++level) {
+    const std::string& directory = cgroup.directories[level];
+    if (cgroup.v2 || level == 0 || counts_what_is_below(directory)) {
+      add(limit_of_group(directory, cgroup.v2, group_above(cgroup.path, level)));
+    }
+  }
+  if (!cgroup.v2 && !cgroup.directories.empty()) {
+    add(hierarchical_limit(cgroup));
+  }
+  return limits;
 }
 
 EffectiveLimit effective_limit(const std::string& root, pid_t pid) {

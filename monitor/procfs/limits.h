@@ -7,8 +7,21 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "monitor/procfs/cgroup_files.h"
 
 namespace tidemark::monitor {
+
+// A limit that a control group sets for all that is in it and below it.
+struct CgroupLimit {
+  std::string directory;
+  std::uint64_t bytes = 0;
+  std::string source;      // "cgroup v2 memory.max of /user.slice/job"
+  bool is_hidden = false;  // v1: of a group above that cannot be seen; told by the group itself
+};
+// Of the group and those above it, in this order: the lower one of "max" and "high" each.
+std::vector<CgroupLimit> cgroup_limits(const MemoryCgroup& cgroup);
 
 // The smallest limit that will stop a process: of its control group and all groups above (v1 and
 // v2, limits "max" and "high"), RLIMIT_AS and RLIMIT_DATA, and physical memory.

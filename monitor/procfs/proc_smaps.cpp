@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -35,24 +36,15 @@ constexpr std::array<SumLine, 3> kSplitLines{{
 // Longest line of a mapping: a path of 4096 bytes, each at worst escaped to 4.
 constexpr std::size_t kMaxLineBytes = 32U << 10U;
 
-struct Field {
-  std::string_view key;
-  std::uint64_t bytes = 0;
-};
-
-// "Pss:      414 kB"; false for other lines (VmFlags, THPeligible).
-bool read_field(std::string_view line, Field& field) {
-  const std::size_t colon = line.find(':');
-  if (colon == std::string_view::npos || !line.ends_with(" kB")) {
-    return false;
-  }
-  const auto bytes = kib_field_bytes(line.substr(colon + 1));
-  field = {line.substr(0, colon), bytes.value_or(0)};
-  return bytes.has_value();
+bool take_hex(std::string_view& text, std::uint64_t& value) {
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, /*base=*/16);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return error == std::errc{};
 }
 
 template <std::size_t N>
-bool add_field(PssFields& sums, const std::array<SumLine, N>& lines, const Field& field) {
+bool add_field(PssFields& sums, const std::array<SumLine, N>& lines, const SmapsField& field) {
   for (const SumLine& line : lines) {
     if (field.key == line.key) {
       sums.*line.field += field.bytes;
@@ -60,12 +52,6 @@ bool add_field(PssFields& sums, const std::array<SumLine, N>& lines, const Field
     }
   }
   return false;
-}
-
-// "55d0-55e0 r--p ...": a range of lower-case hexadecimal addresses; fields begin in upper case.
-bool is_header(std::string_view line) {
-  const std::size_t end = line.find_first_not_of("0123456789abcdef");
-  return end != 0 && end != std::string_view::npos && line[end] == '-';
 }
 
 std::uint64_t scaled(std::uint64_t bytes, std::uint64_t part, std::uint64_t whole) {
@@ -78,18 +64,45 @@ std::uint64_t scaled(std::uint64_t bytes, std::uint64_t part, std::uint64_t whol
 
 }  // namespace
 
+std::optional<MappingHead> parse_mapping_head(std::string_view line) {
+  MappingHead head;
+  if (!take_hex(line, head.begin) || !line.starts_with('-')) {
+    return std::nullopt;
+  }
+  line.remove_prefix(1);
+  if (!take_hex(line, head.end) || head.end <= head.begin || !line.starts_with(' ')) {
+    return std::nullopt;
+  }
+  take_word(line);  // permissions
+  take_word(line);  // offset
+  head.device = take_word(line);
+  head.inode = take_word(line);
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  head.name = line;
+  return head;
+}
+
+std::optional<SmapsField> parse_smaps_field(std::string_view line) {
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos || !line.ends_with(" kB")) {
+    return std::nullopt;
+  }
+  const auto bytes = kib_field_bytes(line.substr(colon + 1));
+  return bytes ? std::optional(SmapsField{line.substr(0, colon), *bytes}) : std::nullopt;
+}
+
 Result<PssFields> parse_smaps_rollup(std::string_view text) {
   PssFields fields;
   std::size_t split_lines = 0;
   bool has_pss = false;
   std::string_view line;
-  Field field;
   while (take_line(text, line)) {
-    if (!read_field(line, field)) {
+    const auto field = parse_smaps_field(line);
+    if (!field) {
       continue;
     }
-    has_pss = has_pss || field.key == "Pss";
-    if (!add_field(fields, kSumLines, field) && add_field(fields, kSplitLines, field)) {
+    has_pss = has_pss || field->key == "Pss";
+    if (!add_field(fields, kSumLines, *field) && add_field(fields, kSplitLines, *field)) {
       ++split_lines;
     }
   }
@@ -100,22 +113,17 @@ Result<PssFields> parse_smaps_rollup(std::string_view text) {
   return fields;
 }
 
-SmapsAccumulator::Backing SmapsAccumulator::backing_of(std::string_view header) {
-  take_word(header);  // range
-  take_word(header);  // permissions
-  take_word(header);  // offset
-  take_word(header);  // device
-  const std::string_view inode = take_word(header);
-  if (inode == "0" || inode.empty()) {
+SmapsAccumulator::Backing SmapsAccumulator::backing_of(const MappingHead& head) {
+  if (head.inode == "0" || head.inode.empty()) {
     return Backing::kAnonymous;
   }
-  header.remove_prefix(std::min(header.find_first_not_of(' '), header.size()));
   // Shared anonymous memory, System V segments, memfds, POSIX shared memory, and what graphics
   // drivers allocate through shmem.
   constexpr std::array<std::string_view, 5> kShmemPaths{"/dev/zero", "/SYSV",
                                                         "/memfd:", "/dev/shm/", "/drm mm object"};
-  const bool shmem = std::any_of(kShmemPaths.begin(), kShmemPaths.end(),
-                                 [&](std::string_view path) { return header.starts_with(path); });
+  const bool shmem =
+      std::any_of(kShmemPaths.begin(), kShmemPaths.end(),
+                  [&](std::string_view path) { return head.name.starts_with(path); });
   return shmem ? Backing::kShmem : Backing::kFile;
 }
 
@@ -139,26 +147,26 @@ void SmapsAccumulator::close_mapping() {
 }
 
 void SmapsAccumulator::add_line(std::string_view line) {
-  if (is_header(line)) {
+  if (const auto head = parse_mapping_head(line)) {
     close_mapping();
-    mapping_.backing = backing_of(line);
+    mapping_.backing = backing_of(*head);
     inside_ = true;
     return;
   }
   malformed_ = malformed_ || !inside_;
-  Field field;
-  if (!read_field(line, field)) {
+  const auto field = parse_smaps_field(line);
+  if (!field) {
     return;
   }
-  add_field(sums_, kSumLines, field);
-  if (field.key == "Rss") {
-    mapping_.rss_bytes = field.bytes;
-  } else if (field.key == "Pss") {
-    mapping_.pss_bytes = field.bytes;
-  } else if (field.key == "Private_Clean" || field.key == "Private_Dirty") {
-    mapping_.private_bytes += field.bytes;
-  } else if (field.key == "Anonymous") {
-    mapping_.anonymous_bytes = field.bytes;
+  add_field(sums_, kSumLines, *field);
+  if (field->key == "Rss") {
+    mapping_.rss_bytes = field->bytes;
+  } else if (field->key == "Pss") {
+    mapping_.pss_bytes = field->bytes;
+  } else if (field->key == "Private_Clean" || field->key == "Private_Dirty") {
+    mapping_.private_bytes += field->bytes;
+  } else if (field->key == "Anonymous") {
+    mapping_.anonymous_bytes = field->bytes;
   }
 }
 

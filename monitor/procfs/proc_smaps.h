@@ -2,12 +2,32 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "common/result.h"
 
 namespace tidemark::monitor {
+
+// The first line of a mapping in /proc/PID/maps and smaps. Points into the line.
+struct MappingHead {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::string_view device;
+  std::string_view inode;  // "0": no file
+  std::string_view name;   // a path, "[heap]", ...; mostly empty for anonymous memory
+};
+// "55d0-55e0 rw-p 00000000 00:00 0    [heap]"; nullopt: not the first line of a mapping.
+std::optional<MappingHead> parse_mapping_head(std::string_view line);
+
+// A further line of a mapping, or one of smaps_rollup: "Pss:      414 kB".
+struct SmapsField {
+  std::string_view key;  // "Pss"
+  std::uint64_t bytes = 0;
+};
+// nullopt for other lines (VmFlags, THPeligible).
+std::optional<SmapsField> parse_smaps_field(std::string_view line);
 
 // Memory of a process with shared pages divided among those that map them.
 struct PssFields {
@@ -55,7 +75,7 @@ class SmapsAccumulator {
     std::uint64_t anonymous_bytes = 0;
   };
 
-  static Backing backing_of(std::string_view header);
+  static Backing backing_of(const MappingHead& head);
   void add_line(std::string_view line);
   void close_mapping();
 

@@ -14,10 +14,9 @@
 #include <fmt/format.h>
 
 #include "common/io.h"
-#include "monitor/procfs/children.h"
-#include "monitor/procfs/directory_stream.h"
 #include "monitor/procfs/kernel_text.h"
-#include "monitor/procfs/proc_stat.h"
+#include "monitor/procfs/proc_files.h"
+#include "monitor/procfs/process_source.h"
 
 namespace tidemark::monitor {
 namespace {
@@ -58,7 +57,7 @@ Result<std::uint64_t> start_ticks_in(int directory, const std::string& path) {
   }
   const auto stat = parse_stat({buffer.data(), *size});
   if (!stat) {
-    return Error{stat.error().code, fmt::format("{}/stat: {}", path, stat.error().what)};
+    return Error{Errc::kMalformed, fmt::format("{}/stat: not a /proc/PID/stat line", path)};
   }
   return stat->start_ticks;
 }
@@ -76,11 +75,8 @@ Result<Fd> open_directory_of(const std::string& path, const ProcessKey& key) {
   if (!directory) {
     return directory;
   }
-  const auto start_ticks = start_ticks_in(directory->get(), path);
-  if (!start_ticks) {
-    return start_ticks.error();
-  }
-  if (*start_ticks != key.start_ticks) {
+  TIDEMARK_TRY_ASSIGN(const auto start_ticks, start_ticks_in(directory->get(), path));
+  if (start_ticks != key.start_ticks) {
     return Error{Errc::kGone,
                  fmt::format("{}: the process has ended, another one has its pid", path), ESRCH};
   }
@@ -105,31 +101,25 @@ ProcessHandle::ProcessHandle(ProcessKey key, std::string path, Fd directory, Fd 
 
 Result<ProcessHandle> ProcessHandle::open(const std::string& proc_root, const ProcessKey& key) {
   std::string path = process_path(proc_root, key.pid);
-  auto directory = open_directory_of(path, key);
-  if (!directory) {
-    return directory.error();
-  }
-  auto status = open_at(directory->get(), "status", O_RDONLY);
+  TIDEMARK_TRY_ASSIGN(auto directory, open_directory_of(path, key));
+  auto status = open_at(directory.get(), "status", O_RDONLY);
   if (!status) {
     return may_be_no_such_file(status.error()) ? gone(path) : status.error();
   }
   if (!worth_keeping(*status)) {
-    directory->reset();
+    directory.reset();
     status->reset();
   }
-  return ProcessHandle(key, std::move(path), std::move(*directory), std::move(*status));
+  return ProcessHandle(key, std::move(path), std::move(directory), std::move(*status));
 }
 
 Result<ProcessHandle::Directory> ProcessHandle::directory() const {
   if (directory_) {
     return Directory{directory_.get(), Fd()};
   }
-  auto fresh = open_directory_of(path_, key_);
-  if (!fresh) {
-    return fresh.error();
-  }
-  const int fd = fresh->get();
-  return Directory{fd, std::move(*fresh)};
+  TIDEMARK_TRY_ASSIGN(auto fresh, open_directory_of(path_, key_));
+  const int fd = fresh.get();
+  return Directory{fd, std::move(fresh)};
 }
 
 Error ProcessHandle::explain(const Directory& directory, const std::string& name,
@@ -175,15 +165,8 @@ Result<StatusFields> ProcessHandle::status() const {
   int fd = status_.get();
   Fd own;
   if (!status_) {
-    auto dir = directory();
-    if (!dir) {
-      return dir.error();
-    }
-    auto opened = open_in(*dir, "status");
-    if (!opened) {
-      return opened.error();
-    }
-    own = std::move(*opened);
+    TIDEMARK_TRY_ASSIGN(const auto dir, directory());
+    TIDEMARK_TRY_ASSIGN(own, open_in(dir, "status"));
     fd = own.get();
   }
   std::array<char, kStatusBytes> buffer;
@@ -197,11 +180,8 @@ Result<StatusFields> ProcessHandle::status() const {
     return leader_has_ended ? status_of_another_thread(*fields) : fields;
   }
   if (*size == buffer.size()) {  // a process in thousands of groups
-    auto whole = read_start("status", kEnvironmentLimitBytes);
-    if (!whole) {
-      return whole.error();
-    }
-    fields = parse_status(*whole);
+    TIDEMARK_TRY_ASSIGN(auto whole, read_start("status", kEnvironmentLimitBytes));
+    fields = parse_status(whole);
   }
   if (!fields) {
     return Error{fields.error().code, fmt::format("{}/status: {}", path_, fields.error().what)};
@@ -213,17 +193,11 @@ Result<StatmFields> ProcessHandle::statm() {
   int fd = statm_.get();
   Fd own;
   if (!statm_) {
-    const auto dir = directory();
-    if (!dir) {
-      return dir.error();
-    }
-    auto opened = open_in(*dir, "statm");
-    if (!opened) {
-      return opened.error();
-    }
-    fd = opened->get();
-    Fd& keeper = directory_ && worth_keeping(*opened) ? statm_ : own;
-    keeper = std::move(*opened);
+    TIDEMARK_TRY_ASSIGN(const auto dir, directory());
+    TIDEMARK_TRY_ASSIGN(auto opened, open_in(dir, "statm"));
+    fd = opened.get();
+    Fd& keeper = directory_ && worth_keeping(opened) ? statm_ : own;
+    keeper = std::move(opened);
   }
   std::array<char, kStatmBytes> buffer;
   const auto size = pread_once(fd, buffer);
@@ -238,12 +212,9 @@ Result<StatmFields> ProcessHandle::statm() {
 }
 
 Result<PssFields> ProcessHandle::pss() {
-  const auto dir = directory();
-  if (!dir) {
-    return dir.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto dir, directory());
   if (!rollup_lacks_split_) {
-    auto fields = pss_from_rollup(*dir);
+    auto fields = pss_from_rollup(dir);
     if (fields && !fields->split_estimated) {
       return fields;
     }
@@ -252,34 +223,25 @@ Result<PssFields> ProcessHandle::pss() {
     }
     rollup_lacks_split_ = fields.has_value();
   }
-  return pss_from_smaps(*dir);
+  return pss_from_smaps(dir);
 }
 
 // Opened anew each time: an open smaps_rollup belongs to the memory that the process had before
 // its last exec.
 Result<PssFields> ProcessHandle::pss_from_rollup(const Directory& directory) const {
-  auto fd = open_at(directory.fd, "smaps_rollup", O_RDONLY);
-  if (!fd) {
-    return fd.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto fd, open_at(directory.fd, "smaps_rollup", O_RDONLY));
   std::array<char, kRollupBytes> buffer;
-  const auto size = pread_once(fd->get(), buffer);
-  if (!size) {
-    return size.error();
-  }
-  return parse_smaps_rollup({buffer.data(), *size});
+  TIDEMARK_TRY_ASSIGN(const auto size, pread_once(fd.get(), buffer));
+  return parse_smaps_rollup({buffer.data(), size});
 }
 
 Result<PssFields> ProcessHandle::pss_from_smaps(const Directory& directory) const {
-  auto fd = open_in(directory, "smaps");
-  if (!fd) {
-    return fd.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto fd, open_in(directory, "smaps"));
   SmapsAccumulator sums;
   std::array<char, kSmapsPieceBytes> piece;
   off_t offset = 0;
   while (true) {
-    const auto size = pread_once(fd->get(), piece, offset);
+    const auto size = pread_once(fd.get(), piece, offset);
     if (!size) {
       return explain(directory, "smaps", size.error());
     }
@@ -302,22 +264,15 @@ Result<PssFields> ProcessHandle::pss_from_smaps(const Directory& directory) cons
 
 Result<std::string> ProcessHandle::read_start(const std::string& name,
                                               std::size_t limit_bytes) const {
-  const auto dir = directory();
-  if (!dir) {
-    return dir.error();
-  }
-  auto fd = open_in(*dir, name);
-  if (!fd) {
-    return fd.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto dir, directory());
+  TIDEMARK_TRY_ASSIGN(auto fd, open_in(dir, name));
   std::string text;
   std::size_t size = 0;
   while (size == text.size() && size < limit_bytes) {
     text.resize(std::min(limit_bytes, std::max<std::size_t>(4096, size * 2)));
-    const auto more =
-        pread_full(fd->get(), std::span(text).subspan(size), static_cast<off_t>(size));
+    const auto more = pread_full(fd.get(), std::span(text).subspan(size), static_cast<off_t>(size));
     if (!more) {
-      return explain(*dir, name, more.error());
+      return explain(dir, name, more.error());
     }
     size += *more;
   }
@@ -326,12 +281,9 @@ Result<std::string> ProcessHandle::read_start(const std::string& name,
 }
 
 Result<std::vector<std::string>> ProcessHandle::argv() const {
-  const auto text = read_start("cmdline", kArgvLimitBytes);
-  if (!text) {
-    return text.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto text, read_start("cmdline", kArgvLimitBytes));
   std::vector<std::string> words;
-  std::string_view rest = *text;
+  std::string_view rest = text;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\0'), rest.size());
     words.emplace_back(rest.substr(0, end));
@@ -341,27 +293,21 @@ Result<std::vector<std::string>> ProcessHandle::argv() const {
 }
 
 Result<std::string> ProcessHandle::exe() const {
-  const auto dir = directory();
-  if (!dir) {
-    return dir.error();
-  }
-  auto target = read_link_at(dir->fd, "exe");
+  TIDEMARK_TRY_ASSIGN(const auto dir, directory());
+  auto target = read_link_at(dir.fd, "exe");
   if (!target) {
-    return explain(*dir, "exe", target.error());
+    return explain(dir, "exe", target.error());
   }
   return target;
 }
 
 Result<std::vector<pid_t>> ProcessHandle::children(std::optional<std::uint32_t> threads) const {
-  const auto dir = directory();
-  if (!dir) {
-    return dir.error();
-  }
-  auto pids = threads == 1U ? children_of_thread(dir->fd, key_.pid) : children_of_threads(dir->fd);
+  TIDEMARK_TRY_ASSIGN(const auto dir, directory());
+  auto pids = threads == 1U ? children_of_thread(dir.fd, key_.pid) : children_of_threads(dir.fd);
   if (pids) {
     return pids;
   }
-  Error error = explain(*dir, "task/*/children", pids.error());
+  Error error = explain(dir, "task/*/children", pids.error());
   if (error.code == Errc::kNotFound) {
     error.code = Errc::kUnsupported;
     error.what += " (the kernel was built without CONFIG_PROC_CHILDREN)";
@@ -369,27 +315,11 @@ Result<std::vector<pid_t>> ProcessHandle::children(std::optional<std::uint32_t> 
   return error;
 }
 
-Result<IoFields> ProcessHandle::io() const {
-  const auto text = read_start("io", kStatBytes);
-  if (!text) {
-    return text.error();
-  }
-  const auto read_bytes = keyed_number(*text, "read_bytes:");
-  const auto write_bytes = keyed_number(*text, "write_bytes:");
-  if (!read_bytes || !write_bytes) {
-    return Error{Errc::kMalformed, fmt::format("{}/io: no read_bytes or write_bytes", path_)};
-  }
-  return IoFields{*read_bytes, *write_bytes};
-}
-
 Result<std::vector<std::string>> ProcessHandle::environment(
     std::span<const std::string> names) const {
-  const auto text = read_start("environ", kEnvironmentLimitBytes);
-  if (!text) {
-    return text.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto text, read_start("environ", kEnvironmentLimitBytes));
   std::vector<std::string> found;
-  std::string_view rest = *text;
+  std::string_view rest = text;
   while (!rest.empty()) {
     const std::string_view entry = rest.substr(0, rest.find('\0'));
     rest.remove_prefix(std::min(entry.size() + 1, rest.size()));
@@ -412,15 +342,9 @@ std::optional<std::uint64_t> ProcessHandle::stack_start() const {
 
 Result<ProcessKey> process_key_of(const std::string& proc_root, pid_t pid) {
   const std::string path = process_path(proc_root, pid);
-  const auto directory = open_directory(path);
-  if (!directory) {
-    return directory.error();
-  }
-  const auto start_ticks = start_ticks_in(directory->get(), path);
-  if (!start_ticks) {
-    return start_ticks.error();
-  }
-  return ProcessKey{pid, *start_ticks};
+  TIDEMARK_TRY_ASSIGN(const auto directory, open_directory(path));
+  TIDEMARK_TRY_ASSIGN(const auto start_ticks, start_ticks_in(directory.get(), path));
+  return ProcessKey{pid, start_ticks};
 }
 
 }  // namespace tidemark::monitor

@@ -11,26 +11,20 @@
 #include "common/fd.h"
 #include "common/process_key.h"
 #include "common/result.h"
+#include "monitor/procfs/proc_files.h"
 #include "monitor/procfs/proc_smaps.h"
-#include "monitor/procfs/proc_statm.h"
-#include "monitor/procfs/proc_status.h"
 
 namespace tidemark::monitor {
 
-// /proc/PID/io.
-struct IoFields {
-  std::uint64_t read_bytes = 0;
-  std::uint64_t write_bytes = 0;
-};
-
 // The open /proc files of one watched process: two descriptors, three once statm was read. It holds
-// the directory /proc/PID, so that a reused pid can never be mistaken for it: every read of a dead
-// process fails with kGone. The status file stays open as well (a pread is half the price of open,
-// read, close). When the tool is about to run out of descriptors, the handle keeps none and opens
-// for each read, checking the start time each time. Not thread-safe.
+// the directory /proc/PID, so that a reused pid can never be mistaken for it: every read of an
+// ended process fails with kGone. The status file stays open as well (a pread is half the price of
+// open, read, close). When the tool is about to run out of descriptors, the handle keeps none and
+// opens for each read, checking the start time each time. Not thread-safe.
 class ProcessHandle {
  public:
-  // `proc_root` is "/proc" but for tests. kGone when the pid is dead or belongs to another process.
+  // `proc_root` is "/proc" but for tests. kGone when the process has ended or the pid belongs to
+  // another process.
   static Result<ProcessHandle> open(const std::string& proc_root, const ProcessKey& key);
 
   const ProcessKey& key() const { return key_; }
@@ -49,10 +43,9 @@ class ProcessHandle {
   // the walk over task/ for a process with one thread. kUnsupported when the kernel lacks
   // CONFIG_PROC_CHILDREN.
   Result<std::vector<pid_t>> children(std::optional<std::uint32_t> threads = std::nullopt) const;
-  Result<IoFields> io() const;
   // Differs after every exec, equal in parent and forked child. nullopt when it may not be read.
   std::optional<std::uint64_t> stack_start() const;
-  // "NAME=value" entries whose name is in `names`; the rest is not kept. Looks at the first MiB.
+  // "NAME=value" entries whose name is in `names`; the rest is not kept. Reads the first MiB.
   Result<std::vector<std::string>> environment(std::span<const std::string> names) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "monitor/procfs/procps_source.h"
+#include "monitor/procfs/process_source.h"
 
 #include <libproc2/pids.h>
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/procfs/shm_pass.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,12 +17,96 @@
 #include "common/io.h"
 #include "common/text.h"
 #include "monitor/procfs/kernel_text.h"
-#include "monitor/procfs/proc_stat.h"
-#include "monitor/procfs/proc_status.h"
-#include "monitor/procfs/shm_names.h"
+#include "monitor/procfs/proc_files.h"
 
 namespace tidemark::monitor {
 namespace {
+
+struct NameRule {
+  std::string_view prefix;
+  std::string_view maker;
+  bool pid_follows;
+};
+
+// The first match counts.
+constexpr std::array<NameRule, 16> kRules{{
+    {"torch_", "torch", true},                         // torch_PID_RANDOM_N (file_system strategy)
+    {"pym-", "multiprocessing heap", true},            // pym-PID-RANDOM
+    {"joblib_memmapping_folder_", "joblib", true},     // joblib_memmapping_folder_PID_HASH_HASH/
+    {"sem.loky-", "loky semaphore", true},             // sem.loky-PID-RANDOM
+    {"loky-", "loky", true},                           // loky-PID-RANDOM
+    {"psm_", "multiprocessing.shared_memory", false},  // psm_RANDOM
+    {"sem.mp-", "multiprocessing semaphore", false},
+    {"sem.", "semaphore", false},
+    {"nccl-", "nccl", false},
+    {"plasma", "ray", false},
+    {"vader_segment.", "openmpi", false},
+    {"sm_segment.", "openmpi", false},
+    {"ucx_shm_", "ucx", false},
+    {"cuda.shm.", "cuda", false},
+    {"pulse-shm-", "pulseaudio", false},
+    {".org.chromium.", "chromium", false},
+}};
+
+// The number up to the next '_' or '-'.
+std::optional<pid_t> leading_pid(std::string_view text) {
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  const auto length = static_cast<std::size_t>(end - text.data());
+  const bool ends_well = length < text.size() && (text[length] == '_' || text[length] == '-');
+  return error == std::errc{} && ends_well && pid > 0 ? std::optional(pid) : std::nullopt;
+}
+
+void mark(WantedFiles& wanted, ino_t inode) {
+  const auto found = wanted.held.find(inode);
+  if (found != wanted.held.end()) {
+    found->second = true;
+  }
+}
+
+Searched outcome(const Error& error) {
+  return error.code == Errc::kGone || error.code == Errc::kNotFound ? Searched::kGone
+                                                                    : Searched::kRefused;
+}
+
+Searched search_maps(int directory, WantedFiles& wanted) {
+  auto fd = open_at(directory, "maps", O_RDONLY);
+  if (!fd) {
+    return outcome(fd.error());
+  }
+  const auto read = read_whole_lines(fd->get(), [&](std::string_view lines) {
+    mark_mapped_files(lines, wanted);
+    return true;
+  });
+  return read ? Searched::kYes : outcome(read.error());
+}
+
+// Asks for the inode only when the name fits: a stat of any file that a stranger has open may
+// hang, on a dead network file system for example.
+void search_link(int descriptors, const char* number, WantedFiles& wanted) {
+  const auto path = read_link_at(descriptors, number);
+  if (!path || path->ends_with(" (deleted)")) {
+    return;  // what is deleted has no name any more
+  }
+  struct stat info {};
+  if (wanted.names.contains(std::string(basename_of(*path))) &&
+      ::fstatat(descriptors, number, &info, 0) == 0 && info.st_dev == wanted.device) {
+    mark(wanted, info.st_ino);
+  }
+}
+
+Searched search_descriptors(int directory, WantedFiles& wanted) {
+  auto stream = DirectoryStream::open_at(directory, "fd");
+  if (!stream) {
+    return outcome(stream.error());
+  }
+  while (const dirent* entry = stream->next()) {
+    if (entry->d_name[0] != '.') {
+      search_link(stream->fd(), entry->d_name, wanted);
+    }
+  }
+  return Searched::kYes;
+}
 
 constexpr std::size_t kMaxSegments = 16384;
 constexpr std::size_t kMaxDepth = 4;  // joblib keeps its files in folders
@@ -32,6 +120,60 @@ std::int64_t created_wall_s(const struct statx& info) {
 }
 
 }  // namespace
+
+ShmName read_shm_name(std::string_view path) {
+  const std::string_view name = path.substr(0, path.find('/'));
+  for (const NameRule& rule : kRules) {
+    if (!name.starts_with(rule.prefix)) {
+      continue;
+    }
+    if (!rule.pid_follows) {
+      return {rule.maker, std::nullopt};
+    }
+    if (const auto pid = leading_pid(name.substr(rule.prefix.size()))) {
+      return {rule.maker, pid};
+    }
+  }
+  return {};
+}
+
+bool is_own_shm_file(std::string_view path) {
+  constexpr std::string_view kPrefix = "tidemark-";  // a folder for each user: tidemark-UID
+  if (!path.starts_with(kPrefix)) {
+    return false;
+  }
+  path.remove_prefix(kPrefix.size());
+  return parse_number<uid_t>(path.substr(0, path.find('/'))).has_value();
+}
+
+void mark_mapped_files(std::string_view text, WantedFiles& wanted) {
+  const std::string device =
+      fmt::format("{:02x}:{:02x}", ::major(wanted.device), ::minor(wanted.device));
+  std::string_view line;
+  while (take_line(text, line)) {
+    take_word(line);  // range
+    take_word(line);  // permissions
+    take_word(line);  // offset
+    if (take_word(line) == device) {
+      if (const auto inode = parse_number<ino_t>(take_word(line))) {
+        mark(wanted, *inode);
+      }
+    }
+  }
+}
+
+Searched mark_held_files(const std::string& proc_root, pid_t pid, WantedFiles& wanted) {
+  auto directory = open_file(fmt::format("{}/{}", proc_root, pid), O_PATH | O_DIRECTORY);
+  if (!directory) {
+    return outcome(directory.error());
+  }
+  const Searched maps = search_maps(directory->get(), wanted);
+  const Searched descriptors = search_descriptors(directory->get(), wanted);
+  if (maps == Searched::kRefused || descriptors == Searched::kRefused) {
+    return Searched::kRefused;
+  }
+  return maps == Searched::kYes && descriptors == Searched::kYes ? Searched::kYes : Searched::kGone;
+}
 
 ShmPass::ShmPass(const std::string& directory, std::string proc_root, uid_t own_uid)
     : proc_root_(std::move(proc_root)), own_uid_(own_uid) {
@@ -59,12 +201,12 @@ bool ShmPass::step() {
   } else if (!pids_.empty()) {
     const pid_t pid = pids_.back();
     pids_.pop_back();
-    look_at_process(pid);
+    search_process(pid);
   }
   if (!listed_ || !pids_.empty()) {
     return false;
   }
-  judge();
+  find_unheld();
   return true;
 }
 
@@ -136,8 +278,8 @@ void ShmPass::find_processes() {
   }
 }
 
-void ShmPass::look_at_process(pid_t pid) {
-  if (look_for_held_files(proc_root_, pid, wanted_) != Looked::kRefused) {
+void ShmPass::search_process(pid_t pid) {
+  if (mark_held_files(proc_root_, pid, wanted_) != Searched::kRefused) {
     return;
   }
   const auto text = read_file(fmt::format("{}/{}/status", proc_root_, pid));
@@ -151,7 +293,7 @@ void ShmPass::look_at_process(pid_t pid) {
   }
 }
 
-void ShmPass::judge() {
+void ShmPass::find_unheld() {
   for (ShmSegment& segment : segments_) {
     segment.held = is_held(segment);
     // Of other users' processes only root knows how much they have.
@@ -179,7 +321,7 @@ bool ShmPass::is_alive(pid_t pid, std::int64_t since_wall_s) {
   const auto [found, is_new] = start_wall_s_.try_emplace(pid);
   if (is_new) {
     const auto text = read_file(fmt::format("{}/{}/stat", proc_root_, pid));
-    const auto stat = text ? parse_stat(*text) : Result<StatFields>(text.error());
+    const auto stat = text ? parse_stat(*text) : std::nullopt;
     if (stat && stat->state != 'Z') {
       const auto ticks_per_s = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
       found->second = boot_wall_s_ + static_cast<std::int64_t>(stat->start_ticks / ticks_per_s);

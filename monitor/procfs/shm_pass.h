@@ -12,10 +12,38 @@
 #include <unordered_set>
 #include <vector>
 
-#include "monitor/procfs/directory_stream.h"
-#include "monitor/procfs/shm_holders.h"
+#include "monitor/procfs/kernel_text.h"
 
 namespace tidemark::monitor {
+
+// What the name of a file in /dev/shm tells about its maker.
+struct ShmName {
+  std::string_view maker;    // "torch", "nccl", ...; "" when the pattern is not known
+  std::optional<pid_t> pid;  // of the maker, in the maker's own pid namespace
+};
+
+// `path` is relative to /dev/shm; its first component decides.
+ShmName read_shm_name(std::string_view path);
+
+// Files of our own (the marker rings), which are no leak of the job.
+bool is_own_shm_file(std::string_view path);
+
+// The files that a search is about: all on one file system.
+struct WantedFiles {
+  dev_t device = 0;
+  std::unordered_map<ino_t, bool> held;   // by inode; true once a holder was found
+  std::unordered_set<std::string> names;  // their last path components
+};
+
+enum class Searched { kYes, kGone, kRefused };
+
+// Marks in `wanted` what this process maps or has open. kRefused when the kernel lets us see
+// neither or only one of both; what was seen is marked all the same.
+Searched mark_held_files(const std::string& proc_root, pid_t pid, WantedFiles& wanted);
+
+// Marks the files that the text of a /proc/PID/maps names, as dev and inode; `text` may be cut
+// at any line.
+void mark_mapped_files(std::string_view text, WantedFiles& wanted);
 
 // A named file in /dev/shm.
 struct ShmSegment {
@@ -28,15 +56,15 @@ struct ShmSegment {
   std::optional<pid_t> owner_pid;   // from the name
   std::optional<bool> owner_alive;  // false also when its pid belongs to a younger process now
   std::optional<bool> held;         // some process maps it or has it open; unknown when the
-                                    // kernel does not let us look at all that could
+                                    // kernel does not let us read all that could
   bool is_bounded = false;          // unknown, but ShmPass::hidden_bytes() is all that can be held
 };
 
-// One look at /dev/shm and at who holds what is in it, in small steps: with many segments or
-// processes the whole costs too much for one tick. Not thread-safe.
+// One pass over /dev/shm and the processes that hold what is in it, in small steps: with many
+// segments or processes the whole costs too much for one tick. Not thread-safe.
 class ShmPass {
  public:
-  // `own_uid` 0 stands for somebody who may look at every process.
+  // `own_uid` 0 stands for somebody who may read every process.
   ShmPass(const std::string& directory, std::string proc_root, uid_t own_uid);
 
   // Does a bit of work (well below a millisecond but for a process with many mappings). True when
@@ -47,10 +75,10 @@ class ShmPass {
   bool readable() const { return readable_; }
   // After the last step.
   const std::vector<ShmSegment>& segments() const { return segments_; }
-  // Files beyond the first 16384: counted, but not looked for.
+  // Files beyond the first 16384: counted, but not searched for.
   std::uint64_t unexamined_segments() const { return unexamined_segments_; }
   std::uint64_t unexamined_bytes() const { return unexamined_bytes_; }
-  // How much shared memory those processes have that could be holders and do not let us look.
+  // How much shared memory those processes have that could be holders and refuse to be read.
   std::uint64_t hidden_bytes() const { return hidden_bytes_; }
 
  private:
@@ -63,8 +91,8 @@ class ShmPass {
   void list_entry(const Level& level, const char* name);
   void add_file(std::string path, int directory, const char* name);
   void find_processes();
-  void look_at_process(pid_t pid);
-  void judge();
+  void search_process(pid_t pid);
+  void find_unheld();
   std::optional<bool> is_held(const ShmSegment& segment) const;
   bool is_alive(pid_t pid, std::int64_t since_wall_s);
 
@@ -80,7 +108,7 @@ class ShmPass {
   bool readable_ = false;
   bool processes_listed_ = true;
   bool listed_ = false;
-  std::vector<pid_t> pids_;  // still to look at
+  std::vector<pid_t> pids_;  // still to search
   std::unordered_set<uid_t> refused_uids_;
   std::unordered_map<pid_t, std::optional<std::int64_t>> start_wall_s_;  // of owners; memo
 };

@@ -40,9 +40,9 @@ void ShmWatch::sample(SystemSample& sample, const std::function<bool(pid_t)>& is
   }
 }
 
-// While all that is added turns out to be held by nobody, so is what was added since the last look:
-// else a straight rise would come in steps that are as irregular as the looks. When something else
-// has come or gone in between, what was counted so is not taken back before the looks had time to
+// While all that is added turns out to be held by nobody, so is what was added since the last pass:
+// else a straight rise would come in steps that are as irregular as the passes. When something else
+// has come or gone in between, what was counted so is not taken back before the passes had time to
 // confirm it, unless less is used: that would be a dip that never was.
 std::optional<std::uint64_t> ShmWatch::unheld_bytes_now() {
   constexpr int kPassesToConfirm = 2;
@@ -123,8 +123,8 @@ void ShmWatch::advance(const std::function<bool(pid_t)>& is_of_job) {
                               : std::min(2 * interval_ns_, options_.pass_interval_ns);
 }
 
-// A segment may change hands while the pass is under way, from a process not yet looked at to one
-// that was: only what two passes found without a holder counts. Processes that do not let us look
+// A segment may change hands while the pass is under way, from a process not yet searched to one
+// that was: only what two passes found without a holder counts. Processes that refuse to be read
 // can hold no more than what they have: what is beyond that is held by nobody, whichever it is.
 void ShmWatch::finish_pass(const std::function<bool(pid_t)>& is_of_job) {
   ShmReport report;

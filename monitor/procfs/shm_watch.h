@@ -20,7 +20,7 @@ namespace tidemark::monitor {
 // Of the file system that `directory` is in.
 std::optional<std::uint64_t> used_bytes_of(const std::string& directory);
 
-// What the last complete look at /dev/shm has found.
+// What the last complete pass over /dev/shm has found.
 struct ShmReport {
   std::uint64_t segments = 0;  // named files, ours not counted
   std::uint64_t named_bytes = 0;
@@ -31,10 +31,10 @@ struct ShmReport {
 };
 
 // Watches /dev/shm as a whole: leaked segments are in no process's memory. How much is used is
-// asked at every tick; who holds the named segments costs a look at every process, so it is done in
-// slices of at most a few milliseconds that add up to 1 % of the time, and soon again only where a
-// change of what is used, or a segment newly without a holder, gives a reason to. Segments that a
-// process outside of our pid namespace holds look unheld. Not thread-safe.
+// asked at every tick; who holds the named segments costs a search of every process, so it is done
+// in slices of at most a few milliseconds that add up to 1 % of the time, and soon again only where
+// a change of what is used, or a segment newly without a holder, gives a reason to. Segments that a
+// process outside of our pid namespace holds seem unheld. Not thread-safe.
 class ShmWatch {
  public:
   struct Options {
@@ -80,8 +80,8 @@ class ShmWatch {
   std::uint64_t confirmed_bytes_ = 0;
   std::optional<std::int64_t> rest_bytes_;
   std::uint64_t hidden_bytes_ = 0;  // as the last pass saw it
-  bool piles_up_ = false;           // all that was added between two looks is unheld
-  // What was last counted ahead of the looks.
+  bool piles_up_ = false;           // all that was added between two passes is unheld
+  // What was last counted ahead of the passes.
   struct Carried {
     std::uint64_t unheld_bytes;
     std::uint64_t used_bytes;
@@ -96,7 +96,7 @@ class ShmWatch {
 // False when a pid that a process there has written may mean another process to us.
 bool shares_pid_namespace(const std::string& proc_root, pid_t pid);
 
-// The /dev/shm that `pid` sees: a container has its own. Empty when we may not look.
+// The /dev/shm that `pid` sees: a container has its own. Empty when we may not read it.
 std::string shm_directory_of(const std::string& proc_root, pid_t pid);
 
 }  // namespace tidemark::monitor

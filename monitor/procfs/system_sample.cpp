@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "monitor/procfs/cgroup_usage.h"
+#include "monitor/procfs/cgroup_files.h"
 #include "monitor/procfs/kernel_text.h"
-#include "monitor/procfs/proc_meminfo.h"
+#include "monitor/procfs/proc_files.h"
 
 namespace tidemark::monitor {
 namespace {

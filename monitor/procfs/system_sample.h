@@ -9,7 +9,7 @@
 #include <string>
 
 #include "common/records.h"
-#include "monitor/procfs/kept_file.h"
+#include "monitor/procfs/kernel_text.h"
 #include "monitor/procfs/limits.h"
 
 namespace tidemark::monitor {
@@ -32,7 +32,7 @@ class SystemReader {
   SystemSample sample();
 
   const EffectiveLimit& limit() const { return limit_; }
-  // Looks the limit of `pid`, a living process, up again: administrators and batch systems change
+  // Reads the limit of `pid`, a living process, again: administrators and batch systems change
   // it, or move the process. What has been learned stays when the process is gone.
   void refresh_limit(std::optional<pid_t> pid);
 

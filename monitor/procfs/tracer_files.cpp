@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
-#include "monitor/procfs/directory_stream.h"
+#include "monitor/procfs/kernel_text.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::monitor {
@@ -38,7 +38,7 @@ std::optional<std::pair<pid_t, std::uint64_t>> parse_name(std::string_view name)
 TracerFiles::TracerFiles(const std::string& shm, uid_t uid)
     : base_(fmt::format("{}/tidemark-{}", shm, uid)) {}
 
-void TracerFiles::look() {
+void TracerFiles::read() {
   traces_.clear();
   auto base = DirectoryStream::open_at(AT_FDCWD, base_);
   if (!base) {
@@ -46,12 +46,12 @@ void TracerFiles::look() {
   }
   while (const dirent* entry = base->next()) {
     if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
-      look_into(base->fd(), entry->d_name);
+      read_folder(base->fd(), entry->d_name);
     }
   }
 }
 
-void TracerFiles::look_into(int parent, const char* folder) {
+void TracerFiles::read_folder(int parent, const char* folder) {
   auto files = DirectoryStream::open_at(parent, folder);
   if (!files) {
     return;

@@ -18,7 +18,7 @@ class TracerFiles {
   TracerFiles(const std::string& shm, uid_t uid);
 
   // Lists them; a few microseconds when nobody is traced.
-  void look();
+  void read();
   // 0: the tracer is not in it.
   std::uint64_t bytes_of(pid_t pid) const;
 
@@ -28,7 +28,7 @@ class TracerFiles {
     std::uint64_t bytes = 0;
   };
 
-  void look_into(int parent, const char* folder);
+  void read_folder(int parent, const char* folder);
 
   std::string base_;
   std::unordered_map<pid_t, Trace> traces_;  // after an exec: the newer one

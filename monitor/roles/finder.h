@@ -49,8 +49,8 @@ struct FindResult {
   std::vector<Candidate> candidates;  // best first
   // Set when exactly one candidate is better than weak and better than all others.
   std::optional<std::size_t> picked;
-  std::size_t processes = 0;      // looked at
-  std::size_t not_permitted = 0;  // could not be looked at
+  std::size_t processes = 0;      // read
+  std::size_t not_permitted = 0;  // could not be read
 };
 
 // Pure: the same evidence gives the same result.

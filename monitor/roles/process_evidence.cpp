@@ -15,7 +15,6 @@
 
 #include "common/io.h"
 #include "common/text.h"
-#include "monitor/procfs/directory_stream.h"
 #include "monitor/procfs/kernel_text.h"
 #include "monitor/procfs/process_handle.h"
 #include "monitor/roles/command.h"
@@ -67,12 +66,9 @@ bool may_train(const ProcessFacts& facts) {
 }
 
 Status read_libraries(const std::string& directory, LoadedLibraries& libraries) {
-  const auto fd = open_file(directory + "/maps", O_RDONLY);
-  if (!fd) {
-    return fd.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto fd, open_file(directory + "/maps", O_RDONLY));
   return read_whole_lines(
-      fd->get(),
+      fd.get(),
       [&](std::string_view lines) {
         note_libraries(lines, libraries);
         return !libraries.complete();
@@ -85,7 +81,7 @@ std::string open_gpu_device(const std::string& directory) {
   if (!stream) {
     return {};
   }
-  std::size_t looked_at = 0;
+  std::size_t descriptors = 0;
   while (const dirent* entry = stream->next()) {
     std::array<char, PATH_MAX> target;
     const ssize_t size = ::readlinkat(stream->fd(), entry->d_name, target.data(), target.size());
@@ -96,7 +92,7 @@ std::string open_gpu_device(const std::string& directory) {
         return std::string(path);
       }
     }
-    if (++looked_at == kDescriptorLimit) {
+    if (++descriptors == kDescriptorLimit) {
       break;
     }
   }
@@ -205,12 +201,9 @@ void note_libraries(std::string_view maps_lines, LoadedLibraries& libraries) {
 }
 
 Result<Evidence> collect_evidence(ProcessSource& source, const EvidenceOptions& options) {
-  const auto table = source.snapshot();
-  if (!table) {
-    return table.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto table, source.snapshot());
   Evidence evidence;
-  for (const ProcessEntry& entry : *table) {
+  for (const ProcessEntry& entry : table) {
     if (entry.key.pid == options.self || entry.state == 'Z') {
       continue;
     }

@@ -9,7 +9,7 @@
 
 namespace tidemark::monitor {
 
-// How a rule looks at a process.
+// How a rule matches a process.
 enum class Match {
   kComm,              // comm is the pattern
   kCommPrefix,        // comm begins with the pattern

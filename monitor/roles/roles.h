@@ -15,7 +15,7 @@
 
 namespace tidemark::monitor {
 
-// What the role rules look at.
+// What the role rules read.
 struct ProcessFacts {
   ProcessKey key;
   pid_t ppid = 0;
@@ -47,7 +47,7 @@ std::vector<RoleAssignment> assign_roles(std::span<const ProcessFacts> tree);
 // each tree in the order of the table.
 std::vector<std::vector<std::size_t>> job_trees(std::span<const ProcessFacts> table);
 
-// What the two below look at in a process's environment.
+// What the two below read in a process's environment.
 const std::vector<std::string>& launcher_variables();
 
 // The global rank (RANK, or the launcher's own variable for it), else the local one. `environment`

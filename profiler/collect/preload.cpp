@@ -139,25 +139,19 @@ Result<std::string> preload_value(const std::string& tracer, bool with_operators
 Result<std::vector<std::pair<std::string, std::string>>> tracing_environment(
     const TraceOptions& options, const std::vector<std::string>& command,
     const std::string& directory) {
-  const auto tracer = find_tracer();
-  if (!tracer) {
-    return tracer.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto tracer, find_tracer());
   if (auto allowed = refuse_address_sanitizer(command, variable("PATH"), variable("ASAN_OPTIONS"));
       !allowed) {
     return allowed.error();
   }
   const std::string_view preloaded = variable("LD_PRELOAD");
   const bool with_operators = has_other_allocator(command, preloaded, variable("PATH"));
-  auto preload = preload_value(*tracer, with_operators, preloaded);
-  if (!preload) {
-    return preload.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto preload, preload_value(tracer, with_operators, preloaded));
   std::string flags;
   flags += options.follow_children ? "f" : "";
   flags += options.use_libunwind ? "u" : "";
   std::vector<std::pair<std::string, std::string>> variables;
-  variables.emplace_back("LD_PRELOAD", *std::move(preload));
+  variables.emplace_back("LD_PRELOAD", std::move(preload));
   variables.emplace_back(wire::kRequestVariable,
                          fmt::format("1:{}:{}:{}:{}:{}", trace_mode_name(options.mode),
                                      options.sample_every_bytes, kMostFileBytes, flags, directory));

@@ -139,17 +139,14 @@ void Collector::open_file(const std::string& name) {
 
 // The mode that it was in.
 Result<wire::Mode> Collector::wake(TraceFile& file) const {
-  const auto before = file.snapshot();
-  if (!before) {
-    return before.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto before, file.snapshot());
   if (options_.sample_every_bytes > 0) {
     static_cast<void>(file.set_sample_every(options_.sample_every_bytes));
   }
   if (const Status woken = file.set_mode(*options_.wake_as); !woken) {
     return woken.error();
   }
-  return before->mode;
+  return before.mode;
 }
 
 // The images that a process has had by exec are told apart by time alone: one has ended, and all

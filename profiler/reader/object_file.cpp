@@ -402,13 +402,8 @@ ObjectFile::~ObjectFile() = default;
 
 Result<ObjectFile> ObjectFile::open(const std::string& path, const std::string& build_id,
                                     DebugServer& server) {
-  auto file = open_file(path, O_RDONLY | O_NONBLOCK);
-  if (!file) {
-    return file.error();
-  }
-  if (auto fine = check_is_program(file->get()); !fine) {
-    return fine.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto file, open_file(path, O_RDONLY | O_NONBLOCK));
+  TIDEMARK_TRY(check_is_program(file.get()));
   auto state = std::make_unique<State>();
   state->dwfl.reset(dwfl_begin(&callbacks()));
   if (!state->dwfl) {
@@ -418,9 +413,9 @@ Result<ObjectFile> ObjectFile::open(const std::string& path, const std::string& 
     server.watch(dwfl_get_debuginfod_client(state->dwfl.get()));
   }
   dwfl_report_begin(state->dwfl.get());
-  state->module = dwfl_report_offline(state->dwfl.get(), "", path.c_str(), file->get());
+  state->module = dwfl_report_offline(state->dwfl.get(), "", path.c_str(), file.get());
   if (state->module != nullptr) {
-    file->release();  // it is elfutils' now
+    file.release();  // it is elfutils' now
     void** user = nullptr;
     dwfl_module_info(state->module, &user, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
     *user = &server;

@@ -173,20 +173,15 @@ Result<TraceFile> TraceFile::open(const std::string& path, const TraceOpenOption
 }
 
 Result<TraceFile> TraceFile::adopt(Fd file, const TraceOpenOptions& options) {
-  if (auto fine = check_file(file.get(), options); !fine) {
-    return fine.error();
-  }
-  auto header = read_trace_header(file.get());
-  if (!header) {
-    return header.error();
-  }
-  if (load(header->raw->stage) == static_cast<std::uint32_t>(wire::Stage::kSettingUp)) {
+  TIDEMARK_TRY(check_file(file.get(), options));
+  TIDEMARK_TRY_ASSIGN(auto header, read_trace_header(file.get()));
+  if (load(header.raw->stage) == static_cast<std::uint32_t>(wire::Stage::kSettingUp)) {
     return Error{Errc::kNotFound, "the tracer is still setting the trace file up"};
   }
   auto state = std::make_unique<State>();
   state->file = std::move(file);
   state->may_write = options.access == TraceOpenOptions::Access::kControl;
-  state->identity = identity_in(*header->raw);
+  state->identity = identity_in(*header.raw);
   return TraceFile(std::move(state));
 }
 
@@ -196,24 +191,18 @@ const std::vector<TraceModule>& TraceFile::modules() const { return state_->modu
 
 Result<TraceSnapshot> TraceFile::snapshot() {
   const int fd = state_->file.get();
-  auto header = read_trace_header(fd);
-  if (!header) {
-    return header.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto header, read_trace_header(fd));
   TraceSnapshot out;
-  if (!read_state(*header, out)) {
+  if (!read_state(header, out)) {
     return Error{Errc::kMalformed, "the header of the trace file is damaged"};
   }
-  read_sites(fd, *header, out);
+  read_sites(fd, header, out);
   // The sites first: what they lead to is complete by now. The tables may have grown meanwhile.
-  auto later = read_trace_header(fd);
-  if (!later) {
-    return later.error();
-  }
-  state_->modules.extend(fd, *later);
-  state_->stacks.extend(fd, *later);
+  TIDEMARK_TRY_ASSIGN(auto later, read_trace_header(fd));
+  state_->modules.extend(fd, later);
+  state_->stacks.extend(fd, later);
   for (SiteCounts& site : out.sites) {
-    state_->stacks.settle(fd, *later, site.node, state_->modules);
+    state_->stacks.settle(fd, later, site.node, state_->modules);
     site.stack = state_->stacks.identity(site.node);
   }
   out.read_losses.damaged_items += state_->modules.damaged();
@@ -239,11 +228,8 @@ std::vector<StackFrame> TraceFile::stack(std::uint32_t node) const {
 }
 
 Result<LiveScan> TraceFile::live_blocks(const LiveScanOptions& options) const {
-  auto header = read_trace_header(state_->file.get());
-  if (!header) {
-    return header.error();
-  }
-  return scan_live_blocks(state_->file.get(), *header, options);
+  TIDEMARK_TRY_ASSIGN(auto header, read_trace_header(state_->file.get()));
+  return scan_live_blocks(state_->file.get(), header, options);
 }
 
 Status TraceFile::set_mode(wire::Mode mode) {

@@ -93,16 +93,11 @@ Result<TraceHeader> read_trace_header(int fd) {
   header.raw = std::make_unique<Header>();
   header.file_bytes = static_cast<std::uint64_t>(status.st_size);
   const std::span<char> bytes(reinterpret_cast<char*>(header.raw.get()), sizeof(Header));
-  auto got = pread_full(fd, bytes);
-  if (!got) {
-    return got.error();
-  }
-  if (header.file_bytes < wire::kHeaderBytes || *got < sizeof(Header)) {
+  TIDEMARK_TRY_ASSIGN(auto got, pread_full(fd, bytes));
+  if (header.file_bytes < wire::kHeaderBytes || got < sizeof(Header)) {
     return Error{Errc::kMalformed, "the trace file is shorter than its header"};
   }
-  if (auto fine = check_preamble(*header.raw); !fine) {
-    return fine.error();
-  }
+  TIDEMARK_TRY(check_preamble(*header.raw));
   std::vector<Stretch> all;
   for (std::size_t i = 0; i < wire::kTables; ++i) {
     header.tables[i] = TableView(wire::item_bytes(static_cast<Table>(i)));

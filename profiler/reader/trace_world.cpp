@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/reader/trace_world.h"
 
-#include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <map>
@@ -10,41 +10,19 @@
 
 #include <fmt/format.h>
 
+#include "common/fd.h"
 #include "common/io.h"
 #include "common/text.h"
+#include "monitor/procfs/kernel_text.h"
+#include "monitor/procfs/proc_files.h"
 #include "profiler/reader/debug_server.h"
 #include "profiler/reader/symbolizer.h"
 
 namespace tidemark::reader {
 namespace {
 
-constexpr std::size_t kStatBytes = 4096;
 constexpr std::size_t kMostModulesTold = 5;  // the rest are one more line
 constexpr std::size_t kMostMapsBytes = 64U << 20U;
-
-// A field of /proc/PID/stat from the third on; the name in field 2 may hold anything. nullopt also
-// of a zombie, which holds nothing any more.
-template <typename T>
-std::optional<T> stat_field(const std::string& proc_root, pid_t pid, std::size_t number) {
-  const auto text = read_file(fmt::format("{}/{}/stat", proc_root, pid), kStatBytes);
-  if (!text) {
-    return std::nullopt;
-  }
-  const std::size_t name_end = text->rfind(')');
-  if (name_end == std::string::npos || name_end + 2 > text->size()) {
-    return std::nullopt;
-  }
-  const auto fields = split(std::string_view(*text).substr(name_end + 2), ' ');
-  const std::size_t index = number - 3;
-  if (fields.size() <= index || fields[0] == "Z" || fields[0] == "X") {
-    return std::nullopt;
-  }
-  return parse_number<T>(fields[index]);
-}
-
-std::optional<std::uint64_t> start_ticks(const std::string& proc_root, pid_t pid) {
-  return stat_field<std::uint64_t>(proc_root, pid, 22);
-}
 
 std::optional<std::uint64_t> pid_namespace(const std::string& proc_root, std::string_view pid) {
   struct stat info {};
@@ -56,7 +34,11 @@ std::optional<std::uint64_t> pid_namespace(const std::string& proc_root, std::st
 class RealTraceWorld final : public TraceWorld {
  public:
   explicit RealTraceWorld(std::string proc_root)
-      : proc_root_(std::move(proc_root)), own_namespace_(pid_namespace(proc_root_, "self")) {}
+      : proc_root_(std::move(proc_root)), own_namespace_(pid_namespace(proc_root_, "self")) {
+    if (auto proc = open_file(proc_root_, O_RDONLY | O_DIRECTORY)) {
+      proc_ = *std::move(proc);
+    }
+  }
 
   std::optional<ProcessKey> find(const TraceIdentity& identity) override {
     const bool is_ours =
@@ -68,18 +50,17 @@ class RealTraceWorld final : public TraceWorld {
     return ProcessKey{static_cast<pid_t>(identity.pid), identity.start_ticks};
   }
 
-  bool is_alive(const ProcessKey& key) override {
-    return start_ticks(proc_root_, key.pid) == key.start_ticks;
-  }
+  bool is_alive(const ProcessKey& key) override { return start_ticks(key.pid) == key.start_ticks; }
 
   bool is_in_tree(const ProcessKey& key, pid_t root) override {
     constexpr int kDeepest = 1024;
-    std::optional<pid_t> pid = key.pid;
-    for (int depth = 0; pid && *pid > 0 && depth < kDeepest; ++depth) {
-      if (*pid == root) {
+    pid_t pid = key.pid;
+    for (int depth = 0; pid > 0 && depth < kDeepest; ++depth) {
+      if (pid == root) {
         return true;
       }
-      pid = stat_field<pid_t>(proc_root_, *pid, 4);
+      const auto stat = living(pid);
+      pid = stat ? stat->ppid : 0;
     }
     return false;
   }
@@ -133,6 +114,17 @@ class RealTraceWorld final : public TraceWorld {
   void wait_until(std::int64_t until_ns) override { server_->wait_until(until_ns); }
 
  private:
+  // nullopt also for a zombie, which holds nothing any more.
+  std::optional<monitor::StatFields> living(pid_t pid) const {
+    const auto stat = monitor::read_stat(proc_.get(), pid);
+    return stat && !monitor::has_ended(stat->state) ? stat : std::nullopt;
+  }
+
+  std::optional<std::uint64_t> start_ticks(pid_t pid) const {
+    const auto stat = living(pid);
+    return stat ? std::optional(stat->start_ticks) : std::nullopt;
+  }
+
   // A process in a container sees other files under the same names.
   Symbolizer& symbolizer_of(const ProcessKey& key) {
     const std::string root = fmt::format("{}/{}/root", proc_root_, key.pid);
@@ -152,24 +144,22 @@ class RealTraceWorld final : public TraceWorld {
 
   // By its start and its namespace; start times are rarely alike.
   std::optional<ProcessKey> find_in_namespace(const TraceIdentity& identity) {
-    DIR* directory = ::opendir(proc_root_.c_str());
-    if (directory == nullptr) {
+    auto processes = monitor::DirectoryStream::open_at(AT_FDCWD, proc_root_);
+    if (!processes) {
       return std::nullopt;
     }
-    std::optional<ProcessKey> found;
-    while (const dirent* entry = ::readdir(directory)) {
+    while (const dirent* entry = processes->next()) {
       const auto pid = parse_number<pid_t>(entry->d_name);
-      if (pid && start_ticks(proc_root_, *pid) == identity.start_ticks &&
+      if (pid && start_ticks(*pid) == identity.start_ticks &&
           pid_namespace(proc_root_, entry->d_name) == identity.pid_namespace) {
-        found = ProcessKey{*pid, identity.start_ticks};
-        break;
+        return ProcessKey{*pid, identity.start_ticks};
       }
     }
-    ::closedir(directory);
-    return found;
+    return std::nullopt;
   }
 
   std::string proc_root_;
+  Fd proc_;
   std::optional<std::uint64_t> own_namespace_;
   const std::shared_ptr<DebugServer> server_ = std::make_shared<DebugServer>();
   bool has_told_of_server_ = false;

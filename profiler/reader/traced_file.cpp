@@ -70,11 +70,7 @@ AllocationKind kind_of(wire::SiteKind kind) {
 }
 
 Status TracedFile::read() {
-  auto snapshot = file_.snapshot();
-  if (!snapshot) {
-    return snapshot.error();
-  }
-  last_ = *std::move(snapshot);
+  TIDEMARK_TRY_ASSIGN(last_, file_.snapshot());
   merge_sites();
   if (!last_.sites.empty() && states_.size() <= last_.sites.back().index) {
     states_.resize(last_.sites.back().index + std::size_t{1});

@@ -18,7 +18,7 @@
 #include "common/clock.h"
 #include "common/text.h"
 #include "monitor/procfs/process_handle.h"
-#include "monitor/procfs/procps_source.h"
+#include "monitor/procfs/process_source.h"
 #include "monitor/session.h"
 #include "recording/recorder.h"
 #include "report/monitor_lines.h"
@@ -69,7 +69,7 @@ int run(pid_t pid, std::uint64_t ticks) {
   double early = 0;
   std::size_t printed = 0;
   for (std::uint64_t i = 0; i < ticks; ++i) {
-    const Tick tick = (*session)->look(clock.monotonic_ns(), {});
+    const Tick tick = (*session)->sample(clock.monotonic_ns(), {});
     printed += lines.line(tick, *root).size();
     (void)recorder.add(tick);
     for (const ProcessRecord& ended : (*session)->take_ended()) {

@@ -21,7 +21,7 @@
 #include "common/io.h"
 #include "common/text.h"
 #include "monitor/procfs/process_handle.h"
-#include "monitor/procfs/procps_source.h"
+#include "monitor/procfs/process_source.h"
 #include "monitor/sampler.h"
 
 namespace tidemark {

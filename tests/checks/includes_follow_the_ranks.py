@@ -20,7 +20,7 @@ MAY_INCLUDE = {
     "monitor/procfs": {"common", "profiler/wire"},
     "profiler/tracer": {"profiler/wire"},
     "monitor": {"common", "api", "monitor/procfs"},
-    "profiler/reader": {"common", "profiler/wire"},
+    "profiler/reader": {"common", "monitor/procfs", "profiler/wire"},
     "report": {"common", "recording", "tracker"},
     "profiler/collect": {"common", "monitor/procfs", "profiler/reader", "profiler/wire"},
     "live": {"common", "monitor", "monitor/procfs", "profiler/collect", "profiler/reader",

@@ -6,10 +6,9 @@
 
 #include "common/check.h"
 #include "monitor/procfs/cgroup_files.h"
-#include "monitor/procfs/cgroup_usage.h"
 #include "monitor/procfs/kernel_text.h"
 #include "monitor/procfs/limits.h"
-#include "monitor/procfs/proc_meminfo.h"
+#include "monitor/procfs/proc_files.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tidemark::monitor;  // NOLINT(google-build-using-namespace): one function

@@ -6,12 +6,9 @@
 
 #include "common/check.h"
 #include "monitor/gpu/drm_fdinfo.h"
+#include "monitor/procfs/proc_files.h"
 #include "monitor/procfs/proc_smaps.h"
-#include "monitor/procfs/proc_stat.h"
-#include "monitor/procfs/proc_statm.h"
-#include "monitor/procfs/proc_status.h"
-#include "monitor/procfs/shm_holders.h"
-#include "monitor/procfs/shm_names.h"
+#include "monitor/procfs/shm_pass.h"
 
 namespace {
 

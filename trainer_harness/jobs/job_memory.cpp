@@ -1,76 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer_harness/jobs/job_memory.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
-#include <array>
-#include <filesystem>
 #include <set>
-#include <span>
-#include <string_view>
-#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "common/io.h"
 #include "common/quiet_thread.h"
-#include "common/text.h"
+#include "monitor/procfs/proc_files.h"
+#include "monitor/procfs/proc_smaps.h"
+#include "monitor/procfs/process_source.h"
 
 namespace tidemark::harness {
 namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr std::array<std::string_view, 3> kStatusFields = {"RssAnon", "RssShmem", "VmSwap"};
-constexpr std::array<std::string_view, 3> kRollupFields = {"Pss_Anon", "Pss_Shmem", "SwapPss"};
-
 constexpr nanoseconds kReadEvery = std::chrono::milliseconds(20);
 // Reading smaps_rollup holds the memory lock of the process: at most 1/kRestPerRead of the time.
 constexpr int kRestPerRead = 20;
 
-// Sum of lines such as "RssAnon:     1234 kB". nullopt unless all of them are there.
-std::optional<std::uint64_t> sum_of_fields(std::string_view text,
-                                           std::span<const std::string_view> names) {
-  std::uint64_t sum_kib = 0;
-  std::size_t found = 0;
-  while (const auto line = next_line(text)) {
-    const std::size_t colon = line->find(':');
-    if (colon == std::string_view::npos || !line->ends_with(" kB") ||
-        std::find(names.begin(), names.end(), line->substr(0, colon)) == names.end()) {
-      continue;
-    }
-    const std::string_view number = line->substr(colon + 1, line->size() - colon - 4);
-    const auto kib = parse_number<std::uint64_t>(trim(number));
-    if (!kib) {
-      return std::nullopt;
-    }
-    sum_kib += *kib;
-    ++found;
-  }
-  return found == names.size() ? std::optional(sum_kib * 1024) : std::nullopt;
+std::vector<pid_t> children_of(const std::string& proc_root, pid_t pid) {
+  const auto directory = open_file(fmt::format("{}/{}", proc_root, pid), O_PATH | O_DIRECTORY);
+  auto children = directory ? monitor::children_of_threads(directory->get()) : directory.error();
+  return children ? *std::move(children) : std::vector<pid_t>();
 }
 
-std::optional<std::uint64_t> sum_of_file(const std::string& path,
-                                         std::span<const std::string_view> names) {
-  const auto text = read_file(path);
-  return text ? sum_of_fields(*text, names) : std::nullopt;
-}
-
-void add_children(const std::string& proc_root, pid_t pid, std::vector<pid_t>& found) {
-  std::error_code error;
-  const std::string tasks = fmt::format("{}/{}/task", proc_root, pid);
-  for (std::filesystem::directory_iterator task(tasks, error), end; !error && task != end;
-       task.increment(error)) {
-    const auto text = read_file(task->path().string() + "/children");
-    if (!text) {
-      continue;
-    }
-    for (const std::string_view word : split(*text, ' ')) {
-      if (const auto child = parse_number<pid_t>(trim(word))) {
-        found.push_back(*child);
-      }
-    }
-  }
+// Pages shared with others count in parts.
+std::optional<std::uint64_t> proportional_footprint_bytes(const std::string& proc_root, pid_t pid) {
+  const auto text = read_file(fmt::format("{}/{}/smaps_rollup", proc_root, pid));
+  const auto pss = text ? monitor::parse_smaps_rollup(*text) : text.error();
+  return pss && !pss->split_estimated ? std::optional(pss->footprint_bytes()) : std::nullopt;
 }
 
 // The root first. A pid that comes twice (a child that was reparented meanwhile) counts once.
@@ -78,9 +43,7 @@ std::vector<pid_t> tree_of(const std::string& proc_root, pid_t root) {
   std::vector<pid_t> pids = {root};
   std::set<pid_t> known = {root};
   for (std::size_t i = 0; i < pids.size(); ++i) {
-    std::vector<pid_t> children;
-    add_children(proc_root, pids[i], children);
-    for (const pid_t child : children) {
+    for (const pid_t child : children_of(proc_root, pids[i])) {
       if (known.insert(child).second) {
         pids.push_back(child);
       }
@@ -92,7 +55,12 @@ std::vector<pid_t> tree_of(const std::string& proc_root, pid_t root) {
 }  // namespace
 
 std::optional<std::uint64_t> own_footprint_bytes(const std::string& proc_root, pid_t pid) {
-  return sum_of_file(fmt::format("{}/{}/status", proc_root, pid), kStatusFields);
+  const auto text = read_file(fmt::format("{}/{}/status", proc_root, pid));
+  const auto status = text ? monitor::parse_status(*text) : text.error();
+  if (!status || !status->rss_anon_bytes || !status->rss_shmem_bytes || !status->swap_bytes) {
+    return std::nullopt;
+  }
+  return *status->rss_anon_bytes + *status->rss_shmem_bytes + *status->swap_bytes;
 }
 
 std::optional<std::uint64_t> tree_footprint_bytes(const std::string& proc_root, pid_t root) {
@@ -103,8 +71,7 @@ std::optional<std::uint64_t> tree_footprint_bytes(const std::string& proc_root, 
   // Forked relatives share pages: only their proportional sizes can be added.
   std::uint64_t sum = 0;
   for (const pid_t pid : pids) {
-    const auto bytes =
-        sum_of_file(fmt::format("{}/{}/smaps_rollup", proc_root, pid), kRollupFields);
+    const auto bytes = proportional_footprint_bytes(proc_root, pid);
     if (!bytes && pid == root) {
       return std::nullopt;
     }

@@ -15,7 +15,7 @@
 
 #include "common/text.h"
 #include "monitor/procfs/process_handle.h"
-#include "monitor/procfs/procps_source.h"
+#include "monitor/procfs/process_source.h"
 #include "monitor/roles/finder.h"
 #include "monitor/roles/roles.h"
 #include "tests/support/subprocess.h"

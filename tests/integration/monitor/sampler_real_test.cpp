@@ -20,7 +20,7 @@
 #include "common/clock.h"
 #include "common/units.h"
 #include "monitor/procfs/process_handle.h"
-#include "monitor/procfs/procps_source.h"
+#include "monitor/procfs/process_source.h"
 #include "monitor/sampler.h"
 #include "tests/support/child_process.h"
 

@@ -140,6 +140,19 @@ TEST_F(HeadroomTest, OfVersionOneCountsWhatIsBelowTheGroup) {
   EXPECT_THAT(reader.limits()[headroom.limit].source, HasSubstr("cgroup v1"));
 }
 
+TEST_F(HeadroomTest, OfVersionOneAGroupThatDoesNotCountWhatIsBelowSetsNoLimit) {
+  root_.write("proc/self/mountinfo",
+              "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  root_.write("proc/42/cgroup", "4:memory:/a/job\n");
+  root_.write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1048576\n");
+  root_.write("sys/fs/cgroup/memory/a/memory.use_hierarchy", "0\n");
+  root_.write("sys/fs/cgroup/memory/a/job/memory.limit_in_bytes", fmt::format("{}\n", 800 * kMib));
+  const HeadroomReader reader(options_);
+
+  ASSERT_EQ(reader.limits().size(), 2U) << "its own group and the machine";
+  EXPECT_EQ(reader.limits()[0].bytes, 800U * kMib);
+}
+
 TEST_F(HeadroomTest, OfVersionOneALimitAboveTheContainerIsSeen) {
   root_.write("proc/self/mountinfo",
               "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");

@@ -17,10 +17,11 @@ class Machine {
  public:
   void put(int pid, int anon_kib, int pss_kib, const std::string& children) const {
     const std::string folder = std::to_string(pid);
-    tree_.write(folder + "/status",
-                fmt::format("Name:\tpython3\nVmRSS:\t  99999 kB\nRssAnon:\t{:>8} kB\n"
-                            "RssFile:\t   5000 kB\nRssShmem:\t      10 kB\nVmSwap:\t       1 kB\n",
-                            anon_kib));
+    tree_.write(
+        folder + "/status",
+        fmt::format("Name:\tpython3\nState:\tS (sleeping)\nVmRSS:\t  99999 kB\nRssAnon:\t{:>8} kB\n"
+                    "RssFile:\t   5000 kB\nRssShmem:\t      10 kB\nVmSwap:\t       1 kB\n",
+                    anon_kib));
     tree_.write(folder + "/smaps_rollup",
                 fmt::format("Rss: 99999 kB\nPss: 99999 kB\nPss_Anon: {} kB\nPss_File: 500 kB\n"
                             "Pss_Shmem: 5 kB\nSwapPss: 2 kB\n",

@@ -61,8 +61,11 @@ class JobServerTest : public ::testing::Test {
   }
 
   void set_footprint_mib(int mib) const {
-    tree_.write(fmt::format("proc/{}/status", ::getpid()),
-                fmt::format("RssAnon:\t{} kB\nRssShmem:\t0 kB\nVmSwap:\t0 kB\n", mib * 1024));
+    tree_.write(
+        fmt::format("proc/{}/status", ::getpid()),
+        fmt::format(
+            "Name:\tserver\nState:\tR (running)\nRssAnon:\t{} kB\nRssShmem:\t0 kB\nVmSwap:\t0 kB\n",
+            mib * 1024));
   }
 
   ServerStatus run(int jobs, ScriptedRunner::Script script) {

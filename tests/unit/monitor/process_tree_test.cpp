@@ -42,7 +42,7 @@ TEST(ProcessTree, TakesTheRootWithAllDescendants) {
   const auto change = tree.update(std::vector{row(1, 0, 1), row(10, 1, 100), row(11, 10, 101),
                                               row(12, 11, 102), row(20, 1, 90)});
 
-  EXPECT_THAT(pids(change.born), ElementsAre(10, 11, 12));
+  EXPECT_THAT(pids(change.started), ElementsAre(10, 11, 12));
   EXPECT_FALSE(tree.contains({20, 90}));
 }
 
@@ -52,7 +52,7 @@ TEST(ProcessTree, FindsDescendantsThatComeLater) {
 
   const auto change = tree.update(std::vector{row(10, 1, 100), row(30, 10, 300), row(31, 30, 301)});
 
-  EXPECT_THAT(pids(change.born), ElementsAre(30, 31));
+  EXPECT_THAT(pids(change.started), ElementsAre(30, 31));
 }
 
 TEST(ProcessTree, KeepsChildrenOfADeadParent) {
@@ -72,7 +72,7 @@ TEST(ProcessTree, OrphansKeepTheirOwnChildren) {
 
   const auto change = tree.update(std::vector{row(11, 1, 101), row(40, 11, 400)});
 
-  EXPECT_THAT(pids(change.born), ElementsAre(40));
+  EXPECT_THAT(pids(change.started), ElementsAre(40));
 }
 
 TEST(ProcessTree, AReusedPidIsAStranger) {
@@ -82,14 +82,14 @@ TEST(ProcessTree, AReusedPidIsAStranger) {
   const auto change = tree.update(std::vector{row(10, 1, 100), row(11, 1, 555)});
 
   EXPECT_THAT(pids(change.gone), ElementsAre(11));
-  EXPECT_THAT(change.born, IsEmpty());
+  EXPECT_THAT(change.started, IsEmpty());
   EXPECT_FALSE(tree.contains({11, 555}));
 }
 
 TEST(ProcessTree, ARootWhosePidWasReusedIsNotWatched) {
   auto tree = tree_of({10, 100});
 
-  EXPECT_THAT(tree.update(std::vector{row(10, 1, 777), row(11, 10, 778)}).born, IsEmpty());
+  EXPECT_THAT(tree.update(std::vector{row(10, 1, 777), row(11, 10, 778)}).started, IsEmpty());
 }
 
 TEST(ProcessTree, AParentYoungerThanItsChildIsAnImpostor) {
@@ -97,7 +97,7 @@ TEST(ProcessTree, AParentYoungerThanItsChildIsAnImpostor) {
 
   const auto change = tree.update(std::vector{row(10, 1, 100), row(5, 10, 50)});
 
-  EXPECT_THAT(pids(change.born), ElementsAre(10)) << "pid 5 is older than its claimed parent";
+  EXPECT_THAT(pids(change.started), ElementsAre(10)) << "pid 5 is older than its claimed parent";
 }
 
 TEST(ProcessTree, AdoptsTheGrandchildOfAShortLivedChildByItsGroup) {
@@ -107,7 +107,8 @@ TEST(ProcessTree, AdoptsTheGrandchildOfAShortLivedChildByItsGroup) {
   const auto change =
       tree.update(std::vector{row(1, 0, 1), row(10, 1, 100, 10), row(60, 1, 600, 10)});
 
-  EXPECT_THAT(pids(change.born), ElementsAre(60)) << "its parent came and went between two looks";
+  EXPECT_THAT(pids(change.started), ElementsAre(60))
+      << "its parent came and went between two looks";
 }
 
 TEST(ProcessTree, DoesNotAdoptOlderMembersOfTheSameGroup) {
@@ -117,7 +118,7 @@ TEST(ProcessTree, DoesNotAdoptOlderMembersOfTheSameGroup) {
   const auto change =
       tree.update(std::vector{row(10, 1, 100, 10), row(9, 1, 99, 10), row(50, 1, 200, 50)});
 
-  EXPECT_THAT(change.born, IsEmpty()) << "train.py | tee: the pipe's other end is not ours";
+  EXPECT_THAT(change.started, IsEmpty()) << "train.py | tee: the pipe's other end is not ours";
 }
 
 TEST(ProcessTree, ChildrenOfTheSubreaperAreRootsButNotTheSubreaper) {
@@ -126,7 +127,7 @@ TEST(ProcessTree, ChildrenOfTheSubreaperAreRootsButNotTheSubreaper) {
   const auto change =
       tree.update(std::vector{row(kSelf, 1, 90), row(70, kSelf, 700), row(71, 70, 701)});
 
-  EXPECT_THAT(pids(change.born), ElementsAre(70, 71));
+  EXPECT_THAT(pids(change.started), ElementsAre(70, 71));
 }
 
 TEST(ProcessTree, LeavesItselfAndItsHelpersOut) {
@@ -135,7 +136,7 @@ TEST(ProcessTree, LeavesItselfAndItsHelpersOut) {
   const auto change =
       tree.update(std::vector{row(10, 1, 10), row(kSelf, 10, 90), row(98, kSelf, 95)});
 
-  EXPECT_THAT(pids(change.born), ElementsAre(10)) << "tidemark started from the watched shell";
+  EXPECT_THAT(pids(change.started), ElementsAre(10)) << "tidemark started from the watched shell";
 }
 
 TEST(ProcessTree, TheWholeSystemHasNoKernelThreads) {
@@ -144,7 +145,7 @@ TEST(ProcessTree, TheWholeSystemHasNoKernelThreads) {
   const auto change =
       tree.update(std::vector{row(1, 0, 1), row(2, 0, 1), row(3, 2, 1), row(10, 1, 100)});
 
-  EXPECT_THAT(pids(change.born), UnorderedElementsAre(1, 10));
+  EXPECT_THAT(pids(change.started), UnorderedElementsAre(1, 10));
 }
 
 TEST(ProcessTree, SurvivesACycleInATornTable) {
@@ -152,7 +153,7 @@ TEST(ProcessTree, SurvivesACycleInATornTable) {
 
   const auto change = tree.update(std::vector{row(10, 1, 100), row(20, 21, 200), row(21, 20, 200)});
 
-  EXPECT_THAT(pids(change.born), ElementsAre(10));
+  EXPECT_THAT(pids(change.started), ElementsAre(10));
 }
 
 TEST(ProcessTree, AddIsIdempotent) {
@@ -174,7 +175,7 @@ TEST(ProcessTree, LeavesOutAHelperOfOursWithAllThatItStarts) {
       tree.update(std::vector{row(kSelf, 1, 50), row(10, kSelf, 100), row(11, 10, 101),
                               row(20, kSelf, 90), row(21, 20, 102)});
 
-  EXPECT_THAT(pids(change.born), ElementsAre(10, 11));
+  EXPECT_THAT(pids(change.started), ElementsAre(10, 11));
   EXPECT_FALSE(tree.add(row(20, kSelf, 90)));
 }
 

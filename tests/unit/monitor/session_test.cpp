@@ -44,7 +44,7 @@ class SessionTest : public testing::Test {
   }
   Tick look(double after_s = 1.0) {
     clock.advance_s(after_s);
-    return session->look(clock.now_ns, {});
+    return session->sample(clock.now_ns, {});
   }
   void put_trainer(std::uint64_t mib) {
     FakeProcess trainer;

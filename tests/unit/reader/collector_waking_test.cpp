@@ -86,10 +86,10 @@ TEST_F(WakingTest, GivesATracerThatWorkedAlreadyItsModeBack) {
 
 TEST(TraceWorld, KnowsWhoIsBelowAProcess) {
   const tests::TempTree proc;
-  proc.write("10/stat", "10 (a) b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0");
-  proc.write("11/stat", "11 (c) S 10 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 501 0 0");
-  proc.write("12/stat", "12 (d) S 11 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 502 0 0");
-  proc.write("20/stat", "20 (e) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 503 0 0");
+  proc.write("10/stat", "10 (a) b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0 0 0 0 0");
+  proc.write("11/stat", "11 (c) S 10 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 501 0 0 0 0 0 0");
+  proc.write("12/stat", "12 (d) S 11 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 502 0 0 0 0 0 0");
+  proc.write("20/stat", "20 (e) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 503 0 0 0 0 0 0");
   const auto world = make_trace_world(proc.path());
 
   EXPECT_TRUE(world->is_in_tree({10, 500}, 10));

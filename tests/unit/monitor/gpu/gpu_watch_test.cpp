@@ -75,7 +75,7 @@ class GatedSource final : public GpuSource {
   std::uint64_t samples_ = 0;
 };
 
-GpuWatch::Options options_of(std::shared_ptr<Gate> gate, milliseconds patience,
+GpuWatch::Options options_of(std::shared_ptr<Gate> gate, milliseconds timeout,
                              std::uint64_t fail_at = 0) {
   GpuWatch::Options options;
   options.open = [gate = std::move(gate), fail_at]() -> Result<std::unique_ptr<GpuSource>> {
@@ -83,7 +83,7 @@ GpuWatch::Options options_of(std::shared_ptr<Gate> gate, milliseconds patience,
     source->fail_at = fail_at;
     return std::unique_ptr<GpuSource>(std::move(source));
   };
-  options.patience = patience;
+  options.timeout = timeout;
   return options;
 }
 

@@ -121,7 +121,7 @@ TEST_F(MarkerReaderTest, KeepsARingThatComesAndGoesBetweenTwoPolls) {
   EXPECT_THAT(poll(reader, {first_}, 0), IsEmpty());
 
   RingFile ring = make_ring(first_);
-  reader.look_for_rings(static_cast<std::int64_t>(at(1.0)));
+  reader.find_rings(static_cast<std::int64_t>(at(1.0)));
   ring.step(1, at(1.25));
   std::filesystem::remove(shm_.path(file_name(first_, "c")));
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/io.h"
-#include "monitor/procfs/proc_meminfo.h"
+#include "monitor/procfs/proc_files.h"
 #include "tests/support/temp_tree.h"
 
 namespace tidemark::monitor {

@@ -77,6 +77,26 @@ TEST(ParseSmapsRollup, RefusesATextWithoutPss) {
   EXPECT_FALSE(parse_smaps_rollup("Pss: much kB\n"));
 }
 
+TEST(ParseMappingHead, ReadsWhereAMappingIsAndWhatItMaps) {
+  const auto head =
+      parse_mapping_head("55d0c000-55d0e000 r--p 00001000 fe:01 123    /opt/my lib.so (deleted)");
+
+  ASSERT_TRUE(head);
+  EXPECT_EQ(head->begin, 0x55d0c000U);
+  EXPECT_EQ(head->end, 0x55d0e000U);
+  EXPECT_EQ(head->device, "fe:01");
+  EXPECT_EQ(head->inode, "123");
+  EXPECT_EQ(head->name, "/opt/my lib.so (deleted)");
+  EXPECT_EQ(parse_mapping_head("1000-2000 rw-p 0 00:00 0")->name, "");
+}
+
+TEST(ParseMappingHead, RefusesOtherLines) {
+  for (const char* line : {"", "Rss: 8 kB", "Anonymous:", "2000-1000 rw-p 0 0 0", "1000-2000",
+                           "1000 2000 rw-p", "-1000 rw-p", "fffffffffffffffff-1 rw-p"}) {
+    EXPECT_FALSE(parse_mapping_head(line)) << line;
+  }
+}
+
 TEST(SmapsAccumulator, ChargesAnonymousMappingsToAnon) {
   const auto pss = sum(mapping("00:00 0 [heap]", fields(100, 60, 20, 100, 7)) +
                        mapping("00:00 0", fields(10, 10, 10, 10)));

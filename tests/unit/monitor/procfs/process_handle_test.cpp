@@ -230,24 +230,14 @@ TEST_F(ProcessHandleTest, SaysWhenTheKernelListsNoChildren) {
   }
 }
 
-TEST_F(ProcessHandleTest, ReadsIo) {
-  proc_.write("4711/io", "rchar: 1\nwchar: 2\nread_bytes: 4096\nwrite_bytes: 8192\n");
-
-  const auto io = opened().io();
-
-  ASSERT_TRUE(io);
-  EXPECT_EQ(io->read_bytes, 4096U);
-  EXPECT_EQ(io->write_bytes, 8192U);
-}
-
 TEST_F(ProcessHandleTest, NamesTheFileThatIsMalformed) {
-  proc_.write("4711/io", "nothing\n");
+  proc_.write("4711/statm", "nothing\n");
 
-  const auto io = opened().io();
+  const auto statm = opened().statm();
 
-  ASSERT_FALSE(io);
-  EXPECT_EQ(io.error().code, Errc::kMalformed);
-  EXPECT_THAT(io.error().what, HasSubstr("4711/io"));
+  ASSERT_FALSE(statm);
+  EXPECT_EQ(statm.error().code, Errc::kMalformed);
+  EXPECT_THAT(statm.error().what, HasSubstr("4711/statm"));
 }
 
 // Lowers the limit of descriptors so that few are left above those in use.

@@ -20,7 +20,7 @@ class TracerFilesTest : public testing::Test {
   }
   std::uint64_t bytes_of(pid_t pid) const {
     TracerFiles files(dir.path("shm"), 7);
-    files.look();
+    files.read();
     return files.bytes_of(pid);
   }
   tests::TempTree dir;

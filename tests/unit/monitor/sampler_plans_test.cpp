@@ -5,9 +5,7 @@
 
 #include <vector>
 
-#include "monitor/discovery_plan.h"
-#include "monitor/pss_budget.h"
-#include "monitor/status_plan.h"
+#include "monitor/sampler_plans.h"
 
 namespace tidemark::monitor {
 namespace {
@@ -16,7 +14,7 @@ constexpr std::int64_t kMs = 1'000'000;
 
 TEST(DiscoveryPlan, StartsWithTheWholeTable) {
   DiscoveryPlan plan;
-  EXPECT_EQ(plan.next(kNsPerSecond, 100), Look::kTable);
+  EXPECT_EQ(plan.next(kNsPerSecond, 100), Discovery::kTable);
 }
 
 TEST(DiscoveryPlan, DoesNothingWhileNoPidIsHandedOut) {
@@ -24,7 +22,7 @@ TEST(DiscoveryPlan, DoesNothingWhileNoPidIsHandedOut) {
   plan.next(kNsPerSecond, 100);
   plan.table_read(kNsPerSecond, kMs);
 
-  EXPECT_EQ(plan.next(100 * kNsPerSecond, 100), Look::kNothing);
+  EXPECT_EQ(plan.next(100 * kNsPerSecond, 100), Discovery::kNothing);
 }
 
 TEST(DiscoveryPlan, AsksForChildrenBetweenTables) {
@@ -32,10 +30,10 @@ TEST(DiscoveryPlan, AsksForChildrenBetweenTables) {
   plan.next(kNsPerSecond, 100);
   plan.table_read(kNsPerSecond, kMs);
 
-  EXPECT_EQ(plan.next(kNsPerSecond + 500 * kMs, 101), Look::kChildren);
+  EXPECT_EQ(plan.next(kNsPerSecond + 500 * kMs, 101), Discovery::kChildren);
   plan.children_read(kNsPerSecond + 500 * kMs, kMs);
-  EXPECT_EQ(plan.next(kNsPerSecond + 700 * kMs, 101), Look::kNothing);
-  EXPECT_EQ(plan.next(3 * kNsPerSecond, 101), Look::kTable)
+  EXPECT_EQ(plan.next(kNsPerSecond + 700 * kMs, 101), Discovery::kNothing);
+  EXPECT_EQ(plan.next(3 * kNsPerSecond, 101), Discovery::kTable)
       << "what was born since the last table may have been orphaned";
 }
 
@@ -44,19 +42,20 @@ TEST(DiscoveryPlan, AnExpensiveTableIsReadLessOften) {
   plan.next(kNsPerSecond, 100);
   plan.table_read(kNsPerSecond, 100 * kMs);
 
-  EXPECT_EQ(plan.next(10 * kNsPerSecond, 101), Look::kChildren);
-  EXPECT_EQ(plan.next(11 * kNsPerSecond, 102), Look::kTable) << "100 times its cost later";
+  EXPECT_EQ(plan.next(10 * kNsPerSecond, 101), Discovery::kChildren);
+  EXPECT_EQ(plan.next(11 * kNsPerSecond, 102), Discovery::kTable) << "100 times its cost later";
 }
 
 TEST(DiscoveryPlan, AskingManyThreadsForChildrenIsDoneLessOften) {
   DiscoveryPlan plan;
   plan.next(kNsPerSecond, 100);
   plan.table_read(kNsPerSecond, 100 * kMs);
-  ASSERT_EQ(plan.next(kNsPerSecond + 100 * kMs, 101), Look::kChildren);
+  ASSERT_EQ(plan.next(kNsPerSecond + 100 * kMs, 101), Discovery::kChildren);
   plan.children_read(kNsPerSecond + 100 * kMs, 15 * kMs / 2);
 
-  EXPECT_EQ(plan.next(2 * kNsPerSecond, 102), Look::kNothing) << "1.5 s have to pass";
-  EXPECT_EQ(plan.next(2700 * kMs, 102), Look::kChildren) << "and what came meanwhile is not lost";
+  EXPECT_EQ(plan.next(2 * kNsPerSecond, 102), Discovery::kNothing) << "1.5 s have to pass";
+  EXPECT_EQ(plan.next(2700 * kMs, 102), Discovery::kChildren)
+      << "and what came meanwhile is not lost";
 }
 
 TEST(DiscoveryPlan, WithoutTheLastPidThereMayAlwaysBeSomethingNew) {
@@ -64,7 +63,7 @@ TEST(DiscoveryPlan, WithoutTheLastPidThereMayAlwaysBeSomethingNew) {
   plan.next(kNsPerSecond, std::nullopt);
   plan.table_read(kNsPerSecond, kMs);
 
-  EXPECT_EQ(plan.next(kNsPerSecond + kMs, std::nullopt), Look::kChildren);
+  EXPECT_EQ(plan.next(kNsPerSecond + kMs, std::nullopt), Discovery::kChildren);
 }
 
 TEST(DiscoveryPlan, WithoutChildListsOnlyTablesRemain) {
@@ -73,8 +72,8 @@ TEST(DiscoveryPlan, WithoutChildListsOnlyTablesRemain) {
   plan.next(kNsPerSecond, 100);
   plan.table_read(kNsPerSecond, kMs);
 
-  EXPECT_EQ(plan.next(kNsPerSecond + kMs, 101), Look::kNothing);
-  EXPECT_EQ(plan.next(3 * kNsPerSecond, 101), Look::kTable);
+  EXPECT_EQ(plan.next(kNsPerSecond + kMs, 101), Discovery::kNothing);
+  EXPECT_EQ(plan.next(3 * kNsPerSecond, 101), Discovery::kTable);
 }
 
 TEST(StatusPlan, ReadsEverybodyOfASmallTree) {

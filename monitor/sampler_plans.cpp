@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "monitor/pss_budget.h"
+#include "monitor/sampler_plans.h"
+
+#include <algorithm>
 
 #include <fmt/format.h>
 
 #include "common/text.h"
-
-#include <algorithm>
 
 namespace tidemark::monitor {
 namespace {
@@ -15,6 +15,52 @@ constexpr std::int64_t kMaxCreditNs = 100'000'000;
 constexpr std::uint64_t kTooLargeBytes = std::uint64_t{64} << 30U;
 
 }  // namespace
+
+Discovery DiscoveryPlan::next(std::int64_t now_ns, std::optional<std::uint64_t> last_pid) {
+  const bool new_pids = !last_pid || last_pid != last_pid_;
+  last_pid_ = last_pid;
+  table_is_due_ = table_is_due_ || new_pids;
+  children_are_due_ = children_are_due_ || new_pids;
+  if (table_is_due_ && now_ns >= next_table_ns_) {
+    return Discovery::kTable;
+  }
+  return children_are_due_ && children_supported_ && now_ns >= next_children_ns_
+             ? Discovery::kChildren
+             : Discovery::kNothing;
+}
+
+void DiscoveryPlan::children_read(std::int64_t now_ns, std::int64_t cost_ns) {
+  children_are_due_ = false;
+  next_children_ns_ = now_ns + std::min(kTableEveryNs, 200 * cost_ns);
+}
+
+void DiscoveryPlan::table_read(std::int64_t now_ns, std::int64_t cost_ns) {
+  table_is_due_ = false;
+  children_are_due_ = false;
+  next_table_ns_ = now_ns + std::max(kTableEveryNs, 100 * cost_ns);
+}
+
+void StatusPlan::begin_tick(std::size_t processes) {
+  processes_ = processes;
+  first_ = next_ < processes ? next_ : 0;
+  next_ = takes_turns() ? (first_ + per_tick_) % processes : 0;
+}
+
+StatusRead StatusPlan::of(std::size_t position) const {
+  const std::size_t behind =
+      position >= first_ ? position - first_ : position + processes_ - first_;
+  return takes_turns() && behind < per_tick_ ? StatusRead::kInTurn : again();
+}
+
+StatusRead StatusPlan::again() const {
+  return takes_turns() ? StatusRead::kIfChanged : StatusRead::kAlways;
+}
+
+void StatusPlan::removed(std::size_t position) {
+  if (position < next_) {
+    --next_;
+  }
+}
 
 PssBudget::PssBudget(PssMode mode, double share_of_wall_time)
     : mode_(mode), share_(share_of_wall_time) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "monitor/procfs/shm_names.h"
+#include "monitor/procfs/shm_pass.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "monitor/procfs/proc_status.h"
+#include "monitor/procfs/proc_files.h"
 
-#include <gtest/gtest.h>
+#include <fcntl.h>
 
 #include <string>
 
+#include <gtest/gtest.h>
+
+#include "common/io.h"
+#include "tests/support/temp_tree.h"
+
 namespace tidemark::monitor {
 namespace {
+
+constexpr std::string_view kRest =
+    " S 5126 5100 4108 34816 -1 4194304 100 0 0 0 30 12 0 0 20 0 9 0 103644 3133440 390 "
+    "18446744073709551615 94356851564544 94356851584425 140723474731328 0 0\n";
+
+TEST(ParseStat, ReadsTheFieldsOfProc5) {
+  const std::string text = "5140 (cat)" + std::string(kRest);
+  const auto fields = parse_stat(text);
+
+  ASSERT_TRUE(fields);
+  EXPECT_EQ(fields->pid, 5140);
+  EXPECT_EQ(fields->comm, "cat");
+  EXPECT_EQ(fields->state, 'S');
+  EXPECT_EQ(fields->ppid, 5126);
+  EXPECT_EQ(fields->process_group, 5100);
+  EXPECT_EQ(fields->session, 4108);
+  EXPECT_EQ(fields->cpu_ticks, 42U);
+  EXPECT_EQ(fields->threads, 9U);
+  EXPECT_EQ(fields->start_ticks, 103644U);
+  EXPECT_EQ(fields->stack_start, 140723474731328U);
+}
+
+TEST(ParseStat, FindsTheEndOfANameThatImitatesTheRestOfTheLine) {
+  for (const std::string name : {"a) R 1 2 3 (b", "((", "))", ") ", "x\ny", "", " "}) {
+    const std::string text = "7 (" + name + ")" + std::string(kRest);
+    const auto fields = parse_stat(text);
+
+    ASSERT_TRUE(fields) << name;
+    EXPECT_EQ(fields->comm, name);
+    EXPECT_EQ(fields->ppid, 5126);
+  }
+}
+
+TEST(ParseStat, RefusesATruncatedOrForeignLine) {
+  const std::string whole = "5140 (cat)" + std::string(kRest);
+  for (const std::string& text :
+       {std::string(), std::string("5140 (cat)"), std::string("5140 cat S 1 2 3"),
+        std::string(") ("), whole.substr(0, 60), "x" + whole}) {
+    EXPECT_FALSE(parse_stat(text)) << text;
+  }
+}
+
+TEST(ReadStat, GivesWhatOutlivesTheText) {
+  const tests::TempTree proc;
+  proc.write("7/stat", "7 (a) name)" + std::string(kRest));
+  proc.write("8/stat", "8 (cut");
+  const auto directory = open_file(proc.path(), O_RDONLY | O_DIRECTORY);
+  ASSERT_TRUE(directory);
+
+  const auto fields = read_stat(directory->get(), 7);
+
+  ASSERT_TRUE(fields);
+  EXPECT_EQ(fields->pid, 7);
+  EXPECT_EQ(fields->comm, "");
+  EXPECT_EQ(fields->start_ticks, 103644U);
+  EXPECT_FALSE(read_stat(directory->get(), 8));
+  EXPECT_FALSE(read_stat(directory->get(), 9));
+}
+
+TEST(ParseStatm, ReadsTheFirstThreeFields) {
+  const auto fields = parse_statm("1389 390 311 5 0 115 0\n");
+
+  ASSERT_TRUE(fields);
+  EXPECT_EQ(*fields, (StatmFields{1389, 390, 311}));
+}
+
+TEST(ParseStatm, AZombieHasNothing) {
+  const auto fields = parse_statm("0 0 0 0 0 0 0\n");
+
+  ASSERT_TRUE(fields);
+  EXPECT_EQ(*fields, StatmFields());
+}
+
+TEST(ParseStatm, RefusesATruncatedOrForeignLine) {
+  for (const std::string_view text :
+       {"", "1389 390", "1389 -1 311", "1389 390 x", "99999999999999999999999 1 1"}) {
+    const auto fields = parse_statm(text);
+
+    ASSERT_FALSE(fields) << text;
+    EXPECT_EQ(fields.error().code, Errc::kMalformed);
+  }
+}
 
 constexpr std::string_view kTrainer =
     "Name:\tpt_main_thread\n"
