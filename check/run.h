@@ -13,8 +13,8 @@
 #include "live/traced_launch.h"
 #include "live/watch_user.h"
 #include "tracker/compare/budget.h"
+#include "tracker/run/judged_run.h"
 #include "tracker/run/run_verdict.h"
-#include "tracker/run/track_result.h"
 
 namespace tidemark::check {
 

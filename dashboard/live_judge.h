@@ -10,7 +10,7 @@
 
 #include "common/records.h"
 #include "common/units.h"
-#include "tracker/run/judge_options.h"
+#include "tracker/run/judged_run.h"
 #include "tracker/run/run_tracks.h"
 #include "tracker/run/run_verdict.h"
 #include "tracker/run/track_builder.h"

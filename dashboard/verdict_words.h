@@ -4,7 +4,7 @@
 #include <string>
 
 #include "dashboard/dashboard_model.h"
-#include "tracker/curve/reading.h"
+#include "tracker/curve/series_verdict.h"
 
 // A verdict in the few words that a line of the screen has room for.
 namespace tidemark::dashboard {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "common/clock.h"
-#include "tracker/run/track_result.h"
+#include "tracker/run/judged_run.h"
 
 namespace tidemark::guard {
 namespace {

@@ -18,8 +18,8 @@
 #include "report/read_notes.h"
 #include "report/track_json.h"
 #include "report/track_text.h"
+#include "tracker/run/judged_run.h"
 #include "tracker/run/track_builder.h"
-#include "tracker/run/track_result.h"
 
 namespace tidemark::live {
 namespace {

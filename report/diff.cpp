@@ -11,8 +11,8 @@
 #include "report/diff_view.h"
 #include "report/export_output.h"
 #include "tracker/compare/run_diff.h"
+#include "tracker/run/judged_run.h"
 #include "tracker/run/track_builder.h"
-#include "tracker/run/track_result.h"
 
 namespace tidemark::report {
 namespace {

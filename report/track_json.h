@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tracker/run/track_result.h"
+#include "tracker/run/judged_run.h"
 
 namespace tidemark::report {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "report/chart_text.h"
-#include "tracker/run/track_result.h"
+#include "tracker/run/judged_run.h"
 
 namespace tidemark::report {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "tracker/curve/reading.h"
+#include "tracker/curve/series_verdict.h"
+#include "tracker/run/judged_run.h"
 #include "tracker/run/run_tracks.h"
 #include "tracker/run/run_verdict.h"
-#include "tracker/run/track_result.h"
 
 // The tracker speaks in numbers; these are the words. All of it is escaped.
 namespace tidemark::report {

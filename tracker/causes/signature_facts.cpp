@@ -10,7 +10,6 @@
 
 #include "tracker/run/group_sharing.h"
 #include "tracker/run/judged_tracks.h"
-#include "tracker/run/metric_choice.h"
 #include "tracker/run/run_tracks.h"
 #include "tracker/run/run_verdict.h"
 

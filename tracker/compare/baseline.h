@@ -6,7 +6,6 @@
 #include <span>
 
 #include "tracker/compare/budget.h"
-#include "tracker/compare/run_measure.h"
 
 namespace tidemark::tracker {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/role.h"
-#include "tracker/curve/reading.h"
+#include "tracker/curve/series_verdict.h"
 #include "tracker/run/run_tracks.h"
 #include "tracker/run/run_verdict.h"
 

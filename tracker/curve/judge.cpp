@@ -9,18 +9,14 @@
 #include <vector>
 
 #include "tracker/curve/allowance.h"
-#include "tracker/curve/confidence.h"
 #include "tracker/curve/curve.h"
 #include "tracker/curve/cycles.h"
 #include "tracker/curve/floor.h"
-#include "tracker/curve/forecast.h"
 #include "tracker/curve/growth_test.h"
-#include "tracker/curve/late_rise.h"
-#include "tracker/curve/patterns.h"
-#include "tracker/curve/segments.h"
+#include "tracker/curve/models.h"
 #include "tracker/curve/settling.h"
-#include "tracker/curve/slowing.h"
 #include "tracker/curve/statistics.h"
+#include "tracker/curve/verdict_parts.h"
 
 namespace tidemark::tracker {
 namespace {

@@ -3,8 +3,7 @@
 
 #include <optional>
 
-#include "tracker/curve/curve_levels.h"
-#include "tracker/run/metric_choice.h"
+#include "tracker/curve/curve_window.h"
 #include "tracker/run/run_tracks.h"
 
 namespace tidemark::tracker {

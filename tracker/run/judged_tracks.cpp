@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "tracker/curve/judge.h"
-#include "tracker/run/births.h"
 #include "tracker/run/group_sharing.h"
+#include "tracker/run/process_churn.h"
 
 namespace tidemark::tracker {
 namespace {

@@ -5,10 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "tracker/curve/curve_levels.h"
-#include "tracker/curve/options.h"
-#include "tracker/run/head_count.h"
-#include "tracker/run/metric_choice.h"
+#include "tracker/curve/curve_window.h"
+#include "tracker/curve/judge.h"
+#include "tracker/run/process_churn.h"
 #include "tracker/run/run_tracks.h"
 #include "tracker/run/run_verdict.h"
 

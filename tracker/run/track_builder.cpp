@@ -2,10 +2,123 @@
 #include "tracker/run/track_builder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace tidemark::tracker {
+
+bool ShmFreshness::is_fresh(double t_s, std::uint64_t unheld_bytes,
+                            std::optional<std::uint64_t> used_bytes) {
+  const bool changes = used_bytes != used_bytes_;
+  used_bytes_ = used_bytes;
+  const bool repeats = fresh_s_ && unheld_bytes == unheld_bytes_;
+  if (changes && repeats && t_s - *fresh_s_ < kLongestRepeatSeconds) {
+    return false;
+  }
+  fresh_s_ = t_s;
+  unheld_bytes_ = unheld_bytes;
+  return true;
+}
+
+namespace {
+
+constexpr double kClockNoiseS = 1e-3;
+
+double number(const std::optional<std::uint64_t>& bytes) {
+  return static_cast<double>(bytes.value_or(0));
+}
+
+void add(std::optional<double>& sum, const std::optional<double>& part) {
+  if (part) {
+    sum = sum.value_or(0.0) + *part;
+  }
+}
+
+}  // namespace
+
+std::optional<GpuLedger::Reading> GpuLedger::take(const Tick& tick) {
+  if (tick.gpus.empty()) {
+    return std::nullopt;
+  }
+  // All are read together. A driver that is silent has its last words repeated.
+  const double read_s = tick.t_s - tick.gpus.front().age_s;
+  if (tick.gpus.front().age_s > 0.0 && read_s <= read_s_ + kClockNoiseS) {
+    return std::nullopt;
+  }
+  read_s_ = read_s;
+  Reading reading;
+  for (const GpuSample& gpu : tick.gpus) {
+    if (gpu.used_bytes) {
+      reading.devices_bytes = reading.devices_bytes.value_or(0.0) + number(gpu.used_bytes);
+    }
+    for (const GpuProcessUse& use : gpu.processes) {
+      if (use.used_bytes) {
+        reading.by_pid[use.pid] += number(use.used_bytes);
+        used_.insert(gpu.index);
+      }
+    }
+  }
+  update_limit(tick);
+  return reading;
+}
+
+void GpuLedger::update_limit(const Tick& tick) {
+  const bool knows_users = !used_.empty();
+  const std::size_t devices = knows_users ? used_.size() : tick.gpus.size();
+  if (devices != 1) {
+    limit_bytes_.reset();
+    limit_source_.clear();
+    return;
+  }
+  for (const GpuSample& gpu : tick.gpus) {
+    if ((knows_users && !used_.contains(gpu.index)) || !gpu.total_bytes) {
+      continue;
+    }
+    double own = knows_users ? 0.0 : number(gpu.used_bytes);
+    for (const GpuProcessUse& use : gpu.processes) {
+      own += number(use.used_bytes);
+    }
+    const double others = std::max(number(gpu.used_bytes) - own, 0.0);
+    limit_bytes_ = std::max(number(gpu.total_bytes) - number(gpu.reserved_bytes) - others, 0.0);
+    limit_source_ = gpu_label(gpu.index) + (others > 0.0 ? ", beside its other users" : "");
+  }
+}
+
+void TorchLedger::take(const MarkerRecord& gauge) {
+  if (gauge.value < 0) {
+    return;
+  }
+  const bool is_allocated = gauge.name == kTorchAllocatedGauge;
+  if (!is_allocated && gauge.name != kTorchReservedGauge) {
+    return;
+  }
+  Account& account = accounts_[gauge.key];
+  (is_allocated ? account.allocated_bytes : account.reserved_bytes) =
+      static_cast<double>(gauge.value);
+  if (std::find(news_.begin(), news_.end(), gauge.key) == news_.end()) {
+    news_.push_back(gauge.key);
+  }
+}
+
+std::vector<ProcessKey> TorchLedger::take_news() { return std::exchange(news_, {}); }
+
+TorchLedger::Account TorchLedger::of(const ProcessKey& process) const {
+  const auto account = accounts_.find(process);
+  return account == accounts_.end() ? Account{} : account->second;
+}
+
+TorchLedger::Account TorchLedger::sum() const {
+  Account sum;
+  for (const auto& [process, account] : accounts_) {
+    add(sum.allocated_bytes, account.allocated_bytes);
+    add(sum.reserved_bytes, account.reserved_bytes);
+  }
+  return sum;
+}
+
 namespace {
 
 constexpr std::size_t kFewCells = 256;
@@ -436,6 +549,63 @@ void TrackBuilder::finish(RunTracks& run) const {
     const int place_b = place_of(b.kind);
     return place_a != place_b ? place_a < place_b : a.kind == TrackKind::kRole && a.role < b.role;
   });
+}
+
+void TrackBuilder::add_gpus(const Tick& tick) {
+  const auto reading = gpu_.take(tick);
+  if (!reading) {
+    return;
+  }
+  run_.gpu_limit_bytes = gpu_.limit_bytes();
+  run_.gpu_limit_source = gpu_.limit_source();
+  if (reading->devices_bytes) {
+    put(*tree_, Metric::kGpuDevice, *reading->devices_bytes);
+  }
+  const auto& by_pid = reading->by_pid;
+  if (by_pid.empty()) {
+    return;
+  }
+  double total = 0.0;
+  std::array<std::optional<double>, kRoleCount> by_role{};
+  for (const ProcessSample& sample : tick.processes) {
+    const auto use = by_pid.find(sample.key.pid);
+    if (use == by_pid.end()) {
+      continue;
+    }
+    const Known& process = know(sample.key);
+    if (process.track != kNoTrack) {
+      put(process.track, Metric::kGpu, use->second);
+    }
+    auto& role = by_role[static_cast<std::size_t>(process.role)];
+    role = role.value_or(0.0) + use->second;
+    total += use->second;
+  }
+  put(*tree_, Metric::kGpu, total);
+  for (std::size_t i = 0; i < by_role.size(); ++i) {
+    if (by_role[i]) {
+      put(track_of_role(static_cast<Role>(i)), Metric::kGpu, *by_role[i]);
+    }
+  }
+}
+
+void TrackBuilder::add_torch() {
+  const auto put_account = [this](std::size_t track, const TorchLedger::Account& account) {
+    if (account.allocated_bytes) {
+      put(track, Metric::kTorchAllocated, *account.allocated_bytes);
+    }
+    if (account.reserved_bytes) {
+      put(track, Metric::kTorchReserved, *account.reserved_bytes);
+    }
+  };
+  const std::vector<ProcessKey> news = torch_.take_news();
+  for (const ProcessKey& key : news) {
+    if (const std::size_t track = know(key).track; track != kNoTrack) {
+      put_account(track, torch_.of(key));
+    }
+  }
+  if (!news.empty()) {
+    put_account(*tree_, torch_.sum());
+  }
 }
 
 }  // namespace tidemark::tracker

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "tracker/curve/judge.h"
-#include "tracker/sites/site_candidates.h"
 #include "tracker/sites/site_growth.h"
 
 namespace tidemark::tracker {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "tracker/curve/options.h"
-#include "tracker/curve/reading.h"
+#include "tracker/curve/judge.h"
+#include "tracker/curve/series_verdict.h"
 #include "tracker/sites/site_tracks.h"
 
 namespace tidemark::tracker {

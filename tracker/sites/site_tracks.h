@@ -12,7 +12,6 @@
 #include "common/recording_sink.h"
 #include "tracker/curve/series.h"
 #include "tracker/curve/step_clock.h"
-#include "tracker/run/epoch_length.h"
 
 namespace tidemark::tracker {
 

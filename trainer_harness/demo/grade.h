@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tracker/run/track_result.h"
+#include "tracker/run/judged_run.h"
 #include "trainer_harness/demo/truth.h"
 
 namespace tidemark::demo {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "tracker/run/track_result.h"
+#include "tracker/run/judged_run.h"
 
 // Answers as the tracker might give them, for the views.
 namespace tidemark::tests {

@@ -7,8 +7,9 @@
 
 #include "common/result.h"
 #include "common/units.h"
-#include "tracker/curve/options.h"
+#include "tracker/curve/judge.h"
 #include "tracker/run/run_tracks.h"
+#include "tracker/run/run_verdict.h"
 
 namespace tidemark::tracker {
 
@@ -26,5 +27,17 @@ Result<Warmup> parse_warmup(std::string_view text);
 Result<Metric> parse_metric(std::string_view text);
 // "32GB"; more than nothing.
 Result<std::uint64_t> parse_limit(std::string_view text);
+
+// A run and what the tracker says about it.
+struct TrackResult {
+  RunTracks run;
+  std::optional<RunVerdict> verdict;  // nullopt: nothing could be judged
+  std::optional<Metric> asked_metric;
+};
+
+TrackResult judge_tracks(RunTracks run, const JudgeOptions& options);
+
+// 1 for a leak, 4 when nobody can tell yet, else 0.
+int exit_code_of(const TrackResult& result);
 
 }  // namespace tidemark::tracker

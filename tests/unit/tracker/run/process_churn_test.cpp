@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tracker/run/births.h"
+#include "tracker/run/process_churn.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tracker/run/head_count.h"
+#include "tracker/run/process_churn.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using tests::ramp;
 using tests::SyntheticRun;
 using tests::trainer;
 
-TEST(HeadCount, JoinsProcessesThatComeTogether) {
+TEST(ProcessCounts, JoinsProcessesThatComeTogether) {
   const RunTracks run = SyntheticRun(100, 1.0)
                             .add(trainer(flat(500 * kMB)))
                             .add(loader(10))
@@ -33,7 +33,7 @@ TEST(HeadCount, JoinsProcessesThatComeTogether) {
   EXPECT_EQ(changes[1].after, 2);
 }
 
-TEST(HeadCount, WaitsUntilANewbornHasTheMemoryThatItStartsWith) {
+TEST(ProcessCounts, WaitsUntilANewbornHasTheMemoryThatItStartsWith) {
   Actor slow = loader(10);
   slow.own = ramp(0, 300 * kMB, 10, 30);
   const RunTracks run =
@@ -45,7 +45,7 @@ TEST(HeadCount, WaitsUntilANewbornHasTheMemoryThatItStartsWith) {
   EXPECT_NEAR(changes[0].settled_s, 30.0, 1.0);
 }
 
-TEST(HeadCount, CountsEventsWhereCurvesWereTooManyToKeep) {
+TEST(ProcessCounts, CountsEventsWhereCurvesWereTooManyToKeep) {
   RunTracks run = SyntheticRun(100, 1.0).add(trainer(flat(500 * kMB))).play();
   for (const double t_s : {10.0, 20.0, 30.0}) {
     run.events.push_back({t_s, RunEvent::Kind::kSpawn, Role::kCompileWorker, ""});
@@ -59,7 +59,7 @@ TEST(HeadCount, CountsEventsWhereCurvesWereTooManyToKeep) {
   EXPECT_EQ(changes[3].after, 2);
 }
 
-TEST(HeadCount, KnowsGrowthThatGoesOnFromGrowthThatEnded) {
+TEST(ProcessCounts, KnowsGrowthThatGoesOnFromGrowthThatEnded) {
   SyntheticRun endless(1000, 1.0);
   SyntheticRun ended(1000, 1.0);
   SyntheticRun renewed(1000, 1.0);

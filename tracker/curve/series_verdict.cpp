@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tracker/curve/reading.h"
+#include "tracker/curve/series_verdict.h"
 
 #include <algorithm>
 #include <array>

@@ -1,20 +1,155 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tracker/run/births.h"
+#include "tracker/run/process_churn.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "tracker/curve/curve_levels.h"
+#include "tracker/curve/curve_window.h"
 #include "tracker/run/group_sharing.h"
-#include "tracker/run/metric_choice.h"
+#include "tracker/run/run_tracks.h"
 
 namespace tidemark::tracker {
+namespace {
+
+constexpr double kLongestChangeS = 90.0;  // beyond it, births that go on are changes of their own
+constexpr double kTogetherS = 2.0;
+
+struct Move {
+  double t_s = 0.0;
+  double settled_s = 0.0;
+  int by = 0;
+};
+
+// The neighbours of one change become one, however many processes it has.
+std::vector<HeadChange> join(std::vector<Move> moves, int at_first) {
+  std::stable_sort(moves.begin(), moves.end(),
+                   [](const Move& a, const Move& b) { return a.t_s < b.t_s; });
+  std::vector<HeadChange> changes;
+  int count = at_first;
+  for (const Move& move : moves) {
+    HeadChange* last = changes.empty() ? nullptr : &changes.back();
+    if (last == nullptr || move.t_s > std::max(last->settled_s, last->t_s + kTogetherS) ||
+        move.t_s > last->t_s + kLongestChangeS) {
+      changes.push_back({move.t_s, move.settled_s, count, count});
+      last = &changes.back();
+    }
+    count += move.by;
+    last->after = count;
+    last->settled_s = std::max(last->settled_s, move.settled_s);
+  }
+  return changes;
+}
+
+struct RoleMoves {
+  std::vector<Move> moves;
+  int at_first = 0;
+};
+
+// Events know also those processes whose curves were too many to keep.
+std::optional<RoleMoves> moves_from_events(const RunTracks& run, Role role, double start_s,
+                                           std::size_t tracks) {
+  RoleMoves found;
+  std::size_t spawns = 0;
+  for (const RunEvent& event : run.events) {
+    const bool spawn = event.kind == RunEvent::Kind::kSpawn;
+    if (event.role != role || (!spawn && event.kind != RunEvent::Kind::kExit)) {
+      continue;
+    }
+    spawns += spawn ? 1U : 0U;
+    if (spawn && event.t_s <= start_s) {
+      ++found.at_first;
+    } else {
+      found.moves.push_back({event.t_s, event.t_s, spawn ? 1 : -1});
+    }
+  }
+  return spawns > tracks && run.events_dropped == 0 ? std::optional(std::move(found))
+                                                    : std::nullopt;
+}
+
+RoleMoves moves_from_tracks(const RunTracks& run, Role role, double start_s) {
+  RoleMoves found;
+  for (const Track& track : run.tracks) {
+    if (track.kind != TrackKind::kProcess || track.role != role) {
+      continue;
+    }
+    if (track.born_s <= start_s) {
+      ++found.at_first;
+    } else {
+      found.moves.push_back({track.born_s, settled_after_birth(track), 1});
+    }
+    if (track.died_s) {
+      found.moves.push_back({*track.died_s, *track.died_s, -1});
+    }
+  }
+  return found;
+}
+
+double start_of(const RunTracks& run) {
+  double start_s = std::numeric_limits<double>::infinity();
+  for (const Track& track : run.tracks) {
+    if (track.kind == TrackKind::kProcess) {
+      start_s = std::min(start_s, track.born_s);
+    }
+  }
+  return start_s;
+}
+
+}  // namespace
+
+HeadCounts count_heads(const RunTracks& run) {
+  HeadCounts heads;
+  const double start_s = start_of(run);
+  for (std::size_t i = 0; i < heads.by_role.size(); ++i) {
+    const Role role = static_cast<Role>(i);
+    const auto tracks = static_cast<std::size_t>(
+        std::count_if(run.tracks.begin(), run.tracks.end(), [&](const Track& track) {
+          return track.kind == TrackKind::kProcess && track.role == role;
+        }));
+    std::optional<RoleMoves> moves = moves_from_events(run, role, start_s, tracks);
+    if (!moves) {
+      moves = moves_from_tracks(run, role, start_s);
+    }
+    heads.by_role[i] = join(std::move(moves->moves), moves->at_first);
+  }
+  return heads;
+}
+
+bool keeps_growing(const std::vector<HeadChange>& changes, const Window& window) {
+  constexpr int kFewest = 4;
+  const double span_s = window.to - window.from;
+  if (changes.empty() || !(span_s > 0.0)) {
+    return false;
+  }
+  int rises = 0;
+  int came = 0;
+  int went = 0;
+  double first_s = 0.0;
+  double last_s = 0.0;
+  int most = changes.front().before;
+  for (const HeadChange& change : changes) {
+    if (change.t_s > window.to) {
+      break;
+    }
+    came += std::max(change.after - change.before, 0);
+    went += std::max(change.before - change.after, 0);
+    if (change.after > most) {
+      first_s = rises == 0 ? change.t_s : first_s;
+      last_s = change.t_s;
+      most = change.after;
+      ++rises;
+    }
+  }
+  return rises >= kFewest && most - changes.front().before >= kFewest && went <= came / 4 &&
+         last_s >= window.to - 0.3 * span_s && last_s - first_s >= 0.3 * span_s;
+}
+
 namespace {
 
 constexpr double kLongestBirthS = 60.0;  // importing torch from a cold disk takes about that
@@ -72,13 +207,13 @@ void join(const Change& next, Change& into) {
 }
 
 std::vector<Change> changes_of(const std::vector<Member>& members, double end) {
-  struct Move {
+  struct Event {
     double from_s = 0.0;
     double to_s = 0.0;
     std::size_t member = 0;
     bool birth = false;
   };
-  std::vector<Move> moves;
+  std::vector<Event> moves;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const Track& track = *members[i].track;
     if (!members[i].from_the_start) {
@@ -89,9 +224,9 @@ std::vector<Change> changes_of(const std::vector<Member>& members, double end) {
     }
   }
   std::stable_sort(moves.begin(), moves.end(),
-                   [](const Move& a, const Move& b) { return a.from_s < b.from_s; });
+                   [](const Event& a, const Event& b) { return a.from_s < b.from_s; });
   std::vector<Change> changes;
-  for (const Move& move : moves) {
+  for (const Event& move : moves) {
     Change one{move.from_s, move.to_s, {}, {}};
     (move.birth ? one.born : one.died).push_back(move.member);
     if (changes.empty() || move.from_s > changes.back().to_s) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "common/role.h"
-#include "tracker/curve/curve_levels.h"
+#include "tracker/curve/curve_window.h"
+#include "tracker/curve/series.h"
 #include "tracker/run/run_tracks.h"
 
 namespace tidemark::tracker {
@@ -32,5 +34,14 @@ HeadCounts count_heads(const RunTracks& run);
 
 // True when processes are added again and again, until the end, and none or few of them go.
 bool keeps_growing(const std::vector<HeadChange>& changes, const Window& window);
+
+// When a newborn process has nearly all of what it has a minute later.
+double settled_after_birth(const Track& process);
+
+// The curve of a role or tree as if the processes that are there at its end had always been there:
+// what the curve moved by when a process was born is taken out for as long as that process lives.
+// So growth inside the processes stays, and a pool that quits and returns leaves a straight line.
+// nullopt: nobody came or went, or they did so all the time and too little is left.
+std::optional<Series> without_births(const RunTracks& run, const Track& group, const Series& curve);
 
 }  // namespace tidemark::tracker
