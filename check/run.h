@@ -36,7 +36,7 @@ struct CheckTracing {
 struct CheckRun {
   live::WatchEnding ending;
   RunInfo info;
-  tracker::TrackResult track;
+  tracker::JudgedRun track;
   std::optional<tracker::RunVerdict> gpu;  // of the same curves, judged on GPU memory
   LeftBehind left;
   double seconds = 0.0;

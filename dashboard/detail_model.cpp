@@ -51,7 +51,8 @@ std::string memory_line(const ProcessSample& sample) {
 }
 
 // As the verdict on the run has it; of the smaller processes on its own curve alone.
-tracker::Reading reading_of(const RunHistory& history, const std::optional<JudgedRun>& judged,
+tracker::Reading reading_of(const RunHistory& history,
+                            const std::optional<tracker::JudgedRun>& judged,
                             const ProcessHistory& process) {
   tracker::Options options;
   if (history.info().limit_bytes) {
@@ -72,7 +73,8 @@ tracker::Reading reading_of(const RunHistory& history, const std::optional<Judge
   return tracker::judge(process.footprint, options);
 }
 
-DetailModel process_detail(const RunHistory& history, const std::optional<JudgedRun>& judged,
+DetailModel process_detail(const RunHistory& history,
+                           const std::optional<tracker::JudgedRun>& judged,
                            const ProcessHistory& process) {
   const ProcessRecord& record = process.record;
   DetailModel detail;
@@ -134,7 +136,7 @@ DetailModel role_detail(const RunHistory& history, const TreeRow& row) {
 }  // namespace
 
 std::optional<DetailModel> build_detail(const RunHistory& history,
-                                        const std::optional<JudgedRun>& judged,
+                                        const std::optional<tracker::JudgedRun>& judged,
                                         const TreeModel& tree) {
   if (tree.selected >= tree.rows.size()) {
     return std::nullopt;

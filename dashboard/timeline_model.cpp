@@ -53,7 +53,7 @@ std::string zoom_words(Zoom zoom, bool time_is_steps) {
 
 // The verdict on the tree, where that is on another curve than the history keeps.
 const tracker::TrackReading* other_curve(const RunHistory& history,
-                                         const std::optional<JudgedRun>& judged) {
+                                         const std::optional<tracker::JudgedRun>& judged) {
   if (!judged || !judged->verdict) {
     return nullptr;
   }
@@ -103,7 +103,7 @@ std::string title_of(std::string_view what, const RunHistory& history, const Vie
 }
 
 // The low-water marks that the verdict on the tree rests on, drawn on to its right edge.
-std::vector<HistoryPoint> floor_of(const JudgedRun& judged, const Window& window,
+std::vector<HistoryPoint> floor_of(const tracker::JudgedRun& judged, const Window& window,
                                    bool time_is_steps) {
   std::vector<HistoryPoint> floor;
   for (const tracker::TrackReading& judged_curve : judged.verdict->readings) {
@@ -139,7 +139,8 @@ Window window_of(const RunHistory& history, const ViewState& state) {
   return {to - *seconds, to};
 }
 
-TimelineModel build_timeline(const RunHistory& history, const std::optional<JudgedRun>& judged,
+TimelineModel build_timeline(const RunHistory& history,
+                             const std::optional<tracker::JudgedRun>& judged,
                              const ViewState& state, const Surroundings& around) {
   TimelineModel timeline;
   const Window window = window_of(history, state);

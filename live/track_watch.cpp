@@ -55,13 +55,13 @@ class Tracking final : public WatchUser {
 
   bool tells_of_no_gpu() const override { return options_.judge.metric == tracker::Metric::kGpu; }
 
-  tracker::TrackResult so_far() const {
-    return tracker::judge_tracks(builder_.tracks(), options_.judge);
+  tracker::JudgedRun so_far() const {
+    return tracker::judge_run(builder_.tracks(), options_.judge);
   }
   // The answer, which is also given when nobody reads it.
-  const tracker::TrackResult& answer() {
+  const tracker::JudgedRun& answer() {
     if (!answer_) {
-      answer_ = tracker::judge_tracks(builder_.take(), options_.judge);
+      answer_ = tracker::judge_run(builder_.take(), options_.judge);
     }
     return *answer_;
   }
@@ -89,7 +89,7 @@ class Tracking final : public WatchUser {
   const TrackOptions& options_;
   const std::function<void(const Tick& tick)> on_tick_;
   tracker::TrackBuilder builder_;
-  std::optional<tracker::TrackResult> answer_;
+  std::optional<tracker::JudgedRun> answer_;
 };
 
 class TrackLines final : public WatchView {

@@ -118,7 +118,7 @@ void add_patterns(JsonWriter& json, const Reading& reading) {
   json.end_array();
 }
 
-void add_forecast(JsonWriter& json, const tracker::TrackResult& result, const Reading& reading) {
+void add_forecast(JsonWriter& json, const tracker::JudgedRun& result, const Reading& reading) {
   const tracker::Forecast& forecast = reading.forecast;
   json.key("forecast")
       .begin_object()
@@ -173,7 +173,7 @@ void add_judgement(JsonWriter& json, const Reading& reading) {
   json.end_array();
 }
 
-void add_series(JsonWriter& json, const tracker::TrackResult& result) {
+void add_series(JsonWriter& json, const tracker::JudgedRun& result) {
   json.key("series").begin_array();
   for (const TrackReading& each : result.verdict->readings) {
     json.begin_object();
@@ -231,7 +231,7 @@ void add_gpu_growth(JsonWriter& json, const std::optional<tracker::GpuGrowth>& g
       .end_object();
 }
 
-void add_carrier(JsonWriter& json, const tracker::TrackResult& result) {
+void add_carrier(JsonWriter& json, const tracker::JudgedRun& result) {
   const tracker::RunVerdict& verdict = *result.verdict;
   json.key("held_as");
   if (verdict.held_as) {
@@ -251,7 +251,7 @@ void add_carrier(JsonWriter& json, const tracker::TrackResult& result) {
 
 }  // namespace
 
-std::string track_json(const tracker::TrackResult& result) {
+std::string track_json(const tracker::JudgedRun& result) {
   JsonWriter json;
   json.begin_object().field("schema", 1);
   if (result.verdict) {

@@ -68,7 +68,7 @@ bool is_same_curve(const TrackReading& a, const TrackReading& b) {
 }
 
 // The other curves, those that changed most first.
-std::vector<std::string> other_lines(const tracker::TrackResult& result) {
+std::vector<std::string> other_lines(const tracker::JudgedRun& result) {
   constexpr std::size_t kMost = 6;
   const tracker::RunVerdict& verdict = *result.verdict;
   std::vector<const TrackReading*> others;
@@ -171,7 +171,7 @@ std::vector<std::string> evidence_texts(const Reading& reading) {
   return lines;
 }
 
-std::string track_text(const tracker::TrackResult& result, Glyphs glyphs) {
+std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs) {
   std::string out = wrap_text("", answer_text(result));
   if (!result.verdict) {
     return out + block("not seen", loss_lines(result.run));
@@ -205,7 +205,7 @@ std::string track_text(const tracker::TrackResult& result, Glyphs glyphs) {
   return losses.empty() ? out : out + '\n' + losses;
 }
 
-std::string track_line(const tracker::TrackResult& result, double t_s) {
+std::string track_line(const tracker::JudgedRun& result, double t_s) {
   std::string line = format_clock(t_s);
   if (!result.verdict) {
     return line + "  nothing to judge yet\n";

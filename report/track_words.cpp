@@ -240,7 +240,7 @@ std::string reading_text(const std::string& subject, Verdict verdict, const Read
 }
 
 // What can be judged instead of what was asked for.
-std::string no_sample_text(const tracker::TrackResult& result) {
+std::string no_sample_text(const tracker::JudgedRun& result) {
   std::vector<std::string_view> known;
   for (std::size_t i = 0; i < tracker::kMetricCount; ++i) {
     const auto metric = static_cast<tracker::Metric>(i);
@@ -319,7 +319,7 @@ std::string who_text(const tracker::Track& track) {
   return comm.empty() ? text : fmt::format("{} ({})", text, comm);
 }
 
-std::string answer_text(const tracker::TrackResult& result) {
+std::string answer_text(const tracker::JudgedRun& result) {
   if (!result.verdict) {
     return no_sample_text(result);
   }
@@ -346,7 +346,7 @@ std::string answer_text(const tracker::TrackResult& result) {
   return text;
 }
 
-std::vector<std::string> ignored_options(const tracker::TrackResult& result) {
+std::vector<std::string> ignored_options(const tracker::JudgedRun& result) {
   std::vector<std::string> ignored;
   if (!result.verdict) {
     return ignored;
@@ -363,7 +363,7 @@ std::vector<std::string> ignored_options(const tracker::TrackResult& result) {
   return ignored;
 }
 
-std::string next_text(const tracker::TrackResult& result) {
+std::string next_text(const tracker::JudgedRun& result) {
   if (!result.verdict) {
     return "";
   }

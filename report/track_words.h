@@ -27,10 +27,10 @@ std::string rate_text(const tracker::GrowthRate& rate, tracker::Axis axis);
 std::string who_text(const tracker::Track& track);
 
 // The answer in one or two sentences: what, who, how fast, since when, until when.
-std::string answer_text(const tracker::TrackResult& result);
+std::string answer_text(const tracker::JudgedRun& result);
 // Options that could not be counted, each with what applies instead: a sentence.
-std::vector<std::string> ignored_options(const tracker::TrackResult& result);
+std::vector<std::string> ignored_options(const tracker::JudgedRun& result);
 // What to do when no known cause fits: a sentence.
-std::string next_text(const tracker::TrackResult& result);
+std::string next_text(const tracker::JudgedRun& result);
 
 }  // namespace tidemark::report

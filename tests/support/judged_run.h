@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include "tracker/compare/run_diff.h"
@@ -16,7 +17,7 @@ struct HandMadeRun {
   tracker::RunVerdict verdict;
 
   tracker::Reading& tree() { return verdict.readings[0].reading; }
-  tracker::JudgedRun judged() const { return {tracks, verdict}; }
+  tracker::JudgedRun judged() const { return {tracks, verdict, std::nullopt}; }
 };
 
 inline void fill(tracker::Series& series, double steps, double mib, double first_step) {

@@ -440,8 +440,11 @@ std::optional<Metric> common_metric(const RunTracks& a, const RunTracks& b) {
 }
 
 std::optional<RunDiff> compare_runs(const JudgedRun& a, const JudgedRun& b, Metric metric) {
-  const Side side_a{a.tracks, a.verdict, metric};
-  const Side side_b{b.tracks, b.verdict, metric};
+  if (!a.verdict || !b.verdict) {
+    return std::nullopt;
+  }
+  const Side side_a{a.run, *a.verdict, metric};
+  const Side side_b{b.run, *b.verdict, metric};
   const Reading* const reading_a = side_a.reading_of(TrackKind::kTree, Role::kOther);
   const Reading* const reading_b = side_b.reading_of(TrackKind::kTree, Role::kOther);
   if (reading_a == nullptr || reading_b == nullptr) {
@@ -453,8 +456,8 @@ std::optional<RunDiff> compare_runs(const JudgedRun& a, const JudgedRun& b, Metr
   RunDiff diff;
   diff.metric = metric;
   diff.alignment = align(curve_a, curve_b);
-  diff.a = side_of(a.verdict, *reading_a);
-  diff.b = side_of(b.verdict, *reading_b);
+  diff.a = side_of(*a.verdict, *reading_a);
+  diff.b = side_of(*b.verdict, *reading_b);
   diff.verdict = verdict_change(diff.a, diff.b);
   diff.rows.push_back(settled_floor(*reading_a, *reading_b));
   if (diff.alignment) {

@@ -57,10 +57,15 @@ Result<std::uint64_t> parse_limit(std::string_view text) {
   return bytes;
 }
 
-TrackResult judge_tracks(RunTracks run, const JudgeOptions& options) {
-  Options judging;
-  judging.warmup = options.warmup;
-  judging.min_leak = options.min_leak;
+Options series_options(const JudgeOptions& options) {
+  Options series;
+  series.warmup = options.warmup;
+  series.min_leak = options.min_leak;
+  return series;
+}
+
+JudgedRun judge_run(RunTracks run, const JudgeOptions& options) {
+  Options judging = series_options(options);
   judging.epoch_steps = run.epoch_steps;
   judging.epoch_seconds = run.epoch_seconds;
   if (options.limit_bytes) {
@@ -72,12 +77,12 @@ TrackResult judge_tracks(RunTracks run, const JudgeOptions& options) {
     run.limit_source = run.gpu_limit_source;
   }
   judging.limit_bytes = run.limit_bytes;
-  TrackResult result{std::move(run), {}, options.metric};
+  JudgedRun result{std::move(run), {}, options.metric};
   result.verdict = judge_run(result.run, judging, options.metric);
   return result;
 }
 
-int exit_code_of(const TrackResult& result) {
+int exit_code_of(const JudgedRun& result) {
   if (!result.verdict) {
     return kExitUndetermined;
   }

@@ -21,6 +21,9 @@ struct JudgeOptions {
   std::optional<Metric> metric;              // nullopt: the best that is known
 };
 
+// The same for one series: its warm-up and least leak. What depends on the run is left unset.
+Options series_options(const JudgeOptions& options);
+
 // "10min", "200steps", "auto".
 Result<Warmup> parse_warmup(std::string_view text);
 // "footprint", "rss", "pss", "uss", "gpu".
@@ -28,16 +31,17 @@ Result<Metric> parse_metric(std::string_view text);
 // "32GB"; more than nothing.
 Result<std::uint64_t> parse_limit(std::string_view text);
 
-// A run and what the tracker says about it.
-struct TrackResult {
+// A run and the verdict on it.
+struct JudgedRun {
   RunTracks run;
   std::optional<RunVerdict> verdict;  // nullopt: nothing could be judged
   std::optional<Metric> asked_metric;
 };
 
-TrackResult judge_tracks(RunTracks run, const JudgeOptions& options);
+// Takes time linear in the size of the curves.
+JudgedRun judge_run(RunTracks run, const JudgeOptions& options);
 
 // 1 for a leak, 4 when nobody can tell yet, else 0.
-int exit_code_of(const TrackResult& result);
+int exit_code_of(const JudgedRun& result);
 
 }  // namespace tidemark::tracker
