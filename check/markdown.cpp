@@ -21,8 +21,7 @@ std::vector<std::string> line_texts(const CheckResult& result) {
   std::vector<std::string> texts;
   for (const CheckLine& line : growing_lines(result)) {
     if (texts.size() < kMostLines) {
-      texts.push_back(
-          fmt::format("{}: {}", place_text(line, kColumns), figures_text(line)));
+      texts.push_back(fmt::format("{}: {}", place_text(line, kColumns), figures_text(line)));
     }
   }
   return texts;
@@ -65,8 +64,9 @@ std::string details_text(const CheckResult& result) {
   std::string inside;
   if (result.shown && result.shown->track.verdict) {
     inside += markdown_text(report::answer_text(result.shown->track)) + "\n\n";
-    const tracker::Reading& reading = result.shown->track.verdict->answer().reading;
-    if (const std::string chart = report::chart_text(reading, report::Glyphs::kAscii); !chart.empty()) {
+    const tracker::SeriesVerdict& reading = result.shown->track.verdict->answer().reading;
+    if (const std::string chart = report::chart_text(reading, report::Glyphs::kAscii);
+        !chart.empty()) {
       inside += fenced(chart);
     }
   }

@@ -123,7 +123,7 @@ BannerModel build_banner(const RunHistory& history,
     return banner;
   }
   const tracker::RunVerdict& verdict = *judged->verdict;
-  const tracker::Reading& reading = verdict.answer().reading;
+  const tracker::SeriesVerdict& reading = verdict.answer().reading;
   banner.word = verdict_word(reading, verdict.verdict);
   banner.tone = verdict_tone(reading, verdict.verdict);
   if (!reading.undetermined) {

@@ -51,9 +51,9 @@ std::string memory_line(const ProcessSample& sample) {
 }
 
 // As the verdict on the run has it; of the smaller processes on its own curve alone.
-tracker::Reading reading_of(const RunHistory& history,
-                            const std::optional<tracker::JudgedRun>& judged,
-                            const ProcessHistory& process) {
+tracker::SeriesVerdict reading_of(const RunHistory& history,
+                                  const std::optional<tracker::JudgedRun>& judged,
+                                  const ProcessHistory& process) {
   tracker::Options options;
   if (history.info().limit_bytes) {
     options.limit_bytes = static_cast<double>(*history.info().limit_bytes);
@@ -63,7 +63,7 @@ tracker::Reading reading_of(const RunHistory& history,
     options.epoch_seconds = judged->run.epoch_seconds;
   }
   if (judged && judged->verdict) {
-    for (const tracker::TrackReading& reading : judged->verdict->readings) {
+    for (const tracker::TrackVerdict& reading : judged->verdict->readings) {
       const tracker::Track& track = judged->run.tracks[reading.track];
       if (track.kind == tracker::TrackKind::kProcess && track.key == process.record.key) {
         return reading.reading;
@@ -80,7 +80,7 @@ DetailModel process_detail(const RunHistory& history,
   DetailModel detail;
   detail.title = name_of(record.role, record.key.pid);
   if (!process.footprint.empty()) {
-    const tracker::Reading reading = reading_of(history, judged, process);
+    const tracker::SeriesVerdict reading = reading_of(history, judged, process);
     detail.lines.push_back(fmt::format("verdict {}: {}", verdict_word(reading, reading.verdict),
                                        finding_words(reading, reading.verdict)));
     for (const tracker::Cell& cell : process.footprint.cells()) {

@@ -52,14 +52,14 @@ std::string zoom_words(Zoom zoom, bool time_is_steps) {
 }
 
 // The verdict on the tree, where that is on another curve than the history keeps.
-const tracker::TrackReading* other_curve(const RunHistory& history,
+const tracker::TrackVerdict* other_curve(const RunHistory& history,
                                          const std::optional<tracker::JudgedRun>& judged) {
   if (!judged || !judged->verdict) {
     return nullptr;
   }
   const tracker::Metric kept =
       history.tree().footprint_bytes ? tracker::Metric::kFootprint : tracker::Metric::kRss;
-  for (const tracker::TrackReading& reading : judged->verdict->readings) {
+  for (const tracker::TrackVerdict& reading : judged->verdict->readings) {
     const tracker::Track& track = judged->run.tracks[reading.track];
     if (track.kind == tracker::TrackKind::kTree) {
       return reading.metric != kept && !track.of(reading.metric).empty() ? &reading : nullptr;
@@ -106,7 +106,7 @@ std::string title_of(std::string_view what, const RunHistory& history, const Vie
 std::vector<HistoryPoint> floor_of(const tracker::JudgedRun& judged, const Window& window,
                                    bool time_is_steps) {
   std::vector<HistoryPoint> floor;
-  for (const tracker::TrackReading& judged_curve : judged.verdict->readings) {
+  for (const tracker::TrackVerdict& judged_curve : judged.verdict->readings) {
     if (judged.run.tracks[judged_curve.track].kind != tracker::TrackKind::kTree) {
       continue;
     }
@@ -148,7 +148,7 @@ TimelineModel build_timeline(const RunHistory& history,
   timeline.to_s = window.to_s;
   timeline.time_is_steps = history.info().time_is_steps;
   timeline.is_focused = state.focus == Focus::kTimeline;
-  const tracker::TrackReading* const other = other_curve(history, judged);
+  const tracker::TrackVerdict* const other = other_curve(history, judged);
   const std::string_view kept = history.tree().footprint_bytes ? "footprint" : "rss";
   if (other != nullptr) {
     timeline.title = title_of(is_gpu(other->metric) ? "GPU memory" : metric_name(other->metric),

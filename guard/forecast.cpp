@@ -19,7 +19,7 @@ bool holds(const std::vector<ProcessKey>& keys, const ProcessKey& key) {
 // The one process that grows, as far as it is one.
 std::optional<ProcessKey> grower(const tracker::JudgedRun& result) {
   const tracker::RunVerdict& verdict = *result.verdict;
-  const auto key_of = [&](const tracker::TrackReading& reading) -> std::optional<ProcessKey> {
+  const auto key_of = [&](const tracker::TrackVerdict& reading) -> std::optional<ProcessKey> {
     const tracker::Track& track = result.run.tracks[reading.track];
     return track.kind == tracker::TrackKind::kProcess ? std::optional(track.key) : std::nullopt;
   };

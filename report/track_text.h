@@ -14,7 +14,7 @@ namespace tidemark::report {
 std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs);
 
 // What its verdict rests on: each figure with its bar.
-std::vector<std::string> evidence_texts(const tracker::Reading& reading);
+std::vector<std::string> evidence_texts(const tracker::SeriesVerdict& reading);
 
 // One line of a live run: when, floor, ceiling, slope, verdict so far.
 std::string track_line(const tracker::JudgedRun& result, double t_s);

@@ -13,7 +13,7 @@
 namespace tidemark::tracker {
 namespace {
 
-const Pattern* growth_of(const Reading& reading) {
+const Pattern* growth_of(const SeriesVerdict& reading) {
   for (const PatternKind kind : {PatternKind::kLeak, PatternKind::kGrowth, PatternKind::kDrift}) {
     if (const Pattern* const pattern = reading.find(kind)) {
       return pattern;
@@ -28,7 +28,7 @@ double place_of(const FloorPoint& point, const Moment& moment, Axis axis) {
 
 // Of growth that may end or not, what it does after the allowance: what came before was expected.
 // nullopt: the allowance lasts too long to tell.
-std::optional<GrowthRate> rate_after_allowance(const Reading& reading) {
+std::optional<GrowthRate> rate_after_allowance(const SeriesVerdict& reading) {
   if (!reading.allowance_end || reading.floor.empty()) {
     return std::nullopt;
   }
@@ -59,7 +59,7 @@ std::optional<GrowthRate> rate_after_allowance(const Reading& reading) {
   return rate_on_axes(pace, growth.slope, growth.low, growth.high);
 }
 
-MeasuredGrowth measure_growth(const Reading& reading) {
+MeasuredGrowth measure_growth(const SeriesVerdict& reading) {
   MeasuredGrowth growth;
   growth.verdict = reading.verdict;
   growth.undetermined = reading.undetermined;
@@ -80,16 +80,16 @@ MeasuredGrowth measure_growth(const Reading& reading) {
 }
 
 // The curve of the whole tree; where there is none, the one that gave the answer.
-const TrackReading& whole(const RunTracks& run, const RunVerdict& verdict) {
+const TrackVerdict& whole(const RunTracks& run, const RunVerdict& verdict) {
   const auto tree = std::find_if(verdict.readings.begin(), verdict.readings.end(),
-                                 [&](const TrackReading& reading) {
+                                 [&](const TrackVerdict& reading) {
                                    return run.tracks[reading.track].kind == TrackKind::kTree;
                                  });
   return tree == verdict.readings.end() ? verdict.answer() : *tree;
 }
 
 // Where the floor had come to. The very last of it may be a shell that is left alone for a moment.
-double plateau_of(const Reading& reading) {
+double plateau_of(const SeriesVerdict& reading) {
   const std::size_t count = reading.floor.size();
   std::vector<double> last;
   for (std::size_t i = count - count / 3; i < count; ++i) {
@@ -105,7 +105,7 @@ std::optional<RunMeasure> measure_run(const RunTracks& run,
   if (!verdict) {
     return std::nullopt;
   }
-  const TrackReading& tree = whole(run, *verdict);
+  const TrackVerdict& tree = whole(run, *verdict);
   RunMeasure measure;
   measure.growth = measure_growth(verdict->answer().reading);
   measure.plateau_bytes = plateau_of(tree.reading);

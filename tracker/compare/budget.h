@@ -14,7 +14,7 @@
 
 namespace tidemark::tracker {
 
-// How a run grew, as the curve tells that speaks for it.
+// How a run grew, by the curve that gave its verdict.
 struct MeasuredGrowth {
   Verdict verdict = Verdict::kStable;
   bool undetermined = false;

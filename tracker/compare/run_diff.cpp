@@ -13,7 +13,7 @@ constexpr int kPlaces = 4;
 // A tree of one run: its curve and what was read from it.
 struct TreeCurve {
   const Series& series;
-  const Reading& reading;
+  const SeriesVerdict& reading;
 };
 
 struct Span {
@@ -57,8 +57,8 @@ std::optional<Alignment> align_on(const Span& a, const Span& b, Axis axis) {
 }
 
 // The floor of the stretch that `place` lies in.
-std::optional<double> floor_at(const Reading& reading, const Alignment& alignment, double place,
-                               std::size_t side) {
+std::optional<double> floor_at(const SeriesVerdict& reading, const Alignment& alignment,
+                               double place, std::size_t side) {
   std::optional<double> floor;
   for (const FloorPoint& point : reading.floor) {
     const std::optional<double>& at = alignment.axis == Axis::kSteps ? point.at.step : point.at.t_s;
@@ -130,8 +130,8 @@ struct Side {
   Metric metric;
 
   // nullptr: not judged.
-  const Reading* reading_of(TrackKind kind, Role role) const {
-    for (const TrackReading& one : verdict.readings) {
+  const SeriesVerdict* reading_of(TrackKind kind, Role role) const {
+    for (const TrackVerdict& one : verdict.readings) {
       const Track& track = tracks.tracks[one.track];
       if (one.metric == metric && track.kind == kind &&
           (kind == TrackKind::kTree || track.role == role)) {
@@ -140,8 +140,8 @@ struct Side {
     }
     return nullptr;
   }
-  const Reading* reading_of_role(const Track& track) const {
-    const Reading* const of_role = reading_of(TrackKind::kRole, track.role);
+  const SeriesVerdict* reading_of_role(const Track& track) const {
+    const SeriesVerdict* const of_role = reading_of(TrackKind::kRole, track.role);
     return of_role == nullptr && track.most_processes == 1
                ? reading_of(TrackKind::kProcess, track.role)
                : of_role;
@@ -155,7 +155,7 @@ struct Side {
   }
 };
 
-double sigma_of(const Reading& reading) {
+double sigma_of(const SeriesVerdict& reading) {
   for (const Evidence& evidence : reading.evidence) {
     if (evidence.kind == EvidenceKind::kNoise) {
       return evidence.value;
@@ -164,7 +164,7 @@ double sigma_of(const Reading& reading) {
   return 0.0;
 }
 
-double common_sigma(const Reading& a, const Reading& b) {
+double common_sigma(const SeriesVerdict& a, const SeriesVerdict& b) {
   return std::hypot(sigma_of(a), sigma_of(b));
 }
 
@@ -180,12 +180,12 @@ Change change_of(const DiffRow& row, bool less_is_better = true) {
   return (*difference < 0) == less_is_better ? Change::kBetter : Change::kWorse;
 }
 
-bool is_settled(const Reading& reading) {
+bool is_settled(const SeriesVerdict& reading) {
   return !reading.undetermined && reading.verdict != Verdict::kLeak &&
          reading.verdict != Verdict::kGrowing;
 }
 
-DiffRow settled_floor(const Reading& a, const Reading& b) {
+DiffRow settled_floor(const SeriesVerdict& a, const SeriesVerdict& b) {
   DiffRow row;
   row.what = DiffWhat::kSettledFloor;
   if (is_settled(a)) {
@@ -201,7 +201,7 @@ DiffRow settled_floor(const Reading& a, const Reading& b) {
 
 // Growth after warm-up. Of a floor that stands still it is none, known as well as the smallest leak
 // that would have been seen.
-DiffValue growth_of(const Reading& reading, Axis axis) {
+DiffValue growth_of(const SeriesVerdict& reading, Axis axis) {
   const bool steps = axis == Axis::kSteps;
   for (const PatternKind kind : {PatternKind::kLeak, PatternKind::kGrowth, PatternKind::kDrift}) {
     if (const Pattern* const pattern = reading.find(kind); pattern != nullptr) {
@@ -223,7 +223,7 @@ std::optional<double> half_width(const DiffValue& value) {
   return value.low && value.high ? std::optional((*value.high - *value.low) / 2) : std::nullopt;
 }
 
-DiffRow growth_rate(const Reading& a, const Reading& b, const Alignment& alignment) {
+DiffRow growth_rate(const SeriesVerdict& a, const SeriesVerdict& b, const Alignment& alignment) {
   DiffRow row;
   row.what = DiffWhat::kGrowthRate;
   row.a = growth_of(a, alignment.axis);
@@ -264,7 +264,7 @@ Change change_of_presence(const Pattern* a, const Pattern* b) {
   return b == nullptr ? Change::kBetter : Change::kWorse;
 }
 
-DiffRow spike_height(const Reading& a, const Reading& b) {
+DiffRow spike_height(const SeriesVerdict& a, const SeriesVerdict& b) {
   const Pattern* const spikes_a = a.find(PatternKind::kSpikes);
   const Pattern* const spikes_b = b.find(PatternKind::kSpikes);
   DiffRow row;
@@ -302,7 +302,7 @@ std::optional<double> distance(const Pattern* spikes, Axis axis) {
 }
 
 // nullopt: one of the runs has no two spikes.
-std::optional<DiffRow> spike_every(const Reading& a, const Reading& b, Axis axis) {
+std::optional<DiffRow> spike_every(const SeriesVerdict& a, const SeriesVerdict& b, Axis axis) {
   const Pattern* const spikes_a = a.find(PatternKind::kSpikes);
   const Pattern* const spikes_b = b.find(PatternKind::kSpikes);
   DiffRow row;
@@ -325,7 +325,7 @@ DiffValue role_value(const Side& side, Role role) {
   if (track == nullptr) {
     return {0.0, std::nullopt, std::nullopt};  // no process, no memory
   }
-  const Reading* const reading = side.reading_of_role(*track);
+  const SeriesVerdict* const reading = side.reading_of_role(*track);
   if (reading != nullptr) {
     return {reading->last_floor_bytes, std::nullopt, std::nullopt};
   }
@@ -343,7 +343,7 @@ DiffValue role_value(const Side& side, Role role) {
 
 double role_sigma(const Side& side, Role role) {
   const Track* const track = side.track_of(TrackKind::kRole, role);
-  const Reading* const reading = track == nullptr ? nullptr : side.reading_of_role(*track);
+  const SeriesVerdict* const reading = track == nullptr ? nullptr : side.reading_of_role(*track);
   return reading == nullptr ? 0.0 : sigma_of(*reading);
 }
 
@@ -367,7 +367,7 @@ std::optional<DiffRow> role_row(const Side& a, const Side& b, Role role, double 
   return row;
 }
 
-DiffSide side_of(const RunVerdict& verdict, const Reading& tree) {
+DiffSide side_of(const RunVerdict& verdict, const SeriesVerdict& tree) {
   DiffSide side;
   side.verdict = verdict.verdict;
   side.undetermined = verdict.answer().reading.undetermined;
@@ -445,8 +445,8 @@ std::optional<RunDiff> compare_runs(const JudgedRun& a, const JudgedRun& b, Metr
   }
   const Side side_a{a.run, *a.verdict, metric};
   const Side side_b{b.run, *b.verdict, metric};
-  const Reading* const reading_a = side_a.reading_of(TrackKind::kTree, Role::kOther);
-  const Reading* const reading_b = side_b.reading_of(TrackKind::kTree, Role::kOther);
+  const SeriesVerdict* const reading_a = side_a.reading_of(TrackKind::kTree, Role::kOther);
+  const SeriesVerdict* const reading_b = side_b.reading_of(TrackKind::kTree, Role::kOther);
   if (reading_a == nullptr || reading_b == nullptr) {
     return std::nullopt;
   }

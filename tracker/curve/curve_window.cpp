@@ -151,13 +151,13 @@ std::optional<Moment> largest_rise(const Series& series, const Window& window) {
 bool is_sawtooth(const Series& series, const Pattern& spikes) {
   const std::vector<Cell>& cells = series.cells();
   std::size_t falls = 0;
-  std::size_t leaps = 0;
+  std::size_t jumps = 0;
   for (std::size_t i = 1; i < cells.size(); ++i) {
     const double change = cells[i].mean_bytes() - cells[i - 1].mean_bytes();
     falls += change < -0.5 * spikes.height_bytes ? 1U : 0U;
-    leaps += change > 0.3 * spikes.height_bytes ? 1U : 0U;
+    jumps += change > 0.3 * spikes.height_bytes ? 1U : 0U;
   }
-  return spikes.count >= 3 && 2 * falls >= spikes.count && 4 * leaps <= spikes.count;
+  return spikes.count >= 3 && 2 * falls >= spikes.count && 4 * jumps <= spikes.count;
 }
 
 }  // namespace tidemark::tracker

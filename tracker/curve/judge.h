@@ -10,7 +10,7 @@
 
 namespace tidemark::tracker {
 
-// How long growth is to be expected. Counted from the birth of a process, or from the first step
+// How long growth is to be expected. Counted from the start of a process, or from the first step
 // where steps are known.
 struct Warmup {
   // Both unset: automatic, see docs/verdicts.md.
@@ -34,6 +34,6 @@ struct Options {
 
 // Warm-up, spikes or leak? Pure: the same series and options give the same reading, on any machine
 // and at any time of day. Takes time linear in the cells of the series.
-Reading judge(const Series& series, const Options& options);
+SeriesVerdict judge(const Series& series, const Options& options);
 
 }  // namespace tidemark::tracker

@@ -15,7 +15,7 @@ constexpr int kTauSteps = 24;
 constexpr double kShortestTau = 0.05;  // of the span
 constexpr double kLongestTau = 3.0;
 constexpr double kJumpSigmas = 5.0;
-constexpr double kNeighbourShare = 0.35;  // a jump towers over the differences beside it
+constexpr double kNeighbourShare = 0.35;  // of a jump: the differences beside it are smaller
 constexpr double kStays = 0.6;
 
 // Coefficients of y = c0 + c1 * u + c2 * v and their covariance for noise of 1.
@@ -167,9 +167,9 @@ std::vector<Jump> find_jumps(std::span<const double> x, std::span<const double> 
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const double height = steps[i];
     const auto beside = [&](std::size_t j) { return std::abs(steps[j]); };
-    const double towers = kNeighbourShare * std::abs(height);
-    if (std::abs(height) < bar || (i > 0 && beside(i - 1) > towers) ||
-        (i + 1 < steps.size() && beside(i + 1) > towers)) {
+    const double most_beside = kNeighbourShare * std::abs(height);
+    if (std::abs(height) < bar || (i > 0 && beside(i - 1) > most_beside) ||
+        (i + 1 < steps.size() && beside(i + 1) > most_beside)) {
       continue;
     }
     const std::size_t after = i + 1;

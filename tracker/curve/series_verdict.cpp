@@ -37,7 +37,7 @@ std::string rough_duration(double seconds) {
 
 }  // namespace
 
-const Pattern* Reading::find(PatternKind kind) const {
+const Pattern* SeriesVerdict::find(PatternKind kind) const {
   const auto it = std::find_if(patterns.begin(), patterns.end(),
                                [&](const Pattern& pattern) { return pattern.kind == kind; });
   return it == patterns.end() ? nullptr : &*it;

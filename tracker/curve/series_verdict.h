@@ -115,7 +115,7 @@ struct FloorPoint {
 };
 
 // What there is to say about one series.
-struct Reading {
+struct SeriesVerdict {
   Verdict verdict = Verdict::kStable;
   double confidence = 0.0;    // chance that the verdict is right, as measured on generated curves
   bool undetermined = false;  // exit code 4: growing, or too few points to exclude anything

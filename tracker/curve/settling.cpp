@@ -185,7 +185,7 @@ constexpr double kEndShare = 0.3;     // of its slope
 constexpr std::size_t kFewestOfEnd = 4;
 constexpr std::size_t kBlocksBefore = 3;
 
-// Where the rise began, as far as one bend tells: a calm start of the window is not part of it.
+// Where the rise began, as far as one bend tells: a flat start of the window is not part of it.
 std::size_t onset_after(const Floor& floor, std::size_t first) {
   if (first >= floor.x.size()) {
     return first;

@@ -126,7 +126,7 @@ GrowthEstimate estimate_growth(std::span<const double> x, std::span<const double
   return estimate;
 }
 
-Forecast forecast(const Reading& reading, const Floor& floor, const Pace& pace,
+Forecast forecast(const SeriesVerdict& reading, const Floor& floor, const Pace& pace,
                   std::optional<double> limit_bytes) {
   Forecast result;
   result.limit_bytes = limit_bytes;
@@ -209,13 +209,13 @@ constexpr double kManySpikes = 6;
 constexpr double kRegularSpikes = 0.95;
 constexpr double kUndecided = 0.5;
 
-std::optional<Evidence> find(const Reading& reading, EvidenceKind kind) {
+std::optional<Evidence> find(const SeriesVerdict& reading, EvidenceKind kind) {
   const auto it = std::find_if(reading.evidence.begin(), reading.evidence.end(),
                                [&](const Evidence& evidence) { return evidence.kind == kind; });
   return it == reading.evidence.end() ? std::nullopt : std::optional(*it);
 }
 
-double of_spikes(const Reading& reading) {
+double of_spikes(const SeriesVerdict& reading) {
   const auto height = find(reading, EvidenceKind::kSpikeHeight);
   const double margin =
       height && height->bar.value_or(0.0) > 0.0 ? height->value / *height->bar : 1.0;
@@ -228,7 +228,7 @@ double of_spikes(const Reading& reading) {
 
 }  // namespace
 
-double confidence_of(const Reading& reading, const GrowthTest& growth) {
+double confidence_of(const SeriesVerdict& reading, const GrowthTest& growth) {
   if (reading.undetermined) {
     return kUndecided;
   }

@@ -66,8 +66,6 @@ Options series_options(const JudgeOptions& options) {
 
 JudgedRun judge_run(RunTracks run, const JudgeOptions& options) {
   Options judging = series_options(options);
-  judging.epoch_steps = run.epoch_steps;
-  judging.epoch_seconds = run.epoch_seconds;
   if (options.limit_bytes) {
     run.limit_bytes = static_cast<double>(*options.limit_bytes);
     run.limit_source = "--limit";

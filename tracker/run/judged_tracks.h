@@ -14,7 +14,7 @@
 namespace tidemark::tracker {
 
 struct JudgedTrack {
-  TrackReading reading;
+  TrackVerdict reading;
   JudgedCurve curve;
 };
 
@@ -24,7 +24,7 @@ struct JudgedTrack {
 struct JudgedTracks {
   std::vector<JudgedTrack> tracks;
   double tree_floor_bytes = 0.0;  // without a tree: that of the largest curve
-  HeadCounts heads;
+  ProcessCounts process_counts;
 
   const JudgedTrack* tree(const RunTracks& run) const;
 };

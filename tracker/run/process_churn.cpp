@@ -18,7 +18,7 @@
 namespace tidemark::tracker {
 namespace {
 
-constexpr double kLongestChangeS = 90.0;  // beyond it, births that go on are changes of their own
+constexpr double kLongestChangeS = 90.0;  // starts that go on for longer are several changes
 constexpr double kTogetherS = 2.0;
 
 struct Move {
@@ -28,13 +28,13 @@ struct Move {
 };
 
 // The neighbours of one change become one, however many processes it has.
-std::vector<HeadChange> join(std::vector<Move> moves, int at_first) {
+std::vector<ProcessCountChange> join(std::vector<Move> moves, int at_first) {
   std::stable_sort(moves.begin(), moves.end(),
                    [](const Move& a, const Move& b) { return a.t_s < b.t_s; });
-  std::vector<HeadChange> changes;
+  std::vector<ProcessCountChange> changes;
   int count = at_first;
   for (const Move& move : moves) {
-    HeadChange* last = changes.empty() ? nullptr : &changes.back();
+    ProcessCountChange* last = changes.empty() ? nullptr : &changes.back();
     if (last == nullptr || move.t_s > std::max(last->settled_s, last->t_s + kTogetherS) ||
         move.t_s > last->t_s + kLongestChangeS) {
       changes.push_back({move.t_s, move.settled_s, count, count});
@@ -82,7 +82,7 @@ RoleMoves moves_from_tracks(const RunTracks& run, Role role, double start_s) {
     if (track.born_s <= start_s) {
       ++found.at_first;
     } else {
-      found.moves.push_back({track.born_s, settled_after_birth(track), 1});
+      found.moves.push_back({track.born_s, settled_after_start(track), 1});
     }
     if (track.died_s) {
       found.moves.push_back({*track.died_s, *track.died_s, -1});
@@ -103,10 +103,10 @@ double start_of(const RunTracks& run) {
 
 }  // namespace
 
-HeadCounts count_heads(const RunTracks& run) {
-  HeadCounts heads;
+ProcessCounts count_processes(const RunTracks& run) {
+  ProcessCounts process_counts;
   const double start_s = start_of(run);
-  for (std::size_t i = 0; i < heads.by_role.size(); ++i) {
+  for (std::size_t i = 0; i < process_counts.by_role.size(); ++i) {
     const Role role = static_cast<Role>(i);
     const auto tracks = static_cast<std::size_t>(
         std::count_if(run.tracks.begin(), run.tracks.end(), [&](const Track& track) {
@@ -116,12 +116,12 @@ HeadCounts count_heads(const RunTracks& run) {
     if (!moves) {
       moves = moves_from_tracks(run, role, start_s);
     }
-    heads.by_role[i] = join(std::move(moves->moves), moves->at_first);
+    process_counts.by_role[i] = join(std::move(moves->moves), moves->at_first);
   }
-  return heads;
+  return process_counts;
 }
 
-bool keeps_growing(const std::vector<HeadChange>& changes, const Window& window) {
+bool keeps_growing(const std::vector<ProcessCountChange>& changes, const Window& window) {
   constexpr int kFewest = 4;
   const double span_s = window.to - window.from;
   if (changes.empty() || !(span_s > 0.0)) {
@@ -133,7 +133,7 @@ bool keeps_growing(const std::vector<HeadChange>& changes, const Window& window)
   double first_s = 0.0;
   double last_s = 0.0;
   int most = changes.front().before;
-  for (const HeadChange& change : changes) {
+  for (const ProcessCountChange& change : changes) {
     if (change.t_s > window.to) {
       break;
     }
@@ -152,30 +152,30 @@ bool keeps_growing(const std::vector<HeadChange>& changes, const Window& window)
 
 namespace {
 
-constexpr double kLongestBirthS = 60.0;  // importing torch from a cold disk takes about that
+constexpr double kLongestStartS = 60.0;  // importing torch from a cold disk takes about that
 constexpr double kGrownShare = 0.97;
 constexpr double kLagS = 5.0;  // until shared pages have been counted again
-constexpr double kForEver = std::numeric_limits<double>::infinity();
+constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::size_t kAround = 3;      // cells on either side that tell how far the curve moved
 constexpr std::size_t kFewestLeft = 4;  // one cell of so many must be left
 
-// Births and deaths that cannot be told apart in time.
+// Starts and exits of processes that cannot be told apart in time.
 struct Change {
   double from_s = 0.0;
   double to_s = 0.0;
-  std::vector<std::size_t> born;  // indices of members
-  std::vector<std::size_t> died;
+  std::vector<std::size_t> started;  // indices of members
+  std::vector<std::size_t> exited;
 };
 
 struct Member {
   const Track* track = nullptr;
   bool from_the_start = false;
   std::optional<double> weight_bytes;  // in the curve of the group
-  std::size_t generation = 0;          // the change that it was born in; 0: none
+  std::size_t generation = 0;          // the change in which it started; 0: none
 };
 
 std::vector<Member> members_of(const RunTracks& run, const Track& group) {
-  double start_s = kForEver;
+  double start_s = kNever;
   for (const Track& track : run.tracks) {
     if (track.kind == TrackKind::kProcess) {
       start_s = std::min(start_s, track.born_s);
@@ -192,18 +192,19 @@ std::vector<Member> members_of(const RunTracks& run, const Track& group) {
 
 void join(const Change& next, Change& into) {
   into.to_s = std::max(into.to_s, next.to_s);
-  into.born.insert(into.born.end(), next.born.begin(), next.born.end());
-  into.died.insert(into.died.end(), next.died.begin(), next.died.end());
-  // Who came and went unseen is of no weight.
-  const auto unseen = [&](std::size_t dead) {
-    const auto birth = std::find(into.born.begin(), into.born.end(), dead);
-    const bool found = birth != into.born.end();
+  into.started.insert(into.started.end(), next.started.begin(), next.started.end());
+  into.exited.insert(into.exited.end(), next.exited.begin(), next.exited.end());
+  // A process that started and exited within one change does not count.
+  const auto unseen = [&](std::size_t gone) {
+    const auto start = std::find(into.started.begin(), into.started.end(), gone);
+    const bool found = start != into.started.end();
     if (found) {
-      into.born.erase(birth);
+      into.started.erase(start);
     }
     return found;
   };
-  into.died.erase(std::remove_if(into.died.begin(), into.died.end(), unseen), into.died.end());
+  into.exited.erase(std::remove_if(into.exited.begin(), into.exited.end(), unseen),
+                    into.exited.end());
 }
 
 std::vector<Change> changes_of(const std::vector<Member>& members, double end) {
@@ -211,13 +212,13 @@ std::vector<Change> changes_of(const std::vector<Member>& members, double end) {
     double from_s = 0.0;
     double to_s = 0.0;
     std::size_t member = 0;
-    bool birth = false;
+    bool is_start = false;
   };
   std::vector<Event> moves;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const Track& track = *members[i].track;
     if (!members[i].from_the_start) {
-      moves.push_back({track.born_s, settled_after_birth(track) + kLagS, i, true});
+      moves.push_back({track.born_s, settled_after_start(track) + kLagS, i, true});
     }
     if (track.died_s && *track.died_s <= end) {
       moves.push_back({*track.died_s, *track.died_s + kLagS, i, false});
@@ -228,7 +229,7 @@ std::vector<Change> changes_of(const std::vector<Member>& members, double end) {
   std::vector<Change> changes;
   for (const Event& move : moves) {
     Change one{move.from_s, move.to_s, {}, {}};
-    (move.birth ? one.born : one.died).push_back(move.member);
+    (move.is_start ? one.started : one.exited).push_back(move.member);
     if (changes.empty() || move.from_s > changes.back().to_s) {
       changes.push_back(std::move(one));
     } else {
@@ -246,12 +247,12 @@ double mean_floor(const std::vector<Cell>& cells, std::size_t from, std::size_t 
   return sum / static_cast<double>(to - from);
 }
 
-// What a newborn has when it has settled, as it sees it.
-double birth_bytes(const Track& track) {
+// The size of a process once its start is over, as it sees it.
+double start_bytes(const Track& track) {
   const Series* curve = size_curve(track);
   return curve == nullptr
              ? 1.0
-             : std::max(cell_before(*curve, settled_after_birth(track))->min_bytes, 1.0);
+             : std::max(cell_before(*curve, settled_after_start(track))->min_bytes, 1.0);
 }
 
 // What a process had at first, as a share of what it had at last.
@@ -263,9 +264,9 @@ double share_at_first(const Track& track) {
              : 1.0;
 }
 
-class Removal {
+class ChurnRemoval {
  public:
-  Removal(const RunTracks& run, const Track& group, const Series& curve)
+  ChurnRemoval(const RunTracks& run, const Track& group, const Series& curve)
       : cells_(curve.cells()),
         members_(members_of(run, group)),
         changes_(changes_of(members_, place_of(cells_.back()))) {
@@ -300,24 +301,24 @@ class Removal {
       while (end < std::min(next_ + kAround, cells_.size()) && before_next_change(cells_[end])) {
         ++end;
       }
-      if (end == next_ && alive_ + change.born.size() > change.died.size()) {
+      if (end == next_ && alive_ + change.started.size() > change.exited.size()) {
         continue;
       }
-      // A group of nobody has no samples, and no memory.
+      // A group without processes has no samples and no memory.
       const double after = end > next_ ? mean_floor(cells_, next_, end) : 0.0;
-      pass(change, i + 1, after - level_bytes_.value_or(after));
+      attribute(change, i + 1, after - level_bytes_.value_or(after));
       level_bytes_ = after;
-      alive_ += change.born.size() - change.died.size();
+      alive_ += change.started.size() - change.exited.size();
       open.reset();
     }
-    keep_until(kForEver);
+    keep_until(kNever);
     return kept_.size() * kFewestLeft < cells_.size() ? std::nullopt : std::optional(rebuilt());
   }
 
  private:
   struct Kept {
     std::size_t cell = 0;
-    double weight_bytes = 0.0;  // of the processes that came
+    double weight_bytes = 0.0;  // of the processes that started
   };
 
   void keep_until(double t_s) {
@@ -334,64 +335,66 @@ class Removal {
     }
   }
 
-  // The curve moved by `moved` over this change: who brought it, and who took it away?
-  void pass(const Change& change, std::size_t generation, double moved) {
+  // Splits what the curve moved by in this change between the processes that started and exited.
+  void attribute(const Change& change, std::size_t generation, double moved) {
     double taken = 0.0;
-    for (const std::size_t dead : change.died) {
-      taken += members_[dead].weight_bytes.value_or(0.0);
+    for (const std::size_t gone : change.exited) {
+      taken += members_[gone].weight_bytes.value_or(0.0);
     }
-    double inherited = 0.0;
-    std::vector<std::size_t> strangers;
-    for (const std::size_t newborn : change.born) {
-      members_[newborn].generation = generation;
-      generations_[generation].push_back(newborn);
-      members_[newborn].weight_bytes = weight_of_predecessor(change, newborn);
-      inherited += members_[newborn].weight_bytes.value_or(0.0);
-      if (!members_[newborn].weight_bytes) {
-        strangers.push_back(newborn);
+    double of_predecessors = 0.0;
+    std::vector<std::size_t> unmatched;
+    for (const std::size_t newcomer : change.started) {
+      members_[newcomer].generation = generation;
+      generations_[generation].push_back(newcomer);
+      members_[newcomer].weight_bytes = weight_of_predecessor(change, newcomer);
+      of_predecessors += members_[newcomer].weight_bytes.value_or(0.0);
+      if (!members_[newcomer].weight_bytes) {
+        unmatched.push_back(newcomer);
       }
     }
-    const double unexplained = moved + taken - inherited;
-    double strangers_bytes = 0.0;
-    for (const std::size_t stranger : strangers) {
-      strangers_bytes += birth_bytes(*members_[stranger].track);
+    const double unexplained = moved + taken - of_predecessors;
+    double unmatched_bytes = 0.0;
+    for (const std::size_t newcomer : unmatched) {
+      unmatched_bytes += start_bytes(*members_[newcomer].track);
     }
-    for (const std::size_t stranger : strangers) {
-      members_[stranger].weight_bytes =
-          std::max(unexplained, 0.0) * birth_bytes(*members_[stranger].track) / strangers_bytes;
+    for (const std::size_t newcomer : unmatched) {
+      members_[newcomer].weight_bytes =
+          std::max(unexplained, 0.0) * start_bytes(*members_[newcomer].track) / unmatched_bytes;
     }
-    if (strangers.empty() && unexplained < 0.0) {
-      learn_from_death(change, -unexplained);
+    if (unmatched.empty() && unexplained < 0.0) {
+      learn_from_exit(change, -unexplained);
     }
-    alive_bytes_ += inherited + (strangers.empty() ? 0.0 : std::max(unexplained, 0.0)) - taken;
-    if (change.born.empty() && unexplained > taken / 4.0) {
-      hand_over(change, unexplained);
+    alive_bytes_ +=
+        of_predecessors + (unmatched.empty() ? 0.0 : std::max(unexplained, 0.0)) - taken;
+    if (change.started.empty() && unexplained > taken / 4.0) {
+      assign_shared_pages(change, unexplained);
     }
   }
 
-  // Of workers that are replaced, the new ones weigh, for their size, what the old ones did when
-  // they were new: what the old ones had grown by is then seen to be given back.
-  std::optional<double> weight_of_predecessor(const Change& change, std::size_t newborn) const {
+  // Of workers that are replaced, the new ones add, in proportion to their size, what the old ones
+  // added when they started: so what the old ones had grown by counts as given back.
+  std::optional<double> weight_of_predecessor(const Change& change, std::size_t newcomer) const {
     double weight = 0.0;
     double size = 0.0;
-    for (const std::size_t dead : change.died) {
-      const Member& member = members_[dead];
-      if (member.track->role == members_[newborn].track->role && member.weight_bytes) {
+    for (const std::size_t gone : change.exited) {
+      const Member& member = members_[gone];
+      if (member.track->role == members_[newcomer].track->role && member.weight_bytes) {
         weight += *member.weight_bytes;
-        size += birth_bytes(*member.track);
+        size += start_bytes(*member.track);
       }
     }
-    return size > 0.0 ? std::optional(weight / size * birth_bytes(*members_[newborn].track))
+    return size > 0.0 ? std::optional(weight / size * start_bytes(*members_[newcomer].track))
                       : std::nullopt;
   }
 
-  // Nobody saw the birth of those that were there from the start; their death tells their weight.
-  void learn_from_death(const Change& change, double fallen) {
+  // The start of the processes that are as old as the run was not seen; their exit tells what they
+  // add to the curve.
+  void learn_from_exit(const Change& change, double fallen) {
     double first_share = 0.0;
     std::size_t count = 0;
-    for (const std::size_t dead : change.died) {
-      if (members_[dead].from_the_start) {
-        first_share += share_at_first(*members_[dead].track);
+    for (const std::size_t gone : change.exited) {
+      if (members_[gone].from_the_start) {
+        first_share += share_at_first(*members_[gone].track);
         ++count;
       }
     }
@@ -403,20 +406,21 @@ class Removal {
     }
   }
 
-  // Pages that the dead shared with those born with them are now counted with these alone.
-  void hand_over(const Change& change, double left) {
-    std::set<std::size_t> heirs;
-    for (const std::size_t dead : change.died) {
-      for (const std::size_t sibling : generations_[members_[dead].generation]) {
-        if (members_[sibling].track->died_s.value_or(kForEver) > change.to_s) {
-          heirs.insert(sibling);
+  // Pages that the exited processes shared with those of their generation now count for the rest of
+  // it alone.
+  void assign_shared_pages(const Change& change, double left) {
+    std::set<std::size_t> sharers;
+    for (const std::size_t gone : change.exited) {
+      for (const std::size_t sibling : generations_[members_[gone].generation]) {
+        if (members_[sibling].track->died_s.value_or(kNever) > change.to_s) {
+          sharers.insert(sibling);
         }
       }
     }
-    for (const std::size_t heir : heirs) {
-      *members_[heir].weight_bytes += left / static_cast<double>(heirs.size());
+    for (const std::size_t sharer : sharers) {
+      *members_[sharer].weight_bytes += left / static_cast<double>(sharers.size());
     }
-    alive_bytes_ += heirs.empty() ? 0.0 : left;
+    alive_bytes_ += sharers.empty() ? 0.0 : left;
   }
 
   Series rebuilt() const {
@@ -435,22 +439,23 @@ class Removal {
   const std::vector<Cell>& cells_;
   std::vector<Member> members_;
   std::vector<Change> changes_;
-  std::map<std::size_t, std::vector<std::size_t>> generations_;  // members, by birth
+  // Members, by the change in which they started.
+  std::map<std::size_t, std::vector<std::size_t>> generations_;
   std::vector<Kept> kept_;
   std::size_t next_ = 0;
   std::size_t alive_ = 0;
-  double alive_bytes_ = 0.0;           // what those that came and are still there weigh
+  double alive_bytes_ = 0.0;           // of the processes that started and are still there
   std::optional<double> level_bytes_;  // of the curve, last seen between two changes
 };
 
 }  // namespace
 
-double settled_after_birth(const Track& process) {
+double settled_after_start(const Track& process) {
   const Series* curve = size_curve(process);
   if (curve == nullptr) {
     return process.born_s;
   }
-  const double grown_bytes = cell_before(*curve, process.born_s + kLongestBirthS)->min_bytes;
+  const double grown_bytes = cell_before(*curve, process.born_s + kLongestStartS)->min_bytes;
   for (const Cell& cell : curve->cells()) {
     if (cell.max_bytes >= kGrownShare * grown_bytes) {
       return std::max(place_of(cell), process.born_s);
@@ -459,9 +464,9 @@ double settled_after_birth(const Track& process) {
   return process.born_s;
 }
 
-std::optional<Series> without_births(const RunTracks& run, const Track& group,
-                                     const Series& curve) {
-  return curve.empty() ? std::nullopt : Removal(run, group, curve).result();
+std::optional<Series> without_process_churn(const RunTracks& run, const Track& group,
+                                            const Series& curve) {
+  return curve.empty() ? std::nullopt : ChurnRemoval(run, group, curve).result();
 }
 
 }  // namespace tidemark::tracker

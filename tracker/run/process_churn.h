@@ -12,36 +12,37 @@
 
 namespace tidemark::tracker {
 
-// Processes of one role that were born or died at about the same time.
-struct HeadChange {
+// Processes of one role that started or exited at about the same time.
+struct ProcessCountChange {
   double t_s = 0.0;
-  double settled_s = 0.0;  // when those that were born had most of the memory that they start with
+  double settled_s = 0.0;  // when those that started had most of their first memory
   int before = 0;
   int after = 0;
 };
 
-// How many processes there were of each role, and when that changed; those of the first moment are
-// no change.
-struct HeadCounts {
-  std::array<std::vector<HeadChange>, kRoleCount> by_role;
+// How many processes there were of each role, and when that changed. Those that are there at the
+// beginning are no change.
+struct ProcessCounts {
+  std::array<std::vector<ProcessCountChange>, kRoleCount> by_role;
 
-  const std::vector<HeadChange>& of(Role role) const {
+  const std::vector<ProcessCountChange>& of(Role role) const {
     return by_role[static_cast<std::size_t>(role)];
   }
 };
 
-HeadCounts count_heads(const RunTracks& run);
+ProcessCounts count_processes(const RunTracks& run);
 
 // True when processes are added again and again, until the end, and none or few of them go.
-bool keeps_growing(const std::vector<HeadChange>& changes, const Window& window);
+bool keeps_growing(const std::vector<ProcessCountChange>& changes, const Window& window);
 
-// When a newborn process has nearly all of what it has a minute later.
-double settled_after_birth(const Track& process);
+// When a process that started has nearly all of what it has a minute later.
+double settled_after_start(const Track& process);
 
 // The curve of a role or tree as if the processes that are there at its end had always been there:
-// what the curve moved by when a process was born is taken out for as long as that process lives.
-// So growth inside the processes stays, and a pool that quits and returns leaves a straight line.
-// nullopt: nobody came or went, or they did so all the time and too little is left.
-std::optional<Series> without_births(const RunTracks& run, const Track& group, const Series& curve);
+// what the curve moved by when a process started is taken out for as long as that process runs.
+// So growth inside the processes stays, and a pool that exits and starts again leaves a straight
+// line. nullopt: no process started or exited, or so many did that too little is left.
+std::optional<Series> without_process_churn(const RunTracks& run, const Track& group,
+                                            const Series& curve);
 
 }  // namespace tidemark::tracker

@@ -45,7 +45,7 @@ std::optional<GpuGrowth> find_gpu_growth(const RunTracks& run, const JudgedTrack
   Window window{place_of(first_both), place_of(driver.cells().back())};
   growth.since = moment_of(first_both);
   const bool is_judged = is_gpu(whole->curve.metric);
-  const Reading& reading = whole->reading.reading;
+  const SeriesVerdict& reading = whole->reading.reading;
   for (const PatternKind kind : {PatternKind::kLeak, PatternKind::kGrowth}) {
     const Pattern* const pattern = is_judged ? reading.find(kind) : nullptr;
     const double from = pattern == nullptr
@@ -71,7 +71,7 @@ std::optional<GpuGrowth> find_gpu_growth(const RunTracks& run, const JudgedTrack
 constexpr double kNamedFrom = 1.0 / 3.0;
 constexpr double kOneHasIt = 0.8;  // of what its role has
 
-const Pattern* growth_pattern(const Reading& reading) {
+const Pattern* growth_pattern(const SeriesVerdict& reading) {
   switch (reading.verdict) {
     case Verdict::kLeak:
       return reading.find(PatternKind::kLeak);
@@ -96,20 +96,20 @@ double place_or(const Moment& at, double otherwise) {
   return at.t_s.value_or(at.step.value_or(otherwise));
 }
 
-double spike_height(const Reading& reading) {
+double spike_height(const SeriesVerdict& reading) {
   const Pattern* spikes = reading.find(PatternKind::kSpikes);
   return spikes == nullptr ? 0.0 : spikes->height_bytes;
 }
 
-// What a part grew by in the window. One that was born in it brought all that it has, unless births
-// do not count.
-double growth_of_part(const JudgedTrack& part, const Window& window, bool births_count) {
+// What a part grew by in the window. A process that started in it added all that it has, unless
+// starts do not count.
+double growth_of_part(const JudgedTrack& part, const Window& window, bool starts_count) {
   const std::optional<Levels> levels = levels_in(part.curve.series, window);
   if (!levels) {
     return 0.0;
   }
-  const bool born_inside = place_of(part.curve.series.cells().front()) > window.from;
-  return births_count && born_inside ? levels->last_bytes : levels->growth_bytes();
+  const bool started_inside = place_of(part.curve.series.cells().front()) > window.from;
+  return starts_count && started_inside ? levels->last_bytes : levels->growth_bytes();
 }
 
 // A process where one has most of it, else a role; nullopt when nobody has a third of it, or
@@ -118,7 +118,7 @@ std::optional<Carrier> find_carrier(const RunTracks& run, const JudgedTracks& ju
                                     std::size_t where) {
   const JudgedTrack& whole = judged.tracks[where];
   const Track& group = run.tracks[whole.reading.track];
-  const Reading& reading = whole.reading.reading;
+  const SeriesVerdict& reading = whole.reading.reading;
   const bool spikes = reading.verdict == Verdict::kSpikes;
   const Pattern* growth = growth_pattern(reading);
   if (group.kind == TrackKind::kProcess || group.kind == TrackKind::kShm ||
@@ -143,7 +143,7 @@ std::optional<Carrier> find_carrier(const RunTracks& run, const JudgedTracks& ju
       continue;
     }
     const double own = spikes ? spike_height(part.reading.reading)
-                              : growth_of_part(part, window, !whole.reading.births_taken_out);
+                              : growth_of_part(part, window, !whole.reading.churn_removed);
     std::optional<Carrier>& best = is_role ? role : process;
     if (own / all > (best ? best->share : 0.0)) {
       best = Carrier{i, own / all};
@@ -207,10 +207,10 @@ std::vector<Overhead> find_overheads(const RunTracks& run, const JudgedTracks& j
 
 constexpr double kLeakShare = 0.01;    // of the floor of the tree: less of a part is no answer
 constexpr double kRisingShare = 0.02;  // the same for what is no leak, as of one curve
-constexpr double kEndShare = 0.05;     // of the run: dead before it means that it ended earlier
+constexpr double kEndShare = 0.05;     // of the run: whoever exits before that ended early
 
 // What a verdict is about, in bytes.
-double weight_of(const Reading& reading) {
+double weight_of(const SeriesVerdict& reading) {
   double weight = 0.0;
   bool told = false;
   for (const Pattern& pattern : reading.patterns) {
@@ -265,7 +265,7 @@ class Choice {
   bool beats(std::size_t a, std::size_t b) const {
     const auto key = [&](std::size_t i) {
       const JudgedTrack& judged = judged_.tracks[i];
-      const Reading& reading = judged.reading.reading;
+      const SeriesVerdict& reading = judged.reading.reading;
       return std::tuple(reading.verdict, rank_of(run_.tracks[judged.reading.track], alone()),
                         weight_of(reading));
     };
@@ -279,7 +279,7 @@ class Choice {
     if (track.kind == TrackKind::kTree || tree_ == nullptr) {
       return true;
     }
-    const Reading& reading = judged.reading.reading;
+    const SeriesVerdict& reading = judged.reading.reading;
     const bool leak = reading.verdict == Verdict::kLeak;
     const double least = (leak ? kLeakShare : kRisingShare) * judged_.tree_floor_bytes;
     if (reading.verdict == Verdict::kStable) {
@@ -297,7 +297,7 @@ class Choice {
     const bool ended_early =
         track.died_s && *track.died_s < window.to - kEndShare * (window.to - window.from);
     if (!leak && (!trains || ended_early) && !alone()) {
-      return false;  // a worker speaks through its role, and nothing can come of the dead
+      return false;  // a worker counts through its role, and who has exited grows no more
     }
     return judged.curve.metric != Metric::kFootprint ||
            !grew_by_touching_shared(track, tree_->curve.series, judged_window(judged));
@@ -310,7 +310,7 @@ class Choice {
 };
 
 std::optional<HeldAs> held_as(const RunTracks& run, const RunVerdict& verdict, const Facts& facts) {
-  const TrackReading& answer = verdict.answer();
+  const TrackVerdict& answer = verdict.answer();
   if (is_gpu(answer.metric)) {
     return std::nullopt;  // the kinds are those of the machine's memory
   }

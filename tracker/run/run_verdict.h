@@ -31,12 +31,12 @@ struct GpuGrowth {
 };
 
 // One judged curve of the run.
-struct TrackReading {
+struct TrackVerdict {
   std::size_t track = 0;  // index into RunTracks::tracks
   Metric metric = Metric::kFootprint;
-  Reading reading;
-  // Processes came or went, and their coming and going was not counted as growth or as spikes.
-  bool births_taken_out = false;
+  SeriesVerdict reading;
+  // Processes started or exited, and that was not counted as growth or as spikes.
+  bool churn_removed = false;
   // Its growth was shared pages that became private, bounded by what its processes see.
   bool copy_on_write = false;
 };
@@ -70,12 +70,12 @@ struct RunVerdict {
   std::optional<std::size_t> carrier;
   double carrier_share = 0.0;     // of the growth
   std::optional<HeldAs> held_as;  // nullopt: nothing grows
-  std::vector<TrackReading> readings;
+  std::vector<TrackVerdict> readings;
   std::vector<Overhead> overheads;
   std::optional<GpuGrowth> gpu_growth;  // nullopt: torch's side of it is unknown
   std::vector<Advice> advice;
 
-  const TrackReading& answer() const { return readings[where]; }
+  const TrackVerdict& answer() const { return readings[where]; }
 };
 
 // nullopt when no track has a sample of any metric that can be judged. `metric`: the one to judge

@@ -39,33 +39,33 @@ void add(std::optional<double>& sum, const std::optional<double>& part) {
 
 }  // namespace
 
-std::optional<GpuLedger::Reading> GpuLedger::take(const Tick& tick) {
+std::optional<GpuTotals::Figures> GpuTotals::take(const Tick& tick) {
   if (tick.gpus.empty()) {
     return std::nullopt;
   }
-  // All are read together. A driver that is silent has its last words repeated.
+  // All are read together. While the driver gives nothing new its last figures are repeated.
   const double read_s = tick.t_s - tick.gpus.front().age_s;
   if (tick.gpus.front().age_s > 0.0 && read_s <= read_s_ + kClockNoiseS) {
     return std::nullopt;
   }
   read_s_ = read_s;
-  Reading reading;
+  Figures figures;
   for (const GpuSample& gpu : tick.gpus) {
     if (gpu.used_bytes) {
-      reading.devices_bytes = reading.devices_bytes.value_or(0.0) + number(gpu.used_bytes);
+      figures.devices_bytes = figures.devices_bytes.value_or(0.0) + number(gpu.used_bytes);
     }
     for (const GpuProcessUse& use : gpu.processes) {
       if (use.used_bytes) {
-        reading.by_pid[use.pid] += number(use.used_bytes);
+        figures.by_pid[use.pid] += number(use.used_bytes);
         used_.insert(gpu.index);
       }
     }
   }
   update_limit(tick);
-  return reading;
+  return figures;
 }
 
-void GpuLedger::update_limit(const Tick& tick) {
+void GpuTotals::update_limit(const Tick& tick) {
   const bool knows_users = !used_.empty();
   const std::size_t devices = knows_users ? used_.size() : tick.gpus.size();
   if (devices != 1) {
@@ -87,7 +87,7 @@ void GpuLedger::update_limit(const Tick& tick) {
   }
 }
 
-void TorchLedger::take(const MarkerRecord& gauge) {
+void TorchTotals::take(const MarkerRecord& gauge) {
   if (gauge.value < 0) {
     return;
   }
@@ -95,24 +95,24 @@ void TorchLedger::take(const MarkerRecord& gauge) {
   if (!is_allocated && gauge.name != kTorchReservedGauge) {
     return;
   }
-  Account& account = accounts_[gauge.key];
+  Memory& account = by_process_[gauge.key];
   (is_allocated ? account.allocated_bytes : account.reserved_bytes) =
       static_cast<double>(gauge.value);
-  if (std::find(news_.begin(), news_.end(), gauge.key) == news_.end()) {
-    news_.push_back(gauge.key);
+  if (std::find(changed_.begin(), changed_.end(), gauge.key) == changed_.end()) {
+    changed_.push_back(gauge.key);
   }
 }
 
-std::vector<ProcessKey> TorchLedger::take_news() { return std::exchange(news_, {}); }
+std::vector<ProcessKey> TorchTotals::take_changed() { return std::exchange(changed_, {}); }
 
-TorchLedger::Account TorchLedger::of(const ProcessKey& process) const {
-  const auto account = accounts_.find(process);
-  return account == accounts_.end() ? Account{} : account->second;
+TorchTotals::Memory TorchTotals::of(const ProcessKey& process) const {
+  const auto account = by_process_.find(process);
+  return account == by_process_.end() ? Memory{} : account->second;
 }
 
-TorchLedger::Account TorchLedger::sum() const {
-  Account sum;
-  for (const auto& [process, account] : accounts_) {
+TorchTotals::Memory TorchTotals::sum() const {
+  Memory sum;
+  for (const auto& [process, account] : by_process_) {
     add(sum.allocated_bytes, account.allocated_bytes);
     add(sum.reserved_bytes, account.reserved_bytes);
   }
@@ -219,7 +219,7 @@ Status TrackBuilder::add(const Tick& tick) {
     step_ = static_cast<double>(tick_steps_.add_numbered(*tick.step));
   }
   for (const ProcessRecord& process : tick.new_processes) {
-    introduce(process);
+    take_process(process);
   }
   for (const EventRecord& event : tick.events) {
     take_event(event);
@@ -282,7 +282,7 @@ RunTracks TrackBuilder::take() {
   return run;
 }
 
-TrackBuilder::Known& TrackBuilder::know(const ProcessKey& key) {
+TrackBuilder::Known& TrackBuilder::find_or_add(const ProcessKey& key) {
   const auto [it, is_new] = processes_.try_emplace(key);
   if (is_new) {  // its record comes later or never
     ProcessRecord unnamed;
@@ -293,7 +293,7 @@ TrackBuilder::Known& TrackBuilder::know(const ProcessKey& key) {
   return it->second;
 }
 
-void TrackBuilder::introduce(const ProcessRecord& process) {
+void TrackBuilder::take_process(const ProcessRecord& process) {
   const auto [it, is_new] = processes_.try_emplace(process.key);
   it->second.role = process.role;
   it->second.rank = process.rank;
@@ -306,7 +306,7 @@ void TrackBuilder::introduce(const ProcessRecord& process) {
   track.rank = process.rank;
   track.comm = process.comm;
   if (!has_samples(track)) {
-    reset_curves(track);  // as fine as the new role deserves
+    reset_curves(track);  // in the resolution of the new role
   }
 }
 
@@ -463,7 +463,7 @@ void TrackBuilder::take_loss(std::string_view what, std::uint64_t count) {
 }
 
 void TrackBuilder::add_group(std::size_t track, const GroupSample& sum) {
-  // Nothing but zombies is left: their last breath is no fall of the floor.
+  // Only zombies are left. That they hold nothing is no fall of the floor.
   if (sum.processes == 0 || (sum.rss_bytes == 0 && sum.footprint_bytes.value_or(0) == 0 &&
                              sum.pss_bytes.value_or(0) == 0)) {
     return;
@@ -479,7 +479,7 @@ void TrackBuilder::add_group(std::size_t track, const GroupSample& sum) {
 }
 
 void TrackBuilder::add_process(const ProcessSample& sample) {
-  Known& process = know(sample.key);
+  Known& process = find_or_add(sample.key);
   if (process.track == kNoTrack || sample.state == 'Z' || sample.state == 'X') {
     return;
   }
@@ -552,16 +552,16 @@ void TrackBuilder::finish(RunTracks& run) const {
 }
 
 void TrackBuilder::add_gpus(const Tick& tick) {
-  const auto reading = gpu_.take(tick);
-  if (!reading) {
+  const auto figures = gpu_.take(tick);
+  if (!figures) {
     return;
   }
   run_.gpu_limit_bytes = gpu_.limit_bytes();
   run_.gpu_limit_source = gpu_.limit_source();
-  if (reading->devices_bytes) {
-    put(*tree_, Metric::kGpuDevice, *reading->devices_bytes);
+  if (figures->devices_bytes) {
+    put(*tree_, Metric::kGpuDevice, *figures->devices_bytes);
   }
-  const auto& by_pid = reading->by_pid;
+  const auto& by_pid = figures->by_pid;
   if (by_pid.empty()) {
     return;
   }
@@ -572,7 +572,7 @@ void TrackBuilder::add_gpus(const Tick& tick) {
     if (use == by_pid.end()) {
       continue;
     }
-    const Known& process = know(sample.key);
+    const Known& process = find_or_add(sample.key);
     if (process.track != kNoTrack) {
       put(process.track, Metric::kGpu, use->second);
     }
@@ -589,7 +589,7 @@ void TrackBuilder::add_gpus(const Tick& tick) {
 }
 
 void TrackBuilder::add_torch() {
-  const auto put_account = [this](std::size_t track, const TorchLedger::Account& account) {
+  const auto put_memory = [this](std::size_t track, const TorchTotals::Memory& account) {
     if (account.allocated_bytes) {
       put(track, Metric::kTorchAllocated, *account.allocated_bytes);
     }
@@ -597,14 +597,14 @@ void TrackBuilder::add_torch() {
       put(track, Metric::kTorchReserved, *account.reserved_bytes);
     }
   };
-  const std::vector<ProcessKey> news = torch_.take_news();
-  for (const ProcessKey& key : news) {
-    if (const std::size_t track = know(key).track; track != kNoTrack) {
-      put_account(track, torch_.of(key));
+  const std::vector<ProcessKey> changed = torch_.take_changed();
+  for (const ProcessKey& key : changed) {
+    if (const std::size_t track = find_or_add(key).track; track != kNoTrack) {
+      put_memory(track, torch_.of(key));
     }
   }
-  if (!news.empty()) {
-    put_account(*tree_, torch_.sum());
+  if (!changed.empty()) {
+    put_memory(*tree_, torch_.sum());
   }
 }
 

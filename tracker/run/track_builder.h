@@ -24,7 +24,7 @@ namespace tidemark::tracker {
 
 // Who holds the segments of /dev/shm is looked up now and then, and what was found is repeated in
 // every tick until the next look. While /dev/shm changes, a repeated figure is no sample of now: a
-// straight rise would look like a staircase.
+// straight rise would look like steps.
 class ShmFreshness {
  public:
   static constexpr double kLongestRepeatSeconds = 10.0;
@@ -39,14 +39,14 @@ class ShmFreshness {
 };
 
 // Adds up what a run's ticks tell of its GPUs.
-class GpuLedger {
+class GpuTotals {
  public:
-  struct Reading {
+  struct Figures {
     std::unordered_map<pid_t, double> by_pid;  // over all devices
     std::optional<double> devices_bytes;       // all that the devices hold
   };
-  // nullopt: no figures, or a reading that an earlier tick has had already.
-  std::optional<Reading> take(const Tick& tick);
+  // nullopt: no figures, or those of an earlier tick again.
+  std::optional<Figures> take(const Tick& tick);
 
   // What is there for the tree on the GPU that it uses; nullopt unless that is one.
   const std::optional<double>& limit_bytes() const { return limit_bytes_; }
@@ -62,24 +62,24 @@ class GpuLedger {
 };
 
 // What torch's allocator says of itself, by the gauges of the processes.
-class TorchLedger {
+class TorchTotals {
  public:
-  struct Account {
+  struct Memory {
     std::optional<double> allocated_bytes;
     std::optional<double> reserved_bytes;
   };
 
   void take(const MarkerRecord& gauge);
-  void forget(const ProcessKey& process) { accounts_.erase(process); }
+  void forget(const ProcessKey& process) { by_process_.erase(process); }
 
-  // Who has told something since the last call.
-  std::vector<ProcessKey> take_news();
-  Account of(const ProcessKey& process) const;
-  Account sum() const;
+  // The processes that have sent a gauge since the last call.
+  std::vector<ProcessKey> take_changed();
+  Memory of(const ProcessKey& process) const;
+  Memory sum() const;
 
  private:
-  std::unordered_map<ProcessKey, Account> accounts_;
-  std::vector<ProcessKey> news_;
+  std::unordered_map<ProcessKey, Memory> by_process_;
+  std::vector<ProcessKey> changed_;
 };
 
 // Turns a run, tick by tick, into the curves that the tracker judges, in a bounded amount of
@@ -121,8 +121,8 @@ class TrackBuilder final : public RecordingSink {
     double bytes;
   };
 
-  Known& know(const ProcessKey& key);
-  void introduce(const ProcessRecord& process);
+  Known& find_or_add(const ProcessKey& key);
+  void take_process(const ProcessRecord& process);
   std::size_t track_for(const ProcessRecord& process);
   std::size_t room_for_process(bool is_important);
   std::size_t track_of_role(Role role);
@@ -151,8 +151,8 @@ class TrackBuilder final : public RecordingSink {
   std::optional<std::size_t> tree_;
   std::optional<std::size_t> shm_;
   ShmFreshness shm_freshness_;
-  GpuLedger gpu_;
-  TorchLedger torch_;
+  GpuTotals gpu_;
+  TorchTotals torch_;
   std::array<std::size_t, kRoleCount> roles_{};
   std::vector<std::size_t> process_tracks_;
   std::unordered_map<ProcessKey, Known> processes_;

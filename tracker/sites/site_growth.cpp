@@ -151,7 +151,7 @@ Series sum_of(const std::vector<const SiteTrack*>& tracks, const TracedProcess& 
   return sum;
 }
 
-const Pattern* growth_pattern(const Reading& reading) {
+const Pattern* growth_pattern(const SeriesVerdict& reading) {
   const Pattern* leak = reading.find(PatternKind::kLeak);
   return leak != nullptr ? leak : reading.find(PatternKind::kGrowth);
 }
@@ -171,10 +171,10 @@ void begin_with_the_first_byte(JudgedSites& sites) {
 }
 
 // The rate is that of the straight line through the floor since growth began. A curve that was
-// estimated from samples wanders: its leaps, which the judge takes for steps that stay, are part of
+// estimated from samples wanders: its jumps, which the judge takes for steps that stay, are part of
 // the rate.
 void fit_rate(JudgedSites& sites) {
-  const Reading& reading = sites.reading;
+  const SeriesVerdict& reading = sites.reading;
   const bool on_steps = reading.axis == Axis::kSteps;
   const double from = (on_steps ? sites.since.step : sites.since.t_s).value_or(0.0);
   std::vector<double> x;
@@ -217,7 +217,7 @@ double resident_share(const std::vector<const SiteTrack*>& tracks) {
 }
 
 void measure_growth(JudgedSites& sites) {
-  const Reading& reading = sites.reading;
+  const SeriesVerdict& reading = sites.reading;
   if (const Pattern* pattern = growth_pattern(reading)) {
     sites.per_s = pattern->rate.bytes_per_s.value_or(0.0);
     sites.per_step = pattern->rate.bytes_per_step;

@@ -33,7 +33,7 @@ double held_late(const SiteTrack& track);
 struct JudgedSites {
   const TracedProcess* process = nullptr;
   std::vector<const SiteTrack*> tracks;  // at least one
-  Reading reading;
+  SeriesVerdict reading;
   // How it grows; reserved memory that is not resident does not count. 0 unless it does.
   double per_s = 0.0;
   std::optional<double> per_step;

@@ -121,21 +121,21 @@ void add_member(HeldMemory& held, const JudgedSites& sites) {
   }
 }
 
-// When the live bytes of all tracks were born. They are of one scan of one process, which divides
-// the time in one way.
-std::vector<SiteBirths::Birth> births_of(const JudgedSites& sites) {
-  std::vector<SiteBirths::Birth> sum;
+// When the live bytes of all tracks were allocated. They are of one scan of one process, which
+// divides the time in one way.
+std::vector<SiteAges::Interval> ages_of(const JudgedSites& sites) {
+  std::vector<SiteAges::Interval> sum;
   for (const SiteTrack* track : sites.tracks) {
-    if (!track->births) {
+    if (!track->ages) {
       continue;
     }
-    const std::vector<SiteBirths::Birth>& births = track->births->births;
-    if (births.size() > sum.size()) {  // an earlier scan, by which the site was gone
-      sum = births;
+    const std::vector<SiteAges::Interval>& ages = track->ages->intervals;
+    if (ages.size() > sum.size()) {  // an earlier scan, by which the site was gone
+      sum = ages;
       continue;
     }
-    for (std::size_t i = 0; i < births.size() && births.size() == sum.size(); ++i) {
-      sum[i].bytes += births[i].bytes;
+    for (std::size_t i = 0; i < ages.size() && ages.size() == sum.size(); ++i) {
+      sum[i].bytes += ages[i].bytes;
     }
   }
   return sum;
@@ -165,7 +165,7 @@ HeldMemory add_up(std::vector<const JudgedSites*>& members, const ProcessEnds& e
   const JudgedSites& largest = *members.front();
   held.kind = largest.tracks.front()->record.kind;
   held.role = largest.process->role;
-  held.births = births_of(largest);
+  held.ages = ages_of(largest);
   const JudgedSites* leading = &largest;
   for (const JudgedSites* sites : members) {
     const ProcessKey& key = sites->process->key;

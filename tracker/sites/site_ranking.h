@@ -39,7 +39,7 @@ struct HeldMemory {
   std::uint64_t peak_bytes = 0;
   std::uint64_t temporary_blocks = 0;
   std::optional<std::uint64_t> resident_bytes;
-  std::vector<SiteBirths::Birth> births;  // of the process with the most live bytes
+  std::vector<SiteAges::Interval> ages;  // of the process with the most live bytes
 
   bool grows() const { return verdict >= Verdict::kGrowing && growth_bytes_per_s > 0.0; }
 };

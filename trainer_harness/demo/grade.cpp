@@ -25,7 +25,7 @@ constexpr std::size_t kOutlineColumns = 32;
 // Whose growth it is: the process or segment behind the curve that gave the answer.
 const tracker::Track& culprit(const tracker::JudgedRun& result) {
   const RunVerdict& verdict = *result.verdict;
-  const tracker::TrackReading& reading =
+  const tracker::TrackVerdict& reading =
       verdict.carrier ? verdict.readings[*verdict.carrier] : verdict.answer();
   return result.run.tracks[reading.track];
 }
@@ -116,7 +116,7 @@ DemoGrade grade_demo(std::string scenario, const DemoTruth& truth, const tracker
   grade.true_line = truth.allocating_line;
   grade.found_line = std::move(found_line);
   if (result.verdict) {
-    const tracker::TrackReading& answer = result.verdict->answer();
+    const tracker::TrackVerdict& answer = result.verdict->answer();
     grade.verdict = result.verdict->verdict;
     grade.outline =
         report::outline_of(result.run.tracks[answer.track].of(answer.metric), kOutlineColumns);

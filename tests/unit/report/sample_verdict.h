@@ -23,8 +23,8 @@ inline tracker::Track track_of(tracker::TrackKind kind, Role role, pid_t pid = 0
 
 // A floor that follows `bytes_at` over 100 points, a step a second.
 template <typename BytesAt>
-tracker::Reading reading_of(tracker::Verdict verdict, tracker::Axis axis, BytesAt bytes_at) {
-  tracker::Reading reading;
+tracker::SeriesVerdict reading_of(tracker::Verdict verdict, tracker::Axis axis, BytesAt bytes_at) {
+  tracker::SeriesVerdict reading;
   reading.verdict = verdict;
   reading.confidence = 0.95;
   reading.axis = axis;
@@ -58,7 +58,7 @@ inline tracker::JudgedRun leaking_run() {
   const auto bytes_at = [](double x) {
     return (1.0 + std::min(x, 200.0) / 200.0) * kGiBf + std::max(0.0, x - 400.0) * 2 * kMiBf;
   };
-  Reading reading = reading_of(Verdict::kLeak, Axis::kSteps, bytes_at);
+  SeriesVerdict reading = reading_of(Verdict::kLeak, Axis::kSteps, bytes_at);
   Pattern warmup;
   warmup.kind = PatternKind::kWarmup;
   warmup.from = {0.0, 0.0};
@@ -131,7 +131,7 @@ inline tracker::JudgedRun leaking_run() {
 }
 
 // One curve of a process that nobody has a role for, on the axis of time.
-inline tracker::JudgedRun one_curve(tracker::Reading reading) {
+inline tracker::JudgedRun one_curve(tracker::SeriesVerdict reading) {
   tracker::JudgedRun result;
   result.run.tracks.push_back(track_of(tracker::TrackKind::kProcess, Role::kTrainer, 77));
   tracker::RunVerdict verdict;
@@ -142,7 +142,7 @@ inline tracker::JudgedRun one_curve(tracker::Reading reading) {
 }
 
 inline tracker::JudgedRun stable_run() {
-  tracker::Reading reading =
+  tracker::SeriesVerdict reading =
       reading_of(tracker::Verdict::kStable, tracker::Axis::kTime, [](double) { return 2 * kGiBf; });
   reading.evidence = {{tracker::EvidenceKind::kStillSince, 1.0, 0.2}};
   reading.smallest_detectable_per_s = 1000;
@@ -150,8 +150,8 @@ inline tracker::JudgedRun stable_run() {
 }
 
 inline tracker::JudgedRun growing_run() {
-  tracker::Reading reading = reading_of(tracker::Verdict::kGrowing, tracker::Axis::kTime,
-                                        [](double x) { return kGiBf + x * kMiBf; });
+  tracker::SeriesVerdict reading = reading_of(tracker::Verdict::kGrowing, tracker::Axis::kTime,
+                                              [](double x) { return kGiBf + x * kMiBf; });
   tracker::Pattern growth;
   growth.kind = tracker::PatternKind::kGrowth;
   growth.from.t_s = 0.0;

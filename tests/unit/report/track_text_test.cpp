@@ -97,7 +97,7 @@ TEST(TrackText, CountsCalmProcessesInsteadOfListingThem) {
 
 TEST(TrackText, SaysThatTooFewSamplesProveNothing) {
   tracker::JudgedRun result = stable_run();
-  tracker::Reading& reading = result.verdict->readings[0].reading;
+  tracker::SeriesVerdict& reading = result.verdict->readings[0].reading;
   reading.undetermined = true;
   reading.samples = 4;
   reading.needs = tracker::Needs{{}, {}, 2.0};
@@ -110,7 +110,7 @@ TEST(TrackText, SaysThatTooFewSamplesProveNothing) {
 TEST(TrackText, CountsTheMomentsOfTooFewSamplesAndNamesTheirSpike) {
   tracker::JudgedRun result = stable_run();
   result.verdict->verdict = Verdict::kSpikes;
-  tracker::Reading& reading = result.verdict->readings[0].reading;
+  tracker::SeriesVerdict& reading = result.verdict->readings[0].reading;
   reading.undetermined = true;
   reading.samples = 3;
   reading.evidence = {{tracker::EvidenceKind::kPoints, 1.0, 6.0}};
@@ -143,7 +143,7 @@ TEST(TrackText, SaysThatTheLimitIsExceededAlready) {
 
 TEST(TrackText, SaysWhichOptionsCouldNotBeCounted) {
   tracker::JudgedRun result = stable_run();
-  tracker::Reading& reading = result.verdict->readings[0].reading;
+  tracker::SeriesVerdict& reading = result.verdict->readings[0].reading;
   reading.warmup_ignored = true;
   reading.min_leak_ignored = true;
 
@@ -232,7 +232,7 @@ TEST(JudgedRun, ExitsWithOneForALeakFourWhenNobodyCanTellElseZero) {
 }
 
 TEST(ChartText, DrawsNothingFromTwoPoints) {
-  tracker::Reading reading =
+  tracker::SeriesVerdict reading =
       tests::reading_of(Verdict::kStable, Axis::kTime, [](double) { return kGiBf; });
   reading.floor.resize(2);
 
@@ -240,7 +240,7 @@ TEST(ChartText, DrawsNothingFromTwoPoints) {
 }
 
 TEST(ChartText, MarksWhatBeginsWithTheFirstStretch) {
-  tracker::Reading reading = growing_run().verdict->readings[0].reading;
+  tracker::SeriesVerdict reading = growing_run().verdict->readings[0].reading;
   for (tracker::FloorPoint& point : reading.floor) {
     point.x += 5.0;  // its middle
   }
@@ -249,7 +249,7 @@ TEST(ChartText, MarksWhatBeginsWithTheFirstStretch) {
 }
 
 TEST(ChartText, DoesNotMakeNoiseLookLikeGrowth) {
-  tracker::Reading reading = tests::reading_of(Verdict::kStable, Axis::kTime, [](double x) {
+  tracker::SeriesVerdict reading = tests::reading_of(Verdict::kStable, Axis::kTime, [](double x) {
     return 10 * kGiBf + x * 1024;  // 0.01 %
   });
 

@@ -24,7 +24,7 @@ TEST(ProcessCounts, JoinsProcessesThatComeTogether) {
                             .add(loader(12, 60))
                             .play();
 
-  const std::vector<HeadChange> changes = count_heads(run).of(Role::kDataloaderWorker);
+  const std::vector<ProcessCountChange> changes = count_processes(run).of(Role::kDataloaderWorker);
 
   ASSERT_EQ(changes.size(), 2U);
   EXPECT_EQ(changes[0].before, 0);
@@ -39,7 +39,7 @@ TEST(ProcessCounts, WaitsUntilANewbornHasTheMemoryThatItStartsWith) {
   const RunTracks run =
       SyntheticRun(100, 1.0).noise(0).add(trainer(flat(500 * kMB))).add(slow).play();
 
-  const std::vector<HeadChange> changes = count_heads(run).of(Role::kDataloaderWorker);
+  const std::vector<ProcessCountChange> changes = count_processes(run).of(Role::kDataloaderWorker);
 
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_NEAR(changes[0].settled_s, 30.0, 1.0);
@@ -52,7 +52,7 @@ TEST(ProcessCounts, CountsEventsWhereCurvesWereTooManyToKeep) {
   }
   run.events.push_back({40.0, RunEvent::Kind::kExit, Role::kCompileWorker, ""});
 
-  const std::vector<HeadChange> changes = count_heads(run).of(Role::kCompileWorker);
+  const std::vector<ProcessCountChange> changes = count_processes(run).of(Role::kCompileWorker);
 
   ASSERT_EQ(changes.size(), 4U);
   EXPECT_EQ(changes[2].after, 3);
@@ -72,7 +72,7 @@ TEST(ProcessCounts, KnowsGrowthThatGoesOnFromGrowthThatEnded) {
   }
   const auto grows = [](const SyntheticRun& script) {
     const RunTracks run = SyntheticRun(script).add(trainer(flat(500 * kMB))).play();
-    return keeps_growing(count_heads(run).of(Role::kDataloaderWorker), {0.0, 1000.0});
+    return keeps_growing(count_processes(run).of(Role::kDataloaderWorker), {0.0, 1000.0});
   };
 
   EXPECT_TRUE(grows(endless));
