@@ -131,8 +131,8 @@ struct MeasuredRun {
 // The growth that counts: per step or per second, as the budget has it.
 BudgetRow judge_growth(BudgetKind kind, const std::optional<RunMeasure>& measure,
                        const std::optional<Rate>& limit);
-// All rows of one run, in order. Growth that nobody has asked about (there are other budgets) is
-// undetermined to nobody: only a leak is told.
+// All rows of one run, in order. Where there are budgets but none for growth, growth
+// that is undetermined is left out: only a leak is reported.
 BudgetRows judge_budgets(const Budgets& budgets, const MeasuredRun& run);
 // What each job left behind, beside what the one before did. It is too much when each job after the
 // first adds more than the limit; needs two jobs.

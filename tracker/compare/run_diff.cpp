@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kPlaces = 4;
 
-// A tree of one run: its curve and what was read from it.
+// A tree of one run: its curve and the verdict on it.
 struct TreeCurve {
   const Series& series;
   const SeriesVerdict& reading;

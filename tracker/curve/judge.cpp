@@ -34,7 +34,7 @@ constexpr double kRelease = 0.05;
 constexpr double kSigmaOfEven = 0.29;  // of its width: what is as likely anywhere in between
 constexpr double kSurelySmall = 0.5;   // of the least rise that counts
 
-// One series on its way to a reading.
+// One series while it is judged.
 class Judge {
  public:
   Judge(const Series& series, const Options& options);

@@ -32,7 +32,7 @@ struct Options {
   double age_at_start_s = 0.0;
 };
 
-// Warm-up, spikes or leak? Pure: the same series and options give the same reading, on any machine
+// Warm-up, spikes or leak? Pure: the same series and options give the same verdict, on any machine
 // and at any time of day. Takes time linear in the cells of the series.
 SeriesVerdict judge(const Series& series, const Options& options);
 

@@ -29,7 +29,7 @@ class StepClock {
   // after the last marker but one.
   double place_before_last(double t_s) const;
   // The place of a moment after the last marker. As long as a step usually takes it belongs to that
-  // step; later, nobody knows whether there is training at all.
+  // step; later it is not known whether there is training at all.
   double place_after_last(double t_s) const;
 
  private:

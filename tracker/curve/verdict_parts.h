@@ -37,7 +37,7 @@ struct GrowthEstimate {
 };
 GrowthEstimate estimate_growth(std::span<const double> x, std::span<const double> y);
 
-// When a reading that grows reaches the limit, or where it seems to end.
+// When a series that grows reaches the limit, or where it seems to end.
 Forecast forecast(const SeriesVerdict& reading, const Floor& floor, const Pace& pace,
                   std::optional<double> limit_bytes);
 
@@ -46,7 +46,7 @@ Forecast forecast(const SeriesVerdict& reading, const Floor& floor, const Pace& 
 double smallest_detectable(std::span<const double> x, std::span<const double> y,
                            const std::vector<Jump>& jumps, double sigma_bytes, const Gates& gates);
 
-// How often a reading like this one is right: fitted on generated curves of one seed and checked on
+// How often a verdict like this one is right: fitted on generated curves of one seed and checked on
 // another (docs/accuracy.md).
 double confidence_of(const SeriesVerdict& reading, const GrowthTest& growth);
 

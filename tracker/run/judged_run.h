@@ -41,7 +41,7 @@ struct JudgedRun {
 // Takes time linear in the size of the curves.
 JudgedRun judge_run(RunTracks run, const JudgeOptions& options);
 
-// 1 for a leak, 4 when nobody can tell yet, else 0.
+// 1 for a leak, 4 when it is undetermined, else 0.
 int exit_code_of(const JudgedRun& result);
 
 }  // namespace tidemark::tracker

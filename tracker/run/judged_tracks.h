@@ -18,7 +18,7 @@ struct JudgedTrack {
   JudgedCurve curve;
 };
 
-// The curves of a run that can matter, each with its reading: the tree first where there is one,
+// The curves of a run that can matter, each with its verdict: the tree first where there is one,
 // then the roles of several processes, the processes that train, shared segments, and the largest
 // of the other processes.
 struct JudgedTracks {
@@ -32,7 +32,7 @@ struct JudgedTracks {
 JudgedTracks judge_tracks(const RunTracks& run, const Options& options,
                           std::optional<Metric> metric);
 
-// The part of a run that a reading is about: without memory given back at its very end.
+// The part of a run that a verdict is about: without memory given back at its very end.
 Window judged_window(const JudgedTrack& judged);
 
 }  // namespace tidemark::tracker

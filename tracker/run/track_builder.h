@@ -38,7 +38,7 @@ class ShmFreshness {
   std::optional<std::uint64_t> used_bytes_;  // of the tick before
 };
 
-// Adds up what a run's ticks tell of its GPUs.
+// Adds up the GPU figures of a run's ticks.
 class GpuTotals {
  public:
   struct Figures {

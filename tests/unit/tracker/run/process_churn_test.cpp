@@ -100,7 +100,7 @@ TEST(WithoutProcessChurn, SeesWhatEachGenerationGivesBackWhenTheNextReplacesItAt
   EXPECT_LE(high - low, 110 * kMB);
 }
 
-TEST(WithoutProcessChurn, WaitsForNewbornsToFill) {
+TEST(WithoutProcessChurn, WaitsUntilNewProcessesHaveTheirMemory) {
   Actor slow = loader(100);
   slow.own = ramp(0, 400 * kMB, 100, 140);
   const RunTracks run =
@@ -109,7 +109,7 @@ TEST(WithoutProcessChurn, WaitsForNewbornsToFill) {
   EXPECT_EQ(range_of(calm_tree(run)), std::pair(900 * kMB, 900 * kMB));
 }
 
-TEST(WithoutProcessChurn, HandsSharedPagesOfTheDeadToThoseBornWithThem) {
+TEST(WithoutProcessChurn, CountsSharedPagesOfExitedProcessesWithThoseOfTheirGeneration) {
   // 300 MB that four share, then three, and 5 MB of each.
   const auto part = [](double t_s) { return (t_s < 500.0 ? 75 : 100) * kMB + 5 * kMB; };
   Actor stays = loader(100);

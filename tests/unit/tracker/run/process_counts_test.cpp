@@ -33,7 +33,7 @@ TEST(ProcessCounts, JoinsProcessesThatComeTogether) {
   EXPECT_EQ(changes[1].after, 2);
 }
 
-TEST(ProcessCounts, WaitsUntilANewbornHasTheMemoryThatItStartsWith) {
+TEST(ProcessCounts, WaitsUntilANewProcessHasTheMemoryThatItStartsWith) {
   Actor slow = loader(10);
   slow.own = ramp(0, 300 * kMB, 10, 30);
   const RunTracks run =
