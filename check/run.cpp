@@ -126,11 +126,11 @@ CheckRun run_once(const CheckSpec& spec, const CheckPlace& place) {
 
   tracker::JudgeOptions judging;
   judging.warmup = spec.warmup;
-  run.track = tracker::judge_tracks(checking.take_tracks(), judging);
+  run.track = tracker::judge_run(checking.take_tracks(), judging);
   if (spec.budgets.gpu.any()) {
     tracker::JudgeOptions on_gpu = judging;
     on_gpu.metric = tracker::Metric::kGpu;
-    run.gpu = tracker::judge_tracks(run.track.run, on_gpu).verdict;
+    run.gpu = tracker::judge_run(run.track.run, on_gpu).verdict;
   }
   return run;
 }

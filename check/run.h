@@ -13,8 +13,8 @@
 #include "live/traced_launch.h"
 #include "live/watch_handler.h"
 #include "tracker/compare/budget.h"
+#include "tracker/run/judged_run.h"
 #include "tracker/run/run_verdict.h"
-#include "tracker/run/track_result.h"
 
 namespace tidemark::check {
 
@@ -36,7 +36,7 @@ struct CheckTracing {
 struct CheckRun {
   live::WatchEnding ending;
   RunInfo info;
-  tracker::TrackResult track;
+  tracker::JudgedRun track;
   std::optional<tracker::RunVerdict> gpu;  // of the same curves, judged on GPU memory
   LeftBehind left;
   double seconds = 0.0;

@@ -9,7 +9,7 @@
 #include "common/text.h"
 #include "common/units.h"
 #include "monitor/markers/step_pattern.h"
-#include "tracker/run/judge_options.h"
+#include "tracker/run/judged_run.h"
 
 namespace tidemark::check {
 namespace {

@@ -13,7 +13,7 @@
 #include "common/result.h"
 #include "monitor/sampler_plans.h"
 #include "tracker/compare/budget.h"
-#include "tracker/curve/options.h"
+#include "tracker/curve/judge.h"
 
 namespace tidemark::check {
 

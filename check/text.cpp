@@ -61,7 +61,7 @@ std::string check_text(const CheckResult& result, report::Glyphs glyphs) {
   }
   if (result.shown && result.shown->track.verdict) {
     out += '\n' + wrap_text("verdict   ", report::answer_text(result.shown->track), kTextColumns);
-    const tracker::Reading& reading = result.shown->track.verdict->answer().reading;
+    const tracker::SeriesVerdict& reading = result.shown->track.verdict->answer().reading;
     if (const std::string chart = report::chart_text(reading, glyphs); !chart.empty()) {
       out += '\n' + chart;
     }

@@ -5,7 +5,7 @@
 
 #include "cli/command.h"
 #include "live/watch_options.h"
-#include "tracker/run/judge_options.h"
+#include "tracker/run/judged_run.h"
 
 // Options that several commands have, and what can be wrong with them.
 namespace tidemark::cli {

@@ -207,10 +207,10 @@ inline constexpr auto kFields<SiteSample> = std::tuple{
 };
 
 template <>
-inline constexpr auto kFields<SiteBirths::Birth> = std::tuple{
-    Field{"in_steps", &SiteBirths::Birth::in_steps},
-    Field{"born", &SiteBirths::Birth::from},
-    Field{"live_bytes", &SiteBirths::Birth::bytes},
+inline constexpr auto kFields<SiteAges::Interval> = std::tuple{
+    Field{"in_steps", &SiteAges::Interval::in_steps},
+    Field{"born", &SiteAges::Interval::from},
+    Field{"live_bytes", &SiteAges::Interval::bytes},
 };
 
 template <>

@@ -72,15 +72,15 @@ struct SiteSample {
 };
 
 // When the live bytes of a site were allocated; replaces what was known of the site before.
-struct SiteBirths {
+struct SiteAges {
   // An interval in which some were allocated.
-  struct Birth {
+  struct Interval {
     bool in_steps = false;
     double from = 0.0;  // seconds since the start of the run, or a step
     std::uint64_t bytes = 0;
   };
   std::uint32_t site = 0;
-  std::vector<Birth> births;  // intervals of one length, in the order of time, without gaps
+  std::vector<Interval> intervals;  // intervals of one length, in the order of time, without gaps
 };
 
 // A traced process at one time: all its sites together, and how reliable they are. Counters run
@@ -139,14 +139,14 @@ struct AllocationFacts {
   std::vector<FrameRecord> frames;
   std::vector<SiteRecord> sites;
   std::vector<SiteSample> samples;  // only of sites that changed
-  std::vector<SiteBirths> births;
+  std::vector<SiteAges> ages;
   std::vector<TraceSample> traces;
   std::vector<MemoryAccount> accounts;
   std::optional<ShmGrowthReport> shm;  // replaces what was known before
 
   bool empty() const {
-    return modules.empty() && frames.empty() && sites.empty() && samples.empty() &&
-           births.empty() && traces.empty() && accounts.empty() && !shm;
+    return modules.empty() && frames.empty() && sites.empty() && samples.empty() && ages.empty() &&
+           traces.empty() && accounts.empty() && !shm;
   }
 };
 

@@ -32,7 +32,7 @@ std::string who_words(const tracker::Track& track) {
 }
 
 // Whose curve gave the answer, and who carries it.
-std::string place_words(const JudgedRun& judged) {
+std::string place_words(const tracker::JudgedRun& judged) {
   const tracker::RunVerdict& verdict = *judged.verdict;
   std::string text = who_words(judged.run.tracks[verdict.answer().track]);
   if (is_gpu(verdict.answer().metric)) {
@@ -98,7 +98,8 @@ void tell_who_is_watched(const RunHistory& history, BannerModel& banner) {
 
 }  // namespace
 
-BannerModel build_banner(const RunHistory& history, const std::optional<JudgedRun>& judged) {
+BannerModel build_banner(const RunHistory& history,
+                         const std::optional<tracker::JudgedRun>& judged) {
   BannerModel banner;
   if (history.is_empty()) {
     return banner;
@@ -122,7 +123,7 @@ BannerModel build_banner(const RunHistory& history, const std::optional<JudgedRu
     return banner;
   }
   const tracker::RunVerdict& verdict = *judged->verdict;
-  const tracker::Reading& reading = verdict.answer().reading;
+  const tracker::SeriesVerdict& reading = verdict.answer().reading;
   banner.word = verdict_word(reading, verdict.verdict);
   banner.tone = verdict_tone(reading, verdict.verdict);
   if (!reading.undetermined) {

@@ -21,7 +21,6 @@ struct DashboardOptions {
   std::string output_path;             // of the command whose output is kept there; empty: none
   std::string run_file;                // where the run is recorded; empty: nowhere
   tracker::JudgeOptions judging;
-  LineNamer line_namer;  // none: no pane of lines that grow
 };
 
 // The screen of `tidemark monitor`: takes the terminal, draws what it is told of a run, and handles

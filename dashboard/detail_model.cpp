@@ -51,8 +51,9 @@ std::string memory_line(const ProcessSample& sample) {
 }
 
 // As the verdict on the run has it; of the smaller processes on its own curve alone.
-tracker::Reading reading_of(const RunHistory& history, const std::optional<JudgedRun>& judged,
-                            const ProcessHistory& process) {
+tracker::SeriesVerdict reading_of(const RunHistory& history,
+                                  const std::optional<tracker::JudgedRun>& judged,
+                                  const ProcessHistory& process) {
   tracker::Options options;
   if (history.info().limit_bytes) {
     options.limit_bytes = static_cast<double>(*history.info().limit_bytes);
@@ -62,7 +63,7 @@ tracker::Reading reading_of(const RunHistory& history, const std::optional<Judge
     options.epoch_seconds = judged->run.epoch_seconds;
   }
   if (judged && judged->verdict) {
-    for (const tracker::TrackReading& reading : judged->verdict->readings) {
+    for (const tracker::TrackVerdict& reading : judged->verdict->readings) {
       const tracker::Track& track = judged->run.tracks[reading.track];
       if (track.kind == tracker::TrackKind::kProcess && track.key == process.record.key) {
         return reading.reading;
@@ -72,13 +73,14 @@ tracker::Reading reading_of(const RunHistory& history, const std::optional<Judge
   return tracker::judge(process.footprint, options);
 }
 
-DetailModel process_detail(const RunHistory& history, const std::optional<JudgedRun>& judged,
+DetailModel process_detail(const RunHistory& history,
+                           const std::optional<tracker::JudgedRun>& judged,
                            const ProcessHistory& process) {
   const ProcessRecord& record = process.record;
   DetailModel detail;
   detail.title = name_of(record.role, record.key.pid);
   if (!process.footprint.empty()) {
-    const tracker::Reading reading = reading_of(history, judged, process);
+    const tracker::SeriesVerdict reading = reading_of(history, judged, process);
     detail.lines.push_back(fmt::format("verdict {}: {}", verdict_word(reading, reading.verdict),
                                        finding_words(reading, reading.verdict)));
     for (const tracker::Cell& cell : process.footprint.cells()) {
@@ -134,7 +136,7 @@ DetailModel role_detail(const RunHistory& history, const TreeRow& row) {
 }  // namespace
 
 std::optional<DetailModel> build_detail(const RunHistory& history,
-                                        const std::optional<JudgedRun>& judged,
+                                        const std::optional<tracker::JudgedRun>& judged,
                                         const TreeModel& tree) {
   if (tree.selected >= tree.rows.size()) {
     return std::nullopt;

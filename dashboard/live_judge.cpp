@@ -80,22 +80,6 @@ void LiveJudge::add(const Tick& tick) {
   }
 }
 
-JudgedRun judge_now(tracker::RunTracks run, double at_s, const tracker::JudgeOptions& judging) {
-  tracker::Options options;
-  options.warmup = judging.warmup;
-  options.min_leak = judging.min_leak;
-  options.epoch_steps = run.epoch_steps;
-  options.epoch_seconds = run.epoch_seconds;
-  if (judging.metric == tracker::Metric::kGpu) {
-    run.limit_bytes = run.gpu_limit_bytes;  // not that of the machine's memory
-    run.limit_source = run.gpu_limit_source;
-  }
-  options.limit_bytes = run.limit_bytes;
-  JudgedRun judged{std::move(run), std::nullopt, at_s};
-  judged.verdict = tracker::judge_run(judged.run, options, judging.metric);
-  return judged;
-}
-
 double next_judgement_s(double now_s, double cost_s) {
   constexpr double kSoonestS = 2.0;
   constexpr double kShareOfTime = 0.01;

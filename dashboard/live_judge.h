@@ -9,20 +9,11 @@
 #include <unordered_set>
 
 #include "common/records.h"
-#include "common/units.h"
-#include "tracker/run/judge_options.h"
+#include "tracker/run/judged_run.h"
 #include "tracker/run/run_tracks.h"
-#include "tracker/run/run_verdict.h"
 #include "tracker/run/track_builder.h"
 
 namespace tidemark::dashboard {
-
-// The run as the tracker sees it and what it says about it.
-struct JudgedRun {
-  tracker::RunTracks run;
-  std::optional<tracker::RunVerdict> verdict;  // nullopt: nothing could be judged
-  double at_s = 0.0;                           // time of the run
-};
 
 // Collects the curves for a verdict that is given again and again while the run goes on. Of a tree
 // with a thousand processes only the larger ones get a curve of their own; all are in their role
@@ -35,7 +26,7 @@ class LiveJudge {
   // From now on.
   void set_limit(std::optional<std::uint64_t> bytes, std::string source);
   void add(const Tick& tick);
-  // A copy of the curves, for judge_now(): cheap enough to take while others wait.
+  // A copy of the curves, for tracker::judge_run(): cheap enough to take while others wait.
   tracker::RunTracks tracks() const;
 
  private:
@@ -47,9 +38,6 @@ class LiveJudge {
   std::unordered_set<ProcessKey> admitted_;
   std::unordered_map<ProcessKey, ProcessRecord> waiting_;  // alive and not admitted
 };
-
-// Takes time linear in the size of the curves. Pure.
-JudgedRun judge_now(tracker::RunTracks run, double at_s, const tracker::JudgeOptions& judging = {});
 
 // When to judge again, so that judging takes at most a hundredth of the time.
 double next_judgement_s(double now_s, double cost_s);

@@ -106,8 +106,9 @@ std::string state_of(const ViewState& state, const Surroundings& around) {
 
 }  // namespace
 
-DashboardModel build_model(const RunHistory& history, const std::optional<JudgedRun>& judged,
-                           const ViewState& state, const Surroundings& around) {
+DashboardModel build_model(const RunHistory& history,
+                           const std::optional<tracker::JudgedRun>& judged, const ViewState& state,
+                           const Surroundings& around) {
   DashboardModel model;
   model.banner = build_banner(history, judged);
   model.timeline = build_timeline(history, judged, state, around);

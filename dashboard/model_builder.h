@@ -8,9 +8,9 @@
 
 #include "dashboard/cpu_meter.h"
 #include "dashboard/dashboard_model.h"
-#include "dashboard/live_judge.h"
 #include "dashboard/run_history.h"
 #include "dashboard/view_state.h"
+#include "tracker/run/judged_run.h"
 
 namespace tidemark::dashboard {
 
@@ -31,8 +31,9 @@ struct Surroundings {
 };
 
 // Puts together what is to be seen. Pure.
-DashboardModel build_model(const RunHistory& history, const std::optional<JudgedRun>& judged,
-                           const ViewState& state, const Surroundings& around);
+DashboardModel build_model(const RunHistory& history,
+                           const std::optional<tracker::JudgedRun>& judged, const ViewState& state,
+                           const Surroundings& around);
 
 // The window of the timeline, in the time of the run.
 struct Window {
@@ -42,12 +43,14 @@ struct Window {
 Window window_of(const RunHistory& history, const ViewState& state);
 
 // The parts of the above.
-BannerModel build_banner(const RunHistory& history, const std::optional<JudgedRun>& judged);
-TimelineModel build_timeline(const RunHistory& history, const std::optional<JudgedRun>& judged,
+BannerModel build_banner(const RunHistory& history,
+                         const std::optional<tracker::JudgedRun>& judged);
+TimelineModel build_timeline(const RunHistory& history,
+                             const std::optional<tracker::JudgedRun>& judged,
                              const ViewState& state, const Surroundings& around);
 TreeModel build_tree(const RunHistory& history, const ViewState& state, const CpuShares& cpu);
 std::optional<DetailModel> build_detail(const RunHistory& history,
-                                        const std::optional<JudgedRun>& judged,
+                                        const std::optional<tracker::JudgedRun>& judged,
                                         const TreeModel& tree);
 
 }  // namespace tidemark::dashboard

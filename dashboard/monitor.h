@@ -6,7 +6,7 @@
 
 #include "common/units.h"
 #include "live/watch_options.h"
-#include "tracker/run/judge_options.h"
+#include "tracker/run/judged_run.h"
 
 namespace tidemark::dashboard {
 

@@ -20,8 +20,8 @@ constexpr double kShortestS = 3.0;
 constexpr std::size_t kTogether = 3;  // more at once are counted by role
 constexpr std::size_t kMostPhaseNames = 64;
 
-// Those that were born, or have ended, in one tick: in words.
-class Crowd {
+// The processes that started, or exited, in one tick: by name, or counted by role.
+class RoleCounts {
  public:
   void add(const ProcessKey& key, const ProcessRecord* record) {
     ++count_;
@@ -193,8 +193,8 @@ void RunHistory::add_mark(HistoryMark mark) {
 }
 
 void RunHistory::add_events(const Tick& tick) {
-  Crowd born;
-  Crowd ended;
+  RoleCounts born;
+  RoleCounts ended;
   for (const EventRecord& event : tick.events) {
     const auto known = processes_.find(event.key);
     const ProcessRecord* record = known == processes_.end() ? nullptr : &known->second.record;

@@ -235,14 +235,12 @@ void ScreenLoop::judge() {
   }
   const std::int64_t begin_ns = thread_cpu_ns();
   tracker::RunTracks tracks;
-  double at_s = 0.0;
   {
     const std::lock_guard lock(shared_.mutex);
     tracks = shared_.judge.tracks();
-    at_s = shared_.history.now_s();
   }
   ticks_judged_ = ticks_seen_;
-  judged_ = judge_now(std::move(tracks), at_s, options_.judging);
+  judged_ = tracker::judge_run(std::move(tracks), options_.judging);
   is_dirty_ = true;
   next_judgement_s_ = next_judgement_s(now_s(), to_seconds(thread_cpu_ns() - begin_ns));
 }
@@ -270,7 +268,7 @@ void ScreenLoop::judge_sites() {
   if (frozen_ || !has_new_sites_) {
     return;
   }
-  sites_ = site_judge_.rows(options_.line_namer, options_.judging, kMostRows);
+  sites_ = site_judge_.rows(options_.judging, kMostRows);
   has_new_sites_ = false;
   is_dirty_ = true;
   next_sites_s_ = next_judgement_s(now_s(), to_seconds(thread_cpu_ns() - begin_ns));

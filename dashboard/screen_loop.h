@@ -99,7 +99,7 @@ class ScreenLoop {
   std::vector<HistoryPoint> recorded_;  // of `recorded_window_`, from the run file
   Window recorded_window_;
   double run_now_s_ = 0.0;
-  std::optional<JudgedRun> judged_;
+  std::optional<tracker::JudgedRun> judged_;
   SiteJudge site_judge_;
   std::uint64_t profiles_ended_ = 0;  // before the one that it follows
   bool has_new_sites_ = false;        // that were not ranked yet

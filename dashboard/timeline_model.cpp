@@ -52,14 +52,14 @@ std::string zoom_words(Zoom zoom, bool time_is_steps) {
 }
 
 // The verdict on the tree, where that is on another curve than the history keeps.
-const tracker::TrackReading* other_curve(const RunHistory& history,
-                                         const std::optional<JudgedRun>& judged) {
+const tracker::TrackVerdict* other_curve(const RunHistory& history,
+                                         const std::optional<tracker::JudgedRun>& judged) {
   if (!judged || !judged->verdict) {
     return nullptr;
   }
   const tracker::Metric kept =
       history.tree().footprint_bytes ? tracker::Metric::kFootprint : tracker::Metric::kRss;
-  for (const tracker::TrackReading& reading : judged->verdict->readings) {
+  for (const tracker::TrackVerdict& reading : judged->verdict->readings) {
     const tracker::Track& track = judged->run.tracks[reading.track];
     if (track.kind == tracker::TrackKind::kTree) {
       return reading.metric != kept && !track.of(reading.metric).empty() ? &reading : nullptr;
@@ -103,10 +103,10 @@ std::string title_of(std::string_view what, const RunHistory& history, const Vie
 }
 
 // The low-water marks that the verdict on the tree rests on, drawn on to its right edge.
-std::vector<HistoryPoint> floor_of(const JudgedRun& judged, const Window& window,
+std::vector<HistoryPoint> floor_of(const tracker::JudgedRun& judged, const Window& window,
                                    bool time_is_steps) {
   std::vector<HistoryPoint> floor;
-  for (const tracker::TrackReading& judged_curve : judged.verdict->readings) {
+  for (const tracker::TrackVerdict& judged_curve : judged.verdict->readings) {
     if (judged.run.tracks[judged_curve.track].kind != tracker::TrackKind::kTree) {
       continue;
     }
@@ -139,7 +139,8 @@ Window window_of(const RunHistory& history, const ViewState& state) {
   return {to - *seconds, to};
 }
 
-TimelineModel build_timeline(const RunHistory& history, const std::optional<JudgedRun>& judged,
+TimelineModel build_timeline(const RunHistory& history,
+                             const std::optional<tracker::JudgedRun>& judged,
                              const ViewState& state, const Surroundings& around) {
   TimelineModel timeline;
   const Window window = window_of(history, state);
@@ -147,7 +148,7 @@ TimelineModel build_timeline(const RunHistory& history, const std::optional<Judg
   timeline.to_s = window.to_s;
   timeline.time_is_steps = history.info().time_is_steps;
   timeline.is_focused = state.focus == Focus::kTimeline;
-  const tracker::TrackReading* const other = other_curve(history, judged);
+  const tracker::TrackVerdict* const other = other_curve(history, judged);
   const std::string_view kept = history.tree().footprint_bytes ? "footprint" : "rss";
   if (other != nullptr) {
     timeline.title = title_of(is_gpu(other->metric) ? "GPU memory" : metric_name(other->metric),

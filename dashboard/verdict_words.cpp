@@ -15,7 +15,7 @@ namespace {
 using tracker::Axis;
 using tracker::Pattern;
 using tracker::PatternKind;
-using tracker::Reading;
+using tracker::SeriesVerdict;
 using tracker::Verdict;
 
 std::string size_words(double bytes) {
@@ -52,7 +52,7 @@ std::string place_words(const tracker::Moment& at, Axis axis) {
   return at.t_s ? format_clock(*at.t_s) : "?";
 }
 
-std::string growing_words(const Reading& reading, PatternKind kind) {
+std::string growing_words(const SeriesVerdict& reading, PatternKind kind) {
   const Pattern* pattern = reading.find(kind);
   if (pattern == nullptr) {
     return signed_words(reading.last_floor_bytes - reading.first_floor_bytes) + " so far";
@@ -62,7 +62,7 @@ std::string growing_words(const Reading& reading, PatternKind kind) {
                      place_words(pattern->from, reading.axis));
 }
 
-std::string spikes_words(const Reading& reading) {
+std::string spikes_words(const SeriesVerdict& reading) {
   const Pattern* spikes = reading.find(PatternKind::kSpikes);
   return spikes == nullptr ? ""
                            : fmt::format("{} {} of about {}, ", spikes->count,
@@ -85,7 +85,7 @@ std::string rate_words(double bytes_per_s) {
                                      : signed_words(per_min) + "/min";
 }
 
-std::string verdict_word(const Reading& reading, Verdict verdict) {
+std::string verdict_word(const SeriesVerdict& reading, Verdict verdict) {
   switch (verdict) {
     case Verdict::kLeak:
       return "LEAK";
@@ -104,7 +104,7 @@ std::string verdict_word(const Reading& reading, Verdict verdict) {
                                        : "STABLE";
 }
 
-Tone verdict_tone(const Reading& reading, Verdict verdict) {
+Tone verdict_tone(const SeriesVerdict& reading, Verdict verdict) {
   if (verdict == Verdict::kLeak) {
     return Tone::kBad;
   }
@@ -114,7 +114,7 @@ Tone verdict_tone(const Reading& reading, Verdict verdict) {
   return reading.undetermined ? Tone::kUnknown : Tone::kGood;
 }
 
-std::string finding_words(const Reading& reading, Verdict verdict) {
+std::string finding_words(const SeriesVerdict& reading, Verdict verdict) {
   const std::string needs = reading.needs ? needs_text(*reading.needs) : "";
   switch (verdict) {
     case Verdict::kLeak:
@@ -139,7 +139,7 @@ std::string finding_words(const Reading& reading, Verdict verdict) {
   return fmt::format("{}floor stays at {}", spikes_words(reading), floor);
 }
 
-std::string outlook_words(const Reading& reading) {
+std::string outlook_words(const SeriesVerdict& reading) {
   const tracker::Forecast& forecast = reading.forecast;
   if (forecast.asymptote_bytes) {
     std::string where = "settles near " + size_words(*forecast.asymptote_bytes);

@@ -4,14 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "common/text.h"
 #include "dashboard/dashboard.h"
 #include "dashboard/job_status.h"
 #include "dashboard/terminal.h"
 #include "report/monitor_lines.h"
-#include "tracker/sites/stack_lines.h"
 
 namespace tidemark::dashboard {
 namespace {
@@ -27,18 +24,6 @@ JobRow row_of(const ServedJob& job) {
         static_cast<std::int64_t>(*job.after_bytes) - static_cast<std::int64_t>(*job.before_bytes);
   }
   return row;
-}
-
-std::vector<std::string> lines_of(const tracker::RunSites& run, const SiteRecord& site) {
-  return tracker::own_lines(run, site.frames);
-}
-
-std::string line_text(const tracker::RunSites& run, const tracker::RankedSite& site,
-                      const std::string& line) {
-  constexpr std::size_t kColumns = 120;
-  const std::string text =
-      tracker::headline(tracker::shown_stack(run, site.frames), line, kColumns);
-  return text.empty() ? fmt::format("({} without a name)", allocation_kind_name(site.kind)) : text;
 }
 
 class DashboardView final : public live::WatchView {
@@ -122,12 +107,8 @@ bool dashboard_is_possible() { return terminal_is_usable(); }
 
 std::unique_ptr<live::WatchView> make_dashboard_view(live::LineWriter& lines,
                                                      const DashboardSetup& setup) {
-  auto dashboard = Dashboard::open({setup.can_mark,
-                                    setup.replay_speed,
-                                    setup.output_path,
-                                    setup.run_file,
-                                    setup.judge,
-                                    {&lines_of, &line_text}});
+  auto dashboard = Dashboard::open(
+      {setup.can_mark, setup.replay_speed, setup.output_path, setup.run_file, setup.judge});
   return dashboard ? std::make_unique<DashboardView>(lines, *std::move(dashboard), setup) : nullptr;
 }
 

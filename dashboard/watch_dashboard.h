@@ -9,7 +9,7 @@
 #include "common/units.h"
 #include "live/line_writer.h"
 #include "live/watch_handler.h"
-#include "tracker/run/judge_options.h"
+#include "tracker/run/judged_run.h"
 
 namespace tidemark::dashboard {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "common/clock.h"
-#include "tracker/run/track_result.h"
+#include "tracker/run/judged_run.h"
 
 namespace tidemark::guard {
 namespace {
@@ -17,9 +17,9 @@ bool holds(const std::vector<ProcessKey>& keys, const ProcessKey& key) {
 }
 
 // The one process that grows, as far as it is one.
-std::optional<ProcessKey> grower(const tracker::TrackResult& result) {
+std::optional<ProcessKey> grower(const tracker::JudgedRun& result) {
   const tracker::RunVerdict& verdict = *result.verdict;
-  const auto key_of = [&](const tracker::TrackReading& reading) -> std::optional<ProcessKey> {
+  const auto key_of = [&](const tracker::TrackVerdict& reading) -> std::optional<ProcessKey> {
     const tracker::Track& track = result.run.tracks[reading.track];
     return track.kind == tracker::TrackKind::kProcess ? std::optional(track.key) : std::nullopt;
   };
@@ -72,7 +72,7 @@ void GuardForecast::judge(const Tick& tick) {
     return;
   }
   const std::int64_t begin_ns = thread_cpu_ns();
-  const tracker::TrackResult result = tracker::judge_tracks(builder_.tracks(), options_);
+  const tracker::JudgedRun result = tracker::judge_run(builder_.tracks(), options_);
   leak_.reset();
   leaks_.reset();
   if (result.verdict) {

@@ -9,7 +9,7 @@
 #include "common/records.h"
 #include "guard/policy.h"
 #include "guard/roster.h"
-#include "tracker/run/judge_options.h"
+#include "tracker/run/judged_run.h"
 #include "tracker/run/track_builder.h"
 
 namespace tidemark::guard {

@@ -18,8 +18,8 @@
 #include "report/read_notes.h"
 #include "report/track_json.h"
 #include "report/track_text.h"
+#include "tracker/run/judged_run.h"
 #include "tracker/run/track_builder.h"
-#include "tracker/run/track_result.h"
 
 namespace tidemark::live {
 namespace {
@@ -32,7 +32,7 @@ int track_recording(const TrackOptions& options) {
   }
   tracker::TrackBuilder builder;
   const auto summary = (*reader)->read(builder);
-  const tracker::TrackResult result = tracker::judge_tracks(builder.take(), options.judge);
+  const tracker::JudgedRun result = tracker::judge_run(builder.take(), options.judge);
   if (!summary) {
     print_error(summary.error());
     if (!result.verdict) {

@@ -8,7 +8,7 @@
 
 #include "common/result.h"
 #include "live/watch_options.h"
-#include "tracker/run/judge_options.h"
+#include "tracker/run/judged_run.h"
 
 namespace tidemark::live {
 

@@ -16,8 +16,8 @@
 #include "live/watch.h"
 #include "report/track_json.h"
 #include "report/track_text.h"
+#include "tracker/run/judged_run.h"
 #include "tracker/run/track_builder.h"
-#include "tracker/run/track_result.h"
 
 namespace tidemark::live {
 namespace {
@@ -60,13 +60,13 @@ class Tracking final : public WatchHandler {
     (void)builder_.process_ended(process);
   }
 
-  tracker::TrackResult so_far() const {
-    return tracker::judge_tracks(builder_.tracks(), options_.judge);
+  tracker::JudgedRun so_far() const {
+    return tracker::judge_run(builder_.tracks(), options_.judge);
   }
   // The answer, which is also given when nobody reads it.
-  const tracker::TrackResult& answer() {
+  const tracker::JudgedRun& answer() {
     if (!answer_) {
-      answer_ = tracker::judge_tracks(builder_.take(), options_.judge);
+      answer_ = tracker::judge_run(builder_.take(), options_.judge);
     }
     return *answer_;
   }
@@ -94,7 +94,7 @@ class Tracking final : public WatchHandler {
   const TrackOptions& options_;
   const std::function<void(const Tick& tick)> on_tick_;
   tracker::TrackBuilder builder_;
-  std::optional<tracker::TrackResult> answer_;
+  std::optional<tracker::JudgedRun> answer_;
 };
 
 class TrackLines final : public WatchView {

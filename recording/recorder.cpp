@@ -27,8 +27,8 @@ std::size_t allocation_bytes(const AllocationFacts& facts) {
   for (const SiteRecord& site : facts.sites) {
     bytes += sizeof site + site.frames.size() * sizeof(std::uint32_t);
   }
-  for (const SiteBirths& births : facts.births) {
-    bytes += sizeof births + births.births.size() * sizeof(SiteBirths::Birth);
+  for (const SiteAges& ages : facts.ages) {
+    bytes += sizeof ages + ages.intervals.size() * sizeof(SiteAges::Interval);
   }
   for (const TraceSample& trace : facts.traces) {
     bytes += sizeof trace + trace.problem.size();
@@ -63,7 +63,7 @@ std::uint64_t facts_count(const Tick& tick) {
   const AllocationFacts& facts = tick.allocations;
   return tick.new_processes.size() + tick.markers.size() + tick.events.size() + tick.losses.size() +
          facts.modules.size() + facts.frames.size() + facts.sites.size() + facts.samples.size() +
-         facts.births.size() + facts.traces.size() + facts.accounts.size() + (facts.shm ? 1U : 0U);
+         facts.ages.size() + facts.traces.size() + facts.accounts.size() + (facts.shm ? 1U : 0U);
 }
 
 template <typename T>
@@ -95,7 +95,7 @@ void prepend_allocations(AllocationFacts& to, AllocationFacts&& from) {
   prepend(to.frames, std::move(from.frames));
   prepend(to.sites, std::move(from.sites));
   keep_latest_samples(to.samples, std::move(from.samples));
-  keep_latest(to.births, std::move(from.births), [](const SiteBirths& b) { return b.site; });
+  keep_latest(to.ages, std::move(from.ages), [](const SiteAges& b) { return b.site; });
   keep_latest(to.traces, std::move(from.traces), [](const TraceSample& t) { return t.key; });
   keep_latest(to.accounts, std::move(from.accounts),
               [](const MemoryAccount& account) { return account.key; });

@@ -75,7 +75,7 @@ std::vector<Table> all_tables() {
       {"sites", row<SiteRecord>({site, tick, process}), 0, 2},
       {"site_frames", {site, number("depth"), number("frame")}, 2, 2},
       {"site_samples", row<SiteSample>({tick, site}), 2, 2},
-      {"site_births", row<SiteBirths::Birth>({site, number("place"), tick}), 2, 2},
+      {"site_births", row<SiteAges::Interval>({site, number("place"), tick}), 2, 2},
       {"trace_samples", row<TraceSample>({tick, process}), 2, 2},
       {"trace_accounts", row<MemoryAccount>({tick, process}), 2, 3},
       {"shm_growth", row<ShmGrowthReport>({tick}), 0, 3},

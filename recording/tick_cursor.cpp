@@ -127,7 +127,7 @@ Result<SiteCursor> SiteCursor::open(Database& database, std::int32_t version) {
   TIDEMARK_TRY_ASSIGN(auto frames, open("frames", "ORDER BY tick, frame"));
   TIDEMARK_TRY_ASSIGN(auto sites, open("sites", "ORDER BY tick, site"));
   TIDEMARK_TRY_ASSIGN(auto samples, open("site_samples", "ORDER BY tick, site"));
-  TIDEMARK_TRY_ASSIGN(auto births, open("site_births", "ORDER BY tick, site, place"));
+  TIDEMARK_TRY_ASSIGN(auto ages, open("site_births", "ORDER BY tick, site, place"));
   TIDEMARK_TRY_ASSIGN(auto traces, open("trace_samples", "ORDER BY tick, process"));
   TIDEMARK_TRY_ASSIGN(auto accounts, open("trace_accounts", "ORDER BY tick, process"));
   TIDEMARK_TRY_ASSIGN(auto shm_growth, open("shm_growth", "ORDER BY tick"));
@@ -140,7 +140,7 @@ Result<SiteCursor> SiteCursor::open(Database& database, std::int32_t version) {
             "SELECT frame FROM site_frames WHERE site = ?1 ORDER BY depth LIMIT {}", kMostFrames)));
   }
   return SiteCursor(Tables{std::move(modules), std::move(frames), std::move(sites),
-                           std::move(samples), std::move(births), std::move(traces),
+                           std::move(samples), std::move(ages), std::move(traces),
                            std::move(accounts), std::move(shm_growth), std::move(shm_segments)},
                     std::move(stack), database.path());
 }
@@ -152,7 +152,7 @@ Status SiteCursor::take(std::int64_t tick, AllocationFacts& facts,
   TIDEMARK_TRY(take_numbered(tables_.frames, tick, 1, &FrameRecord::frame, facts.frames));
   TIDEMARK_TRY(take_sites(tick, facts.sites, process_of));
   TIDEMARK_TRY(take_numbered(tables_.samples, tick, 2, &SiteSample::site, facts.samples));
-  TIDEMARK_TRY(take_births(tick, facts.births));
+  TIDEMARK_TRY(take_ages(tick, facts.ages));
   TIDEMARK_TRY(take_of_processes(tables_.traces, tick, facts.traces, process_of));
   TIDEMARK_TRY(take_of_processes(tables_.accounts, tick, facts.accounts, process_of));
   return take_shm(tick, facts.shm);
@@ -190,14 +190,14 @@ Status SiteCursor::load_stack(SiteRecord& site) {
   }
 }
 
-Status SiteCursor::take_births(std::int64_t tick, std::vector<SiteBirths>& births) {
-  TableCursor& table = tables_.births;
+Status SiteCursor::take_ages(std::int64_t tick, std::vector<SiteAges>& ages) {
+  TableCursor& table = tables_.ages;
   return table.take_rows(tick, [&]() -> Status {
     TIDEMARK_TRY_ASSIGN(const std::uint32_t site, table.number(1));
-    if (births.empty() || births.back().site != site) {
-      births.push_back({site, {}});
+    if (ages.empty() || ages.back().site != site) {
+      ages.push_back({site, {}});
     }
-    return table.load<SiteBirths::Birth>(4, births.back().births.emplace_back());
+    return table.load<SiteAges::Interval>(4, ages.back().intervals.emplace_back());
   });
 }
 

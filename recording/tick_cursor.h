@@ -81,7 +81,7 @@ class SiteCursor {
     TableCursor frames;
     TableCursor sites;
     TableCursor samples;
-    TableCursor births;
+    TableCursor ages;
     TableCursor traces;
     TableCursor accounts;
     TableCursor shm_growth;
@@ -93,7 +93,7 @@ class SiteCursor {
   Status take_sites(std::int64_t tick, std::vector<SiteRecord>& sites,
                     const ProcessOfNumber& process_of);
   Status load_stack(SiteRecord& site);
-  Status take_births(std::int64_t tick, std::vector<SiteBirths>& births);
+  Status take_ages(std::int64_t tick, std::vector<SiteAges>& ages);
   Status take_shm(std::int64_t tick, std::optional<ShmGrowthReport>& shm);
 
   Tables tables_;

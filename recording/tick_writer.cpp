@@ -19,16 +19,16 @@ Result<SiteWriter> SiteWriter::prepare(Database& database) {
   TIDEMARK_TRY_ASSIGN(auto site, prepare("sites", "INSERT OR IGNORE"));
   TIDEMARK_TRY_ASSIGN(auto site_frame, prepare("site_frames"));
   TIDEMARK_TRY_ASSIGN(auto sample, prepare("site_samples"));
-  TIDEMARK_TRY_ASSIGN(auto forget_births,
+  TIDEMARK_TRY_ASSIGN(auto forget_ages,
                       database.prepare("DELETE FROM site_births WHERE site = ?1"));
-  TIDEMARK_TRY_ASSIGN(auto birth, prepare("site_births"));
+  TIDEMARK_TRY_ASSIGN(auto age, prepare("site_births"));
   TIDEMARK_TRY_ASSIGN(auto trace, prepare("trace_samples"));
   TIDEMARK_TRY_ASSIGN(auto account, prepare("trace_accounts"));
   TIDEMARK_TRY_ASSIGN(auto shm_growth, prepare("shm_growth"));
   TIDEMARK_TRY_ASSIGN(auto shm_segment, prepare("shm_segments"));
   return SiteWriter(Statements{std::move(module), std::move(frame), std::move(site),
-                               std::move(site_frame), std::move(sample), std::move(forget_births),
-                               std::move(birth), std::move(trace), std::move(account),
+                               std::move(site_frame), std::move(sample), std::move(forget_ages),
+                               std::move(age), std::move(trace), std::move(account),
                                std::move(shm_growth), std::move(shm_segment)});
 }
 
@@ -46,8 +46,8 @@ Status SiteWriter::write(const AllocationFacts& facts, std::int64_t tick,
   for (const SiteSample& sample : facts.samples) {
     TIDEMARK_TRY(insert(statements_.sample, sample, tick, sample.site));
   }
-  for (const SiteBirths& births : facts.births) {
-    TIDEMARK_TRY(write_births(births, tick));
+  for (const SiteAges& ages : facts.ages) {
+    TIDEMARK_TRY(write_ages(ages, tick));
   }
   for (const TraceSample& trace : facts.traces) {
     TIDEMARK_TRY_ASSIGN(const std::int64_t process, number_of(trace.key));
@@ -73,12 +73,12 @@ Status SiteWriter::write_site(const SiteRecord& site, std::int64_t tick,
   return ok();
 }
 
-Status SiteWriter::write_births(const SiteBirths& births, std::int64_t tick) {
-  statements_.forget_births.bind(1, std::int64_t{births.site});
-  TIDEMARK_TRY(statements_.forget_births.run());
+Status SiteWriter::write_ages(const SiteAges& ages, std::int64_t tick) {
+  statements_.forget_ages.bind(1, std::int64_t{ages.site});
+  TIDEMARK_TRY(statements_.forget_ages.run());
   std::int64_t place = 0;
-  for (const SiteBirths::Birth& birth : births.births) {
-    TIDEMARK_TRY(insert(statements_.birth, birth, births.site, place++, tick));
+  for (const SiteAges::Interval& interval : ages.intervals) {
+    TIDEMARK_TRY(insert(statements_.age, interval, ages.site, place++, tick));
   }
   return ok();
 }

@@ -34,8 +34,8 @@ class SiteWriter {
     Statement site;
     Statement site_frame;
     Statement sample;
-    Statement forget_births;
-    Statement birth;
+    Statement forget_ages;
+    Statement age;
     Statement trace;
     Statement account;
     Statement shm_growth;
@@ -44,7 +44,7 @@ class SiteWriter {
   explicit SiteWriter(Statements statements) : statements_(std::move(statements)) {}
 
   Status write_site(const SiteRecord& site, std::int64_t tick, const ProcessNumber& number_of);
-  Status write_births(const SiteBirths& births, std::int64_t tick);
+  Status write_ages(const SiteAges& ages, std::int64_t tick);
   Status write_shm(const ShmGrowthReport& shm, std::int64_t tick);
 
   Statements statements_;

@@ -32,7 +32,7 @@ double begin_of(const tracker::FloorPoint& point, tracker::Axis axis) {
 }
 
 // The last stretch ends with the data.
-double end_of(const tracker::Reading& reading) {
+double end_of(const tracker::SeriesVerdict& reading) {
   const auto& end = reading.axis == tracker::Axis::kSteps ? reading.end.step : reading.end.t_s;
   return std::max(end.value_or(reading.floor.back().x),
                   begin_of(reading.floor.back(), reading.axis));
@@ -40,7 +40,7 @@ double end_of(const tracker::Reading& reading) {
 
 class Chart {
  public:
-  explicit Chart(const tracker::Reading& reading)
+  explicit Chart(const tracker::SeriesVerdict& reading)
       : reading_(reading),
         first_x_(begin_of(reading.floor.front(), reading.axis)),
         span_(end_of(reading) - first_x_) {
@@ -183,7 +183,7 @@ class Chart {
     return fmt::format("{:>{}}  {}\n", "", kLabelColumns, text);
   }
 
-  const tracker::Reading& reading_;
+  const tracker::SeriesVerdict& reading_;
   double first_x_;
   double span_;
   std::array<Column, kColumns> columns_{};
@@ -211,7 +211,7 @@ Glyphs glyphs_of_locale() {
   return Glyphs::kAscii;
 }
 
-std::string chart_text(const tracker::Reading& reading, Glyphs glyphs) {
+std::string chart_text(const tracker::SeriesVerdict& reading, Glyphs glyphs) {
   if (reading.floor.size() < 3 || !(begin_of(reading.floor.back(), reading.axis) >
                                     begin_of(reading.floor.front(), reading.axis))) {
     return "";

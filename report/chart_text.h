@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tracker/curve/reading.h"
+#include "tracker/curve/series_verdict.h"
 
 namespace tidemark::report {
 
@@ -15,6 +15,6 @@ Glyphs glyphs_of_locale();
 
 // Floor and ceiling of a curve over time or steps, at most 80 columns wide; below them where
 // warm-up, allowance and leak begin or end. Empty when there are too few points to draw.
-std::string chart_text(const tracker::Reading& reading, Glyphs glyphs);
+std::string chart_text(const tracker::SeriesVerdict& reading, Glyphs glyphs);
 
 }  // namespace tidemark::report

@@ -11,8 +11,8 @@
 #include "report/diff_view.h"
 #include "report/export_output.h"
 #include "tracker/compare/run_diff.h"
+#include "tracker/run/judged_run.h"
 #include "tracker/run/track_builder.h"
-#include "tracker/run/track_result.h"
 
 namespace tidemark::report {
 namespace {
@@ -44,13 +44,10 @@ Result<RunDiff> compare(const RunTracks& a, const RunTracks& b, const DiffOption
     return Error{Errc::kMalformed,
                  "the recordings have no measure of memory in common, or one of them is empty"};
   }
-  const tracker::TrackResult result_a = tracker::judge_tracks(a, judging);
-  const tracker::TrackResult result_b = tracker::judge_tracks(b, judging);
-  if (result_a.verdict && result_b.verdict) {
-    if (auto diff = compare_runs({result_a.run, *result_a.verdict},
-                                 {result_b.run, *result_b.verdict}, *judging.metric)) {
-      return *std::move(diff);
-    }
+  const tracker::JudgedRun judged_a = tracker::judge_run(a, judging);
+  const tracker::JudgedRun judged_b = tracker::judge_run(b, judging);
+  if (auto diff = compare_runs(judged_a, judged_b, *judging.metric)) {
+    return *std::move(diff);
   }
   return Error{Errc::kMalformed,
                fmt::format("{} is not in both recordings", metric_name(*judging.metric))};

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/units.h"
-#include "tracker/run/judge_options.h"
+#include "tracker/run/judged_run.h"
 
 namespace tidemark::report {
 

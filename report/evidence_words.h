@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tracker/curve/reading.h"
+#include "tracker/curve/series_verdict.h"
 
 namespace tidemark::report {
 

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "tracker/curve/reading.h"
-#include "tracker/run/gpu_growth.h"
+#include "tracker/curve/series_verdict.h"
 #include "tracker/run/run_tracks.h"
+#include "tracker/run/run_verdict.h"
 
 namespace tidemark::report {
 

@@ -100,12 +100,12 @@ void add_frames(JsonWriter& json, const ProfileReport& report, const RankedSite&
   json.end_array();
 }
 
-void add_births(JsonWriter& json, const HeldMemory& held) {
+void add_ages(JsonWriter& json, const HeldMemory& held) {
   json.key("births").begin_array();
-  for (const SiteBirths::Birth& birth : held.births) {
+  for (const SiteAges::Interval& interval : held.ages) {
     json.begin_object()
-        .field(birth.in_steps ? "from_step" : "from_s", birth.from)
-        .field("live_bytes", birth.bytes)
+        .field(interval.in_steps ? "from_step" : "from_s", interval.from)
+        .field("live_bytes", interval.bytes)
         .end_object();
   }
   json.end_array();
@@ -135,7 +135,7 @@ void add_held(JsonWriter& json, const HeldMemory& held) {
     json.value(key.pid);
   }
   json.end_array();
-  add_births(json, held);
+  add_ages(json, held);
 }
 
 void add_line(JsonWriter& json, const ProfileReport& report, const RankedLine& line,

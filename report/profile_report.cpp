@@ -63,14 +63,10 @@ double lost_blocks(const TraceSample& last) {
 
 ProfileReport make_report(const tracker::RunSites& run, const tracker::JudgeOptions& judge,
                           std::size_t top) {
-  tracker::Options options;
-  options.warmup = judge.warmup;
-  options.min_leak = judge.min_leak;
   ProfileReport report;
   report.run = &run;
   report.top = top;
-  report.ranking = tracker::rank_sites(
-      run, options, [&](const SiteRecord& site) { return tracker::own_lines(run, site.frames); });
+  report.ranking = tracker::rank_sites(run, tracker::series_options(judge));
   report.shm = run.shm;
   report.losses = run.losses;
   report.coverage = coverage_of(run, report.ranking);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/records.h"
-#include "tracker/run/judge_options.h"
+#include "tracker/run/judged_run.h"
 #include "tracker/sites/site_ranking.h"
 #include "tracker/sites/site_tracks.h"
 

@@ -234,12 +234,12 @@ std::string line_text(const ProfileReport& report, const RankedLine& line, std::
       columns);
 }
 
-std::string birth_text(std::span<const SiteBirths::Birth> births, Glyphs glyphs) {
+std::string age_text(std::span<const SiteAges::Interval> ages, Glyphs glyphs) {
   // Steps come in leaps, a few a second: finer columns would show gaps that are none.
   constexpr std::size_t kColumns = 12;
-  std::vector<double> bytes(std::min(births.size(), kColumns));
-  for (std::size_t i = 0; i < births.size(); ++i) {
-    bytes[i * bytes.size() / births.size()] += static_cast<double>(births[i].bytes);
+  std::vector<double> bytes(std::min(ages.size(), kColumns));
+  for (std::size_t i = 0; i < ages.size(); ++i) {
+    bytes[i * bytes.size() / ages.size()] += static_cast<double>(ages[i].bytes);
   }
   const double total = std::accumulate(bytes.begin(), bytes.end(), 0.0);
   if (bytes.size() < 4 || total <= 0.0) {
@@ -264,10 +264,11 @@ std::string birth_text(std::span<const SiteBirths::Birth> births, Glyphs glyphs)
              static_cast<std::ptrdiff_t>(bytes.size()) * 7) {
     words = "in every part of the run";
   }
-  const SiteBirths::Birth& first = births.front();
-  const SiteBirths::Birth& last = births.back();
-  const auto place = [](const SiteBirths::Birth& birth) {
-    return birth.in_steps ? fmt::format("step {:.0f}", birth.from) : format_clock(birth.from);
+  const SiteAges::Interval& first = ages.front();
+  const SiteAges::Interval& last = ages.back();
+  const auto place = [](const SiteAges::Interval& interval) {
+    return interval.in_steps ? fmt::format("step {:.0f}", interval.from)
+                             : format_clock(interval.from);
   };
   return fmt::format("{}  {}, {} to {}", sparkline_text(bytes, glyphs), words, place(first),
                      place(last));
@@ -294,7 +295,7 @@ std::string line_paragraph(const ProfileReport& report, const RankedLine& line, 
                        line_text(report, line, style.columns - kIndent), line.sites.size());
   }
   out += wrap_text("    live     ", live_text(line), style.columns);
-  if (const std::string born = birth_text(line.births, style.glyphs); !born.empty()) {
+  if (const std::string born = age_text(line.ages, style.glyphs); !born.empty()) {
     out += "    born     " + born + '\n';
   }
   if (line.needs && line.verdict == Verdict::kGrowing) {

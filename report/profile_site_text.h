@@ -26,7 +26,7 @@ std::string line_text(const ProfileReport& report, const tracker::RankedLine& li
                       std::size_t columns);
 
 // When the live bytes of a site were born, as bars and in words: "▁▂▇█  in every part of the run".
-std::string birth_text(std::span<const SiteBirths::Birth> births, Glyphs glyphs);
+std::string age_text(std::span<const SiteAges::Interval> ages, Glyphs glyphs);
 
 // A line with its figures and its call stacks: a paragraph.
 std::string line_paragraph(const ProfileReport& report, const tracker::RankedLine& line,

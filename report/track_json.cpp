@@ -13,8 +13,8 @@ namespace {
 
 using tracker::Pattern;
 using tracker::PatternKind;
-using tracker::Reading;
-using tracker::TrackReading;
+using tracker::SeriesVerdict;
+using tracker::TrackVerdict;
 
 // Sizes are whole bytes.
 std::optional<std::int64_t> whole(const std::optional<double>& bytes) {
@@ -99,7 +99,7 @@ void add_pattern(JsonWriter& json, const Pattern& pattern) {
   json.end_object();
 }
 
-void add_numbers(JsonWriter& json, const Reading& reading) {
+void add_numbers(JsonWriter& json, const SeriesVerdict& reading) {
   json.key("floor_bytes")
       .begin_object()
       .field("first", whole(reading.first_floor_bytes))
@@ -110,7 +110,7 @@ void add_numbers(JsonWriter& json, const Reading& reading) {
   json.field("mean_bytes", whole(reading.mean_bytes)).field("samples", reading.samples);
 }
 
-void add_patterns(JsonWriter& json, const Reading& reading) {
+void add_patterns(JsonWriter& json, const SeriesVerdict& reading) {
   json.key("patterns").begin_array();
   for (const Pattern& pattern : reading.patterns) {
     add_pattern(json, pattern);
@@ -118,7 +118,8 @@ void add_patterns(JsonWriter& json, const Reading& reading) {
   json.end_array();
 }
 
-void add_forecast(JsonWriter& json, const tracker::TrackResult& result, const Reading& reading) {
+void add_forecast(JsonWriter& json, const tracker::JudgedRun& result,
+                  const SeriesVerdict& reading) {
   const tracker::Forecast& forecast = reading.forecast;
   json.key("forecast")
       .begin_object()
@@ -137,7 +138,7 @@ void add_forecast(JsonWriter& json, const tracker::TrackResult& result, const Re
       .end_object();
 }
 
-void add_judgement(JsonWriter& json, const Reading& reading) {
+void add_judgement(JsonWriter& json, const SeriesVerdict& reading) {
   json.field("smallest_detectable_bytes_per_s", reading.smallest_detectable_per_s)
       .field("smallest_detectable_bytes_per_step", reading.smallest_detectable_per_step)
       .key("needs");
@@ -173,16 +174,16 @@ void add_judgement(JsonWriter& json, const Reading& reading) {
   json.end_array();
 }
 
-void add_series(JsonWriter& json, const tracker::TrackResult& result) {
+void add_series(JsonWriter& json, const tracker::JudgedRun& result) {
   json.key("series").begin_array();
-  for (const TrackReading& each : result.verdict->readings) {
+  for (const TrackVerdict& each : result.verdict->readings) {
     json.begin_object();
     add_who(json, result.run.tracks[each.track]);
     json.field("metric", metric_name(each.metric))
         .field("verdict", verdict_name(each.reading.verdict))
         .field("undetermined", each.reading.undetermined)
         .field("confidence", each.reading.confidence)
-        .field("births_taken_out", each.births_taken_out)
+        .field("births_taken_out", each.churn_removed)
         .field("copy_on_write", each.copy_on_write);
     add_numbers(json, each.reading);
     add_patterns(json, each.reading);
@@ -231,7 +232,7 @@ void add_gpu_growth(JsonWriter& json, const std::optional<tracker::GpuGrowth>& g
       .end_object();
 }
 
-void add_carrier(JsonWriter& json, const tracker::TrackResult& result) {
+void add_carrier(JsonWriter& json, const tracker::JudgedRun& result) {
   const tracker::RunVerdict& verdict = *result.verdict;
   json.key("held_as");
   if (verdict.held_as) {
@@ -251,12 +252,12 @@ void add_carrier(JsonWriter& json, const tracker::TrackResult& result) {
 
 }  // namespace
 
-std::string track_json(const tracker::TrackResult& result) {
+std::string track_json(const tracker::JudgedRun& result) {
   JsonWriter json;
   json.begin_object().field("schema", 1);
   if (result.verdict) {
-    const TrackReading& answer = result.verdict->answer();
-    const Reading& reading = answer.reading;
+    const TrackVerdict& answer = result.verdict->answer();
+    const SeriesVerdict& reading = answer.reading;
     json.field("verdict", verdict_name(result.verdict->verdict))
         .field("undetermined", reading.undetermined)
         .field("confidence", reading.confidence)

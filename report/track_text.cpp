@@ -17,10 +17,10 @@
 namespace tidemark::report {
 namespace {
 
-using tracker::Reading;
-using tracker::TrackReading;
+using tracker::SeriesVerdict;
+using tracker::TrackVerdict;
 
-std::string numbers_text(const Reading& reading) {
+std::string numbers_text(const SeriesVerdict& reading) {
   std::string out = wrap_text(
       "floor    ",
       fmt::format("{} at first, {} at last ({}), lowest {}", size_text(reading.first_floor_bytes),
@@ -48,7 +48,7 @@ std::string block(std::string_view title, const std::vector<std::string>& lines)
 }
 
 // Whether growth goes on is no question where there is none; JSON has the figures.
-bool tells_something(tracker::EvidenceKind kind, const Reading& reading) {
+bool tells_something(tracker::EvidenceKind kind, const SeriesVerdict& reading) {
   using tracker::EvidenceKind;
   if (kind == EvidenceKind::kStillSince && reading.find(tracker::PatternKind::kDrift) != nullptr) {
     return false;  // still but for the drift
@@ -60,7 +60,7 @@ bool tells_something(tracker::EvidenceKind kind, const Reading& reading) {
 }
 
 // A role or tree of one process says nothing that the process has not said.
-bool is_same_curve(const TrackReading& a, const TrackReading& b) {
+bool is_same_curve(const TrackVerdict& a, const TrackVerdict& b) {
   return a.metric == b.metric && a.reading.samples == b.reading.samples &&
          a.reading.first_floor_bytes == b.reading.first_floor_bytes &&
          a.reading.last_floor_bytes == b.reading.last_floor_bytes &&
@@ -68,13 +68,13 @@ bool is_same_curve(const TrackReading& a, const TrackReading& b) {
 }
 
 // The other curves, those that changed most first.
-std::vector<std::string> other_lines(const tracker::TrackResult& result) {
+std::vector<std::string> other_lines(const tracker::JudgedRun& result) {
   constexpr std::size_t kMost = 6;
   const tracker::RunVerdict& verdict = *result.verdict;
-  std::vector<const TrackReading*> others;
+  std::vector<const TrackVerdict*> others;
   std::size_t calm_processes = 0;  // their role speaks for them
   for (std::size_t i = 0; i < verdict.readings.size(); ++i) {
-    const TrackReading& other = verdict.readings[i];
+    const TrackVerdict& other = verdict.readings[i];
     if (i == verdict.where || is_same_curve(other, verdict.answer())) {
       continue;
     }
@@ -85,16 +85,16 @@ std::vector<std::string> other_lines(const tracker::TrackResult& result) {
       others.push_back(&other);
     }
   }
-  const auto change = [](const TrackReading* other) {
+  const auto change = [](const TrackVerdict* other) {
     return std::fabs(other->reading.last_floor_bytes - other->reading.first_floor_bytes);
   };
-  std::stable_sort(others.begin(), others.end(), [&](const TrackReading* a, const TrackReading* b) {
+  std::stable_sort(others.begin(), others.end(), [&](const TrackVerdict* a, const TrackVerdict* b) {
     return a->reading.verdict != b->reading.verdict ? a->reading.verdict > b->reading.verdict
                                                     : change(a) > change(b);
   });
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < std::min(others.size(), kMost); ++i) {
-    const TrackReading& other = *others[i];
+    const TrackVerdict& other = *others[i];
     lines.push_back(fmt::format("{:<8}{}: {} -> {}", verdict_name(other.reading.verdict),
                                 curve_text(other.metric, result.run.tracks[other.track]),
                                 size_text(other.reading.first_floor_bytes),
@@ -140,7 +140,7 @@ std::vector<std::string> loss_lines(const tracker::RunTracks& run) {
 }
 
 // Of the last third of the floor.
-std::string slope_text(const Reading& reading) {
+std::string slope_text(const SeriesVerdict& reading) {
   const auto& floor = reading.floor;
   if (floor.size() < 2) {
     return "";
@@ -161,7 +161,7 @@ std::string slope_text(const Reading& reading) {
 
 }  // namespace
 
-std::vector<std::string> evidence_texts(const Reading& reading) {
+std::vector<std::string> evidence_texts(const SeriesVerdict& reading) {
   std::vector<std::string> lines;
   for (const tracker::Evidence& evidence : reading.evidence) {
     if (tells_something(evidence.kind, reading)) {
@@ -171,7 +171,7 @@ std::vector<std::string> evidence_texts(const Reading& reading) {
   return lines;
 }
 
-std::string track_text(const tracker::TrackResult& result, Glyphs glyphs) {
+std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs) {
   std::string out = wrap_text("", answer_text(result));
   if (!result.verdict) {
     return out + block("not seen", loss_lines(result.run));
@@ -179,7 +179,7 @@ std::string track_text(const tracker::TrackResult& result, Glyphs glyphs) {
   for (const std::string& ignored : ignored_options(result)) {
     out += wrap_text("note: ", ignored);
   }
-  const Reading& reading = result.verdict->answer().reading;
+  const SeriesVerdict& reading = result.verdict->answer().reading;
   if (const std::string chart = chart_text(reading, glyphs); !chart.empty()) {
     out += '\n' + chart;
   }
@@ -205,12 +205,12 @@ std::string track_text(const tracker::TrackResult& result, Glyphs glyphs) {
   return losses.empty() ? out : out + '\n' + losses;
 }
 
-std::string track_line(const tracker::TrackResult& result, double t_s) {
+std::string track_line(const tracker::JudgedRun& result, double t_s) {
   std::string line = format_clock(t_s);
   if (!result.verdict) {
     return line + "  nothing to judge yet\n";
   }
-  const TrackReading& answer = result.verdict->answer();
+  const TrackVerdict& answer = result.verdict->answer();
   if (!answer.reading.floor.empty()) {
     const tracker::FloorPoint& last = answer.reading.floor.back();
     if (last.at.step) {

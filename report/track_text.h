@@ -5,18 +5,18 @@
 #include <vector>
 
 #include "report/chart_text.h"
-#include "tracker/run/track_result.h"
+#include "tracker/run/judged_run.h"
 
 namespace tidemark::report {
 
 // The answer for people: one sentence, a chart, the numbers, what it rests on, what to do, what
 // was not seen. Lines of at most 80 columns, no colour, every name escaped.
-std::string track_text(const tracker::TrackResult& result, Glyphs glyphs);
+std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs);
 
 // What its verdict rests on: each figure with its bar.
-std::vector<std::string> evidence_texts(const tracker::Reading& reading);
+std::vector<std::string> evidence_texts(const tracker::SeriesVerdict& reading);
 
 // One line of a live run: when, floor, ceiling, slope, verdict so far.
-std::string track_line(const tracker::TrackResult& result, double t_s);
+std::string track_line(const tracker::JudgedRun& result, double t_s);
 
 }  // namespace tidemark::report

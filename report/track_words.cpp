@@ -20,7 +20,7 @@ namespace {
 using tracker::Axis;
 using tracker::Pattern;
 using tracker::PatternKind;
-using tracker::Reading;
+using tracker::SeriesVerdict;
 using tracker::Verdict;
 
 constexpr std::string_view kLeakWord = "LEAK";
@@ -56,7 +56,7 @@ std::string steps_interval_text(double low, double high) {
 }
 
 // When the limit is reached, or where growth ends; "" when neither is known.
-std::string forecast_text(const Reading& reading, const std::string& limit_source) {
+std::string forecast_text(const SeriesVerdict& reading, const std::string& limit_source) {
   const tracker::Forecast& forecast = reading.forecast;
   const std::string source =
       limit_source.empty() ? "" : fmt::format(" ({})", shorten(escape_text(limit_source), 60));
@@ -92,7 +92,7 @@ std::string forecast_text(const Reading& reading, const std::string& limit_sourc
                                     size_text(*forecast.limit_bytes), source, when);
 }
 
-std::string drift_text(const Reading& reading) {
+std::string drift_text(const SeriesVerdict& reading) {
   const Pattern* drift = reading.find(PatternKind::kDrift);
   return drift == nullptr
              ? ""
@@ -101,7 +101,7 @@ std::string drift_text(const Reading& reading) {
 }
 
 // What the absence of a leak is worth.
-std::string detectable_text(const Reading& reading) {
+std::string detectable_text(const SeriesVerdict& reading) {
   std::string drift = drift_text(reading);
   const auto& per_step = reading.smallest_detectable_per_step;
   const auto& per_s = reading.smallest_detectable_per_s;
@@ -113,7 +113,7 @@ std::string detectable_text(const Reading& reading) {
                      by_step ? per_step_text(*per_step) : per_time_text(*per_s));
 }
 
-std::string needs_sentence(const Reading& reading) {
+std::string needs_sentence(const SeriesVerdict& reading) {
   const std::string needs = reading.needs ? needs_text(*reading.needs) : "";
   if (needs.empty()) {
     return "";
@@ -122,7 +122,7 @@ std::string needs_sentence(const Reading& reading) {
   return fmt::format(" It needs {} to decide{}{}.", needs, hint.empty() ? "" : "; ", hint);
 }
 
-std::string grows_text(const Reading& reading, PatternKind kind) {
+std::string grows_text(const SeriesVerdict& reading, PatternKind kind) {
   const Pattern* pattern = reading.find(kind);
   if (pattern == nullptr) {
     return fmt::format("grew by {}",
@@ -135,7 +135,7 @@ std::string grows_text(const Reading& reading, PatternKind kind) {
   return text + " since " + place_text(pattern->from, reading.axis);
 }
 
-std::string spikes_text(const Reading& reading) {
+std::string spikes_text(const SeriesVerdict& reading) {
   const Pattern* spikes = reading.find(PatternKind::kSpikes);
   if (spikes == nullptr) {
     return "";
@@ -179,7 +179,7 @@ std::string count_text(double count, std::string_view what) {
 }
 
 // Of a curve that shows no growth, in samples that are too few to exclude one.
-std::string too_few_text(const std::string& subject, const Reading& reading) {
+std::string too_few_text(const std::string& subject, const SeriesVerdict& reading) {
   std::string samples = count_text(static_cast<double>(reading.samples), "sample");
   for (const tracker::Evidence& evidence : reading.evidence) {
     if (evidence.kind == tracker::EvidenceKind::kPoints &&
@@ -194,7 +194,7 @@ std::string too_few_text(const std::string& subject, const Reading& reading) {
 }
 
 // Where the floor is, of a curve that does not grow: "stays at 2.00 GiB".
-std::string level_text(const Reading& reading) {
+std::string level_text(const SeriesVerdict& reading) {
   const bool drifts = reading.find(PatternKind::kDrift) != nullptr;
   const std::string floor = size_text(reading.last_floor_bytes);
   if (const Pattern* warmup = reading.find(PatternKind::kWarmup)) {
@@ -206,7 +206,7 @@ std::string level_text(const Reading& reading) {
 }
 
 // What `subject` ("footprint of trainer, pid 1240 (python3)") does, and what follows from it.
-std::string reading_text(const std::string& subject, Verdict verdict, const Reading& reading,
+std::string reading_text(const std::string& subject, Verdict verdict, const SeriesVerdict& reading,
                          const std::string& limit_source) {
   const auto and_forecast = [&](const std::string& text) {
     const std::string forecast = forecast_text(reading, limit_source);
@@ -240,7 +240,7 @@ std::string reading_text(const std::string& subject, Verdict verdict, const Read
 }
 
 // What can be judged instead of what was asked for.
-std::string no_sample_text(const tracker::TrackResult& result) {
+std::string no_sample_text(const tracker::JudgedRun& result) {
   std::vector<std::string_view> known;
   for (std::size_t i = 0; i < tracker::kMetricCount; ++i) {
     const auto metric = static_cast<tracker::Metric>(i);
@@ -319,12 +319,12 @@ std::string who_text(const tracker::Track& track) {
   return comm.empty() ? text : fmt::format("{} ({})", text, comm);
 }
 
-std::string answer_text(const tracker::TrackResult& result) {
+std::string answer_text(const tracker::JudgedRun& result) {
   if (!result.verdict) {
     return no_sample_text(result);
   }
   const tracker::RunVerdict& verdict = *result.verdict;
-  const tracker::TrackReading& answer = verdict.answer();
+  const tracker::TrackVerdict& answer = verdict.answer();
   const tracker::Track& track = result.run.tracks[answer.track];
   const std::string subject =
       track.kind == tracker::TrackKind::kShm ? who_text(track) : curve_text(answer.metric, track);
@@ -346,12 +346,12 @@ std::string answer_text(const tracker::TrackResult& result) {
   return text;
 }
 
-std::vector<std::string> ignored_options(const tracker::TrackResult& result) {
+std::vector<std::string> ignored_options(const tracker::JudgedRun& result) {
   std::vector<std::string> ignored;
   if (!result.verdict) {
     return ignored;
   }
-  const Reading& reading = result.verdict->answer().reading;
+  const SeriesVerdict& reading = result.verdict->answer().reading;
   const std::string_view why = reading.end.t_s ? "counts steps, and too few are known here"
                                                : "counts time, and only steps are known here";
   if (reading.warmup_ignored) {
@@ -363,11 +363,11 @@ std::vector<std::string> ignored_options(const tracker::TrackResult& result) {
   return ignored;
 }
 
-std::string next_text(const tracker::TrackResult& result) {
+std::string next_text(const tracker::JudgedRun& result) {
   if (!result.verdict) {
     return "";
   }
-  const Reading& reading = result.verdict->answer().reading;
+  const SeriesVerdict& reading = result.verdict->answer().reading;
   const bool has_steps = !reading.floor.empty() && reading.floor.back().at.step.has_value();
   switch (result.verdict->verdict) {
     case Verdict::kLeak:

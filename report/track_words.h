@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "tracker/curve/reading.h"
+#include "tracker/curve/series_verdict.h"
+#include "tracker/run/judged_run.h"
 #include "tracker/run/run_tracks.h"
 #include "tracker/run/run_verdict.h"
-#include "tracker/run/track_result.h"
 
 // The tracker speaks in numbers; these are the words. All of it is escaped.
 namespace tidemark::report {
@@ -27,10 +27,10 @@ std::string rate_text(const tracker::GrowthRate& rate, tracker::Axis axis);
 std::string who_text(const tracker::Track& track);
 
 // The answer in one or two sentences: what, who, how fast, since when, until when.
-std::string answer_text(const tracker::TrackResult& result);
+std::string answer_text(const tracker::JudgedRun& result);
 // Options that could not be counted, each with what applies instead: a sentence.
-std::vector<std::string> ignored_options(const tracker::TrackResult& result);
+std::vector<std::string> ignored_options(const tracker::JudgedRun& result);
 // What to do when no known cause fits: a sentence.
-std::string next_text(const tracker::TrackResult& result);
+std::string next_text(const tracker::JudgedRun& result);
 
 }  // namespace tidemark::report

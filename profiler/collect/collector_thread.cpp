@@ -12,7 +12,7 @@
 namespace tidemark::collect {
 namespace {
 
-// How finely births are told apart from outside.
+// How finely ages are told apart from outside.
 constexpr std::int64_t kEpochNs = kNsPerSecond / 5;
 // Between two looks at /dev/shm: the more often the younger the run is.
 constexpr std::int64_t kShmLeastNs = kNsPerSecond;
@@ -35,9 +35,9 @@ void forget_what_is_old(AllocationFacts& waiting, const AllocationFacts& now) {
     return !old.has_ended && std::any_of(now.traces.begin(), now.traces.end(),
                                          [&](const TraceSample& t) { return t.key == old.key; });
   });
-  std::erase_if(waiting.births, [&](const SiteBirths& old) {
-    return std::any_of(now.births.begin(), now.births.end(),
-                       [&](const SiteBirths& births) { return births.site == old.site; });
+  std::erase_if(waiting.ages, [&](const SiteAges& old) {
+    return std::any_of(now.ages.begin(), now.ages.end(),
+                       [&](const SiteAges& ages) { return ages.site == old.site; });
   });
   std::erase_if(waiting.accounts, [&](const MemoryAccount& old) {
     return std::any_of(now.accounts.begin(), now.accounts.end(),
@@ -58,7 +58,7 @@ void append_look(AllocationFacts& waiting, AllocationFacts& later) {
   append(waiting.frames, std::move(later.frames));
   append(waiting.sites, std::move(later.sites));
   append(waiting.samples, std::move(later.samples));
-  append(waiting.births, std::move(later.births));
+  append(waiting.ages, std::move(later.ages));
   append(waiting.traces, std::move(later.traces));
   append(waiting.accounts, std::move(later.accounts));
 }

@@ -304,7 +304,7 @@ void Collector::scan(AllocationFacts& facts) {
     const double created_s = to_seconds(static_cast<std::int64_t>(std::min<std::uint64_t>(
                                             traced.last().identity.created_ns, INT64_MAX)) -
                                         options_.start_ns);
-    traced.add_births(*found, created_s, facts);
+    traced.add_ages(*found, created_s, facts);
     if (!open->has_ended) {
       look_at_residency(traced, *found);
       add_account(traced, *found, facts);

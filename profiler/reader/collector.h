@@ -35,7 +35,7 @@ struct CollectorOptions {
   std::size_t most_new_by_size = 200;  // the largest of a look, and those that grew most
   std::size_t most_new_by_growth = 200;
   std::int64_t naming_budget_ns = kNsPerSecond / 4;  // of one look
-  double scan_share = 0.02;  // of the time, for births, residency and accounts
+  double scan_share = 0.02;  // of the time, for ages, residency and accounts
   // At least, of a run that is old enough; a young one is scanned more often.
   std::int64_t scan_interval_ns = 5 * kNsPerSecond;
 };

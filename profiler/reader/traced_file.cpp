@@ -222,26 +222,26 @@ TraceSample TracedFile::summary(double t_s) {
   return sum;
 }
 
-void TracedFile::add_births(const LiveScan& scan, double created_s, AllocationFacts& facts) {
-  const std::size_t ages = std::min(scan.ages.size(), kMostAgeBuckets);
-  std::map<std::uint32_t, SiteBirths> by_number;
+void TracedFile::add_ages(const LiveScan& scan, double created_s, AllocationFacts& facts) {
+  const std::size_t buckets = std::min(scan.ages.size(), kMostAgeBuckets);
+  std::map<std::uint32_t, SiteAges> by_number;
   for (const LiveSite& site : scan.sites) {
     const std::uint32_t leader = leader_of(site.site);
     if (leader >= states_.size() || states_[leader].number == 0) {
       continue;
     }
-    SiteBirths& births = by_number[states_[leader].number];
-    births.site = states_[leader].number;
-    births.births.resize(ages);
-    for (std::size_t i = 0; i < ages; ++i) {
+    SiteAges& ages = by_number[states_[leader].number];
+    ages.site = states_[leader].number;
+    ages.intervals.resize(buckets);
+    for (std::size_t i = 0; i < buckets; ++i) {
       const AgeBucket& age = scan.ages[i];
-      births.births[i].in_steps = age.is_step;
-      births.births[i].from = age.is_step ? age.first : age.first + created_s;
-      births.births[i].bytes += whole(site.bytes_by_age[i]);
+      ages.intervals[i].in_steps = age.is_step;
+      ages.intervals[i].from = age.is_step ? age.first : age.first + created_s;
+      ages.intervals[i].bytes += whole(site.bytes_by_age[i]);
     }
   }
-  for (auto& [number, births] : by_number) {
-    facts.births.push_back(std::move(births));
+  for (auto& [number, ages] : by_number) {
+    facts.ages.push_back(std::move(ages));
   }
 }
 

@@ -53,8 +53,8 @@ class TracedFile {
   // The process as a whole.
   TraceSample summary(double t_s);
 
-  // Birth times and residency, from a scan of the live blocks.
-  void add_births(const LiveScan& scan, double created_s, AllocationFacts& facts);
+  // Ages and residency, from a scan of the live blocks.
+  void add_ages(const LiveScan& scan, double created_s, AllocationFacts& facts);
   void set_resident_share(std::uint32_t site, double share);
 
  private:

@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
 
   constexpr int kSeconds = 60;
   dashboard::FramePainter painter;
-  std::optional<dashboard::JudgedRun> judged;
+  std::optional<tracker::JudgedRun> judged;
   dashboard::ViewState state;
   state.flipped.insert(Role::kCompileWorker);
   double next_judgement = 0.0;
@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
     judge.add(tick);
     if (second >= next_judgement) {
       const double before = cpu_s();
-      judged = dashboard::judge_now(judge.tracks(), history.now_s());
+      judged = tracker::judge_run(judge.tracks(), {});
       worst_judgement = std::max(worst_judgement, cpu_s() - before);
       next_judgement = dashboard::next_judgement_s(second, cpu_s() - before);
     }

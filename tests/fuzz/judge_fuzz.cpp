@@ -24,8 +24,8 @@ using tidemark::tracker::Moment;
 using tidemark::tracker::Options;
 using tidemark::tracker::Pattern;
 using tidemark::tracker::PatternKind;
-using tidemark::tracker::Reading;
 using tidemark::tracker::Series;
+using tidemark::tracker::SeriesVerdict;
 using tidemark::tracker::Verdict;
 
 class Bytes {
@@ -134,7 +134,7 @@ double place(const Moment& at, Axis axis) {
   return *on_axis;
 }
 
-void check_patterns(const Reading& reading) {
+void check_patterns(const SeriesVerdict& reading) {
   double last = -std::numeric_limits<double>::infinity();
   for (const Pattern& pattern : reading.patterns) {
     check_rate(pattern.rate);
@@ -148,7 +148,7 @@ void check_patterns(const Reading& reading) {
   }
 }
 
-void check_verdict(const Reading& reading) {
+void check_verdict(const SeriesVerdict& reading) {
   const auto has = [&](PatternKind kind) { return reading.find(kind) != nullptr; };
   const Verdict verdict = reading.verdict;
   TIDEMARK_CHECK((verdict == Verdict::kLeak) == has(PatternKind::kLeak), "leak or not");
@@ -164,7 +164,7 @@ void check_verdict(const Reading& reading) {
   TIDEMARK_CHECK(reading.samples >= 6 || reading.undetermined, "too few samples decide");
 }
 
-void check_numbers(const Reading& reading) {
+void check_numbers(const SeriesVerdict& reading) {
   TIDEMARK_CHECK(reading.confidence >= 0.0 && reading.confidence <= 1.0, "confidence");
   check_finite({reading.first_floor_bytes, reading.last_floor_bytes, reading.min_bytes,
                 reading.max_bytes, reading.mean_bytes, reading.smallest_detectable_per_s,
@@ -197,7 +197,7 @@ void check_numbers(const Reading& reading) {
 }
 
 // With an explicit allowance a leak is proven by what came after it, even if it began before.
-void check_allowance(const Reading& reading, const Options& options) {
+void check_allowance(const SeriesVerdict& reading, const Options& options) {
   const Pattern* leak = reading.find(PatternKind::kLeak);
   if (leak == nullptr || options.warmup.automatic() || reading.warmup_ignored) {
     return;
@@ -215,7 +215,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Options options = options_from(bytes);
   const Series series = series_from(bytes);
 
-  const Reading reading = tidemark::tracker::judge(series, options);
+  const SeriesVerdict reading = tidemark::tracker::judge(series, options);
 
   check_numbers(reading);
   check_patterns(reading);

@@ -73,7 +73,7 @@ inline Tick filled_tick() {
   facts.sites = {filler.filled<SiteRecord>()};
   facts.sites[0].key = process.key;
   facts.samples = {filler.filled<SiteSample>()};
-  facts.births = {{0, {filler.filled<SiteBirths::Birth>()}}};
+  facts.ages = {{0, {filler.filled<SiteAges::Interval>()}}};
   facts.traces = {filler.filled<TraceSample>()};
   facts.traces[0].key = process.key;
   facts.accounts = {filler.filled<MemoryAccount>()};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include "tracker/compare/run_diff.h"
@@ -15,8 +16,8 @@ struct HandMadeRun {
   tracker::RunTracks tracks;
   tracker::RunVerdict verdict;
 
-  tracker::Reading& tree() { return verdict.readings[0].reading; }
-  tracker::JudgedRun judged() const { return {tracks, verdict}; }
+  tracker::SeriesVerdict& tree() { return verdict.readings[0].reading; }
+  tracker::JudgedRun judged() const { return {tracks, verdict, std::nullopt}; }
 };
 
 inline void fill(tracker::Series& series, double steps, double mib, double first_step) {
@@ -32,7 +33,7 @@ inline HandMadeRun settled_run(double floor_mib, double steps = 400, double firs
   fill(tree.of(tracker::Metric::kFootprint), steps, floor_mib, first_step);
   run.tracks.tracks.push_back(std::move(tree));
 
-  tracker::Reading reading;
+  tracker::SeriesVerdict reading;
   reading.verdict = tracker::Verdict::kStable;
   reading.confidence = 0.9;
   reading.axis = tracker::Axis::kSteps;
@@ -86,7 +87,7 @@ inline void add_role(HandMadeRun& run, Role role, std::uint32_t processes, doubl
   track.most_processes = processes;
   fill(track.of(tracker::Metric::kFootprint), 400, mib, 0);
   run.tracks.tracks.push_back(std::move(track));
-  tracker::Reading reading;
+  tracker::SeriesVerdict reading;
   reading.last_floor_bytes = mib * kMiB;
   run.verdict.readings.push_back(
       {run.tracks.tracks.size() - 1, tracker::Metric::kFootprint, std::move(reading)});

@@ -78,8 +78,8 @@ std::string text_of(const AllocationFacts& facts) {
                         fmt::join(site.frames, " "));
   }
   text += lines_of("site sample", facts.samples, &SiteSample::site);
-  for (const SiteBirths& births : facts.births) {
-    text += fmt::format("\n births {}", births.site) + lines_of("birth", births.births);
+  for (const SiteAges& ages : facts.ages) {
+    text += fmt::format("\n births {}", ages.site) + lines_of("birth", ages.intervals);
   }
   text += lines_of("trace", facts.traces, &TraceSample::key) +
           lines_of("account", facts.accounts, &MemoryAccount::key);

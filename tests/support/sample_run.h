@@ -71,7 +71,7 @@ inline AllocationFacts full_allocations() {
   facts.sites = {{1, trainer_record().key, AllocationKind::kAnonymousMap, true, {1, 2, 1}},
                  {2, worker_record().key, AllocationKind::kCudaPinned, false, {}}};
   facts.samples = {{1, 10, 2, 30, 4, 50, 6, 7}, {2, 1, 1, 1, 1, 1, 1, {}}};
-  facts.births = {{1, {{false, 3.0, 4}, {true, 9.0, 6}}}};
+  facts.ages = {{1, {{false, 3.0, 4}, {true, 9.0, 6}}}};
   TraceSample exact = trace_sample(trainer_record().key, 1.25);
   exact.mode = TraceMode::kExact;
   exact.sites = 3, exact.live_bytes = 4, exact.live_blocks = 5, exact.rest_bytes = 6;

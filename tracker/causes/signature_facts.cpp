@@ -10,7 +10,6 @@
 
 #include "tracker/run/group_sharing.h"
 #include "tracker/run/judged_tracks.h"
-#include "tracker/run/metric_choice.h"
 #include "tracker/run/run_tracks.h"
 #include "tracker/run/run_verdict.h"
 
@@ -44,7 +43,7 @@ const JudgedTrack& trainer_of(const RunTracks& run, const JudgedTracks& judged) 
       [&](const JudgedTrack& a, const JudgedTrack& b) { return key(a) < key(b); });
 }
 
-const Pattern* growth_of(const Reading& reading) {
+const Pattern* growth_of(const SeriesVerdict& reading) {
   for (const PatternKind kind : {PatternKind::kLeak, PatternKind::kGrowth, PatternKind::kWarmup}) {
     if (const Pattern* pattern = reading.find(kind)) {
       return pattern;
@@ -93,18 +92,19 @@ double host_floor(const RunTracks& run, const JudgedTracks& judged) {
   return host == nullptr ? judged.tree_floor_bytes : levels_in(*host, {})->last_bytes;
 }
 
-bool anyone_came_or_went(const HeadCounts& heads, const Window& window) {
-  return std::any_of(heads.by_role.begin(), heads.by_role.end(), [&](const auto& changes) {
-    return std::any_of(changes.begin(), changes.end(), [&](const HeadChange& change) {
-      return change.settled_s >= window.from && change.t_s <= window.to;
-    });
-  });
+bool anyone_came_or_went(const ProcessCounts& process_counts, const Window& window) {
+  return std::any_of(
+      process_counts.by_role.begin(), process_counts.by_role.end(), [&](const auto& changes) {
+        return std::any_of(changes.begin(), changes.end(), [&](const ProcessCountChange& change) {
+          return change.settled_s >= window.from && change.t_s <= window.to;
+        });
+      });
 }
 
 void add_trainer(const RunTracks& run, const JudgedTracks& judged, Facts& facts) {
   const JudgedTrack& trainer = trainer_of(run, judged);
   const Track& track = run.tracks[trainer.reading.track];
-  const Reading& reading = trainer.reading.reading;
+  const SeriesVerdict& reading = trainer.reading.reading;
   facts.trainer_track = trainer.reading.track;
   facts.trainer_verdict = reading.verdict;
   facts.trainer_drifts = reading.find(PatternKind::kDrift) != nullptr;
@@ -157,16 +157,16 @@ void add_warmup(const RunTracks& run, const JudgedTrack& trainer, Facts& facts) 
                                : about(facts.warmup_s, run.epoch_seconds, 0.25);
 }
 
-// One leap, and the steps had only just begun.
+// One rise, and the steps had only just begun.
 void add_first_step(const JudgedTrack& trainer, Facts& facts) {
   constexpr double kJustBegun = 3.0;
   const std::vector<Cell>& cells = trainer.curve.series.cells();
   const auto first = std::find_if(cells.begin(), cells.end(),
                                   [](const Cell& cell) { return !std::isnan(cell.step); });
   const Window window = judged_window(trainer);
-  const std::optional<Moment> leap = largest_rise(trainer.curve.series, window);
-  if (first != cells.end() && leap && leap->step) {
-    facts.jumped_at_first_step = *leap->step <= first->step + kJustBegun &&
+  const std::optional<Moment> rise = largest_rise(trainer.curve.series, window);
+  if (first != cells.end() && rise && rise->step) {
+    facts.jumped_at_first_step = *rise->step <= first->step + kJustBegun &&
                                  form_of(trainer.curve.series, window) == GrowthForm::kOneJump;
   }
 }
@@ -197,10 +197,10 @@ void add_phases(const RunTracks& run, const JudgedTrack& trainer, Facts& facts) 
 }
 
 // A loader that is made for an evaluation, and stays.
-bool come_at_evals(const RunTracks& run, const std::vector<HeadChange>& workers) {
+bool come_at_evals(const RunTracks& run, const std::vector<ProcessCountChange>& workers) {
   const std::vector<Phase> phases = phases_of(run.events);
   int rises = 0;
-  for (const HeadChange& change : workers) {
+  for (const ProcessCountChange& change : workers) {
     const bool in_eval = std::any_of(phases.begin(), phases.end(), [&](const Phase& phase) {
       return phase.kind == PhaseKind::kEval && change.t_s >= phase.from_s &&
              change.t_s <= phase.to_s;
@@ -222,10 +222,10 @@ std::uint32_t most_of(const RunTracks& run, Role role) {
   return most > 0 ? most : processes;
 }
 
-bool pool_returned(const std::vector<HeadChange>& changes) {
+bool pool_returned(const std::vector<ProcessCountChange>& changes) {
   int most = changes.empty() ? 0 : changes.front().before;
   bool quit = false;
-  for (const HeadChange& change : changes) {
+  for (const ProcessCountChange& change : changes) {
     if (quit && 2 * change.after > most && most >= static_cast<int>(kPool)) {
       return true;
     }
@@ -260,21 +260,21 @@ std::uint32_t outliving(const RunTracks& run) {
 
 void add_processes(const RunTracks& run, const JudgedTracks& judged, const Window& window,
                    Facts& facts) {
-  const HeadCounts& heads = judged.heads;
+  const ProcessCounts& process_counts = judged.process_counts;
   facts.ranks = most_of(run, Role::kRank);
   facts.dataloader_workers_most = most_of(run, Role::kDataloaderWorker);
   facts.compile_workers_most = most_of(run, Role::kCompileWorker);
   facts.shm_managers_most = most_of(run, Role::kShmManager);
-  const std::vector<HeadChange>& compile = heads.of(Role::kCompileWorker);
-  for (const HeadChange& change : compile) {
+  const std::vector<ProcessCountChange>& compile = process_counts.of(Role::kCompileWorker);
+  for (const ProcessCountChange& change : compile) {
     const bool late = change.t_s > window.from + kFirstCompilationS;
     facts.compile_bursts += late && change.after > change.before ? 1U : 0U;
   }
   facts.compile_pool_returned = pool_returned(compile);
   facts.processes_keep_coming =
-      std::any_of(heads.by_role.begin(), heads.by_role.end(),
+      std::any_of(process_counts.by_role.begin(), process_counts.by_role.end(),
                   [&](const auto& changes) { return keeps_growing(changes, window); });
-  const std::vector<HeadChange>& workers = heads.of(Role::kDataloaderWorker);
+  const std::vector<ProcessCountChange>& workers = process_counts.of(Role::kDataloaderWorker);
   facts.workers_come_at_evals = !workers.empty() && come_at_evals(run, workers);
   facts.workers_outliving_trainer = outliving(run);
 }
@@ -288,7 +288,7 @@ bool names_a_tokenizer(std::string comm) {
 void add_others(const RunTracks& run, const JudgedTracks& judged, Facts& facts) {
   for (const JudgedTrack& one : judged.tracks) {
     const Track& track = run.tracks[one.reading.track];
-    const Reading& reading = one.reading.reading;
+    const SeriesVerdict& reading = one.reading.reading;
     const bool much = facts.is_much(reading.last_floor_bytes - reading.first_floor_bytes);
     if (track.kind == TrackKind::kShm) {
       facts.unheld_shm_grows |= much;
@@ -320,7 +320,7 @@ Facts gather_facts(const RunTracks& run, const JudgedTracks& judged,
   const Window all = judged_window(whole);
   const Window late{all.from + kStartShare * (all.to - all.from), all.to};
   facts.tree = moves_of(run.tracks[whole.reading.track], late);
-  if (anyone_came_or_went(judged.heads, late)) {
+  if (anyone_came_or_went(judged.process_counts, late)) {
     facts.tree.rss_bytes.reset();  // its sum tells nothing then
   }
   if (!facts.tree.file_bytes) {
@@ -331,7 +331,7 @@ Facts gather_facts(const RunTracks& run, const JudgedTracks& judged,
   }
   for (const Track& track : run.tracks) {
     if (track.kind == TrackKind::kRole && track.role == Role::kDataloaderWorker) {
-      facts.dataloader_workers = moves_of(track, after_first_births(run, track, all));
+      facts.dataloader_workers = moves_of(track, after_first_starts(run, track, all));
     }
   }
   facts.dataloader_workers_copy =

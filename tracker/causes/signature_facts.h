@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "tracker/curve/curve_form.h"
-#include "tracker/curve/reading.h"
+#include "tracker/curve/curve_window.h"
+#include "tracker/curve/series_verdict.h"
 #include "tracker/run/phase_growth.h"
 
 namespace tidemark::tracker {

@@ -6,13 +6,12 @@
 #include <span>
 
 #include "tracker/compare/budget.h"
-#include "tracker/compare/run_measure.h"
 
 namespace tidemark::tracker {
 
 // One run as a baseline keeps it.
 struct BaselineRun {
-  // 0: no growth was seen. nullopt: nobody could tell, or there are no steps.
+  // 0: no growth was seen. nullopt: undetermined, or there are no steps.
   std::optional<double> rate_bytes_per_s;
   std::optional<double> rate_bytes_per_step;
   double plateau_bytes = 0.0;

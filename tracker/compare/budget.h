@@ -8,10 +8,42 @@
 #include <vector>
 
 #include "common/units.h"
-#include "tracker/compare/run_measure.h"
+#include "tracker/curve/series_verdict.h"
+#include "tracker/run/run_tracks.h"
+#include "tracker/run/run_verdict.h"
+
+namespace tidemark::tracker {
+
+// How a run grew, by the curve that gave its verdict.
+struct MeasuredGrowth {
+  Verdict verdict = Verdict::kStable;
+  bool undetermined = false;
+  std::optional<Needs> needs;  // of what is undetermined
+  // Of a leak, of growth that may end, or of a drift; nullopt: none was seen.
+  std::optional<PatternKind> kind;
+  GrowthRate rate;
+  // A leak of this size would have been seen.
+  std::optional<double> smallest_detectable_per_s;
+  std::optional<double> smallest_detectable_per_step;
+  Axis axis = Axis::kTime;
+  bool knows_steps = false;
+};
+
+// A run in the few numbers that budgets and baselines are about: of the whole tree, on one metric.
+struct RunMeasure {
+  MeasuredGrowth growth;
+  double peak_bytes = 0.0;     // the highest sample, teardown included
+  double plateau_bytes = 0.0;  // the floor at the end, but for a last moment
+  // Nothing grows any more: the plateau is one. Of a leak it is where it had come to.
+  bool has_settled = false;
+  std::uint32_t most_processes = 0;
+};
+
+// nullopt: nothing could be judged.
+std::optional<RunMeasure> measure_run(const RunTracks& run,
+                                      const std::optional<RunVerdict>& verdict);
 
 // What a run may use, and whether it kept to that: the decisions of `tidemark check`.
-namespace tidemark::tracker {
 
 // In the order of tables.
 enum class BudgetKind {
@@ -99,8 +131,8 @@ struct MeasuredRun {
 // The growth that counts: per step or per second, as the budget has it.
 BudgetRow judge_growth(BudgetKind kind, const std::optional<RunMeasure>& measure,
                        const std::optional<Rate>& limit);
-// All rows of one run, in order. Growth that nobody has asked about (there are other budgets) is
-// undetermined to nobody: only a leak is told.
+// All rows of one run, in order. Where there are budgets but none for growth, growth
+// that is undetermined is left out: only a leak is reported.
 BudgetRows judge_budgets(const Budgets& budgets, const MeasuredRun& run);
 // What each job left behind, beside what the one before did. It is too much when each job after the
 // first adds more than the limit; needs two jobs.

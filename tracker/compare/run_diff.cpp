@@ -5,10 +5,118 @@
 #include <cmath>
 #include <utility>
 
-#include "tracker/compare/run_alignment.h"
-
 namespace tidemark::tracker {
 namespace {
+
+constexpr int kPlaces = 4;
+
+// A tree of one run: its curve and the verdict on it.
+struct TreeCurve {
+  const Series& series;
+  const SeriesVerdict& reading;
+};
+
+struct Span {
+  double first = 0.0;
+  double last = 0.0;
+
+  double length() const { return last - first; }
+};
+
+double place_of(const Cell& cell, Axis axis) { return axis == Axis::kSteps ? cell.step : cell.t_s; }
+
+std::optional<Span> span_of(const Series& series, Axis axis) {
+  std::optional<Span> span;
+  for (const Cell& cell : series.cells()) {
+    const double place = place_of(cell, axis);
+    if (std::isnan(place)) {
+      continue;
+    }
+    if (!span) {
+      span = Span{place, place};
+    }
+    span->first = std::min(span->first, place);
+    span->last = std::max(span->last, place);
+  }
+  return span;
+}
+
+std::optional<Alignment> align_on(const Span& a, const Span& b, Axis axis) {
+  Alignment alignment;
+  alignment.axis = axis;
+  alignment.from = std::max(a.first, b.first);
+  alignment.to = std::min(a.last, b.last);
+  const double shorter = std::min(a.length(), b.length());
+  if (axis == Axis::kSteps && alignment.to - alignment.from < 0.5 * shorter) {
+    alignment.from_start = true;
+    alignment.first = {a.first, b.first};
+    alignment.from = 0.0;
+    alignment.to = shorter;
+  }
+  return alignment.to >= alignment.from ? std::optional(alignment) : std::nullopt;
+}
+
+// The floor of the stretch that `place` lies in.
+std::optional<double> floor_at(const SeriesVerdict& reading, const Alignment& alignment,
+                               double place, std::size_t side) {
+  std::optional<double> floor;
+  for (const FloorPoint& point : reading.floor) {
+    const std::optional<double>& at = alignment.axis == Axis::kSteps ? point.at.step : point.at.t_s;
+    if (at && *at - alignment.first[side] <= place) {
+      floor = point.floor_bytes;
+    }
+  }
+  return floor;
+}
+
+// On steps when both were judged on steps, else on time; nullopt when there is no common axis.
+std::optional<Alignment> align(const TreeCurve& a, const TreeCurve& b) {
+  const bool on_steps = a.reading.axis == Axis::kSteps && b.reading.axis == Axis::kSteps;
+  for (const Axis axis : {Axis::kSteps, Axis::kTime}) {
+    if (axis == Axis::kSteps && !on_steps) {
+      continue;
+    }
+    const auto span_a = span_of(a.series, axis);
+    const auto span_b = span_of(b.series, axis);
+    if (span_a && span_b) {
+      return align_on(*span_a, *span_b, axis);
+    }
+  }
+  return std::nullopt;
+}
+
+// Floors of both at a few places of the common part.
+std::vector<FloorPair> floors_side_by_side(const TreeCurve& a, const TreeCurve& b,
+                                           const Alignment& alignment) {
+  std::vector<FloorPair> pairs;
+  if (alignment.to <= alignment.from) {
+    return pairs;  // one place in common is no course
+  }
+  for (int i = 1; i <= kPlaces; ++i) {
+    const double place = alignment.from + (alignment.to - alignment.from) * i / kPlaces;
+    pairs.push_back({place, floor_at(a.reading, alignment, place, 0),
+                     floor_at(b.reading, alignment, place, 1)});
+  }
+  return pairs;
+}
+
+// Highest value of one of the two (`side` 0 or 1) in the common part.
+std::optional<double> peak_bytes(const TreeCurve& curve, const Alignment& alignment,
+                                 std::size_t side) {
+  std::optional<double> peak;
+  bool started = false;
+  for (const Cell& cell : curve.series.cells()) {
+    const double place = place_of(cell, alignment.axis) - alignment.first[side];
+    started = started || !std::isnan(place);
+    // What comes before the first step belongs to the start of the run and counts.
+    const bool inside =
+        std::isnan(place) ? !started : place >= alignment.from && place <= alignment.to;
+    if (inside) {
+      peak = std::max(peak.value_or(0.0), cell.max_bytes);
+    }
+  }
+  return peak;
+}
 
 constexpr double kSigmas = 4.0;
 constexpr double kNoticeable = 0.02;       // of a floor or peak: less is not worth a word
@@ -22,8 +130,8 @@ struct Side {
   Metric metric;
 
   // nullptr: not judged.
-  const Reading* reading_of(TrackKind kind, Role role) const {
-    for (const TrackReading& one : verdict.readings) {
+  const SeriesVerdict* reading_of(TrackKind kind, Role role) const {
+    for (const TrackVerdict& one : verdict.readings) {
       const Track& track = tracks.tracks[one.track];
       if (one.metric == metric && track.kind == kind &&
           (kind == TrackKind::kTree || track.role == role)) {
@@ -32,8 +140,8 @@ struct Side {
     }
     return nullptr;
   }
-  const Reading* reading_of_role(const Track& track) const {
-    const Reading* const of_role = reading_of(TrackKind::kRole, track.role);
+  const SeriesVerdict* reading_of_role(const Track& track) const {
+    const SeriesVerdict* const of_role = reading_of(TrackKind::kRole, track.role);
     return of_role == nullptr && track.most_processes == 1
                ? reading_of(TrackKind::kProcess, track.role)
                : of_role;
@@ -47,7 +155,7 @@ struct Side {
   }
 };
 
-double sigma_of(const Reading& reading) {
+double sigma_of(const SeriesVerdict& reading) {
   for (const Evidence& evidence : reading.evidence) {
     if (evidence.kind == EvidenceKind::kNoise) {
       return evidence.value;
@@ -56,7 +164,7 @@ double sigma_of(const Reading& reading) {
   return 0.0;
 }
 
-double common_sigma(const Reading& a, const Reading& b) {
+double common_sigma(const SeriesVerdict& a, const SeriesVerdict& b) {
   return std::hypot(sigma_of(a), sigma_of(b));
 }
 
@@ -72,12 +180,12 @@ Change change_of(const DiffRow& row, bool less_is_better = true) {
   return (*difference < 0) == less_is_better ? Change::kBetter : Change::kWorse;
 }
 
-bool is_settled(const Reading& reading) {
+bool is_settled(const SeriesVerdict& reading) {
   return !reading.undetermined && reading.verdict != Verdict::kLeak &&
          reading.verdict != Verdict::kGrowing;
 }
 
-DiffRow settled_floor(const Reading& a, const Reading& b) {
+DiffRow settled_floor(const SeriesVerdict& a, const SeriesVerdict& b) {
   DiffRow row;
   row.what = DiffWhat::kSettledFloor;
   if (is_settled(a)) {
@@ -93,7 +201,7 @@ DiffRow settled_floor(const Reading& a, const Reading& b) {
 
 // Growth after warm-up. Of a floor that stands still it is none, known as well as the smallest leak
 // that would have been seen.
-DiffValue growth_of(const Reading& reading, Axis axis) {
+DiffValue growth_of(const SeriesVerdict& reading, Axis axis) {
   const bool steps = axis == Axis::kSteps;
   for (const PatternKind kind : {PatternKind::kLeak, PatternKind::kGrowth, PatternKind::kDrift}) {
     if (const Pattern* const pattern = reading.find(kind); pattern != nullptr) {
@@ -115,7 +223,7 @@ std::optional<double> half_width(const DiffValue& value) {
   return value.low && value.high ? std::optional((*value.high - *value.low) / 2) : std::nullopt;
 }
 
-DiffRow growth_rate(const Reading& a, const Reading& b, const Alignment& alignment) {
+DiffRow growth_rate(const SeriesVerdict& a, const SeriesVerdict& b, const Alignment& alignment) {
   DiffRow row;
   row.what = DiffWhat::kGrowthRate;
   row.a = growth_of(a, alignment.axis);
@@ -156,7 +264,7 @@ Change change_of_presence(const Pattern* a, const Pattern* b) {
   return b == nullptr ? Change::kBetter : Change::kWorse;
 }
 
-DiffRow spike_height(const Reading& a, const Reading& b) {
+DiffRow spike_height(const SeriesVerdict& a, const SeriesVerdict& b) {
   const Pattern* const spikes_a = a.find(PatternKind::kSpikes);
   const Pattern* const spikes_b = b.find(PatternKind::kSpikes);
   DiffRow row;
@@ -194,7 +302,7 @@ std::optional<double> distance(const Pattern* spikes, Axis axis) {
 }
 
 // nullopt: one of the runs has no two spikes.
-std::optional<DiffRow> spike_every(const Reading& a, const Reading& b, Axis axis) {
+std::optional<DiffRow> spike_every(const SeriesVerdict& a, const SeriesVerdict& b, Axis axis) {
   const Pattern* const spikes_a = a.find(PatternKind::kSpikes);
   const Pattern* const spikes_b = b.find(PatternKind::kSpikes);
   DiffRow row;
@@ -217,7 +325,7 @@ DiffValue role_value(const Side& side, Role role) {
   if (track == nullptr) {
     return {0.0, std::nullopt, std::nullopt};  // no process, no memory
   }
-  const Reading* const reading = side.reading_of_role(*track);
+  const SeriesVerdict* const reading = side.reading_of_role(*track);
   if (reading != nullptr) {
     return {reading->last_floor_bytes, std::nullopt, std::nullopt};
   }
@@ -235,7 +343,7 @@ DiffValue role_value(const Side& side, Role role) {
 
 double role_sigma(const Side& side, Role role) {
   const Track* const track = side.track_of(TrackKind::kRole, role);
-  const Reading* const reading = track == nullptr ? nullptr : side.reading_of_role(*track);
+  const SeriesVerdict* const reading = track == nullptr ? nullptr : side.reading_of_role(*track);
   return reading == nullptr ? 0.0 : sigma_of(*reading);
 }
 
@@ -259,7 +367,7 @@ std::optional<DiffRow> role_row(const Side& a, const Side& b, Role role, double 
   return row;
 }
 
-DiffSide side_of(const RunVerdict& verdict, const Reading& tree) {
+DiffSide side_of(const RunVerdict& verdict, const SeriesVerdict& tree) {
   DiffSide side;
   side.verdict = verdict.verdict;
   side.undetermined = verdict.answer().reading.undetermined;
@@ -332,10 +440,13 @@ std::optional<Metric> common_metric(const RunTracks& a, const RunTracks& b) {
 }
 
 std::optional<RunDiff> compare_runs(const JudgedRun& a, const JudgedRun& b, Metric metric) {
-  const Side side_a{a.tracks, a.verdict, metric};
-  const Side side_b{b.tracks, b.verdict, metric};
-  const Reading* const reading_a = side_a.reading_of(TrackKind::kTree, Role::kOther);
-  const Reading* const reading_b = side_b.reading_of(TrackKind::kTree, Role::kOther);
+  if (!a.verdict || !b.verdict) {
+    return std::nullopt;
+  }
+  const Side side_a{a.run, *a.verdict, metric};
+  const Side side_b{b.run, *b.verdict, metric};
+  const SeriesVerdict* const reading_a = side_a.reading_of(TrackKind::kTree, Role::kOther);
+  const SeriesVerdict* const reading_b = side_b.reading_of(TrackKind::kTree, Role::kOther);
   if (reading_a == nullptr || reading_b == nullptr) {
     return std::nullopt;
   }
@@ -345,8 +456,8 @@ std::optional<RunDiff> compare_runs(const JudgedRun& a, const JudgedRun& b, Metr
   RunDiff diff;
   diff.metric = metric;
   diff.alignment = align(curve_a, curve_b);
-  diff.a = side_of(a.verdict, *reading_a);
-  diff.b = side_of(b.verdict, *reading_b);
+  diff.a = side_of(*a.verdict, *reading_a);
+  diff.b = side_of(*b.verdict, *reading_b);
   diff.verdict = verdict_change(diff.a, diff.b);
   diff.rows.push_back(settled_floor(*reading_a, *reading_b));
   if (diff.alignment) {

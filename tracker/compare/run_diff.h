@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "common/role.h"
-#include "tracker/curve/reading.h"
+#include "tracker/curve/series_verdict.h"
+#include "tracker/run/judged_run.h"
 #include "tracker/run/run_tracks.h"
-#include "tracker/run/run_verdict.h"
 
 namespace tidemark::tracker {
 
@@ -92,12 +92,7 @@ struct RunDiff {
 // The metric that both trees have, best first; nullopt: none.
 std::optional<Metric> common_metric(const RunTracks& a, const RunTracks& b);
 
-struct JudgedRun {
-  const RunTracks& tracks;
-  const RunVerdict& verdict;
-};
-
-// Both must have been judged on `metric`. nullopt when one of them has no reading of its tree.
+// Both must have been judged on `metric`. nullopt when one of them has no verdict on its tree.
 std::optional<RunDiff> compare_runs(const JudgedRun& a, const JudgedRun& b, Metric metric);
 
 // "better", "settled_floor": they are in JSON and never change.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tracker/curve/curve.h"
-#include "tracker/curve/options.h"
+#include "tracker/curve/judge.h"
 
 namespace tidemark::tracker {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "tracker/curve/reading.h"
 #include "tracker/curve/series.h"
+#include "tracker/curve/series_verdict.h"
 
 namespace tidemark::tracker {
 

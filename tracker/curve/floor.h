@@ -6,7 +6,7 @@
 
 #include "tracker/curve/curve.h"
 #include "tracker/curve/cycles.h"
-#include "tracker/curve/reading.h"
+#include "tracker/curve/series_verdict.h"
 
 namespace tidemark::tracker {
 

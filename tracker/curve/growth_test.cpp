@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "tracker/curve/segments.h"
+#include "tracker/curve/models.h"
 
 namespace tidemark::tracker {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tracker/curve/models.h"
-#include "tracker/curve/reading.h"
+#include "tracker/curve/series_verdict.h"
 #include "tracker/curve/statistics.h"
 
 namespace tidemark::tracker {

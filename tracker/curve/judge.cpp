@@ -9,18 +9,14 @@
 #include <vector>
 
 #include "tracker/curve/allowance.h"
-#include "tracker/curve/confidence.h"
 #include "tracker/curve/curve.h"
 #include "tracker/curve/cycles.h"
 #include "tracker/curve/floor.h"
-#include "tracker/curve/forecast.h"
 #include "tracker/curve/growth_test.h"
-#include "tracker/curve/late_rise.h"
-#include "tracker/curve/patterns.h"
-#include "tracker/curve/segments.h"
+#include "tracker/curve/models.h"
 #include "tracker/curve/settling.h"
-#include "tracker/curve/slowing.h"
 #include "tracker/curve/statistics.h"
+#include "tracker/curve/verdict_parts.h"
 
 namespace tidemark::tracker {
 namespace {
@@ -31,18 +27,18 @@ constexpr double kStillShare = 0.2;
 constexpr double kSameSlope = 0.3;
 constexpr std::size_t kFewestBlocksBetweenSpikes = 6;
 constexpr double kStrictness = 2.0;
-constexpr double kEarlySigmas = 8.0;  // a rise inside the allowance towers over the noise
+constexpr double kEarlySigmas = 8.0;  // a rise inside the allowance must exceed so much noise
 constexpr std::size_t kWindowThatTells = 8;
 constexpr std::size_t kBlocksAfterJump = 3;
 constexpr double kRelease = 0.05;
 constexpr double kSigmaOfEven = 0.29;  // of its width: what is as likely anywhere in between
 constexpr double kSurelySmall = 0.5;   // of the least rise that counts
 
-// One series on its way to a reading.
+// One series while it is judged.
 class Judge {
  public:
   Judge(const Series& series, const Options& options);
-  Reading run();
+  SeriesVerdict run();
 
  private:
   void measure();
@@ -81,7 +77,7 @@ class Judge {
   GrowthTest growth_;
   bool slowing_since_start_ = false;
   std::optional<std::size_t> still_;
-  Reading reading_;
+  SeriesVerdict reading_;
 };
 
 Judge::Judge(const Series& series, const Options& options)
@@ -90,7 +86,7 @@ Judge::Judge(const Series& series, const Options& options)
   reading_.axis = curve_.axis;
 }
 
-Reading Judge::run() {
+SeriesVerdict Judge::run() {
   if (curve_.points.empty()) {
     reading_.undetermined = true;
     reading_.needs = Needs{std::nullopt, std::nullopt, static_cast<double>(kEnoughPoints)};
@@ -347,7 +343,7 @@ void Judge::add_leak_pattern() {
 }
 
 void Judge::add_growth_pattern() {
-  // Since it last stood lowest: growth that began late is not averaged with the calm before.
+  // Since the lowest point: growth that began late is not averaged with what came before.
   const auto lowest = std::min_element(floor_.bytes.begin(), floor_.bytes.end());
   const auto first = static_cast<std::size_t>(lowest - floor_.bytes.begin());
   Pattern pattern;
@@ -490,6 +486,8 @@ void Judge::add_evidence() {
 
 }  // namespace
 
-Reading judge(const Series& series, const Options& options) { return Judge(series, options).run(); }
+SeriesVerdict judge(const Series& series, const Options& options) {
+  return Judge(series, options).run();
+}
 
 }  // namespace tidemark::tracker

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "tracker/curve/statistics.h"
+
 // The shapes that the tail of a floor may have. All fits are least squares; positions and time
 // constants are searched on a grid.
 namespace tidemark::tracker {
@@ -59,5 +61,21 @@ double fit_levels(std::span<const double> y, std::size_t levels);
 // Smaller is better. Points that resemble their neighbours count less: `effective` of them.
 double information_criterion(double squares, std::size_t points, double effective,
                              std::size_t parameters, double least_sigma);
+
+// A stretch of the floor that one line describes: points [first, last).
+struct Segment {
+  std::size_t first = 0;
+  std::size_t last = 0;
+  Line line;
+};
+
+// The fewest straight pieces that describe the floor, as the information criterion weighs pieces
+// against misfit; they need not meet. `least_sigma`: finer than that nothing is resolved.
+std::vector<Segment> find_segments(std::span<const double> x, std::span<const double> y,
+                                   double least_sigma);
+
+// What is left when the straight pieces are taken out: bends are no noise.
+Noise noise_around_segments(std::span<const double> x, std::span<const double> y,
+                            double least_sigma);
 
 }  // namespace tidemark::tracker

@@ -11,9 +11,9 @@ namespace tidemark::tracker {
 // 0 of nothing.
 double median(std::vector<double> values);
 double quantile(std::vector<double> values, double share);
-// Standard deviation as the median absolute deviation tells it: half of the values may be wild.
+// Standard deviation by the median absolute deviation: up to half of the values may be outliers.
 double robust_sigma(const std::vector<double>& values);
-// The same from the quarter of the values that is nearest to the median: three of four may be wild.
+// The same by the quarter of the values nearest to the median: three of four may be outliers.
 double core_sigma(const std::vector<double>& values);
 std::vector<double> differences(std::span<const double> values);
 
@@ -27,7 +27,7 @@ struct Line {
 
 // Least squares. Places may not all be equal; then the slope is 0.
 Line fit_line(std::span<const double> x, std::span<const double> y);
-// Median of the slopes between all pairs: nearly a third of the points may be wild.
+// Median of the slopes between all pairs: nearly a third of the points may be outliers.
 Line theil_sen(std::span<const double> x, std::span<const double> y);
 std::vector<double> residuals(const Line& line, std::span<const double> x,
                               std::span<const double> y);
@@ -41,7 +41,7 @@ struct Noise {
   double sigma = 0.0;  // of one point
   double long_run =
       0.0;  // of sums: `sigma` times how much slower than independent they average out
-  double effective = 0.0;  // so many independent points would tell as much
+  double effective = 0.0;  // as many independent points would do
 };
 // `parameters`: of the model that left these residuals. `least`: no series is quieter than that.
 Noise noise_of(std::span<const double> residuals, std::size_t parameters, double least);

@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "common/step_count.h"
 #include "tracker/curve/series.h"
+#include "tracker/curve/series_verdict.h"
 
 namespace tidemark::tracker {
 
@@ -27,7 +29,7 @@ class StepClock {
   // after the last marker but one.
   double place_before_last(double t_s) const;
   // The place of a moment after the last marker. As long as a step usually takes it belongs to that
-  // step; later, nobody knows whether there is training at all.
+  // step; later it is not known whether there is training at all.
   double place_after_last(double t_s) const;
 
  private:
@@ -42,6 +44,25 @@ class StepClock {
   std::optional<Mark> last_;
   std::array<double, 64> step_times_{};  // the latest, in a ring
   std::size_t step_times_seen_ = 0;
+};
+
+// How long an epoch is, from the markers at which epochs begin: the median distance.
+class EpochLength {
+ public:
+  // Several processes may mark the same epoch: only the first of them counts.
+  void mark(std::int64_t epoch, const Moment& at);
+
+  std::optional<double> seconds() const { return median(seconds_); }
+  std::optional<double> steps() const { return median(steps_); }
+
+ private:
+  static constexpr std::size_t kMost = 1024;  // distances; by then the median is known
+  static std::optional<double> median(std::vector<double> distances);
+
+  std::optional<std::int64_t> last_;
+  Moment last_at_;
+  std::vector<double> seconds_;
+  std::vector<double> steps_;
 };
 
 }  // namespace tidemark::tracker

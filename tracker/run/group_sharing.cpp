@@ -12,7 +12,7 @@ constexpr double kBeginning = 0.2;  // of a window
 // What the processes of a group see by themselves, shared pages included.
 struct OwnSizes {
   double last_bytes = 0.0;
-  double growth_bytes = 0.0;  // after birth
+  double growth_bytes = 0.0;  // after its start
   bool known = false;
 };
 
@@ -41,7 +41,7 @@ bool is_member(const Track& process, const Track& group) {
           (group.kind == TrackKind::kRole && process.role == group.role));
 }
 
-Window after_first_births(const RunTracks& run, const Track& group, Window window) {
+Window after_first_starts(const RunTracks& run, const Track& group, Window window) {
   const double beginning_ends = window.from + kBeginning * (window.to - window.from);
   for (const Track& track : run.tracks) {
     if (is_member(track, group) && track.born_s <= beginning_ends) {
@@ -53,7 +53,7 @@ Window after_first_births(const RunTracks& run, const Track& group, Window windo
 
 std::optional<double> unsharing_bound(const RunTracks& run, const Track& group,
                                       const JudgedCurve& curve, const Window& judged) {
-  const Window window = after_first_births(run, group, judged);
+  const Window window = after_first_starts(run, group, judged);
   const bool shares_counted_once =
       curve.metric == Metric::kPss || curve.metric == Metric::kFootprint;
   if (group.kind == TrackKind::kProcess || group.kind == TrackKind::kShm || !shares_counted_once) {

@@ -3,17 +3,16 @@
 
 #include <optional>
 
-#include "tracker/curve/curve_levels.h"
-#include "tracker/run/metric_choice.h"
+#include "tracker/curve/curve_window.h"
 #include "tracker/run/run_tracks.h"
 
 namespace tidemark::tracker {
 
 bool is_member(const Track& process, const Track& group);
 
-// The window from when all were there that came at its beginning: a birth brings all that the
-// newborn sees, and is no growth.
-Window after_first_births(const RunTracks& run, const Track& group, Window window);
+// The window from when all processes that start at its beginning are there: a start adds all that
+// the process sees, and is no growth.
+Window after_first_starts(const RunTracks& run, const Track& group, Window window);
 
 // Where the growth of a role or tree must end when it is nothing but pages that were shared and
 // become private by being written to: the sum of what its processes see. nullopt when it is

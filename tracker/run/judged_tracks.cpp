@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "tracker/curve/judge.h"
-#include "tracker/run/births.h"
 #include "tracker/run/group_sharing.h"
+#include "tracker/run/process_churn.h"
 
 namespace tidemark::tracker {
 namespace {
@@ -35,28 +35,28 @@ double age_of(const RunTracks& run, const Track& track) {
   if (track.kind == TrackKind::kProcess || track.age_at_start_s > 0.0) {
     return track.age_at_start_s;
   }
-  const Track* eldest = nullptr;
-  double eldest_bytes = 0.0;
+  const Track* first = nullptr;
+  double first_bytes = 0.0;
   for (const Track& process : run.tracks) {
     const Series* curve = is_member(process, track) ? size_curve(process) : nullptr;
     if (curve == nullptr) {
       continue;
     }
     const double bytes = curve->cells().front().min_bytes;
-    if (eldest == nullptr ||
-        std::pair(trains(process), bytes) > std::pair(trains(*eldest), eldest_bytes)) {
-      eldest = &process;
-      eldest_bytes = bytes;
+    if (first == nullptr ||
+        std::pair(trains(process), bytes) > std::pair(trains(*first), first_bytes)) {
+      first = &process;
+      first_bytes = bytes;
     }
   }
-  return eldest == nullptr ? 0.0 : eldest->age_at_start_s;
+  return first == nullptr ? 0.0 : first->age_at_start_s;
 }
 
 class Judging {
  public:
   Judging(const RunTracks& run, const Options& options, std::optional<Metric> metric)
       : run_(run), options_(options), metric_(metric) {
-    judged_.heads = count_heads(run);
+    judged_.process_counts = count_processes(run);
     if (!options_.limit_bytes) {
       options_.limit_bytes = metric == Metric::kGpu ? run.gpu_limit_bytes : run.limit_bytes;
     }
@@ -76,8 +76,8 @@ class Judging {
     for (std::size_t i = 0; i < run_.tracks.size(); ++i) {
       const Track& track = run_.tracks[i];
       const bool several = track.kind == TrackKind::kRole && processes_of(run_, track) != 1;
-      const bool chief = track.kind == TrackKind::kProcess && trains(track);
-      if (several || chief || track.kind == TrackKind::kShm) {
+      const bool is_trainer = track.kind == TrackKind::kProcess && trains(track);
+      if (several || is_trainer || track.kind == TrackKind::kShm) {
         add(i);
       }
     }
@@ -134,7 +134,7 @@ class Judging {
     judged.reading.metric = curve.metric;
     judged.reading.reading = judge(curve.series, options);
     judged.curve = std::move(curve);
-    take_births_out(track, options, judged);
+    remove_process_churn(track, options, judged);
     bound_unsharing(track, judged);
     if (!options_.min_leak) {
       judged.reading.reading.min_leak_ignored = false;  // it was ours
@@ -145,26 +145,26 @@ class Judging {
     judged_.tracks.push_back(std::move(judged));
   }
 
-  // Processes that come or go are events. What is left of the curve without them decides, unless
-  // they come for ever.
-  void take_births_out(const Track& track, const Options& options, JudgedTrack& judged) const {
-    Reading& reading = judged.reading.reading;
+  // Processes that start or exit are events. What is left of the curve without them decides, unless
+  // ever more of them start.
+  void remove_process_churn(const Track& track, const Options& options, JudgedTrack& judged) const {
+    SeriesVerdict& reading = judged.reading.reading;
     if (track.kind == TrackKind::kProcess || track.kind == TrackKind::kShm ||
         reading.verdict < Verdict::kSpikes) {
       return;
     }
-    if (comes_for_ever(track, judged_window(judged))) {
+    if (keeps_starting(track, judged_window(judged))) {
       return;
     }
-    std::optional<Series> calm = without_births(run_, track, judged.curve.series);
-    if (!calm) {
+    std::optional<Series> steady = without_process_churn(run_, track, judged.curve.series);
+    if (!steady) {
       return;
     }
-    Reading without = judge(*calm, options);
+    SeriesVerdict without = judge(*steady, options);
     if (without.verdict > reading.verdict) {
       return;
     }
-    // What was there is told as it was; the births only do not count as growth.
+    // The levels stay those of the curve as it was; only the starts do not count as growth.
     without.first_floor_bytes = reading.first_floor_bytes;
     without.last_floor_bytes = reading.last_floor_bytes;
     without.min_bytes = reading.min_bytes;
@@ -175,14 +175,14 @@ class Judging {
     without.end = reading.end;
     without.floor = std::move(reading.floor);
     reading = std::move(without);
-    judged.curve.series = std::move(*calm);
-    judged.reading.births_taken_out = true;
+    judged.curve.series = std::move(*steady);
+    judged.reading.churn_removed = true;
   }
 
-  bool comes_for_ever(const Track& group, const Window& window) const {
-    for (std::size_t i = 0; i < judged_.heads.by_role.size(); ++i) {
+  bool keeps_starting(const Track& group, const Window& window) const {
+    for (std::size_t i = 0; i < judged_.process_counts.by_role.size(); ++i) {
       const bool part = group.kind == TrackKind::kTree || group.role == static_cast<Role>(i);
-      if (part && keeps_growing(judged_.heads.by_role[i], window)) {
+      if (part && keeps_growing(judged_.process_counts.by_role[i], window)) {
         return true;
       }
     }
@@ -190,7 +190,7 @@ class Judging {
   }
 
   void bound_unsharing(const Track& track, JudgedTrack& judged) const {
-    Reading& reading = judged.reading.reading;
+    SeriesVerdict& reading = judged.reading.reading;
     const Window window = judged_window(judged);
     const std::optional<double> bound =
         unsharing_bound(run_, track, judged.curve, since_growth(window, reading));
@@ -219,8 +219,8 @@ class Judging {
     }
   }
 
-  // Without what came before it: workers are born, and all that they see is new.
-  static Window since_growth(Window window, const Reading& reading) {
+  // Without what came before it: when workers start, all that they see is new.
+  static Window since_growth(Window window, const SeriesVerdict& reading) {
     for (const PatternKind kind : {PatternKind::kGrowth, PatternKind::kLeak}) {
       if (const Pattern* const growth = reading.find(kind)) {
         const Moment& from = growth->from;
@@ -230,7 +230,7 @@ class Judging {
     return window;
   }
 
-  static Needs until_bound(const Reading& reading, double bound_bytes) {
+  static Needs until_bound(const SeriesVerdict& reading, double bound_bytes) {
     Needs needs;
     const Pattern* growth = reading.find(PatternKind::kGrowth);
     const double left = bound_bytes - reading.last_floor_bytes;

@@ -5,27 +5,26 @@
 #include <optional>
 #include <vector>
 
-#include "tracker/curve/curve_levels.h"
-#include "tracker/curve/options.h"
-#include "tracker/run/head_count.h"
-#include "tracker/run/metric_choice.h"
+#include "tracker/curve/curve_window.h"
+#include "tracker/curve/judge.h"
+#include "tracker/run/process_churn.h"
 #include "tracker/run/run_tracks.h"
 #include "tracker/run/run_verdict.h"
 
 namespace tidemark::tracker {
 
 struct JudgedTrack {
-  TrackReading reading;
+  TrackVerdict reading;
   JudgedCurve curve;
 };
 
-// The curves of a run that can matter, each with its reading: the tree first where there is one,
+// The curves of a run that can matter, each with its verdict: the tree first where there is one,
 // then the roles of several processes, the processes that train, shared segments, and the largest
 // of the other processes.
 struct JudgedTracks {
   std::vector<JudgedTrack> tracks;
   double tree_floor_bytes = 0.0;  // without a tree: that of the largest curve
-  HeadCounts heads;
+  ProcessCounts process_counts;
 
   const JudgedTrack* tree(const RunTracks& run) const;
 };
@@ -33,7 +32,7 @@ struct JudgedTracks {
 JudgedTracks judge_tracks(const RunTracks& run, const Options& options,
                           std::optional<Metric> metric);
 
-// The part of a run that a reading is about: without memory given back at its very end.
+// The part of a run that a verdict is about: without memory given back at its very end.
 Window judged_window(const JudgedTrack& judged);
 
 }  // namespace tidemark::tracker

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "tracker/curve/curve_levels.h"
+#include "tracker/curve/curve_window.h"
 
 namespace tidemark::tracker {
 namespace {

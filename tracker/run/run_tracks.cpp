@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tracker/run/run_tracks.h"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tracker/curve/curve_window.h"
 
 namespace tidemark::tracker {
 
@@ -16,6 +24,84 @@ std::string_view metric_name(Metric metric) {
 std::string_view track_kind_name(TrackKind kind) {
   static constexpr std::array<std::string_view, 4> kNames{"process", "role", "tree", "shm"};
   return kNames[static_cast<std::size_t>(kind)];
+}
+
+namespace {
+
+// Pss is read rarely; fewer points than that decide nothing, where rss would.
+constexpr std::uint64_t kFewestPoints = 6;
+
+bool same_places(const std::vector<Cell>& a, const std::vector<Cell>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Cell& x, const Cell& y) {
+    return place_of(x) == place_of(y) && x.count == y.count;
+  });
+}
+
+// Resident memory that is no file is anonymous or shared: a footprint, for those who did not record
+// the parts.
+std::optional<Series> footprint_of_parts(const Track& track) {
+  const std::vector<Cell>& rss = track.of(Metric::kRss).cells();
+  const std::vector<Cell>& file = track.of(Metric::kRssFile).cells();
+  const std::vector<Cell>& swap = track.of(Metric::kSwap).cells();
+  if (rss.empty() || !same_places(rss, file)) {
+    return std::nullopt;
+  }
+  const bool swap_known = same_places(rss, swap);
+  Series footprint(std::max(rss.size(), Series::kDefaultCells));
+  for (std::size_t i = 0; i < rss.size(); ++i) {
+    const double swap_bytes = swap_known ? swap[i].mean_bytes() : 0.0;
+    footprint.add(rss[i].t_s, rss[i].step,
+                  std::max(rss[i].mean_bytes() - file[i].mean_bytes() + swap_bytes, 0.0));
+  }
+  return footprint;
+}
+
+std::optional<JudgedCurve> first_known(const Track& track,
+                                       const std::array<Metric, 4>& in_this_order) {
+  for (const Metric metric : in_this_order) {
+    if (!track.of(metric).empty()) {
+      return JudgedCurve{metric, track.of(metric)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<JudgedCurve> choose_curve(const Track& track, std::optional<Metric> asked) {
+  if (track.kind == TrackKind::kShm) {
+    return !asked || *asked == Metric::kFootprint
+               ? first_known(track,
+                             {Metric::kFootprint, Metric::kRssShmem, Metric::kRss, Metric::kPss})
+               : std::nullopt;
+  }
+  if (asked) {
+    const bool is_blind = *asked == Metric::kGpu && track.of(Metric::kGpu).empty();
+    const Metric metric = is_blind ? Metric::kGpuDevice : *asked;
+    const Series& series = track.of(metric);
+    return series.empty() ? std::nullopt : std::optional(JudgedCurve{metric, series});
+  }
+  // In a sum, pss counts shared memory once and the parts do not.
+  const bool parts_tell = track.kind == TrackKind::kProcess || track.of(Metric::kPss).empty();
+  if (track.of(Metric::kFootprint).empty() && parts_tell) {
+    if (std::optional<Series> footprint = footprint_of_parts(track)) {
+      return JudgedCurve{Metric::kFootprint, std::move(*footprint)};
+    }
+  }
+  const bool pss_is_rare = track.of(Metric::kPss).samples() < kFewestPoints &&
+                           track.of(Metric::kRss).samples() >= kFewestPoints;
+  return track.kind == TrackKind::kProcess || pss_is_rare
+             ? first_known(track, {Metric::kFootprint, Metric::kRss, Metric::kPss, Metric::kUss})
+             : first_known(track, {Metric::kFootprint, Metric::kPss, Metric::kRss, Metric::kUss});
+}
+
+const Series* size_curve(const Track& track) {
+  for (const Metric metric : {Metric::kFootprint, Metric::kRss, Metric::kPss}) {
+    if (!track.of(metric).empty()) {
+      return &track.of(metric);
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace tidemark::tracker

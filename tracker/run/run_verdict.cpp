@@ -3,25 +3,214 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "tracker/causes/signature_facts.h"
-#include "tracker/run/carrier.h"
+#include "tracker/curve/curve_window.h"
 #include "tracker/run/group_sharing.h"
 #include "tracker/run/judged_tracks.h"
-#include "tracker/run/overhead.h"
 
 namespace tidemark::tracker {
 namespace {
 
+Moment moment_of(const Cell& cell) {
+  const auto known = [](double value) {
+    return std::isnan(value) ? std::nullopt : std::optional(value);
+  };
+  return {known(cell.t_s), known(cell.step)};
+}
+
+// nullopt: one of the two accounts is missing.
+std::optional<GpuGrowth> find_gpu_growth(const RunTracks& run, const JudgedTracks& judged) {
+  const JudgedTrack* const whole = judged.tree(run);
+  if (whole == nullptr) {
+    return std::nullopt;
+  }
+  const Track& tree = run.tracks[whole->reading.track];
+  GpuGrowth growth;
+  growth.counts_all_users = tree.of(Metric::kGpu).empty();
+  const Series& driver = tree.of(growth.counts_all_users ? Metric::kGpuDevice : Metric::kGpu);
+  const Series& reserved = tree.of(Metric::kTorchReserved);
+  if (driver.empty() || reserved.empty()) {
+    return std::nullopt;
+  }
+  // Since the growth began that was found on this curve; else since both are known.
+  const Cell& first_both = place_of(driver.cells().front()) > place_of(reserved.cells().front())
+                               ? driver.cells().front()
+                               : reserved.cells().front();
+  Window window{place_of(first_both), place_of(driver.cells().back())};
+  growth.since = moment_of(first_both);
+  const bool is_judged = is_gpu(whole->curve.metric);
+  const SeriesVerdict& reading = whole->reading.reading;
+  for (const PatternKind kind : {PatternKind::kLeak, PatternKind::kGrowth}) {
+    const Pattern* const pattern = is_judged ? reading.find(kind) : nullptr;
+    const double from = pattern == nullptr
+                            ? window.from
+                            : pattern->from.t_s.value_or(pattern->from.step.value_or(window.from));
+    if (from > window.from) {
+      window.from = from;
+      growth.since = pattern->from;
+      break;
+    }
+  }
+  const auto by_driver = growth_in(driver, window);
+  const auto by_torch = growth_in(reserved, window);
+  if (!by_driver || !by_torch) {
+    return std::nullopt;
+  }
+  growth.driver_bytes = *by_driver;
+  growth.torch_reserved_bytes = *by_torch;
+  growth.torch_allocated_bytes = growth_in(tree.of(Metric::kTorchAllocated), window);
+  return growth;
+}
+
+constexpr double kNamedFrom = 1.0 / 3.0;
+constexpr double kOneHasIt = 0.8;  // of what its role has
+
+const Pattern* growth_pattern(const SeriesVerdict& reading) {
+  switch (reading.verdict) {
+    case Verdict::kLeak:
+      return reading.find(PatternKind::kLeak);
+    case Verdict::kGrowing:
+      return reading.find(PatternKind::kGrowth);
+    case Verdict::kWarmup:
+      return reading.find(PatternKind::kWarmup);
+    case Verdict::kSpikes:
+    case Verdict::kStable:
+      break;
+  }
+  return nullptr;
+}
+
+// Whose growth, or whose spikes, a role or tree shows.
+struct Carrier {
+  std::size_t judged = 0;  // index into JudgedTracks::tracks
+  double share = 0.0;      // of the growth, or of the height of the spikes; at most 1
+};
+
+double place_or(const Moment& at, double otherwise) {
+  return at.t_s.value_or(at.step.value_or(otherwise));
+}
+
+double spike_height(const SeriesVerdict& reading) {
+  const Pattern* spikes = reading.find(PatternKind::kSpikes);
+  return spikes == nullptr ? 0.0 : spikes->height_bytes;
+}
+
+// What a part grew by in the window. A process that started in it added all that it has, unless
+// starts do not count.
+double growth_of_part(const JudgedTrack& part, const Window& window, bool starts_count) {
+  const std::optional<Levels> levels = levels_in(part.curve.series, window);
+  if (!levels) {
+    return 0.0;
+  }
+  const bool started_inside = place_of(part.curve.series.cells().front()) > window.from;
+  return starts_count && started_inside ? levels->last_bytes : levels->growth_bytes();
+}
+
+// A process where one has most of it, else a role; nullopt when nobody has a third of it, or
+// nothing grew.
+std::optional<Carrier> find_carrier(const RunTracks& run, const JudgedTracks& judged,
+                                    std::size_t where) {
+  const JudgedTrack& whole = judged.tracks[where];
+  const Track& group = run.tracks[whole.reading.track];
+  const SeriesVerdict& reading = whole.reading.reading;
+  const bool spikes = reading.verdict == Verdict::kSpikes;
+  const Pattern* growth = growth_pattern(reading);
+  if (group.kind == TrackKind::kProcess || group.kind == TrackKind::kShm ||
+      (!spikes && growth == nullptr)) {
+    return std::nullopt;
+  }
+  Window window = judged_window(whole);
+  if (growth != nullptr) {
+    window = {place_or(growth->from, window.from), place_or(growth->to, window.to)};
+  }
+  const double all = spikes ? spike_height(reading) : growth_of_part(whole, window, false);
+  if (all <= 0.0) {
+    return std::nullopt;
+  }
+  std::optional<Carrier> process;
+  std::optional<Carrier> role;
+  for (std::size_t i = 0; i < judged.tracks.size(); ++i) {
+    const JudgedTrack& part = judged.tracks[i];
+    const Track& track = run.tracks[part.reading.track];
+    const bool is_role = track.kind == TrackKind::kRole && group.kind == TrackKind::kTree;
+    if (!is_role && !is_member(track, group)) {
+      continue;
+    }
+    const double own = spikes ? spike_height(part.reading.reading)
+                              : growth_of_part(part, window, !whole.reading.churn_removed);
+    std::optional<Carrier>& best = is_role ? role : process;
+    if (own / all > (best ? best->share : 0.0)) {
+      best = Carrier{i, own / all};
+    }
+  }
+  const bool one_has_it = process && (!role || process->share >= kOneHasIt * role->share);
+  std::optional<Carrier> carrier = one_has_it ? process : role;
+  if (!carrier || carrier->share < kNamedFrom) {
+    return std::nullopt;
+  }
+  carrier->share = std::min(carrier->share, 1.0);
+  return carrier;
+}
+
+constexpr double kWorthTelling = 0.01;  // of the tree
+
+std::optional<double> value_at(const Series& series, double place) {
+  const Cell* cell = cell_before(series, place);
+  return cell == nullptr ? std::nullopt : std::optional(cell->mean_bytes());
+}
+
+bool is_helper(Role role) {
+  return role != Role::kTrainer && role != Role::kRank && role != Role::kInference;
+}
+
+bool rises(const JudgedTracks& judged, const RunTracks& run, const Track& role) {
+  return std::any_of(judged.tracks.begin(), judged.tracks.end(), [&](const JudgedTrack& one) {
+    const Track& track = run.tracks[one.reading.track];
+    return track.kind == TrackKind::kRole && track.role == role.role &&
+           one.reading.reading.verdict >= Verdict::kGrowing;
+  });
+}
+
+// Roles of several helper processes that hold a constant amount, as much as it was when there were
+// most of them.
+std::vector<Overhead> find_overheads(const RunTracks& run, const JudgedTracks& judged) {
+  std::vector<Overhead> overheads;
+  for (const Track& track : run.tracks) {
+    const std::vector<Cell>& rss = track.of(Metric::kRss).cells();
+    if (track.kind != TrackKind::kRole || !is_helper(track.role) || track.most_processes < 2 ||
+        rss.empty() || rises(judged, run, track)) {
+      continue;
+    }
+    const auto most = std::max_element(rss.begin(), rss.end(), [](const Cell& a, const Cell& b) {
+      return a.mean_bytes() < b.mean_bytes();
+    });
+    if (most->mean_bytes() < kWorthTelling * judged.tree_floor_bytes) {
+      continue;
+    }
+    // Shares are read later than sizes: those of the end of the stretch, before processes go.
+    auto last = most;
+    while (last + 1 != rss.end() && (last + 1)->mean_bytes() >= 0.9 * most->mean_bytes()) {
+      ++last;
+    }
+    overheads.push_back({track.role, track.most_processes, most->mean_bytes(),
+                         value_at(track.of(Metric::kFootprint), place_of(*last)),
+                         value_at(track.of(Metric::kPss), place_of(*last))});
+  }
+  return overheads;
+}
+
 constexpr double kLeakShare = 0.01;    // of the floor of the tree: less of a part is no answer
 constexpr double kRisingShare = 0.02;  // the same for what is no leak, as of one curve
-constexpr double kEndShare = 0.05;     // of the run: dead before it means that it ended earlier
+constexpr double kEndShare = 0.05;     // of the run: whoever exits before that ended early
 
 // What a verdict is about, in bytes.
-double weight_of(const Reading& reading) {
+double weight_of(const SeriesVerdict& reading) {
   double weight = 0.0;
   bool told = false;
   for (const Pattern& pattern : reading.patterns) {
@@ -76,7 +265,7 @@ class Choice {
   bool beats(std::size_t a, std::size_t b) const {
     const auto key = [&](std::size_t i) {
       const JudgedTrack& judged = judged_.tracks[i];
-      const Reading& reading = judged.reading.reading;
+      const SeriesVerdict& reading = judged.reading.reading;
       return std::tuple(reading.verdict, rank_of(run_.tracks[judged.reading.track], alone()),
                         weight_of(reading));
     };
@@ -90,7 +279,7 @@ class Choice {
     if (track.kind == TrackKind::kTree || tree_ == nullptr) {
       return true;
     }
-    const Reading& reading = judged.reading.reading;
+    const SeriesVerdict& reading = judged.reading.reading;
     const bool leak = reading.verdict == Verdict::kLeak;
     const double least = (leak ? kLeakShare : kRisingShare) * judged_.tree_floor_bytes;
     if (reading.verdict == Verdict::kStable) {
@@ -108,7 +297,7 @@ class Choice {
     const bool ended_early =
         track.died_s && *track.died_s < window.to - kEndShare * (window.to - window.from);
     if (!leak && (!trains || ended_early) && !alone()) {
-      return false;  // a worker speaks through its role, and nothing can come of the dead
+      return false;  // a worker counts through its role, and who has exited grows no more
     }
     return judged.curve.metric != Metric::kFootprint ||
            !grew_by_touching_shared(track, tree_->curve.series, judged_window(judged));
@@ -121,7 +310,7 @@ class Choice {
 };
 
 std::optional<HeldAs> held_as(const RunTracks& run, const RunVerdict& verdict, const Facts& facts) {
-  const TrackReading& answer = verdict.answer();
+  const TrackVerdict& answer = verdict.answer();
   if (is_gpu(answer.metric)) {
     return std::nullopt;  // the kinds are those of the machine's memory
   }

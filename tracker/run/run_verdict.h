@@ -8,19 +8,35 @@
 #include <vector>
 
 #include "tracker/causes/advice.h"
-#include "tracker/curve/reading.h"
-#include "tracker/run/gpu_growth.h"
+#include "tracker/curve/judge.h"
+#include "tracker/curve/series_verdict.h"
 #include "tracker/run/run_tracks.h"
 
 namespace tidemark::tracker {
 
+// By how much the GPU memory of the run grew, by the driver's account and by that of torch's
+// caching allocator: what the second does not explain was allocated beside it.
+struct GpuGrowth {
+  bool counts_all_users = false;  // the driver does not tell processes apart here
+  Moment since;
+  double driver_bytes = 0.0;
+  double torch_reserved_bytes = 0.0;
+  std::optional<double>
+      torch_allocated_bytes;  // in tensors; the rest of it is the allocator's cache
+
+  // Of the driver's; nullopt where that did not grow.
+  std::optional<double> explained_share() const {
+    return driver_bytes > 0.0 ? std::optional(torch_reserved_bytes / driver_bytes) : std::nullopt;
+  }
+};
+
 // One judged curve of the run.
-struct TrackReading {
+struct TrackVerdict {
   std::size_t track = 0;  // index into RunTracks::tracks
   Metric metric = Metric::kFootprint;
-  Reading reading;
-  // Processes came or went, and their coming and going was not counted as growth or as spikes.
-  bool births_taken_out = false;
+  SeriesVerdict reading;
+  // Processes started or exited, and that was not counted as growth or as spikes.
+  bool churn_removed = false;
   // Its growth was shared pages that became private, bounded by what its processes see.
   bool copy_on_write = false;
 };
@@ -54,12 +70,12 @@ struct RunVerdict {
   std::optional<std::size_t> carrier;
   double carrier_share = 0.0;     // of the growth
   std::optional<HeldAs> held_as;  // nullopt: nothing grows
-  std::vector<TrackReading> readings;
+  std::vector<TrackVerdict> readings;
   std::vector<Overhead> overheads;
   std::optional<GpuGrowth> gpu_growth;  // nullopt: torch's side of it is unknown
   std::vector<Advice> advice;
 
-  const TrackReading& answer() const { return readings[where]; }
+  const TrackVerdict& answer() const { return readings[where]; }
 };
 
 // nullopt when no track has a sample of any metric that can be judged. `metric`: the one to judge

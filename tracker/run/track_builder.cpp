@@ -2,10 +2,123 @@
 #include "tracker/run/track_builder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace tidemark::tracker {
+
+bool ShmFreshness::is_fresh(double t_s, std::uint64_t unheld_bytes,
+                            std::optional<std::uint64_t> used_bytes) {
+  const bool changes = used_bytes != used_bytes_;
+  used_bytes_ = used_bytes;
+  const bool repeats = fresh_s_ && unheld_bytes == unheld_bytes_;
+  if (changes && repeats && t_s - *fresh_s_ < kLongestRepeatSeconds) {
+    return false;
+  }
+  fresh_s_ = t_s;
+  unheld_bytes_ = unheld_bytes;
+  return true;
+}
+
+namespace {
+
+constexpr double kClockNoiseS = 1e-3;
+
+double number(const std::optional<std::uint64_t>& bytes) {
+  return static_cast<double>(bytes.value_or(0));
+}
+
+void add(std::optional<double>& sum, const std::optional<double>& part) {
+  if (part) {
+    sum = sum.value_or(0.0) + *part;
+  }
+}
+
+}  // namespace
+
+std::optional<GpuTotals::Figures> GpuTotals::take(const Tick& tick) {
+  if (tick.gpus.empty()) {
+    return std::nullopt;
+  }
+  // All are read together. While the driver gives nothing new its last figures are repeated.
+  const double read_s = tick.t_s - tick.gpus.front().age_s;
+  if (tick.gpus.front().age_s > 0.0 && read_s <= read_s_ + kClockNoiseS) {
+    return std::nullopt;
+  }
+  read_s_ = read_s;
+  Figures figures;
+  for (const GpuSample& gpu : tick.gpus) {
+    if (gpu.used_bytes) {
+      figures.devices_bytes = figures.devices_bytes.value_or(0.0) + number(gpu.used_bytes);
+    }
+    for (const GpuProcessUse& use : gpu.processes) {
+      if (use.used_bytes) {
+        figures.by_pid[use.pid] += number(use.used_bytes);
+        used_.insert(gpu.index);
+      }
+    }
+  }
+  update_limit(tick);
+  return figures;
+}
+
+void GpuTotals::update_limit(const Tick& tick) {
+  const bool knows_users = !used_.empty();
+  const std::size_t devices = knows_users ? used_.size() : tick.gpus.size();
+  if (devices != 1) {
+    limit_bytes_.reset();
+    limit_source_.clear();
+    return;
+  }
+  for (const GpuSample& gpu : tick.gpus) {
+    if ((knows_users && !used_.contains(gpu.index)) || !gpu.total_bytes) {
+      continue;
+    }
+    double own = knows_users ? 0.0 : number(gpu.used_bytes);
+    for (const GpuProcessUse& use : gpu.processes) {
+      own += number(use.used_bytes);
+    }
+    const double others = std::max(number(gpu.used_bytes) - own, 0.0);
+    limit_bytes_ = std::max(number(gpu.total_bytes) - number(gpu.reserved_bytes) - others, 0.0);
+    limit_source_ = gpu_label(gpu.index) + (others > 0.0 ? ", beside its other users" : "");
+  }
+}
+
+void TorchTotals::take(const MarkerRecord& gauge) {
+  if (gauge.value < 0) {
+    return;
+  }
+  const bool is_allocated = gauge.name == kTorchAllocatedGauge;
+  if (!is_allocated && gauge.name != kTorchReservedGauge) {
+    return;
+  }
+  Memory& account = by_process_[gauge.key];
+  (is_allocated ? account.allocated_bytes : account.reserved_bytes) =
+      static_cast<double>(gauge.value);
+  if (std::find(changed_.begin(), changed_.end(), gauge.key) == changed_.end()) {
+    changed_.push_back(gauge.key);
+  }
+}
+
+std::vector<ProcessKey> TorchTotals::take_changed() { return std::exchange(changed_, {}); }
+
+TorchTotals::Memory TorchTotals::of(const ProcessKey& process) const {
+  const auto account = by_process_.find(process);
+  return account == by_process_.end() ? Memory{} : account->second;
+}
+
+TorchTotals::Memory TorchTotals::sum() const {
+  Memory sum;
+  for (const auto& [process, account] : by_process_) {
+    add(sum.allocated_bytes, account.allocated_bytes);
+    add(sum.reserved_bytes, account.reserved_bytes);
+  }
+  return sum;
+}
+
 namespace {
 
 constexpr std::size_t kFewCells = 256;
@@ -106,7 +219,7 @@ Status TrackBuilder::add(const Tick& tick) {
     step_ = static_cast<double>(tick_steps_.add_numbered(*tick.step));
   }
   for (const ProcessRecord& process : tick.new_processes) {
-    introduce(process);
+    take_process(process);
   }
   for (const EventRecord& event : tick.events) {
     take_event(event);
@@ -169,7 +282,7 @@ RunTracks TrackBuilder::take() {
   return run;
 }
 
-TrackBuilder::Known& TrackBuilder::know(const ProcessKey& key) {
+TrackBuilder::Known& TrackBuilder::find_or_add(const ProcessKey& key) {
   const auto [it, is_new] = processes_.try_emplace(key);
   if (is_new) {  // its record comes later or never
     ProcessRecord unnamed;
@@ -180,7 +293,7 @@ TrackBuilder::Known& TrackBuilder::know(const ProcessKey& key) {
   return it->second;
 }
 
-void TrackBuilder::introduce(const ProcessRecord& process) {
+void TrackBuilder::take_process(const ProcessRecord& process) {
   const auto [it, is_new] = processes_.try_emplace(process.key);
   it->second.role = process.role;
   it->second.rank = process.rank;
@@ -193,7 +306,7 @@ void TrackBuilder::introduce(const ProcessRecord& process) {
   track.rank = process.rank;
   track.comm = process.comm;
   if (!has_samples(track)) {
-    reset_curves(track);  // as fine as the new role deserves
+    reset_curves(track);  // in the resolution of the new role
   }
 }
 
@@ -350,7 +463,7 @@ void TrackBuilder::take_loss(std::string_view what, std::uint64_t count) {
 }
 
 void TrackBuilder::add_group(std::size_t track, const GroupSample& sum) {
-  // Nothing but zombies is left: their last breath is no fall of the floor.
+  // Only zombies are left. That they hold nothing is no fall of the floor.
   if (sum.processes == 0 || (sum.rss_bytes == 0 && sum.footprint_bytes.value_or(0) == 0 &&
                              sum.pss_bytes.value_or(0) == 0)) {
     return;
@@ -366,7 +479,7 @@ void TrackBuilder::add_group(std::size_t track, const GroupSample& sum) {
 }
 
 void TrackBuilder::add_process(const ProcessSample& sample) {
-  Known& process = know(sample.key);
+  Known& process = find_or_add(sample.key);
   if (process.track == kNoTrack || sample.state == 'Z' || sample.state == 'X') {
     return;
   }
@@ -436,6 +549,63 @@ void TrackBuilder::finish(RunTracks& run) const {
     const int place_b = place_of(b.kind);
     return place_a != place_b ? place_a < place_b : a.kind == TrackKind::kRole && a.role < b.role;
   });
+}
+
+void TrackBuilder::add_gpus(const Tick& tick) {
+  const auto figures = gpu_.take(tick);
+  if (!figures) {
+    return;
+  }
+  run_.gpu_limit_bytes = gpu_.limit_bytes();
+  run_.gpu_limit_source = gpu_.limit_source();
+  if (figures->devices_bytes) {
+    put(*tree_, Metric::kGpuDevice, *figures->devices_bytes);
+  }
+  const auto& by_pid = figures->by_pid;
+  if (by_pid.empty()) {
+    return;
+  }
+  double total = 0.0;
+  std::array<std::optional<double>, kRoleCount> by_role{};
+  for (const ProcessSample& sample : tick.processes) {
+    const auto use = by_pid.find(sample.key.pid);
+    if (use == by_pid.end()) {
+      continue;
+    }
+    const Known& process = find_or_add(sample.key);
+    if (process.track != kNoTrack) {
+      put(process.track, Metric::kGpu, use->second);
+    }
+    auto& role = by_role[static_cast<std::size_t>(process.role)];
+    role = role.value_or(0.0) + use->second;
+    total += use->second;
+  }
+  put(*tree_, Metric::kGpu, total);
+  for (std::size_t i = 0; i < by_role.size(); ++i) {
+    if (by_role[i]) {
+      put(track_of_role(static_cast<Role>(i)), Metric::kGpu, *by_role[i]);
+    }
+  }
+}
+
+void TrackBuilder::add_torch() {
+  const auto put_memory = [this](std::size_t track, const TorchTotals::Memory& account) {
+    if (account.allocated_bytes) {
+      put(track, Metric::kTorchAllocated, *account.allocated_bytes);
+    }
+    if (account.reserved_bytes) {
+      put(track, Metric::kTorchReserved, *account.reserved_bytes);
+    }
+  };
+  const std::vector<ProcessKey> changed = torch_.take_changed();
+  for (const ProcessKey& key : changed) {
+    if (const std::size_t track = find_or_add(key).track; track != kNoTrack) {
+      put_memory(track, torch_.of(key));
+    }
+  }
+  if (!changed.empty()) {
+    put_memory(*tree_, torch_.sum());
+  }
 }
 
 }  // namespace tidemark::tracker

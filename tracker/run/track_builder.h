@@ -1,25 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "common/recording_sink.h"
+#include "common/records.h"
 #include "common/step_count.h"
 #include "tracker/curve/step_clock.h"
-#include "tracker/run/epoch_length.h"
-#include "tracker/run/gpu_ledger.h"
 #include "tracker/run/run_tracks.h"
-#include "tracker/run/shm_freshness.h"
 
 namespace tidemark::tracker {
+
+// Who holds the segments of /dev/shm is looked up now and then, and what was found is repeated in
+// every tick until the next look. While /dev/shm changes, a repeated figure is no sample of now: a
+// straight rise would look like steps.
+class ShmFreshness {
+ public:
+  static constexpr double kLongestRepeatSeconds = 10.0;
+
+  // Of each tick in turn. `used_bytes`: of /dev/shm as a whole, which is always of now.
+  bool is_fresh(double t_s, std::uint64_t unheld_bytes, std::optional<std::uint64_t> used_bytes);
+
+ private:
+  std::optional<double> fresh_s_;
+  std::uint64_t unheld_bytes_ = 0;
+  std::optional<std::uint64_t> used_bytes_;  // of the tick before
+};
+
+// Adds up the GPU figures of a run's ticks.
+class GpuTotals {
+ public:
+  struct Figures {
+    std::unordered_map<pid_t, double> by_pid;  // over all devices
+    std::optional<double> devices_bytes;       // all that the devices hold
+  };
+  // nullopt: no figures, or those of an earlier tick again.
+  std::optional<Figures> take(const Tick& tick);
+
+  // What is there for the tree on the GPU that it uses; nullopt unless that is one.
+  const std::optional<double>& limit_bytes() const { return limit_bytes_; }
+  const std::string& limit_source() const { return limit_source_; }
+
+ private:
+  void update_limit(const Tick& tick);
+
+  double read_s_ = -1.0;          // when the figures that were taken last were read
+  std::set<std::uint32_t> used_;  // by the tree, at any time
+  std::optional<double> limit_bytes_;
+  std::string limit_source_;
+};
+
+// What torch's allocator says of itself, by the gauges of the processes.
+class TorchTotals {
+ public:
+  struct Memory {
+    std::optional<double> allocated_bytes;
+    std::optional<double> reserved_bytes;
+  };
+
+  void take(const MarkerRecord& gauge);
+  void forget(const ProcessKey& process) { by_process_.erase(process); }
+
+  // The processes that have sent a gauge since the last call.
+  std::vector<ProcessKey> take_changed();
+  Memory of(const ProcessKey& process) const;
+  Memory sum() const;
+
+ private:
+  std::unordered_map<ProcessKey, Memory> by_process_;
+  std::vector<ProcessKey> changed_;
+};
 
 // Turns a run, tick by tick, into the curves that the tracker judges, in a bounded amount of
 // memory. The same ticks give the same curves, live or from a file.
@@ -60,8 +121,8 @@ class TrackBuilder final : public RecordingSink {
     double bytes;
   };
 
-  Known& know(const ProcessKey& key);
-  void introduce(const ProcessRecord& process);
+  Known& find_or_add(const ProcessKey& key);
+  void take_process(const ProcessRecord& process);
   std::size_t track_for(const ProcessRecord& process);
   std::size_t room_for_process(bool is_important);
   std::size_t track_of_role(Role role);
@@ -90,8 +151,8 @@ class TrackBuilder final : public RecordingSink {
   std::optional<std::size_t> tree_;
   std::optional<std::size_t> shm_;
   ShmFreshness shm_freshness_;
-  GpuLedger gpu_;
-  TorchLedger torch_;
+  GpuTotals gpu_;
+  TorchTotals torch_;
   std::array<std::size_t, kRoleCount> roles_{};
   std::vector<std::size_t> process_tracks_;
   std::unordered_map<ProcessKey, Known> processes_;

@@ -2,7 +2,9 @@
 #include "tracker/sites/site_growth.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "tracker/curve/judge.h"
@@ -11,9 +13,77 @@
 namespace tidemark::tracker {
 namespace {
 
-constexpr std::size_t kFewestPoints = 4;  // of the floor, for a rate
-
 double as_double(std::uint64_t bytes) { return static_cast<double>(bytes); }
+
+// Sites with the same one are one stack; one that has no names yet is like no other.
+auto stack_of(const SiteTrack& track) {
+  const SiteRecord& record = track.record;
+  return std::tuple<AllocationKind, const std::vector<std::uint32_t>&, std::uint32_t>(
+      record.kind, record.frames, record.frames.empty() ? record.site : 0);
+}
+
+void add_stacks(const RunSites& run, const TracedProcess& process,
+                std::vector<CandidateStack>& all) {
+  std::vector<const SiteTrack*> tracks;
+  for (const std::size_t i : process.sites) {
+    const SiteTrack& track = run.sites[i];
+    if (!track.live.empty() && track.record.kind != AllocationKind::kAllocatorMap) {
+      tracks.push_back(&track);
+    }
+  }
+  std::stable_sort(tracks.begin(), tracks.end(), [](const SiteTrack* a, const SiteTrack* b) {
+    return stack_of(*a) < stack_of(*b);
+  });
+  const SiteTrack* last = nullptr;
+  for (const SiteTrack* track : tracks) {
+    if (last == nullptr || stack_of(*last) != stack_of(*track)) {
+      all.emplace_back().process = &process;
+    }
+    CandidateStack& stack = all.back();
+    stack.tracks.push_back(track);
+    stack.first_bytes += as_double(track->first_live_bytes);
+    stack.held_bytes += held_late(*track);
+    last = track;
+  }
+}
+
+}  // namespace
+
+double held_late(const SiteTrack& track) {
+  const std::vector<Cell>& cells = track.live.cells();
+  const std::size_t late = cells.size() / 2;
+  double sum = 0.0;
+  for (std::size_t i = late; i < cells.size(); ++i) {
+    sum += cells[i].mean_bytes();
+  }
+  return std::max(as_double(track.last.live_bytes), sum / static_cast<double>(cells.size() - late));
+}
+
+std::vector<CandidateStack> candidate_stacks(const RunSites& run, std::size_t most) {
+  std::vector<CandidateStack> all;
+  for (const TracedProcess& process : run.processes) {
+    add_stacks(run, process, all);
+  }
+  const auto by_growth = [](const CandidateStack& a, const CandidateStack& b) {
+    return std::pair(b.grown_bytes(), a.tracks.front()->record.site) <
+           std::pair(a.grown_bytes(), b.tracks.front()->record.site);
+  };
+  const auto by_size = [](const CandidateStack& a, const CandidateStack& b) {
+    return std::pair(b.held_bytes, a.tracks.front()->record.site) <
+           std::pair(a.held_bytes, b.tracks.front()->record.site);
+  };
+  const auto half = static_cast<std::ptrdiff_t>(std::min(all.size(), (most + 1) / 2));
+  std::partial_sort(all.begin(), all.begin() + half, all.end(), by_growth);
+  const auto rest = std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(most) - half,
+                                             static_cast<std::ptrdiff_t>(all.size()) - half);
+  std::partial_sort(all.begin() + half, all.begin() + half + rest, all.end(), by_size);
+  all.erase(all.begin() + half + rest, all.end());
+  return all;
+}
+
+namespace {
+
+constexpr std::size_t kFewestPoints = 4;  // of the floor, for a rate
 
 // The low-water mark at a time; nothing before the first sample.
 double low_at(const std::vector<Cell>& cells, double t_s) {
@@ -81,7 +151,7 @@ Series sum_of(const std::vector<const SiteTrack*>& tracks, const TracedProcess& 
   return sum;
 }
 
-const Pattern* growth_pattern(const Reading& reading) {
+const Pattern* growth_pattern(const SeriesVerdict& reading) {
   const Pattern* leak = reading.find(PatternKind::kLeak);
   return leak != nullptr ? leak : reading.find(PatternKind::kGrowth);
 }
@@ -101,10 +171,10 @@ void begin_with_the_first_byte(JudgedSites& sites) {
 }
 
 // The rate is that of the straight line through the floor since growth began. A curve that was
-// estimated from samples wanders: its leaps, which the judge takes for steps that stay, are part of
+// estimated from samples wanders: its jumps, which the judge takes for steps that stay, are part of
 // the rate.
 void fit_rate(JudgedSites& sites) {
-  const Reading& reading = sites.reading;
+  const SeriesVerdict& reading = sites.reading;
   const bool on_steps = reading.axis == Axis::kSteps;
   const double from = (on_steps ? sites.since.step : sites.since.t_s).value_or(0.0);
   std::vector<double> x;
@@ -147,7 +217,7 @@ double resident_share(const std::vector<const SiteTrack*>& tracks) {
 }
 
 void measure_growth(JudgedSites& sites) {
-  const Reading& reading = sites.reading;
+  const SeriesVerdict& reading = sites.reading;
   if (const Pattern* pattern = growth_pattern(reading)) {
     sites.per_s = pattern->rate.bytes_per_s.value_or(0.0);
     sites.per_step = pattern->rate.bytes_per_step;

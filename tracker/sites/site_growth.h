@@ -1,21 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <vector>
 
-#include "tracker/curve/options.h"
-#include "tracker/curve/reading.h"
+#include "tracker/curve/judge.h"
+#include "tracker/curve/series_verdict.h"
 #include "tracker/sites/site_tracks.h"
 
 namespace tidemark::tracker {
+
+// The sites of one process that have the same frames and hold the same kind of memory. What it
+// points to outlives it.
+struct CandidateStack {
+  const TracedProcess* process = nullptr;
+  std::vector<const SiteTrack*> tracks;  // at least one
+  double first_bytes = 0.0;              // when it was first seen
+  double held_bytes = 0.0;               // see held_late
+
+  double grown_bytes() const { return held_bytes - first_bytes; }
+};
+
+// The stacks that grew most and those that are largest, of all processes; at most `most`.
+std::vector<CandidateStack> candidate_stacks(const RunSites& run, std::size_t most);
+
+// What a site held in the second half of its time: a process that ends gives all back.
+double held_late(const SiteTrack& track);
 
 // One or more sites of one process, judged as one curve of live bytes. What it points to outlives
 // it.
 struct JudgedSites {
   const TracedProcess* process = nullptr;
   std::vector<const SiteTrack*> tracks;  // at least one
-  Reading reading;
+  SeriesVerdict reading;
   // How it grows; reserved memory that is not resident does not count. 0 unless it does.
   double per_s = 0.0;
   std::optional<double> per_step;

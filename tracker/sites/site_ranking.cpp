@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "tracker/curve/judge.h"
-#include "tracker/sites/site_candidates.h"
 #include "tracker/sites/site_growth.h"
+#include "tracker/sites/stack_lines.h"
 
 namespace tidemark::tracker {
 namespace {
@@ -121,21 +121,21 @@ void add_member(HeldMemory& held, const JudgedSites& sites) {
   }
 }
 
-// When the live bytes of all tracks were born. They are of one scan of one process, which divides
-// the time in one way.
-std::vector<SiteBirths::Birth> births_of(const JudgedSites& sites) {
-  std::vector<SiteBirths::Birth> sum;
+// When the live bytes of all tracks were allocated. They are of one scan of one process, which
+// divides the time in one way.
+std::vector<SiteAges::Interval> ages_of(const JudgedSites& sites) {
+  std::vector<SiteAges::Interval> sum;
   for (const SiteTrack* track : sites.tracks) {
-    if (!track->births) {
+    if (!track->ages) {
       continue;
     }
-    const std::vector<SiteBirths::Birth>& births = track->births->births;
-    if (births.size() > sum.size()) {  // an earlier scan, by which the site was gone
-      sum = births;
+    const std::vector<SiteAges::Interval>& ages = track->ages->intervals;
+    if (ages.size() > sum.size()) {  // an earlier scan, by which the site was gone
+      sum = ages;
       continue;
     }
-    for (std::size_t i = 0; i < births.size() && births.size() == sum.size(); ++i) {
-      sum[i].bytes += births[i].bytes;
+    for (std::size_t i = 0; i < ages.size() && ages.size() == sum.size(); ++i) {
+      sum[i].bytes += ages[i].bytes;
     }
   }
   return sum;
@@ -165,7 +165,7 @@ HeldMemory add_up(std::vector<const JudgedSites*>& members, const ProcessEnds& e
   const JudgedSites& largest = *members.front();
   held.kind = largest.tracks.front()->record.kind;
   held.role = largest.process->role;
-  held.births = births_of(largest);
+  held.ages = ages_of(largest);
   const JudgedSites* leading = &largest;
   for (const JudgedSites* sites : members) {
     const ProcessKey& key = sites->process->key;
@@ -210,8 +210,7 @@ MemoryParts parts_of(const TracedProcess& process, Of of) {
 
 class Ranking {
  public:
-  Ranking(const RunSites& run, const Options& options, const LinesOf& lines_of)
-      : run_(run), options_(options), lines_of_(lines_of) {
+  Ranking(const RunSites& run, const Options& options) : run_(run), options_(options) {
     options_.limit_bytes.reset();
     options_.epoch_steps = options.epoch_steps ? options.epoch_steps : run.epoch_steps;
     options_.epoch_seconds = options.epoch_seconds ? options.epoch_seconds : run.epoch_seconds;
@@ -272,9 +271,7 @@ class Ranking {
     std::map<Key, std::vector<std::size_t>> groups;
     for (std::size_t i = 0; i < stacks_.size(); ++i) {
       Stack& stack = stacks_[i];
-      if (lines_of_) {
-        stack.lines = lines_of_(stack.members.front()->tracks.front()->record);
-      }
+      stack.lines = own_lines(run_, stack.site.frames);
       const bool is_known = !stack.lines.empty();
       groups[{stack.site.role, sort_of_memory(stack.site.kind),
               is_known ? stack.lines.front() : std::string(), is_known ? 0 : i + 1}]
@@ -434,7 +431,6 @@ class Ranking {
 
   const RunSites& run_;
   Options options_;
-  const LinesOf& lines_of_;
   ProcessEnds ends_;
   std::vector<JudgedSites> judged_;  // one stack of one process each
   std::vector<Stack> stacks_;        // in the order of ranking_.sites
@@ -443,9 +439,8 @@ class Ranking {
 
 }  // namespace
 
-SiteRanking rank_sites(const RunSites& run, const Options& options, const LinesOf& lines_of,
-                       std::size_t most_judged) {
-  return Ranking(run, options, lines_of).rank(most_judged);
+SiteRanking rank_sites(const RunSites& run, const Options& options, std::size_t most_judged) {
+  return Ranking(run, options).rank(most_judged);
 }
 
 }  // namespace tidemark::tracker

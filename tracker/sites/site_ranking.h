@@ -3,13 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "tracker/curve/options.h"
-#include "tracker/curve/reading.h"
+#include "tracker/curve/judge.h"
+#include "tracker/curve/series_verdict.h"
 #include "tracker/sites/site_tracks.h"
 
 namespace tidemark::tracker {
@@ -40,7 +39,7 @@ struct HeldMemory {
   std::uint64_t peak_bytes = 0;
   std::uint64_t temporary_blocks = 0;
   std::optional<std::uint64_t> resident_bytes;
-  std::vector<SiteBirths::Birth> births;  // of the process with the most live bytes
+  std::vector<SiteAges::Interval> ages;  // of the process with the most live bytes
 
   bool grows() const { return verdict >= Verdict::kGrowing && growth_bytes_per_s > 0.0; }
 };
@@ -54,7 +53,7 @@ struct RankedSite : HeldMemory {
 // A line of code, and all call stacks that allocate through it.
 struct RankedLine : HeldMemory {
   std::vector<std::size_t> sites;  // into SiteRanking::sites, in their order; at least one
-  std::string name;                // as LinesOf has it; empty: the stack has none
+  std::string name;                // as own_lines() has it; empty: the stack has none
 };
 
 // The memory of a process by what it is, in bytes; nullopt: not known. `footprint` is about the sum
@@ -86,17 +85,14 @@ struct SiteRanking {
   std::vector<ProcessGrowth> processes;  // the one that grew most first
 };
 
-// The lines of the user's own code that a call stack goes through, by name, innermost first. Stacks
-// that begin with the same one are one line, where they are of one role and one sort of memory.
-// Empty: the stack is a line of its own.
-using LinesOf = std::function<std::vector<std::string>(const SiteRecord& site)>;
-
 // Which call stacks and lines grow, and how fast. Judges at most `most_judged` stacks: those
 // that grew most and those that are largest, each process for itself.
 //
+// Stacks whose own_lines() begin with the same one are one line, where they are of one role and one
+// sort of memory. A stack that has none is a line by itself.
+//
 // Where a function that only passes memory on is the innermost line of what grows and of what does
 // not, the line is the first one further out that only those have which grow.
-SiteRanking rank_sites(const RunSites& run, const Options& options, const LinesOf& lines_of = {},
-                       std::size_t most_judged = 200);
+SiteRanking rank_sites(const RunSites& run, const Options& options, std::size_t most_judged = 200);
 
 }  // namespace tidemark::tracker

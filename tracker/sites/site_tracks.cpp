@@ -34,7 +34,7 @@ Status SiteTrackBuilder::begin(const RunInfo& /*info*/) { return ok(); }
 Status SiteTrackBuilder::add(const Tick& tick) {
   run_.end_s = tick.t_s;
   for (const ProcessRecord& process : tick.new_processes) {
-    introduce(process);
+    take_record(process);
   }
   const AllocationFacts& facts = tick.allocations;
   for (const ModuleRecord& module : facts.modules) {
@@ -44,7 +44,7 @@ Status SiteTrackBuilder::add(const Tick& tick) {
     run_.frames[frame.frame] = frame;
   }
   for (const SiteRecord& site : facts.sites) {
-    introduce(site);
+    take_record(site);
   }
   for (const SiteSample& sample : facts.samples) {
     current_[sample.site] = sample;
@@ -66,9 +66,9 @@ Status SiteTrackBuilder::add(const Tick& tick) {
   for (; marker != tick.markers.end(); ++marker) {
     take_marker(*marker);
   }
-  for (const SiteBirths& births : facts.births) {
-    if (const auto it = numbers_.find(births.site); it != numbers_.end()) {
-      run_.sites[it->second].births = births;
+  for (const SiteAges& ages : facts.ages) {
+    if (const auto it = numbers_.find(ages.site); it != numbers_.end()) {
+      run_.sites[it->second].ages = ages;
     }
   }
   for (const MemoryAccount& account : facts.accounts) {
@@ -101,7 +101,7 @@ Status SiteTrackBuilder::end(double t_s) {
   return ok();
 }
 
-void SiteTrackBuilder::introduce(const ProcessRecord& process) {
+void SiteTrackBuilder::take_record(const ProcessRecord& process) {
   known_[process.key] = {process.role, process.rank, process.comm};
   if (const auto it = processes_.find(process.key); it != processes_.end()) {
     TracedProcess& traced = run_.processes[it->second];
@@ -111,7 +111,7 @@ void SiteTrackBuilder::introduce(const ProcessRecord& process) {
   }
 }
 
-void SiteTrackBuilder::introduce(const SiteRecord& site) {
+void SiteTrackBuilder::take_record(const SiteRecord& site) {
   const auto [it, is_new] = numbers_.try_emplace(site.site, run_.sites.size());
   if (!is_new) {
     run_.sites[it->second].record.frames = site.frames;  // it has been named

@@ -12,7 +12,6 @@
 #include "common/recording_sink.h"
 #include "tracker/curve/series.h"
 #include "tracker/curve/step_clock.h"
-#include "tracker/run/epoch_length.h"
 
 namespace tidemark::tracker {
 
@@ -21,7 +20,7 @@ struct SiteTrack {
   SiteRecord record;
   SiteSample last;     // as it was while its process ran
   SiteSample highest;  // when it held most
-  std::optional<SiteBirths> births;
+  std::optional<SiteAges> ages;
   double first_seen_s = 0.0;
   std::uint64_t first_live_bytes = 0;
   Series live;
@@ -83,8 +82,8 @@ class SiteTrackBuilder final : public RecordingSink {
     std::string comm;
   };
 
-  void introduce(const ProcessRecord& process);
-  void introduce(const SiteRecord& site);
+  void take_record(const ProcessRecord& process);
+  void take_record(const SiteRecord& site);
   void take_sample(const SiteSample& sample);
   void take_look(const TraceSample& trace);
   void take_memory(const ProcessSample& sample);

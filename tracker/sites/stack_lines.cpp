@@ -161,8 +161,7 @@ std::string name_of(const ShownFrame& shown) {
 
 }  // namespace
 
-std::vector<ShownFrame> frames_of(const tracker::RunSites& run,
-                                  const std::vector<std::uint32_t>& numbers) {
+std::vector<ShownFrame> frames_of(const RunSites& run, const std::vector<std::uint32_t>& numbers) {
   std::vector<ShownFrame> frames;
   for (const std::uint32_t number : numbers) {
     const auto frame = run.frames.find(number);
@@ -181,7 +180,7 @@ std::vector<ShownFrame> frames_of(const tracker::RunSites& run,
   return frames;
 }
 
-ShownStack shown_stack(const tracker::RunSites& run, const std::vector<std::uint32_t>& numbers) {
+ShownStack shown_stack(const RunSites& run, const std::vector<std::uint32_t>& numbers) {
   ShownStack stack;
   stack.frames = frames_of(run, numbers);
   const auto first = std::find_if_not(stack.frames.begin(), stack.frames.end(), is_of_an_allocator);
@@ -189,11 +188,11 @@ ShownStack shown_stack(const tracker::RunSites& run, const std::vector<std::uint
     stack.left_out = static_cast<std::size_t>(first - stack.frames.begin());
     stack.frames.erase(stack.frames.begin(), first);
   }
-  const auto is_dull = [](const ShownFrame& frame) {
+  const auto is_left_out = [](const ShownFrame& frame) {
     return is_library_code(frame) || is_start_code(frame);
   };
-  if (!std::all_of(stack.frames.begin(), stack.frames.end(), is_dull)) {
-    stack.left_out += std::erase_if(stack.frames, is_dull);
+  if (!std::all_of(stack.frames.begin(), stack.frames.end(), is_left_out)) {
+    stack.left_out += std::erase_if(stack.frames, is_left_out);
   }
   auto own = std::find_if(stack.frames.begin(), stack.frames.end(), is_own_source);
   if (own == stack.frames.end()) {
@@ -206,8 +205,7 @@ ShownStack shown_stack(const tracker::RunSites& run, const std::vector<std::uint
   return stack;
 }
 
-std::vector<std::string> own_lines(const tracker::RunSites& run,
-                                   const std::vector<std::uint32_t>& numbers) {
+std::vector<std::string> own_lines(const RunSites& run, const std::vector<std::uint32_t>& numbers) {
   const ShownStack stack = shown_stack(run, numbers);
   std::vector<std::string> lines;
   for (std::size_t i = stack.own_line.value_or(stack.frames.size()); i < stack.frames.size(); ++i) {

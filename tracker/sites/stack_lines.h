@@ -32,15 +32,13 @@ struct ShownStack {
 };
 
 // All frames but the tracer's own.
-std::vector<ShownFrame> frames_of(const tracker::RunSites& run,
-                                  const std::vector<std::uint32_t>& numbers);
-ShownStack shown_stack(const tracker::RunSites& run, const std::vector<std::uint32_t>& numbers);
+std::vector<ShownFrame> frames_of(const RunSites& run, const std::vector<std::uint32_t>& numbers);
+ShownStack shown_stack(const RunSites& run, const std::vector<std::uint32_t>& numbers);
 
 // The lines of the user's own that a stack goes through, innermost first: the source line of each
 // frame from own_line on that is such a one, or its function where no line is known. Where there is
 // none, the function that Python calls.
-std::vector<std::string> own_lines(const tracker::RunSites& run,
-                                   const std::vector<std::uint32_t>& numbers);
+std::vector<std::string> own_lines(const RunSites& run, const std::vector<std::uint32_t>& numbers);
 // The frame of a stack that has this name in own_lines(); else that at own_line, or at
 // call_from_python.
 std::optional<std::size_t> find_line(const ShownStack& stack, const std::string& name);

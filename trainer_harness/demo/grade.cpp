@@ -23,9 +23,9 @@ constexpr double kPlateauTolerance = 10;  // steps
 constexpr std::size_t kOutlineColumns = 32;
 
 // Whose growth it is: the process or segment behind the curve that gave the answer.
-const tracker::Track& culprit(const tracker::TrackResult& result) {
+const tracker::Track& culprit(const tracker::JudgedRun& result) {
   const RunVerdict& verdict = *result.verdict;
-  const tracker::TrackReading& reading =
+  const tracker::TrackVerdict& reading =
       verdict.carrier ? verdict.readings[*verdict.carrier] : verdict.answer();
   return result.run.tracks[reading.track];
 }
@@ -83,7 +83,7 @@ std::string problem_with_line(const DemoGrade& grade, const DemoTruth& truth) {
 }
 
 std::string problem_with(const DemoGrade& grade, const DemoTruth& truth,
-                         const tracker::TrackResult& result) {
+                         const tracker::JudgedRun& result) {
   if (!result.verdict) {
     return "nothing could be judged";
   }
@@ -105,8 +105,8 @@ std::string problem_with(const DemoGrade& grade, const DemoTruth& truth,
 
 }  // namespace
 
-DemoGrade grade_demo(std::string scenario, const DemoTruth& truth,
-                     const tracker::TrackResult& result, std::optional<std::string> found_line) {
+DemoGrade grade_demo(std::string scenario, const DemoTruth& truth, const tracker::JudgedRun& result,
+                     std::optional<std::string> found_line) {
   DemoGrade grade;
   grade.scenario = std::move(scenario);
   grade.truth = truth.verdict;
@@ -116,7 +116,7 @@ DemoGrade grade_demo(std::string scenario, const DemoTruth& truth,
   grade.true_line = truth.allocating_line;
   grade.found_line = std::move(found_line);
   if (result.verdict) {
-    const tracker::TrackReading& answer = result.verdict->answer();
+    const tracker::TrackVerdict& answer = result.verdict->answer();
     grade.verdict = result.verdict->verdict;
     grade.outline = report::sparkline_values(result.run.tracks[answer.track].of(answer.metric),
                                              kOutlineColumns);

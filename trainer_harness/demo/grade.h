@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tracker/run/track_result.h"
+#include "tracker/run/judged_run.h"
 #include "trainer_harness/demo/truth.h"
 
 namespace tidemark::demo {
@@ -35,8 +35,7 @@ struct DemoGrade {
 // looked for it; the warm-up of a recorded job ends within 10 steps of the true one, with a growth
 // within 5 %. `found_line`: of the call stack that grows most; empty: the job was traced and
 // none does; nullopt: it was not traced.
-DemoGrade grade_demo(std::string scenario, const DemoTruth& truth,
-                     const tracker::TrackResult& result,
+DemoGrade grade_demo(std::string scenario, const DemoTruth& truth, const tracker::JudgedRun& result,
                      std::optional<std::string> found_line = std::nullopt);
 // Of a scenario that could not be watched to its end.
 DemoGrade failed_demo(std::string scenario, std::string problem);

@@ -25,8 +25,8 @@
 #include "profiler/collect/preload.h"
 #include "recording/open.h"
 #include "report/profile_report.h"
+#include "tracker/run/judged_run.h"
 #include "tracker/run/track_builder.h"
-#include "tracker/run/track_result.h"
 #include "tracker/sites/site_tracks.h"
 #include "tracker/sites/stack_lines.h"
 #include "trainer_harness/demo/truth.h"
@@ -124,7 +124,7 @@ std::string growing_line(const std::string& path) {
   return frame.line ? fmt::format("{}:{}", frame.file, *frame.line) : frame.file;
 }
 
-Result<tracker::TrackResult> judge_recording(const std::string& path) {
+Result<tracker::JudgedRun> judge_recording(const std::string& path) {
   auto reader = recording::open_recording(path);
   if (!reader) {
     return reader.error();
@@ -133,7 +133,7 @@ Result<tracker::TrackResult> judge_recording(const std::string& path) {
   if (const auto summary = (*reader)->read(builder); !summary) {
     return summary.error();
   }
-  return tracker::judge_tracks(builder.take(), tracker::JudgeOptions{});
+  return tracker::judge_run(builder.take(), tracker::JudgeOptions{});
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "common/result.h"
-#include "tracker/curve/reading.h"
+#include "tracker/curve/series_verdict.h"
 
 namespace tidemark::demo {
 

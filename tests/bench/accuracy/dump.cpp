@@ -13,7 +13,7 @@
 namespace tidemark::bench {
 namespace {
 
-using tracker::Reading;
+using tracker::SeriesVerdict;
 
 constexpr double kMb = 1e6;
 
@@ -62,7 +62,7 @@ void print_truth(std::string_view name, const Curve& curve) {
   }
 }
 
-void print_reading(const Reading& reading) {
+void print_reading(const SeriesVerdict& reading) {
   fmt::print(stderr, "reading: {} with {:.3f}{}; floor {:.1f} to {:.1f} MB, {} floor points\n",
              tracker::verdict_name(reading.verdict), reading.confidence,
              reading.undetermined ? ", undetermined" : "", reading.first_floor_bytes / kMb,

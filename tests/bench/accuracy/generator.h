@@ -10,9 +10,9 @@
 
 #include "tests/bench/accuracy/bound.h"
 #include "tests/bench/accuracy/recipe.h"
-#include "tracker/curve/options.h"
-#include "tracker/curve/reading.h"
+#include "tracker/curve/judge.h"
 #include "tracker/curve/series.h"
+#include "tracker/curve/series_verdict.h"
 
 namespace tidemark::bench {
 

@@ -95,7 +95,7 @@ void judge_one(const Curve& curve, std::uint64_t index, Tally& tally) {
   ++tally.curves;
   for (std::size_t cut = 1; cut <= kCuts; ++cut) {
     const std::size_t count = std::max<std::size_t>(curve.points.size() * cut / kCuts, 1);
-    const tracker::Reading reading = tracker::judge(series_of(curve, count), {});
+    const tracker::SeriesVerdict reading = tracker::judge(series_of(curve, count), {});
     ++tally.prefixes;
     tally.growing += reading.verdict == tracker::Verdict::kGrowing ? 1U : 0U;
     if (reading.verdict == tracker::Verdict::kLeak) {

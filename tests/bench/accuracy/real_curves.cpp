@@ -35,7 +35,7 @@ std::map<std::string, std::string> classes_in(const std::string& text) {
 bool rises(const RealCurve& curve) { return curve.bytes.back() > 1.02 * curve.bytes.front(); }
 
 struct Row {
-  tracker::Reading full;
+  tracker::SeriesVerdict full;
   std::map<Verdict, std::size_t> prefixes;
   std::optional<Verdict> with_warmup;
 };

@@ -8,7 +8,7 @@
 
 #include "common/result.h"
 #include "tests/bench/accuracy/scoring.h"
-#include "tracker/curve/options.h"
+#include "tracker/curve/judge.h"
 #include "tracker/curve/series.h"
 
 namespace tidemark::bench {

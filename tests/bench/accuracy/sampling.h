@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/bench/accuracy/random.h"
-#include "tracker/curve/reading.h"
+#include "tracker/curve/series_verdict.h"
 
 namespace tidemark::bench {
 

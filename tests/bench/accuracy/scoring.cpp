@@ -109,7 +109,7 @@ void print_indices(const char* what, const std::vector<Outcome>& outcomes,
 }  // namespace
 
 Outcome judge_generated(const Curve& curve, std::uint64_t index) {
-  const tracker::Reading reading = tracker::judge(series_of(curve), options_of(curve));
+  const tracker::SeriesVerdict reading = tracker::judge(series_of(curve), options_of(curve));
   Outcome outcome;
   outcome.index = index;
   outcome.family = curve.family;

@@ -168,7 +168,7 @@ TEST(Timeline, DrawsTheGpuWhereThatIsJudged) {
   judging.metric = tracker::Metric::kGpu;
 
   const DashboardModel model =
-      build_model(history, judge_now(judge.tracks(), 120, judging), {}, {});
+      build_model(history, tracker::judge_run(judge.tracks(), judging), {}, {});
 
   EXPECT_THAT(model.timeline.title, HasSubstr("GPU memory of the tree"));
   ASSERT_FALSE(model.timeline.points.empty());
@@ -196,7 +196,7 @@ TEST(Timeline, OfAnotherCurveHasNoEmptyWindows) {
   state.back_s = 30.0;
 
   const TimelineModel timeline =
-      build_model(history, judge_now(judge.tracks(), 10'000, judging), state, {}).timeline;
+      build_model(history, tracker::judge_run(judge.tracks(), judging), state, {}).timeline;
 
   EXPECT_THAT(timeline.title, testing::StartsWith("pss of the tree"));
   ASSERT_THAT(timeline.points, SizeIs(2));

@@ -181,7 +181,7 @@ TEST(LiveJudge, ForetellsByTheLimitThatHoldsNow) {
   }
   judge.set_limit(1024 * kMiB, "RLIMIT_AS");
 
-  const JudgedRun judged = judge_now(judge.tracks(), 240);
+  const tracker::JudgedRun judged = tracker::judge_run(judge.tracks(), {});
 
   ASSERT_TRUE(judged.verdict);
   EXPECT_EQ(judged.verdict->answer().reading.forecast.limit_bytes, 1024.0 * kMiB);
@@ -197,10 +197,10 @@ TEST(LiveJudge, BelievesTheUserAboutWarmup) {
     judge.add(tick);
   }
 
-  const JudgedRun by_default = judge_now(judge.tracks(), 240.0);
+  const tracker::JudgedRun by_default = tracker::judge_run(judge.tracks(), {});
   tracker::JudgeOptions short_warmup;
   short_warmup.warmup.seconds = 20.0;
-  const JudgedRun told = judge_now(judge.tracks(), 240.0, short_warmup);
+  const tracker::JudgedRun told = tracker::judge_run(judge.tracks(), short_warmup);
 
   EXPECT_EQ(by_default.verdict->verdict, tracker::Verdict::kGrowing);
   EXPECT_EQ(told.verdict->verdict, tracker::Verdict::kLeak);

@@ -106,7 +106,7 @@ inline Tick dashboard_tick(int second, int workers = kWorkers) {
 
 struct SampleRun {
   dashboard::RunHistory history;
-  std::optional<dashboard::JudgedRun> judged;
+  std::optional<tracker::JudgedRun> judged;
 };
 
 inline SampleRun sample_dashboard_run(int seconds) {
@@ -119,7 +119,7 @@ inline SampleRun sample_dashboard_run(int seconds) {
     run.history.add(tick, kTrainer);
     judge.add(tick);
   }
-  run.judged = dashboard::judge_now(judge.tracks(), seconds);
+  run.judged = tracker::judge_run(judge.tracks(), {});
   return run;
 }
 
@@ -155,7 +155,7 @@ inline SampleRun steps_only_run(int steps) {
     run.history.add(tick, {});
     judge.add(tick);
   }
-  run.judged = dashboard::judge_now(judge.tracks(), steps);
+  run.judged = tracker::judge_run(judge.tracks(), {});
   return run;
 }
 

@@ -15,18 +15,6 @@ using tests::kSiteMiB;
 
 constexpr ProcessKey kTrainer{110, 2};
 
-std::string function_of(const tracker::RunSites& run, std::uint32_t number) {
-  const auto frame = run.frames.find(number);
-  return frame == run.frames.end() ? "?" : frame->second.function;
-}
-
-// The outermost function is the line.
-const LineNamer kByCaller{[](const tracker::RunSites& run, const SiteRecord& site) {
-                            return std::vector<std::string>{function_of(run, site.frames.back())};
-                          },
-                          [](const tracker::RunSites&, const tracker::RankedSite&,
-                             const std::string& line) { return line; }};
-
 tests::SiteRun traced_run() {
   tests::SiteRun run;
   ProcessRecord trainer;
@@ -56,35 +44,35 @@ TEST(SiteJudge, ListsWhatGrowsTheFastestFirst) {
     judge.add(tick);
   }
 
-  const std::vector<SiteRow> rows = judge.rows(kByCaller, after(20.0), 6);
+  const std::vector<SiteRow> rows = judge.rows(after(20.0), 6);
 
   ASSERT_THAT(rows, SizeIs(2));
-  EXPECT_EQ(rows[0].place, "fast");
+  EXPECT_EQ(rows[0].place, "fast [train]");
   EXPECT_EQ(rows[0].verdict, "leak");
   EXPECT_EQ(rows[0].live_bytes, 249 * kSiteMiB);
   ASSERT_TRUE(rows[0].rate_bytes_per_s);
   EXPECT_NEAR(*rows[0].rate_bytes_per_s, kSiteMiB, 0.05 * kSiteMiB);
-  EXPECT_EQ(rows[1].place, "slow");
-  EXPECT_THAT(judge.rows(kByCaller, after(20.0), 1), SizeIs(1));
+  EXPECT_EQ(rows[1].place, "slow [train]");
+  EXPECT_THAT(judge.rows(after(20.0), 1), SizeIs(1));
 }
 
 TEST(SiteJudge, AddsUpTheCallStacksOfALine) {
   tests::SiteRun run = traced_run();
   const std::uint32_t caller = run.add_frame("collate");
   for (const char* const callee : {"copy", "pad"}) {
-    run.add_site(kTrainer, {run.add_frame(callee), caller}, [](double t_s) {
-      return 10 * kSiteMiB + static_cast<std::uint64_t>(t_s) * kSiteMiB;
-    });
+    run.add_site(
+        kTrainer, {run.add_frame(callee, "", {}, "/usr/lib/libtorch_cpu.so"), caller},
+        [](double t_s) { return 10 * kSiteMiB + static_cast<std::uint64_t>(t_s) * kSiteMiB; });
   }
   SiteJudge judge;
   for (const Tick& tick : run.ticks(240)) {
     judge.add(tick);
   }
 
-  const std::vector<SiteRow> rows = judge.rows(kByCaller, after(20.0), 6);
+  const std::vector<SiteRow> rows = judge.rows(after(20.0), 6);
 
   ASSERT_THAT(rows, SizeIs(1));
-  EXPECT_EQ(rows[0].place, "collate");
+  EXPECT_EQ(rows[0].place, "collate [train]");
   ASSERT_TRUE(rows[0].rate_bytes_per_s);
   EXPECT_NEAR(*rows[0].rate_bytes_per_s, 2 * kSiteMiB, 0.1 * kSiteMiB);
 }
@@ -93,13 +81,13 @@ TEST(SiteJudge, HasNothingToShowWhereNothingGrows) {
   tests::SiteRun run = traced_run();
   run.add_site(kTrainer, {run.add_frame("still")}, [](double) { return 900 * kSiteMiB; });
   SiteJudge judge;
-  EXPECT_THAT(judge.rows(kByCaller, {}, 6), IsEmpty());
+  EXPECT_THAT(judge.rows({}, 6), IsEmpty());
 
   for (const Tick& tick : run.ticks(60)) {
     judge.add(tick);
   }
 
-  EXPECT_THAT(judge.rows(kByCaller, after(5.0), 6), IsEmpty());
+  EXPECT_THAT(judge.rows(after(5.0), 6), IsEmpty());
 }
 
 TEST(SiteJudge, ShowsNothingOfATracerThatRests) {
@@ -115,7 +103,7 @@ TEST(SiteJudge, ShowsNothingOfATracerThatRests) {
     judge.add(tick);
   }
 
-  EXPECT_THAT(judge.rows(kByCaller, after(20.0), 6), IsEmpty());
+  EXPECT_THAT(judge.rows(after(20.0), 6), IsEmpty());
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST(DemoGrade, IsWrongWhenTheTracerFoundNoLineAtAll) {
 }
 
 TEST(DemoGrade, GoesByWhoCarriesTheGrowthOfATree) {
-  tracker::TrackResult result = leaking_run();
+  tracker::JudgedRun result = leaking_run();
   result.verdict->carrier = result.verdict->where;
   result.verdict->where = 0;  // the tree
   result.verdict->readings[0].reading.patterns =
@@ -88,7 +88,7 @@ TEST(DemoGrade, GoesByWhoCarriesTheGrowthOfATree) {
 TEST(DemoGrade, WantsLostSegmentsToBeFoundInSharedMemory) {
   DemoTruth truth = true_leak();
   truth.where = "shm";
-  tracker::TrackResult result = leaking_run();
+  tracker::JudgedRun result = leaking_run();
   EXPECT_FALSE(grade_demo("shm", truth, result).is_right());
 
   result.run.tracks[2].kind = tracker::TrackKind::kShm;
@@ -117,8 +117,8 @@ TEST(DemoGrade, AsksNothingButTheVerdictWhereNothingLeaks) {
 }
 
 // A run that is judged as a warm-up to step 90 that adds 100 MiB.
-tracker::TrackResult warmed_up_run() {
-  tracker::TrackResult result = stable_run();
+tracker::JudgedRun warmed_up_run() {
+  tracker::JudgedRun result = stable_run();
   result.verdict->verdict = Verdict::kWarmup;
   tracker::Pattern warmup;
   warmup.to.step = 90;
@@ -143,7 +143,7 @@ TEST(DemoGrade, WantsPlateauAndGrowthOfARecordedJob) {
   EXPECT_EQ(grade_demo("job1", truth, warmed_up_run()).problem,
             "the warm-up ends at step 90, not 79");
 
-  tracker::TrackResult without_end = warmed_up_run();
+  tracker::JudgedRun without_end = warmed_up_run();
   without_end.verdict->readings[without_end.verdict->where].reading.patterns.clear();
   EXPECT_EQ(grade_demo("job1", truth, without_end).problem, "no end of the warm-up was found");
 

@@ -197,12 +197,12 @@ TEST_F(CollectorTest, TellsWhenLiveBlocksWereBorn) {
   AllocationFacts facts;
   collector.look(facts);
 
-  ASSERT_EQ(facts.births.size(), 1U);
-  const auto& births = facts.births[0].births;
-  ASSERT_GE(births.size(), 2U);
-  EXPECT_EQ(births.front().from, 1.0);
-  EXPECT_EQ(births.front().bytes, 100U);
-  EXPECT_EQ(births.back().bytes, 200U);
+  ASSERT_EQ(facts.ages.size(), 1U);
+  const auto& ages = facts.ages[0].intervals;
+  ASSERT_GE(ages.size(), 2U);
+  EXPECT_EQ(ages.front().from, 1.0);
+  EXPECT_EQ(ages.front().bytes, 100U);
+  EXPECT_EQ(ages.back().bytes, 200U);
 }
 
 TEST_F(CollectorTest, TellsHowMuchOfALargeBlockIsResident) {
@@ -327,8 +327,8 @@ TEST_F(CollectorTest, AddsUpSitesOfOneStack) {
   ASSERT_EQ(facts.samples.size(), 2U);
   EXPECT_EQ(facts.samples[0].live_bytes, 300U);
   EXPECT_EQ(facts.samples[1].live_bytes, 400U);
-  ASSERT_EQ(facts.births.size(), 1U);
-  EXPECT_EQ(facts.births[0].births.at(0).bytes, 300U);
+  ASSERT_EQ(facts.ages.size(), 1U);
+  EXPECT_EQ(facts.ages[0].intervals.at(0).bytes, 300U);
 }
 
 // Two lanes of one stack, one after the other: each held 1,000 bytes, never both of them.
@@ -377,8 +377,8 @@ TEST_F(CollectorTest, AddsUpSitesWhoseFramesHaveSeveralNodes) {
     held.push_back(sample.live_bytes);
   }
   EXPECT_THAT(held, ElementsAre(300U, 400U, 800U));
-  ASSERT_EQ(facts.births.size(), 1U);
-  EXPECT_EQ(facts.births[0].births.at(0).bytes, 300U);
+  ASSERT_EQ(facts.ages.size(), 1U);
+  EXPECT_EQ(facts.ages[0].intervals.at(0).bytes, 300U);
 }
 
 TEST_F(CollectorTest, LetsTheSiteThatWasSeenFirstStandForItsStack) {

@@ -220,7 +220,7 @@ TEST(PendingFacts, CountsFactsThatFindNoRoom) {
   }
   EXPECT_EQ(ticks_dropped, 2U);
   // 2 x (2 processes, 2 markers, 1 event, 1 loss; 2 modules, 2 frames, 2 sites, 2 samples of sites,
-  // births of 1 site, 2 traces, 1 account, segments in /dev/shm)
+  // ages of 1 site, 2 traces, 1 account, segments in /dev/shm)
   EXPECT_EQ(facts_dropped, 38U);
   EXPECT_TRUE(next.events.empty());
 }
@@ -246,7 +246,7 @@ TEST(PendingFacts, KeepsTheLastSampleOfASiteThatHasNotChangedSince) {
   Tick dropped = tests::empty_tick(1.0);
   dropped.allocations.sites = {{1, {101, 5}, AllocationKind::kHeap, false, {1}}};
   dropped.allocations.samples = {tests::site_sample(1, 100), tests::site_sample(2, 200)};
-  dropped.allocations.births = {{1, {{false, 0.0, 100}}}};
+  dropped.allocations.ages = {{1, {{false, 0.0, 100}}}};
   facts.add_dropped(dropped);
   Tick next = tests::empty_tick(2.0);
   next.allocations.samples = {tests::site_sample(2, 250)};
@@ -257,7 +257,7 @@ TEST(PendingFacts, KeepsTheLastSampleOfASiteThatHasNotChangedSince) {
   EXPECT_EQ(next.allocations.samples[0].live_bytes, 100U);
   EXPECT_EQ(next.allocations.samples[1].live_bytes, 250U);
   EXPECT_EQ(next.allocations.sites.size(), 1U);
-  EXPECT_EQ(next.allocations.births.size(), 1U);
+  EXPECT_EQ(next.allocations.ages.size(), 1U);
 }
 
 }  // namespace

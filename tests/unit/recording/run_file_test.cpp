@@ -153,22 +153,22 @@ TEST(RunFile, KnowsAStackThatWasNamedLaterFromTheBeginning) {
   EXPECT_TRUE(sink.ticks[1].allocations.sites.empty());
 }
 
-TEST(RunFile, KeepsOnlyTheLastBirthsOfASite) {
+TEST(RunFile, KeepsOnlyTheLastAgesOfASite) {
   const TempTree dir;
   const auto writer = make_writer(dir.path("run"));
   ASSERT_TRUE(writer->begin(full_run_info()));
   ASSERT_TRUE(writer->add(full_tick()));
   Tick later = empty_tick(2.0);
-  later.allocations.births = {{1, {{false, 7.5, 9}}}};
+  later.allocations.ages = {{1, {{false, 7.5, 9}}}};
   ASSERT_TRUE(writer->add(later));
   ASSERT_TRUE(writer->end(2.0));
 
   MemorySink sink;
   read_all(dir.path("run"), sink);
 
-  EXPECT_TRUE(sink.ticks[0].allocations.births.empty());
-  ASSERT_EQ(sink.ticks[1].allocations.births.size(), 1U);
-  EXPECT_EQ(sink.ticks[1].allocations.births[0].births.size(), 1U);
+  EXPECT_TRUE(sink.ticks[0].allocations.ages.empty());
+  ASSERT_EQ(sink.ticks[1].allocations.ages.size(), 1U);
+  EXPECT_EQ(sink.ticks[1].allocations.ages[0].intervals.size(), 1U);
 }
 
 TEST(RunFile, KeepsAProcessThatCameAndWentBetweenTwoTicksAsOne) {

@@ -33,10 +33,10 @@ using tests::SiteRun;
 using tests::trainer_record;
 
 tracker::RunSites built(const SiteRun& run, std::size_t seconds,
-                        const std::vector<SiteBirths>& births = {}) {
+                        const std::vector<SiteAges>& ages = {}) {
   tracker::SiteTrackBuilder builder;
   for (Tick& tick : run.ticks(seconds)) {
-    tick.allocations.births = births;
+    tick.allocations.ages = ages;
     (void)builder.add(tick);
   }
   return builder.sites();
@@ -48,13 +48,13 @@ tracker::JudgeOptions short_warmup() {
   return options;
 }
 
-std::vector<SiteBirths> even_births() {
-  SiteBirths births;
-  births.site = 1;
+std::vector<SiteAges> even_ages() {
+  SiteAges ages;
+  ages.site = 1;
   for (double step = 0.0; step < 3'000.0; step += 100.0) {
-    births.births.push_back({true, step, 10 * kSiteMiB});
+    ages.intervals.push_back({true, step, 10 * kSiteMiB});
   }
-  return {births};
+  return {ages};
 }
 
 // A trainer that leaks in collate(), with the usual frames around it, and holds a model.
@@ -87,7 +87,7 @@ ProfileReport report_of(const tracker::RunSites& run) {
 }
 
 TEST(ProfileText, LooksAsInTheGoldenFile) {
-  const tracker::RunSites run = built(leaking_trainer(), 300, even_births());
+  const tracker::RunSites run = built(leaking_trainer(), 300, even_ages());
 
   EXPECT_EQ(difference_from_golden("profile/leak.txt",
                                    profile_text(report_of(run), {Glyphs::kAscii, false})),
@@ -95,7 +95,7 @@ TEST(ProfileText, LooksAsInTheGoldenFile) {
 }
 
 TEST(ProfileJson, LooksAsInTheGoldenFile) {
-  const tracker::RunSites run = built(leaking_trainer(), 300, even_births());
+  const tracker::RunSites run = built(leaking_trainer(), 300, even_ages());
 
   const auto json = nlohmann::json::parse(profile_json(report_of(run)));
 
@@ -348,23 +348,23 @@ TEST(ProfileText, ShowsTheFastestInALine) {
             "collate(Batch const&) loader.cpp:42\n");
 }
 
-TEST(BirthText, TellsALeakFromWarmUpAndFromYouth) {
-  std::vector<SiteBirths::Birth> births(8);
-  for (auto& birth : births) {
-    birth.bytes = 100;
+TEST(AgeText, TellsALeakFromWarmUpAndFromYouth) {
+  std::vector<SiteAges::Interval> ages(8);
+  for (auto& interval : ages) {
+    interval.bytes = 100;
   }
-  const std::string even = birth_text(births, Glyphs::kAscii);
-  births.assign(8, {});
-  births[0].bytes = 100;
-  const std::string early = birth_text(births, Glyphs::kAscii);
-  births.assign(8, {});
-  births[7].bytes = 100;
-  const std::string late = birth_text(births, Glyphs::kAscii);
+  const std::string even = age_text(ages, Glyphs::kAscii);
+  ages.assign(8, {});
+  ages[0].bytes = 100;
+  const std::string early = age_text(ages, Glyphs::kAscii);
+  ages.assign(8, {});
+  ages[7].bytes = 100;
+  const std::string late = age_text(ages, Glyphs::kAscii);
 
   EXPECT_THAT(even, HasSubstr("########  in every part of the run"));
   EXPECT_THAT(early, HasSubstr("#_______  nearly all at the beginning"));
   EXPECT_THAT(late, HasSubstr("_______#  nearly all of it young"));
-  EXPECT_EQ(birth_text({}, Glyphs::kAscii), "");
+  EXPECT_EQ(age_text({}, Glyphs::kAscii), "");
 }
 
 TEST(ShownStack, LeavesOutTheTracerAndTheAllocator) {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "tracker/run/track_result.h"
+#include "tracker/run/judged_run.h"
 
 // Answers as the tracker might give them, for the views.
 namespace tidemark::tests {
@@ -23,8 +23,8 @@ inline tracker::Track track_of(tracker::TrackKind kind, Role role, pid_t pid = 0
 
 // A floor that follows `bytes_at` over 100 points, a step a second.
 template <typename BytesAt>
-tracker::Reading reading_of(tracker::Verdict verdict, tracker::Axis axis, BytesAt bytes_at) {
-  tracker::Reading reading;
+tracker::SeriesVerdict reading_of(tracker::Verdict verdict, tracker::Axis axis, BytesAt bytes_at) {
+  tracker::SeriesVerdict reading;
   reading.verdict = verdict;
   reading.confidence = 0.95;
   reading.axis = axis;
@@ -53,12 +53,12 @@ tracker::Reading reading_of(tracker::Verdict verdict, tracker::Axis axis, BytesA
 }
 
 // A trainer that warms up to step 200 and leaks from step 400 on, below a pool of workers.
-inline tracker::TrackResult leaking_run() {
+inline tracker::JudgedRun leaking_run() {
   using namespace tracker;  // NOLINT(google-build-using-namespace): a fixture full of its names
   const auto bytes_at = [](double x) {
     return (1.0 + std::min(x, 200.0) / 200.0) * kGiBf + std::max(0.0, x - 400.0) * 2 * kMiBf;
   };
-  Reading reading = reading_of(Verdict::kLeak, Axis::kSteps, bytes_at);
+  SeriesVerdict reading = reading_of(Verdict::kLeak, Axis::kSteps, bytes_at);
   Pattern warmup;
   warmup.kind = PatternKind::kWarmup;
   warmup.from = {0.0, 0.0};
@@ -102,7 +102,7 @@ inline tracker::TrackResult leaking_run() {
   reading.smallest_detectable_per_s = 20 * 1024;
   reading.allowance_end = Moment{375.0, 375.0};
 
-  tracker::TrackResult result;
+  tracker::JudgedRun result;
   result.run.tracks.push_back(track_of(TrackKind::kTree, Role::kOther));
   result.run.tracks.push_back(track_of(TrackKind::kRole, Role::kCompileWorker));
   result.run.tracks[1].most_processes = 20;
@@ -131,8 +131,8 @@ inline tracker::TrackResult leaking_run() {
 }
 
 // One curve of a process that nobody has a role for, on the axis of time.
-inline tracker::TrackResult one_curve(tracker::Reading reading) {
-  tracker::TrackResult result;
+inline tracker::JudgedRun one_curve(tracker::SeriesVerdict reading) {
+  tracker::JudgedRun result;
   result.run.tracks.push_back(track_of(tracker::TrackKind::kProcess, Role::kTrainer, 77));
   tracker::RunVerdict verdict;
   verdict.verdict = reading.verdict;
@@ -141,17 +141,17 @@ inline tracker::TrackResult one_curve(tracker::Reading reading) {
   return result;
 }
 
-inline tracker::TrackResult stable_run() {
-  tracker::Reading reading =
+inline tracker::JudgedRun stable_run() {
+  tracker::SeriesVerdict reading =
       reading_of(tracker::Verdict::kStable, tracker::Axis::kTime, [](double) { return 2 * kGiBf; });
   reading.evidence = {{tracker::EvidenceKind::kStillSince, 1.0, 0.2}};
   reading.smallest_detectable_per_s = 1000;
   return one_curve(std::move(reading));
 }
 
-inline tracker::TrackResult growing_run() {
-  tracker::Reading reading = reading_of(tracker::Verdict::kGrowing, tracker::Axis::kTime,
-                                        [](double x) { return kGiBf + x * kMiBf; });
+inline tracker::JudgedRun growing_run() {
+  tracker::SeriesVerdict reading = reading_of(tracker::Verdict::kGrowing, tracker::Axis::kTime,
+                                              [](double x) { return kGiBf + x * kMiBf; });
   tracker::Pattern growth;
   growth.kind = tracker::PatternKind::kGrowth;
   growth.from.t_s = 0.0;

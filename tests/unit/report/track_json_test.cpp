@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 TEST(TrackJson, LooksAsInTheGoldenFiles) {
-  const auto pretty = [](const tracker::TrackResult& result) {
+  const auto pretty = [](const tracker::JudgedRun& result) {
     return nlohmann::ordered_json::parse(track_json(result)).dump(1) + '\n';
   };
 
@@ -49,7 +49,7 @@ TEST(TrackJson, WritesUnknownAsNull) {
 }
 
 TEST(TrackJson, HasNoVerdictWhereNothingWasSeen) {
-  const json answer = json::parse(track_json(tracker::TrackResult{}));
+  const json answer = json::parse(track_json(tracker::JudgedRun{}));
 
   EXPECT_TRUE(answer["verdict"].is_null());
   EXPECT_EQ(answer["undetermined"], true);

@@ -59,7 +59,7 @@ TEST(TrackText, SaysFirstWhatWhoHowFastSinceAndUntilWhen) {
 }
 
 TEST(TrackText, GivesTheIntervalOfALeaksRate) {
-  const tracker::TrackResult result = leaking_run();
+  const tracker::JudgedRun result = leaking_run();
 
   EXPECT_THAT(pattern_text(result.verdict->answer().reading.patterns[1], Axis::kSteps),
               HasSubstr("1.90 MiB/step to 2.10 MiB/step"));
@@ -68,7 +68,7 @@ TEST(TrackText, GivesTheIntervalOfALeaksRate) {
 }
 
 TEST(TrackText, NamesTheCarrierOfAGroupsGrowth) {
-  tracker::TrackResult result = leaking_run();
+  tracker::JudgedRun result = leaking_run();
   result.verdict->where = 0;
   result.verdict->carrier = 2;
   result.verdict->carrier_share = 0.93;
@@ -79,7 +79,7 @@ TEST(TrackText, NamesTheCarrierOfAGroupsGrowth) {
 }
 
 TEST(TrackText, CountsCalmProcessesInsteadOfListingThem) {
-  tracker::TrackResult result = leaking_run();
+  tracker::JudgedRun result = leaking_run();
   for (int i = 0; i < 3; ++i) {
     result.run.tracks.push_back(
         tests::track_of(tracker::TrackKind::kProcess, Role::kCompileWorker, 2000 + i));
@@ -96,8 +96,8 @@ TEST(TrackText, CountsCalmProcessesInsteadOfListingThem) {
 }
 
 TEST(TrackText, SaysThatTooFewSamplesProveNothing) {
-  tracker::TrackResult result = stable_run();
-  tracker::Reading& reading = result.verdict->readings[0].reading;
+  tracker::JudgedRun result = stable_run();
+  tracker::SeriesVerdict& reading = result.verdict->readings[0].reading;
   reading.undetermined = true;
   reading.samples = 4;
   reading.needs = tracker::Needs{{}, {}, 2.0};
@@ -108,9 +108,9 @@ TEST(TrackText, SaysThatTooFewSamplesProveNothing) {
 }
 
 TEST(TrackText, CountsTheMomentsOfTooFewSamplesAndNamesTheirSpike) {
-  tracker::TrackResult result = stable_run();
+  tracker::JudgedRun result = stable_run();
   result.verdict->verdict = Verdict::kSpikes;
-  tracker::Reading& reading = result.verdict->readings[0].reading;
+  tracker::SeriesVerdict& reading = result.verdict->readings[0].reading;
   reading.undetermined = true;
   reading.samples = 3;
   reading.evidence = {{tracker::EvidenceKind::kPoints, 1.0, 6.0}};
@@ -125,14 +125,14 @@ TEST(TrackText, CountsTheMomentsOfTooFewSamplesAndNamesTheirSpike) {
 }
 
 TEST(TrackText, SaysThatTheFloorUnderSpikesGrewBefore) {
-  tracker::TrackResult result = leaking_run();
+  tracker::JudgedRun result = leaking_run();
   result.verdict->verdict = Verdict::kSpikes;
 
   EXPECT_THAT(answer_text(result), HasSubstr("; its floor grew by 1.00 GiB until step 200 and "));
 }
 
 TEST(TrackText, SaysThatTheLimitIsExceededAlready) {
-  tracker::TrackResult result = leaking_run();
+  tracker::JudgedRun result = leaking_run();
   tracker::Forecast& forecast = result.verdict->readings[2].reading.forecast;
   forecast.in_s_low = forecast.in_s_high = 0.0;
 
@@ -142,8 +142,8 @@ TEST(TrackText, SaysThatTheLimitIsExceededAlready) {
 }
 
 TEST(TrackText, SaysWhichOptionsCouldNotBeCounted) {
-  tracker::TrackResult result = stable_run();
-  tracker::Reading& reading = result.verdict->readings[0].reading;
+  tracker::JudgedRun result = stable_run();
+  tracker::SeriesVerdict& reading = result.verdict->readings[0].reading;
   reading.warmup_ignored = true;
   reading.min_leak_ignored = true;
 
@@ -154,7 +154,7 @@ TEST(TrackText, SaysWhichOptionsCouldNotBeCounted) {
 }
 
 TEST(TrackText, SaysWhichMetricsThereAreInstead) {
-  tracker::TrackResult result;
+  tracker::JudgedRun result;
   result.asked_metric = tracker::Metric::kPss;
   result.run.tracks.push_back(tests::track_of(tracker::TrackKind::kTree, Role::kOther));
   result.run.tracks[0].of(tracker::Metric::kRss).add(0.0, tracker::kUnknown, 1.0);
@@ -163,7 +163,7 @@ TEST(TrackText, SaysWhichMetricsThereAreInstead) {
 }
 
 TEST(TrackText, SaysFromWhereToWhereTheDataAre) {
-  tracker::TrackResult result = stable_run();
+  tracker::JudgedRun result = stable_run();
   result.verdict->readings[0].reading.end.t_s = 1000.0;  // the last stretch begins at 990
 
   const std::string text = track_text(result, Glyphs::kAscii);
@@ -173,9 +173,9 @@ TEST(TrackText, SaysFromWhereToWhereTheDataAre) {
 }
 
 TEST(TrackText, SaysWarmUpAndSpikesWithTheirNumbers) {
-  tracker::TrackResult warmup = leaking_run();
+  tracker::JudgedRun warmup = leaking_run();
   warmup.verdict->verdict = Verdict::kWarmup;
-  tracker::TrackResult spikes = leaking_run();
+  tracker::JudgedRun spikes = leaking_run();
   spikes.verdict->verdict = Verdict::kSpikes;
 
   EXPECT_THAT(answer_text(warmup), HasSubstr("grew by 1.00 GiB until step 200 and stands at"));
@@ -183,7 +183,7 @@ TEST(TrackText, SaysWarmUpAndSpikesWithTheirNumbers) {
 }
 
 TEST(TrackText, SaysThatAStableCurveDrifts) {
-  tracker::TrackResult result = stable_run();
+  tracker::JudgedRun result = stable_run();
   tracker::Pattern drift;
   drift.kind = tracker::PatternKind::kDrift;
   drift.rate.bytes_per_s = 3000.0;
@@ -196,7 +196,7 @@ TEST(TrackText, SaysThatAStableCurveDrifts) {
 }
 
 TEST(TrackText, SaysThatNothingWasSeen) {
-  tracker::TrackResult nothing;
+  tracker::JudgedRun nothing;
   nothing.run.losses = {{"status_unreadable", 7}};
 
   EXPECT_EQ(track_text(nothing, Glyphs::kAscii),
@@ -218,21 +218,21 @@ TEST(TrackText, ShowsOneLineOfALiveRun) {
   EXPECT_EQ(track_line(growing_run(), 12.0),
             "00:00:12  floor 1.97 GiB  ceiling 2.03 GiB  +60.0 MiB/min  growing "
             "(needs about 25 min more)\n");
-  EXPECT_EQ(track_line(tracker::TrackResult{}, 1.0), "00:00:01  nothing to judge yet\n");
+  EXPECT_EQ(track_line(tracker::JudgedRun{}, 1.0), "00:00:01  nothing to judge yet\n");
 }
 
-TEST(TrackResult, ExitsWithOneForALeakFourWhenNobodyCanTellElseZero) {
+TEST(JudgedRun, ExitsWithOneForALeakFourWhenNobodyCanTellElseZero) {
   EXPECT_EQ(tracker::exit_code_of(leaking_run()), kExitLeak);
   EXPECT_EQ(tracker::exit_code_of(growing_run()), kExitUndetermined);
   EXPECT_EQ(tracker::exit_code_of(stable_run()), kExitOk);
-  EXPECT_EQ(tracker::exit_code_of(tracker::TrackResult{}), kExitUndetermined);
-  tracker::TrackResult few = stable_run();
+  EXPECT_EQ(tracker::exit_code_of(tracker::JudgedRun{}), kExitUndetermined);
+  tracker::JudgedRun few = stable_run();
   few.verdict->readings[0].reading.undetermined = true;
   EXPECT_EQ(tracker::exit_code_of(few), kExitUndetermined);
 }
 
 TEST(ChartText, DrawsNothingFromTwoPoints) {
-  tracker::Reading reading =
+  tracker::SeriesVerdict reading =
       tests::reading_of(Verdict::kStable, Axis::kTime, [](double) { return kGiBf; });
   reading.floor.resize(2);
 
@@ -240,7 +240,7 @@ TEST(ChartText, DrawsNothingFromTwoPoints) {
 }
 
 TEST(ChartText, MarksWhatBeginsWithTheFirstStretch) {
-  tracker::Reading reading = growing_run().verdict->readings[0].reading;
+  tracker::SeriesVerdict reading = growing_run().verdict->readings[0].reading;
   for (tracker::FloorPoint& point : reading.floor) {
     point.x += 5.0;  // its middle
   }
@@ -249,7 +249,7 @@ TEST(ChartText, MarksWhatBeginsWithTheFirstStretch) {
 }
 
 TEST(ChartText, DoesNotMakeNoiseLookLikeGrowth) {
-  tracker::Reading reading = tests::reading_of(Verdict::kStable, Axis::kTime, [](double x) {
+  tracker::SeriesVerdict reading = tests::reading_of(Verdict::kStable, Axis::kTime, [](double x) {
     return 10 * kGiBf + x * 1024;  // 0.01 %
   });
 

@@ -41,11 +41,11 @@ inline std::set<std::string> advised(const tracker::RunVerdict& verdict) {
   return ids;
 }
 
-inline const tracker::TrackReading* reading_of(const tracker::RunTracks& run,
+inline const tracker::TrackVerdict* reading_of(const tracker::RunTracks& run,
                                                const tracker::RunVerdict& verdict,
                                                tracker::TrackKind kind, Role role) {
   const auto it = std::find_if(
-      verdict.readings.begin(), verdict.readings.end(), [&](const tracker::TrackReading& reading) {
+      verdict.readings.begin(), verdict.readings.end(), [&](const tracker::TrackVerdict& reading) {
         const tracker::Track& track = run.tracks[reading.track];
         return track.kind == kind && (kind == tracker::TrackKind::kTree || track.role == role);
       });

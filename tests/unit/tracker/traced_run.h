@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/support/site_run.h"
-#include "tracker/curve/options.h"
+#include "tracker/curve/judge.h"
 #include "tracker/sites/site_tracks.h"
 
 // Traced runs as the tests of their ranking need them.

@@ -194,7 +194,7 @@ TEST(RunDiff, TakesTheOnlyProcessForItsRoleAndTheMedianOfWhatWasNotJudged) {
   process.kind = TrackKind::kProcess;
   process.role = Role::kTrainer;
   run.tracks.tracks.push_back(process);
-  Reading reading;
+  SeriesVerdict reading;
   reading.last_floor_bytes = 701 * kMiB;
   run.verdict.readings.push_back({run.tracks.tracks.size() - 1, Metric::kFootprint, reading});
 

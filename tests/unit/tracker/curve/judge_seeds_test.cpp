@@ -33,7 +33,7 @@ Points with_plateau_logged(Points points) {
 class SeedJob : public testing::TestWithParam<Points> {};
 
 TEST_P(SeedJob, IsAWarmupThatEndsAtStepNinety) {
-  const Reading reading = judge(on_steps(GetParam()), {});
+  const SeriesVerdict reading = judge(on_steps(GetParam()), {});
 
   EXPECT_EQ(reading.verdict, Verdict::kWarmup);
   EXPECT_FALSE(reading.undetermined);
@@ -48,7 +48,7 @@ TEST_P(SeedJob, IsAWarmupThatEndsAtStepNinety) {
 
 TEST_P(SeedJob, IsNeverCalledALeakOnTheWay) {
   for (std::size_t count = 1; count <= GetParam().size(); ++count) {
-    const Reading reading = judge(on_steps(test::prefix(GetParam(), count)), {});
+    const SeriesVerdict reading = judge(on_steps(test::prefix(GetParam(), count)), {});
     EXPECT_NE(reading.verdict, Verdict::kLeak) << "after " << count << " points";
     if (count >= 2 && count <= 8) {
       EXPECT_EQ(reading.verdict, Verdict::kGrowing) << "after " << count << " points";
@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(Notes, SeedJob,
                                          with_plateau_logged(kJob2)));
 
 TEST(Seeds, ValidationThatComesBackIsASpike) {
-  const Reading reading = judge(on_time({{0, 6200}, {5, 10400}, {10, 4800}}), {});
+  const SeriesVerdict reading = judge(on_time({{0, 6200}, {5, 10400}, {10, 4800}}), {});
 
   EXPECT_EQ(reading.verdict, Verdict::kSpikes);
   EXPECT_TRUE(reading.undetermined);  // three points exclude nothing
@@ -78,7 +78,7 @@ TEST(Seeds, FiftyMegabytesUnderNoiseOfAHundredAreNoLeak) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     const Points points = test::sampled(
         300, 100.0, [](double t) { return 6000.0 + 50.0 * t / 300.0; }, seed);
-    const Reading reading = judge(on_time(points), test::with_warmup_seconds(30.0));
+    const SeriesVerdict reading = judge(on_time(points), test::with_warmup_seconds(30.0));
     EXPECT_NE(reading.verdict, Verdict::kLeak) << "seed " << seed;
     EXPECT_NE(reading.verdict, Verdict::kGrowing) << "seed " << seed;
   }
@@ -92,7 +92,7 @@ TEST(Seeds, AThousandMegabytesAfterWarmupAreALeak) {
           return t < 60.0 ? 3000.0 + 50.0 * t : 6000.0 + 1000.0 * (t - 60.0) / 240.0;
         },
         seed);
-    const Reading reading = judge(on_time(points), test::with_warmup_seconds(70.0));
+    const SeriesVerdict reading = judge(on_time(points), test::with_warmup_seconds(70.0));
     EXPECT_EQ(reading.verdict, Verdict::kLeak) << "seed " << seed;
   }
 }
@@ -101,7 +101,7 @@ TEST(Seeds, TheJobThatWasExpectedToDieInFifteenMinutesIsGrowingWithAForecast) {
   Options options;
   options.limit_bytes = 32768.0 * kMb;
   const auto check = [&](const Points& points) {
-    const Reading reading = judge(on_time(points), options);
+    const SeriesVerdict reading = judge(on_time(points), options);
     EXPECT_EQ(reading.verdict, Verdict::kGrowing);
     EXPECT_TRUE(reading.undetermined);
     ASSERT_TRUE(reading.forecast.in_s_low && reading.forecast.in_s_high);

@@ -26,14 +26,14 @@ double saw(double t) { return 2000.0 + 30.0 * std::fmod(t, 25.0); }
 double rising_saw(double t) { return saw(t) + 2.0 * t; }
 
 TEST(Judge, NothingIsUndetermined) {
-  const Reading reading = judge(Series(), {});
+  const SeriesVerdict reading = judge(Series(), {});
   EXPECT_EQ(reading.verdict, Verdict::kStable);
   EXPECT_TRUE(reading.undetermined);
   EXPECT_TRUE(reading.needs);
 }
 
 TEST(Judge, OnePointIsStableAndUndetermined) {
-  const Reading reading = judge(on_time({{5.0, 100.0}}), {});
+  const SeriesVerdict reading = judge(on_time({{5.0, 100.0}}), {});
   EXPECT_EQ(reading.verdict, Verdict::kStable);
   EXPECT_TRUE(reading.undetermined);
   EXPECT_EQ(reading.first_floor_bytes, 100.0 * kMb);
@@ -41,7 +41,7 @@ TEST(Judge, OnePointIsStableAndUndetermined) {
 }
 
 TEST(Judge, FewPointsThatRiseAreGrowing) {
-  const Reading reading = judge(on_steps({{0, 732}, {1, 1027}, {10, 3924}}), {});
+  const SeriesVerdict reading = judge(on_steps({{0, 732}, {1, 1027}, {10, 3924}}), {});
   EXPECT_EQ(reading.verdict, Verdict::kGrowing);
   EXPECT_TRUE(reading.undetermined);
 }
@@ -50,7 +50,7 @@ TEST(Judge, FewPointsThatRiseAreGrowing) {
 TEST(Judge, TheEndOfAVeryShortRunIsNoSpike) {
   for (const int points : {6, 7, 8}) {
     const double last = points - 1;
-    const Reading reading =
+    const SeriesVerdict reading =
         judge(on_time(sampled(static_cast<std::size_t>(points), 1.0,
                               [&](double t) { return t < last ? 300.0 + 40.0 * t : 280.0; })),
               {});
@@ -70,7 +70,7 @@ TEST(Judge, ALeakStaysOneHoweverMuchIsGivenBackInTheLastSample) {
     Points and_then_all = points;
     and_then_all.emplace_back(points.back().first + 2.0, 0.0);
     for (const Points& run : {points, and_then_all}) {
-      const Reading reading = judge(on_steps(run), test::with_warmup_steps(30.0));
+      const SeriesVerdict reading = judge(on_steps(run), test::with_warmup_steps(30.0));
 
       EXPECT_EQ(reading.verdict, Verdict::kLeak) << given_back;
       const Pattern* const leak = reading.find(PatternKind::kLeak);
@@ -81,7 +81,7 @@ TEST(Judge, ALeakStaysOneHoweverMuchIsGivenBackInTheLastSample) {
 }
 
 TEST(Judge, AConstantIsStable) {
-  const Reading reading = judge(on_time(sampled(500, 0.0, [](double) { return 700.0; })), {});
+  const SeriesVerdict reading = judge(on_time(sampled(500, 0.0, [](double) { return 700.0; })), {});
   EXPECT_EQ(reading.verdict, Verdict::kStable);
   EXPECT_FALSE(reading.undetermined);
   EXPECT_TRUE(reading.patterns.empty());
@@ -90,7 +90,7 @@ TEST(Judge, AConstantIsStable) {
 }
 
 TEST(Judge, ZeroBytesAreStable) {
-  const Reading reading = judge(on_time(sampled(50, 0.0, [](double) { return 0.0; })), {});
+  const SeriesVerdict reading = judge(on_time(sampled(50, 0.0, [](double) { return 0.0; })), {});
   EXPECT_EQ(reading.verdict, Verdict::kStable);
   EXPECT_TRUE(std::isfinite(reading.confidence));
   EXPECT_FALSE(reading.smallest_detectable_per_s);
@@ -101,13 +101,13 @@ TEST(Judge, SamplesOfOneInstantAreOnePoint) {
   for (int i = 0; i < 100; ++i) {
     series.add(1.0, kUnknown, 100.0 + i);
   }
-  const Reading reading = judge(series, {});
+  const SeriesVerdict reading = judge(series, {});
   EXPECT_TRUE(reading.undetermined);
   EXPECT_EQ(reading.samples, 100U);
 }
 
 TEST(Judge, LeakAfterTheAllowance) {
-  const Reading reading =
+  const SeriesVerdict reading =
       judge(on_time(sampled(600, 10.0, leak_after_minute)), test::with_warmup_seconds(30.0));
   EXPECT_EQ(reading.verdict, Verdict::kLeak);
   EXPECT_FALSE(reading.undetermined);
@@ -121,7 +121,7 @@ TEST(Judge, LeakAfterTheAllowance) {
 }
 
 TEST(Judge, TheSameInsideTheAllowanceIsGrowing) {
-  const Reading reading =
+  const SeriesVerdict reading =
       judge(on_time(sampled(600, 10.0, [](double t) { return 2000.0 + 5.0 * t; })),
             test::with_warmup_seconds(3600.0));
   EXPECT_EQ(reading.verdict, Verdict::kGrowing);
@@ -140,8 +140,8 @@ TEST(Judge, AnAllowanceInStepsWhereNoneAreKnownIsTheAutomaticOne) {
   const auto level = [](double t) { return 2000.0 + 5.0 * std::max(0.0, t - 1900.0); };
   const Series series = on_time(sampled(2200, 2.0, level));
 
-  const Reading automatic = judge(series, {});
-  const Reading in_steps = judge(series, test::with_warmup_steps(100.0));
+  const SeriesVerdict automatic = judge(series, {});
+  const SeriesVerdict in_steps = judge(series, test::with_warmup_steps(100.0));
 
   EXPECT_EQ(automatic.verdict, Verdict::kGrowing);
   EXPECT_EQ(in_steps.verdict, automatic.verdict);
@@ -159,7 +159,7 @@ TEST(Judge, TellsWhenTheGateCountsWhatIsNotKnown) {
 }
 
 TEST(Judge, WarmupSaysWhereItSettled) {
-  const Reading reading = judge(on_time(sampled(600, 5.0, warmup_then_flat)), {});
+  const SeriesVerdict reading = judge(on_time(sampled(600, 5.0, warmup_then_flat)), {});
   EXPECT_EQ(reading.verdict, Verdict::kWarmup);
   const Pattern* warmup = reading.find(PatternKind::kWarmup);
   ASSERT_NE(warmup, nullptr);
@@ -169,7 +169,7 @@ TEST(Judge, WarmupSaysWhereItSettled) {
 
 TEST(Judge, WarmupAndLeakAreBothFound) {
   const auto level = [](double t) { return warmup_then_flat(t) + 0.5 * std::max(0.0, t - 150.0); };
-  const Reading reading =
+  const SeriesVerdict reading =
       judge(on_time(sampled(1000, 5.0, level)), test::with_warmup_seconds(200.0));
   EXPECT_EQ(reading.verdict, Verdict::kLeak);
   EXPECT_NE(reading.find(PatternKind::kWarmup), nullptr);
@@ -177,7 +177,7 @@ TEST(Judge, WarmupAndLeakAreBothFound) {
 
 TEST(Judge, ALeakIsAsOldAsItsLineNotAsTheAllowance) {
   const auto level = [](double t) { return warmup_then_flat(t) + 2.0 * std::max(0.0, t - 100.0); };
-  const Reading reading =
+  const SeriesVerdict reading =
       judge(on_time(sampled(1000, 5.0, level)), test::with_warmup_seconds(500.0));
   ASSERT_EQ(reading.verdict, Verdict::kLeak);
   EXPECT_NEAR(*reading.find(PatternKind::kLeak)->from.t_s, 100.0, 45.0);
@@ -186,24 +186,25 @@ TEST(Judge, ALeakIsAsOldAsItsLineNotAsTheAllowance) {
 }
 
 TEST(Judge, AShortPlateauTellsWhatLeakItExcludes) {
-  const Reading reading = judge(on_steps({{10, 5376},
-                                          {20, 6984},
-                                          {30, 8675},
-                                          {40, 10333},
-                                          {50, 12066},
-                                          {60, 13745},
-                                          {70, 15547},
-                                          {80, 17406},
-                                          {90, 17844},
-                                          {100, 17882},
-                                          {240, 17882}}),
-                                {});
+  const SeriesVerdict reading = judge(on_steps({{10, 5376},
+                                                {20, 6984},
+                                                {30, 8675},
+                                                {40, 10333},
+                                                {50, 12066},
+                                                {60, 13745},
+                                                {70, 15547},
+                                                {80, 17406},
+                                                {90, 17844},
+                                                {100, 17882},
+                                                {240, 17882}}),
+                                      {});
   ASSERT_TRUE(reading.smallest_detectable_per_step);
   EXPECT_LT(*reading.smallest_detectable_per_step, 10.0 * kMb);  // it grew by 169 MB per step
 }
 
 TEST(Judge, ASawWithAFlatFloorIsSpikes) {
-  const Reading reading = judge(on_time(sampled(600, 3.0, saw)), test::with_warmup_seconds(60.0));
+  const SeriesVerdict reading =
+      judge(on_time(sampled(600, 3.0, saw)), test::with_warmup_seconds(60.0));
   EXPECT_EQ(reading.verdict, Verdict::kSpikes);
   const Pattern* spikes = reading.find(PatternKind::kSpikes);
   ASSERT_NE(spikes, nullptr);
@@ -212,7 +213,7 @@ TEST(Judge, ASawWithAFlatFloorIsSpikes) {
 }
 
 TEST(Judge, ASawWithARisingFloorIsALeak) {
-  const Reading reading =
+  const SeriesVerdict reading =
       judge(on_time(sampled(600, 3.0, rising_saw)), test::with_warmup_seconds(60.0));
   EXPECT_EQ(reading.verdict, Verdict::kLeak);
   EXPECT_NE(reading.find(PatternKind::kSpikes), nullptr);
@@ -220,7 +221,7 @@ TEST(Judge, ASawWithARisingFloorIsALeak) {
 }
 
 TEST(Judge, PatternsAreInTheOrderOfTime) {
-  const Reading reading =
+  const SeriesVerdict reading =
       judge(on_time(sampled(1500, 1.0, rising_saw)), test::with_warmup_seconds(300.0));
 
   ASSERT_NE(reading.find(PatternKind::kLeak), nullptr);
@@ -232,7 +233,8 @@ TEST(Judge, PatternsAreInTheOrderOfTime) {
 
 TEST(Judge, EqualJumpsAtEachEvaluationAreALeakInSteps) {
   const auto level = [](double t) { return 2000.0 + 100.0 * std::floor(t / 60.0); };
-  const Reading reading = judge(on_time(sampled(600, 3.0, level)), test::with_warmup_seconds(60.0));
+  const SeriesVerdict reading =
+      judge(on_time(sampled(600, 3.0, level)), test::with_warmup_seconds(60.0));
   EXPECT_EQ(reading.verdict, Verdict::kLeak);
   EXPECT_EQ(reading.find(PatternKind::kLeak)->shape, LeakShape::kSteps);
 }
@@ -241,13 +243,15 @@ TEST(Judge, JumpsThatEndedAreAWarmup) {
   const auto level = [](double t) {
     return 2000.0 + 100.0 * std::floor(std::min(t, 299.0) / 60.0);
   };
-  const Reading reading = judge(on_time(sampled(900, 3.0, level)), test::with_warmup_seconds(30.0));
+  const SeriesVerdict reading =
+      judge(on_time(sampled(900, 3.0, level)), test::with_warmup_seconds(30.0));
   EXPECT_EQ(reading.verdict, Verdict::kWarmup);
 }
 
 TEST(Judge, OneLateJumpIsAStep) {
   const auto level = [](double t) { return t < 450.0 ? 2000.0 : 2300.0; };
-  const Reading reading = judge(on_time(sampled(600, 5.0, level)), test::with_warmup_seconds(60.0));
+  const SeriesVerdict reading =
+      judge(on_time(sampled(600, 5.0, level)), test::with_warmup_seconds(60.0));
   EXPECT_NE(reading.verdict, Verdict::kLeak);
   EXPECT_NE(reading.verdict, Verdict::kGrowing);
   const Pattern* step = reading.find(PatternKind::kStep);
@@ -257,7 +261,7 @@ TEST(Judge, OneLateJumpIsAStep) {
 
 TEST(Judge, GrowthThatEndsIsNoLeakHoweverLong) {
   const auto level = [](double t) { return 2000.0 + 1000.0 * (1.0 - std::exp(-t / 150.0)); };
-  const Reading reading =
+  const SeriesVerdict reading =
       judge(on_time(sampled(600, 3.0, level)), test::with_warmup_seconds(100.0));
   EXPECT_NE(reading.verdict, Verdict::kLeak);
 }
@@ -266,7 +270,7 @@ TEST(Judge, GrowthThatSlowsDownSinceTheStartHasAnAsymptote) {
   const auto level = [](double t) { return 2000.0 + 1000.0 * (1.0 - std::exp(-t / 400.0)); };
   Options options;
   options.limit_bytes = 32000.0 * kMb;
-  const Reading reading = judge(on_time(sampled(600, 1.0, level)), options);
+  const SeriesVerdict reading = judge(on_time(sampled(600, 1.0, level)), options);
   EXPECT_EQ(reading.verdict, Verdict::kGrowing);
   ASSERT_TRUE(reading.forecast.asymptote_bytes);
   EXPECT_NEAR(*reading.forecast.asymptote_bytes, 3000.0 * kMb, 100.0 * kMb);
@@ -277,7 +281,7 @@ TEST(Judge, ATrendBelowTheGateIsDriftInsideStable) {
   const auto level = [](double t) { return 2000.0 + 0.02 * t; };
   Options options = test::with_warmup_seconds(60.0);
   options.min_leak = Rate{1e6, RateUnit::kSecond, 1.0};
-  const Reading reading = judge(on_time(sampled(2000, 0.2, level)), options);
+  const SeriesVerdict reading = judge(on_time(sampled(2000, 0.2, level)), options);
   EXPECT_EQ(reading.verdict, Verdict::kStable);
   EXPECT_NE(reading.find(PatternKind::kDrift), nullptr);
 }
@@ -288,7 +292,7 @@ TEST(Judge, ATrendBelowTheGateIsNoWarmupHoweverFarItWent) {
       const auto level = [&](double t) { return 2000.0 + mb_per_s * t; };
       Options options = test::with_warmup_seconds(warmup_s);
       options.min_leak = Rate{1e6, RateUnit::kSecond, 1.0};
-      const Reading reading = judge(on_time(sampled(2000, 0.2, level)), options);
+      const SeriesVerdict reading = judge(on_time(sampled(2000, 0.2, level)), options);
       EXPECT_EQ(reading.verdict, Verdict::kStable) << mb_per_s << ' ' << warmup_s;
       EXPECT_NE(reading.find(PatternKind::kDrift), nullptr) << mb_per_s << ' ' << warmup_s;
     }
@@ -299,7 +303,7 @@ TEST(Judge, AWarmupBeforeATrendBelowTheGateIsStillOne) {
   const auto level = [](double t) { return 1000.0 + 10.0 * std::min(t, 100.0) + 0.05 * t; };
   Options options = test::with_warmup_seconds(200.0);
   options.min_leak = Rate{1e6, RateUnit::kSecond, 1.0};
-  const Reading reading = judge(on_time(sampled(2000, 0.2, level)), options);
+  const SeriesVerdict reading = judge(on_time(sampled(2000, 0.2, level)), options);
   EXPECT_EQ(reading.verdict, Verdict::kWarmup);
   EXPECT_NE(reading.find(PatternKind::kDrift), nullptr);
 }
@@ -307,7 +311,7 @@ TEST(Judge, AWarmupBeforeATrendBelowTheGateIsStillOne) {
 TEST(Judge, ForecastIsAnIntervalThatHoldsTheTruth) {
   Options options = test::with_warmup_seconds(30.0);
   options.limit_bytes = 10'000.0 * kMb;
-  const Reading reading = judge(on_time(sampled(600, 10.0, leak_after_minute)), options);
+  const SeriesVerdict reading = judge(on_time(sampled(600, 10.0, leak_after_minute)), options);
   const double truth = (10'000.0 - leak_after_minute(600.0)) / 5.0;
   ASSERT_TRUE(reading.forecast.in_s_low && reading.forecast.in_s_high);
   EXPECT_LE(*reading.forecast.in_s_low, truth);
@@ -321,7 +325,7 @@ TEST(Judge, ALeakAboveThePrintedSizeIsHardlyEverCalledStable) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     const double rate = 0.01 + 0.0005 * static_cast<double>(seed);  // MB/s, around what is seen
     const auto level = [&](double t) { return 2000.0 + rate * t; };
-    const Reading reading = judge(on_time(sampled(600, 20.0, level, seed)), options);
+    const SeriesVerdict reading = judge(on_time(sampled(600, 20.0, level, seed)), options);
     ASSERT_TRUE(reading.smallest_detectable_per_s);
     if (reading.verdict != Verdict::kLeak && reading.verdict != Verdict::kGrowing) {
       ++calm;
@@ -333,7 +337,7 @@ TEST(Judge, ALeakAboveThePrintedSizeIsHardlyEverCalledStable) {
 }
 
 TEST(Judge, GivesFloorAndCeilingForCharts) {
-  const Reading reading = judge(on_time(sampled(600, 3.0, saw)), {});
+  const SeriesVerdict reading = judge(on_time(sampled(600, 3.0, saw)), {});
   ASSERT_GE(reading.floor.size(), 4U);
   for (const FloorPoint& point : reading.floor) {
     EXPECT_LE(point.floor_bytes, point.mean_bytes);
@@ -419,7 +423,7 @@ TEST(Judge, AMillionSamplesGiveWhatTheirShapeSays) {
   for (int i = 0; i < 1'000'000; ++i) {
     series.add(0.1 * i, kUnknown, (4000.0 + 0.01 * i + 20.0 * noise.next()) * kMb);
   }
-  const Reading reading = judge(series, test::with_warmup_seconds(1000.0));
+  const SeriesVerdict reading = judge(series, test::with_warmup_seconds(1000.0));
   EXPECT_EQ(reading.verdict, Verdict::kLeak);
   EXPECT_NEAR(*reading.find(PatternKind::kLeak)->rate.bytes_per_s, 0.1 * kMb, 0.002 * kMb);
 }

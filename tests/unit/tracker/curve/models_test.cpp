@@ -7,8 +7,6 @@
 #include <cmath>
 #include <vector>
 
-#include "tracker/curve/segments.h"
-
 namespace tidemark::tracker {
 namespace {
 

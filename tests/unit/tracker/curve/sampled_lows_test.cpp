@@ -47,7 +47,7 @@ Points sample(const Saw& saw, std::uint64_t seed) {
 
 TEST(SampledLows, LowsThatWereCaughtByChanceAreAFlatFloor) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    const Reading reading = judge(on_steps(sample({}, seed)), test::with_warmup_steps(110.0));
+    const SeriesVerdict reading = judge(on_steps(sample({}, seed)), test::with_warmup_steps(110.0));
     EXPECT_EQ(reading.verdict, Verdict::kSpikes) << seed;
     EXPECT_FALSE(reading.undetermined) << seed;
   }
@@ -57,7 +57,8 @@ TEST(SampledLows, ALowThatWasMissedIsNoGrowth) {
   for (const double tooth : {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0}) {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       const Saw saw{400.0, 0.0, tooth};
-      const Reading reading = judge(on_steps(sample(saw, seed)), test::with_warmup_steps(110.0));
+      const SeriesVerdict reading =
+          judge(on_steps(sample(saw, seed)), test::with_warmup_steps(110.0));
       EXPECT_EQ(reading.verdict, Verdict::kSpikes) << tooth << ' ' << seed;
     }
   }
@@ -67,7 +68,8 @@ TEST(SampledLows, AFloorThatRisesByMoreThanChanceIsALeak) {
   for (const double missed : {-1.0, 9.0}) {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       const Saw saw{1200.0, 0.2, missed};
-      const Reading reading = judge(on_steps(sample(saw, seed)), test::with_warmup_steps(110.0));
+      const SeriesVerdict reading =
+          judge(on_steps(sample(saw, seed)), test::with_warmup_steps(110.0));
       EXPECT_EQ(reading.verdict, Verdict::kLeak) << missed << ' ' << seed;
     }
   }

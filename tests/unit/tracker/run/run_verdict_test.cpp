@@ -83,9 +83,9 @@ TEST(RunVerdict, TakesAPoolThatQuitsAndReturnsForAnEvent) {
   const RunVerdict verdict = judged(run);
 
   EXPECT_EQ(verdict.verdict, Verdict::kStable);
-  const TrackReading* tree = reading_of(run, verdict, TrackKind::kTree, Role::kOther);
+  const TrackVerdict* tree = reading_of(run, verdict, TrackKind::kTree, Role::kOther);
   ASSERT_NE(tree, nullptr);
-  EXPECT_TRUE(tree->births_taken_out);
+  EXPECT_TRUE(tree->churn_removed);
   EXPECT_TRUE(advised(verdict).contains("compile_pool_returns"));
 }
 

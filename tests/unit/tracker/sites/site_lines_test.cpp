@@ -21,32 +21,26 @@ using tests::rising;
 using tests::SiteRun;
 using tests::trainer_record;
 
-// Frames that begin with "line" tell the lines of a stack.
-LinesOf by_line(const RunSites& run) {
-  return [&run](const SiteRecord& site) {
-    std::vector<std::string> lines;
-    for (const std::uint32_t number : site.frames) {
-      const std::string& function = run.frames.at(number).function;
-      if (function.starts_with("line")) {
-        lines.push_back(function);
-      }
-    }
-    return lines;
-  };
+// A frame of a library: no line of the user's.
+std::uint32_t library_frame(SiteRun& run, const std::string& function) {
+  return run.add_frame(function, "", {}, "/usr/lib/libtorch_cpu.so");
 }
+
+// The name of a line that is a function of the user's program.
+std::string in_program(const std::string& function) { return "/home/me/train " + function; }
 
 TEST(SiteLines, AddUpTheStacksThatGoThroughThem) {
   SiteRun run = one_process();
   run.with_steps = true;
   const auto line = run.add_frame("line 95");
-  run.add_site(trainer_record().key, {run.add_frame("forward"), line}, rising(4 * kSiteMiB));
-  run.add_site(trainer_record().key, {run.add_frame("backward"), line}, rising(3 * kSiteMiB));
-  run.add_site(trainer_record().key, {run.add_frame("other")}, rising(5 * kSiteMiB));
+  run.add_site(trainer_record().key, {library_frame(run, "forward"), line}, rising(4 * kSiteMiB));
+  run.add_site(trainer_record().key, {library_frame(run, "backward"), line}, rising(3 * kSiteMiB));
+  run.add_site(trainer_record().key, {library_frame(run, "other")}, rising(5 * kSiteMiB));
   Options options;
   options.warmup.steps = 300.0;
 
   const RunSites sites = built(run, 300);
-  const SiteRanking ranking = rank_sites(sites, options, by_line(sites));
+  const SiteRanking ranking = rank_sites(sites, options);
 
   ASSERT_EQ(ranking.sites.size(), 3U);
   ASSERT_EQ(ranking.lines.size(), 2U);
@@ -62,11 +56,11 @@ TEST(SiteLines, AddUpTheStacksThatGoThroughThem) {
 
 TEST(SiteLines, AreOnePerStackWhereNobodyKnowsThem) {
   SiteRun run = one_process();
-  run.add_site(trainer_record().key, {run.add_frame("a")}, rising(kSiteMiB));
-  run.add_site(trainer_record().key, {run.add_frame("b")}, rising(2 * kSiteMiB));
+  run.add_site(trainer_record().key, {library_frame(run, "a")}, rising(kSiteMiB));
+  run.add_site(trainer_record().key, {library_frame(run, "b")}, rising(2 * kSiteMiB));
 
   const RunSites sites = built(run, 300);
-  const SiteRanking ranking = rank_sites(sites, short_warmup(), by_line(sites));
+  const SiteRanking ranking = rank_sites(sites, short_warmup());
 
   ASSERT_EQ(ranking.lines.size(), 2U);
   EXPECT_THAT(ranking.lines[0].sites, ElementsAre(0U));
@@ -77,12 +71,12 @@ TEST(SiteLines, AreOnePerStackWhereNobodyKnowsThem) {
 TEST(SiteLines, DoNotGrowWhenOneStackShrinksByWhatTheOtherGrows) {
   SiteRun run = one_process();
   const auto line = run.add_frame("line 7");
-  run.add_site(trainer_record().key, {run.add_frame("a"), line}, rising(kSiteMiB));
-  run.add_site(trainer_record().key, {run.add_frame("b"), line},
+  run.add_site(trainer_record().key, {library_frame(run, "a"), line}, rising(kSiteMiB));
+  run.add_site(trainer_record().key, {library_frame(run, "b"), line},
                [](double t_s) { return (400 - static_cast<std::uint64_t>(t_s)) * kSiteMiB; });
 
   const RunSites sites = built(run, 300);
-  const SiteRanking ranking = rank_sites(sites, short_warmup(), by_line(sites));
+  const SiteRanking ranking = rank_sites(sites, short_warmup());
 
   EXPECT_EQ(ranking.sites.at(0).verdict, Verdict::kLeak);
   ASSERT_EQ(ranking.lines.size(), 1U);
@@ -95,7 +89,7 @@ TEST(SiteLines, GrowWhenEachStackGrowsOnlyForAWhile) {
   const auto line = run.add_frame("line 7");
   for (int i = 0; i < 10; ++i) {
     const double from_s = 30.0 * i;
-    run.add_site(trainer_record().key, {run.add_frame("caller " + std::to_string(i)), line},
+    run.add_site(trainer_record().key, {library_frame(run, "caller " + std::to_string(i)), line},
                  [from_s](double t_s) {
                    return static_cast<std::uint64_t>(std::clamp(t_s - from_s, 0.0, 30.0)) *
                           kSiteMiB;
@@ -103,7 +97,7 @@ TEST(SiteLines, GrowWhenEachStackGrowsOnlyForAWhile) {
   }
 
   const RunSites sites = built(run, 300);
-  const SiteRanking ranking = rank_sites(sites, short_warmup(), by_line(sites));
+  const SiteRanking ranking = rank_sites(sites, short_warmup());
 
   EXPECT_EQ(ranking.lines.at(0).verdict, Verdict::kLeak);
   EXPECT_NEAR(ranking.lines[0].growth_bytes_per_s, kSiteMiB, 0.05 * kSiteMiB);
@@ -120,13 +114,13 @@ TEST(SiteLines, AreFurtherOutWhereTheInnermostIsNotToBlame) {
   run.add_site(key, {take, run.add_frame("line that loads")}, constant(100 * kSiteMiB));
 
   const RunSites sites = built(run, 300);
-  const SiteRanking ranking = rank_sites(sites, short_warmup(), by_line(sites));
+  const SiteRanking ranking = rank_sites(sites, short_warmup());
 
   ASSERT_EQ(ranking.lines.size(), 2U);
-  EXPECT_EQ(ranking.lines[0].name, "line that leaks");
+  EXPECT_EQ(ranking.lines[0].name, in_program("line that leaks"));
   EXPECT_EQ(ranking.lines[0].sites.size(), 2U);
   EXPECT_NEAR(ranking.lines[0].growth_bytes_per_s, 3 * kSiteMiB, 0.1 * kSiteMiB);
-  EXPECT_EQ(ranking.lines[1].name, "line of take()");
+  EXPECT_EQ(ranking.lines[1].name, in_program("line of take()"));
   EXPECT_EQ(ranking.lines[1].live_bytes, 100 * kSiteMiB);
 }
 
@@ -136,15 +130,15 @@ TEST(SiteLines, TakeARareStackOfTheLeakAlong) {
   const auto take = run.add_frame("line of take()");
   const auto leak = run.add_frame("line that leaks");
   const ProcessKey key = trainer_record().key;
-  run.add_site(key, {take, run.add_frame("append"), leak}, rising(kSiteMiB));
-  run.add_site(key, {take, run.add_frame("move all"), leak}, constant(2 * kSiteMiB));
+  run.add_site(key, {take, library_frame(run, "append"), leak}, rising(kSiteMiB));
+  run.add_site(key, {take, library_frame(run, "move all"), leak}, constant(2 * kSiteMiB));
   run.add_site(key, {take, run.add_frame("line that loads")}, constant(100 * kSiteMiB));
 
   const RunSites sites = built(run, 300);
-  const SiteRanking ranking = rank_sites(sites, short_warmup(), by_line(sites));
+  const SiteRanking ranking = rank_sites(sites, short_warmup());
 
   ASSERT_EQ(ranking.lines.size(), 2U);
-  EXPECT_EQ(ranking.lines[0].name, "line that leaks");
+  EXPECT_EQ(ranking.lines[0].name, in_program("line that leaks"));
   EXPECT_EQ(ranking.lines[0].sites.size(), 2U);
   EXPECT_EQ(ranking.lines[1].live_bytes, 100 * kSiteMiB);
 }
@@ -160,21 +154,21 @@ TEST(SiteLines, RememberWhatWasHeldBeforeTheProcessTidiedUp) {
 
   const RunSites sites = built(run, 300);
 
-  EXPECT_EQ(rank_sites(sites, short_warmup(), by_line(sites)).lines.at(0).name, "line that leaks");
+  EXPECT_EQ(rank_sites(sites, short_warmup()).lines.at(0).name, in_program("line that leaks"));
 }
 
 TEST(SiteLines, DoNotHideALeakBehindMuchThatStandsStill) {
   SiteRun run = one_process();
   const auto take = run.add_frame("line of take()");
-  run.add_site(trainer_record().key, {run.add_frame("a"), take}, rising(kSiteMiB / 64));
-  run.add_site(trainer_record().key, {run.add_frame("b"), take}, constant(5'000 * kSiteMiB));
+  run.add_site(trainer_record().key, {library_frame(run, "a"), take}, rising(kSiteMiB / 64));
+  run.add_site(trainer_record().key, {library_frame(run, "b"), take}, constant(5'000 * kSiteMiB));
 
   const RunSites sites = built(run, 300);
-  const SiteRanking ranking = rank_sites(sites, short_warmup(), by_line(sites));
+  const SiteRanking ranking = rank_sites(sites, short_warmup());
 
   ASSERT_EQ(ranking.lines.size(), 2U);
   EXPECT_EQ(ranking.lines[0].verdict, ranking.sites[0].verdict);
-  EXPECT_EQ(ranking.lines[0].name, "line of take()");
+  EXPECT_EQ(ranking.lines[0].name, in_program("line of take()"));
   EXPECT_EQ(ranking.lines[0].sites.size(), 1U);
 }
 
@@ -187,22 +181,22 @@ TEST(SiteLines, StayInnermostWhereLittleElseIsHeld) {
   run.add_site(key, {take, run.add_frame("line 2")}, constant(kSiteMiB));
 
   const RunSites sites = built(run, 300);
-  const SiteRanking ranking = rank_sites(sites, short_warmup(), by_line(sites));
+  const SiteRanking ranking = rank_sites(sites, short_warmup());
 
   ASSERT_EQ(ranking.lines.size(), 1U);
-  EXPECT_EQ(ranking.lines[0].name, "line of take()");
+  EXPECT_EQ(ranking.lines[0].name, in_program("line of take()"));
 }
 
 TEST(SiteLines, KeepMemoryOfTheDeviceApart) {
   SiteRun run = one_process();
   const auto line = run.add_frame("line 7");
-  run.add_site(trainer_record().key, {run.add_frame("host"), line}, rising(kSiteMiB));
-  run.add_site(trainer_record().key, {run.add_frame("device"), line}, rising(kSiteMiB),
+  run.add_site(trainer_record().key, {library_frame(run, "host"), line}, rising(kSiteMiB));
+  run.add_site(trainer_record().key, {library_frame(run, "device"), line}, rising(kSiteMiB),
                AllocationKind::kCudaDevice);
 
   const RunSites sites = built(run, 300);
 
-  EXPECT_EQ(rank_sites(sites, short_warmup(), by_line(sites)).lines.size(), 2U);
+  EXPECT_EQ(rank_sites(sites, short_warmup()).lines.size(), 2U);
 }
 
 }  // namespace

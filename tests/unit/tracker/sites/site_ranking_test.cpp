@@ -87,8 +87,8 @@ TEST(SiteRanking, CountsAProcessOnceThatHasSeveralSitesOfOneStack) {
   const auto first = run.add_site(trainer_record().key, {frame}, rising(3 * kSiteMiB));
   const auto second = run.add_site(trainer_record().key, {frame}, rising(kSiteMiB));
   std::vector<Tick> ticks = run.ticks(300);
-  ticks.back().allocations.births = {{first, {{false, 0.0, 30}, {false, 150.0, 300}}},
-                                     {second, {{false, 0.0, 10}, {false, 150.0, 100}}}};
+  ticks.back().allocations.ages = {{first, {{false, 0.0, 30}, {false, 150.0, 300}}},
+                                   {second, {{false, 0.0, 10}, {false, 150.0, 100}}}};
 
   const SiteRanking ranking = rank_sites(built(ticks), short_warmup());
 
@@ -96,9 +96,9 @@ TEST(SiteRanking, CountsAProcessOnceThatHasSeveralSitesOfOneStack) {
   EXPECT_EQ(ranking.sites[0].live_bytes, 4 * 299 * kSiteMiB);
   EXPECT_NEAR(ranking.sites[0].growth_bytes_per_s, 4 * kSiteMiB, 0.1 * kSiteMiB);
   EXPECT_NEAR(ranking.sites[0].share_of_growth.value_or(0.0), 1.0, 0.03);
-  ASSERT_EQ(ranking.sites[0].births.size(), 2U);
-  EXPECT_EQ(ranking.sites[0].births[0].bytes, 40U);
-  EXPECT_EQ(ranking.sites[0].births[1].bytes, 400U);
+  ASSERT_EQ(ranking.sites[0].ages.size(), 2U);
+  EXPECT_EQ(ranking.sites[0].ages[0].bytes, 40U);
+  EXPECT_EQ(ranking.sites[0].ages[1].bytes, 400U);
 }
 
 TEST(SiteRanking, JudgesTheSitesOfOneStackTogether) {

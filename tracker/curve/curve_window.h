@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tracker/curve/series.h"
+#include "tracker/curve/series_verdict.h"
 
 namespace tidemark::tracker {
 
@@ -34,5 +35,21 @@ std::optional<double> growth_in(const Series& series, const Window& window);
 const Cell* cell_before(const Series& series, double place);
 // The first cell that begins at or after `place`, else the last one; nullptr: no cells.
 const Cell* cell_after(const Series& series, double place);
+
+// How a curve came up in a window, whatever the verdict.
+enum class GrowthForm {
+  kNone,
+  kStraight,
+  kSlowing,  // ever slower
+  kOneJump,
+};
+
+GrowthForm form_of(const Series& series, const Window& window);
+
+// Where the largest single rise of a window ended; nullopt: it never rose.
+std::optional<Moment> largest_rise(const Series& series, const Window& window);
+
+// True when the spikes of a curve rise slowly and fall at once.
+bool is_sawtooth(const Series& series, const Pattern& spikes);
 
 }  // namespace tidemark::tracker

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tracker/curve/curve_form.h"
+#include "tracker/curve/curve_window.h"
 
 #include <cmath>
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tracker/run/judge_options.h"
+#include "tracker/run/judged_run.h"
 
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "common/clock.h"
+#include "common/exit_code.h"
 #include "common/text.h"
 
 namespace tidemark::tracker {
@@ -53,6 +55,46 @@ Result<std::uint64_t> parse_limit(std::string_view text) {
     return Error{Errc::kUsage, "--limit is an amount of memory, for example 32GB"};
   }
   return bytes;
+}
+
+Options series_options(const JudgeOptions& options) {
+  Options series;
+  series.warmup = options.warmup;
+  series.min_leak = options.min_leak;
+  return series;
+}
+
+JudgedRun judge_run(RunTracks run, const JudgeOptions& options) {
+  Options judging = series_options(options);
+  if (options.limit_bytes) {
+    run.limit_bytes = static_cast<double>(*options.limit_bytes);
+    run.limit_source = "--limit";
+  }
+  if (options.metric == Metric::kGpu && !options.limit_bytes) {
+    run.limit_bytes = run.gpu_limit_bytes;  // not that of the machine's memory
+    run.limit_source = run.gpu_limit_source;
+  }
+  judging.limit_bytes = run.limit_bytes;
+  JudgedRun result{std::move(run), {}, options.metric};
+  result.verdict = judge_run(result.run, judging, options.metric);
+  return result;
+}
+
+int exit_code_of(const JudgedRun& result) {
+  if (!result.verdict) {
+    return kExitUndetermined;
+  }
+  switch (result.verdict->verdict) {
+    case Verdict::kLeak:
+      return kExitLeak;
+    case Verdict::kGrowing:
+      return kExitUndetermined;
+    case Verdict::kStable:
+    case Verdict::kWarmup:
+    case Verdict::kSpikes:
+      break;
+  }
+  return result.verdict->answer().reading.undetermined ? kExitUndetermined : kExitOk;
 }
 
 }  // namespace tidemark::tracker

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tracker/curve/curve_form.h"
+#include "tracker/curve/curve_window.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,56 @@
 #include <vector>
 
 namespace tidemark::tracker {
+
+double place_of(const Cell& cell) { return std::isnan(cell.t_s) ? cell.step : cell.t_s; }
+
+std::optional<Levels> levels_in(const Series& series, const Window& window) {
+  const std::vector<Cell>& cells = series.cells();
+  const auto first = std::find_if(cells.begin(), cells.end(), [&](const Cell& cell) {
+    return place_of(cell) >= window.from && place_of(cell) <= window.to;
+  });
+  const auto end = std::find_if(first, cells.end(),
+                                [&](const Cell& cell) { return place_of(cell) > window.to; });
+  if (first == end) {
+    return std::nullopt;
+  }
+  const std::ptrdiff_t tenth = std::max<std::ptrdiff_t>((end - first) / 10, 1);
+  const auto lower = [](const Cell& a, const Cell& b) { return a.min_bytes < b.min_bytes; };
+  Levels levels;
+  levels.first_bytes = std::min_element(first, first + tenth, lower)->min_bytes;
+  levels.last_bytes = std::min_element(end - tenth, end, lower)->min_bytes;
+  levels.max_bytes = std::max_element(first, end, [](const Cell& a, const Cell& b) {
+                       return a.max_bytes < b.max_bytes;
+                     })->max_bytes;
+  return levels;
+}
+
+std::optional<double> growth_in(const Series& series, const Window& window) {
+  const std::optional<Levels> levels = levels_in(series, window);
+  return levels ? std::optional(levels->growth_bytes()) : std::nullopt;
+}
+
+const Cell* cell_before(const Series& series, double place) {
+  const std::vector<Cell>& cells = series.cells();
+  const auto after =
+      std::upper_bound(cells.begin(), cells.end(), place,
+                       [](double at, const Cell& cell) { return at < place_of(cell); });
+  if (cells.empty()) {
+    return nullptr;
+  }
+  return after == cells.begin() ? &cells.front() : &*(after - 1);
+}
+
+const Cell* cell_after(const Series& series, double place) {
+  const std::vector<Cell>& cells = series.cells();
+  const auto it = std::lower_bound(cells.begin(), cells.end(), place,
+                                   [](const Cell& cell, double at) { return place_of(cell) < at; });
+  if (cells.empty()) {
+    return nullptr;
+  }
+  return it == cells.end() ? &cells.back() : &*it;
+}
+
 namespace {
 
 constexpr double kOneJumpShare = 0.7;
@@ -101,13 +151,13 @@ std::optional<Moment> largest_rise(const Series& series, const Window& window) {
 bool is_sawtooth(const Series& series, const Pattern& spikes) {
   const std::vector<Cell>& cells = series.cells();
   std::size_t falls = 0;
-  std::size_t leaps = 0;
+  std::size_t jumps = 0;
   for (std::size_t i = 1; i < cells.size(); ++i) {
     const double change = cells[i].mean_bytes() - cells[i - 1].mean_bytes();
     falls += change < -0.5 * spikes.height_bytes ? 1U : 0U;
-    leaps += change > 0.3 * spikes.height_bytes ? 1U : 0U;
+    jumps += change > 0.3 * spikes.height_bytes ? 1U : 0U;
   }
-  return spikes.count >= 3 && 2 * falls >= spikes.count && 4 * leaps <= spikes.count;
+  return spikes.count >= 3 && 2 * falls >= spikes.count && 4 * jumps <= spikes.count;
 }
 
 }  // namespace tidemark::tracker

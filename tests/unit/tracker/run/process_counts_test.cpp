@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tracker/run/head_count.h"
+#include "tracker/run/process_churn.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using tests::ramp;
 using tests::SyntheticRun;
 using tests::trainer;
 
-TEST(HeadCount, JoinsProcessesThatComeTogether) {
+TEST(ProcessCounts, JoinsProcessesThatComeTogether) {
   const RunTracks run = SyntheticRun(100, 1.0)
                             .add(trainer(flat(500 * kMB)))
                             .add(loader(10))
@@ -24,7 +24,7 @@ TEST(HeadCount, JoinsProcessesThatComeTogether) {
                             .add(loader(12, 60))
                             .play();
 
-  const std::vector<HeadChange> changes = count_heads(run).of(Role::kDataloaderWorker);
+  const std::vector<ProcessCountChange> changes = count_processes(run).of(Role::kDataloaderWorker);
 
   ASSERT_EQ(changes.size(), 2U);
   EXPECT_EQ(changes[0].before, 0);
@@ -33,33 +33,33 @@ TEST(HeadCount, JoinsProcessesThatComeTogether) {
   EXPECT_EQ(changes[1].after, 2);
 }
 
-TEST(HeadCount, WaitsUntilANewbornHasTheMemoryThatItStartsWith) {
+TEST(ProcessCounts, WaitsUntilANewProcessHasTheMemoryThatItStartsWith) {
   Actor slow = loader(10);
   slow.own = ramp(0, 300 * kMB, 10, 30);
   const RunTracks run =
       SyntheticRun(100, 1.0).noise(0).add(trainer(flat(500 * kMB))).add(slow).play();
 
-  const std::vector<HeadChange> changes = count_heads(run).of(Role::kDataloaderWorker);
+  const std::vector<ProcessCountChange> changes = count_processes(run).of(Role::kDataloaderWorker);
 
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_NEAR(changes[0].settled_s, 30.0, 1.0);
 }
 
-TEST(HeadCount, CountsEventsWhereCurvesWereTooManyToKeep) {
+TEST(ProcessCounts, CountsEventsWhereCurvesWereTooManyToKeep) {
   RunTracks run = SyntheticRun(100, 1.0).add(trainer(flat(500 * kMB))).play();
   for (const double t_s : {10.0, 20.0, 30.0}) {
     run.events.push_back({t_s, RunEvent::Kind::kSpawn, Role::kCompileWorker, ""});
   }
   run.events.push_back({40.0, RunEvent::Kind::kExit, Role::kCompileWorker, ""});
 
-  const std::vector<HeadChange> changes = count_heads(run).of(Role::kCompileWorker);
+  const std::vector<ProcessCountChange> changes = count_processes(run).of(Role::kCompileWorker);
 
   ASSERT_EQ(changes.size(), 4U);
   EXPECT_EQ(changes[2].after, 3);
   EXPECT_EQ(changes[3].after, 2);
 }
 
-TEST(HeadCount, KnowsGrowthThatGoesOnFromGrowthThatEnded) {
+TEST(ProcessCounts, KnowsGrowthThatGoesOnFromGrowthThatEnded) {
   SyntheticRun endless(1000, 1.0);
   SyntheticRun ended(1000, 1.0);
   SyntheticRun renewed(1000, 1.0);
@@ -72,7 +72,7 @@ TEST(HeadCount, KnowsGrowthThatGoesOnFromGrowthThatEnded) {
   }
   const auto grows = [](const SyntheticRun& script) {
     const RunTracks run = SyntheticRun(script).add(trainer(flat(500 * kMB))).play();
-    return keeps_growing(count_heads(run).of(Role::kDataloaderWorker), {0.0, 1000.0});
+    return keeps_growing(count_processes(run).of(Role::kDataloaderWorker), {0.0, 1000.0});
   };
 
   EXPECT_TRUE(grows(endless));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tracker/run/births.h"
+#include "tracker/run/process_churn.h"
 
 #include <algorithm>
 #include <cmath>
@@ -33,12 +33,12 @@ std::pair<double, double> range_of(const Series& series) {
 
 Series calm_tree(const RunTracks& run) {
   std::optional<Series> calm =
-      without_births(run, run.tracks[0], run.tracks[0].of(Metric::kFootprint));
+      without_process_churn(run, run.tracks[0], run.tracks[0].of(Metric::kFootprint));
   EXPECT_TRUE(calm.has_value());
   return std::move(calm).value_or(Series());
 }
 
-TEST(WithoutBirths, LeavesAStraightLineOfAPoolThatQuitsAndReturns) {
+TEST(WithoutProcessChurn, LeavesAStraightLineOfAPoolThatQuitsAndReturns) {
   const RunTracks run = SyntheticRun(1000, 1.0)
                             .noise(0)
                             .add(trainer(flat(500 * kMB)))
@@ -52,7 +52,7 @@ TEST(WithoutBirths, LeavesAStraightLineOfAPoolThatQuitsAndReturns) {
   EXPECT_EQ(range_of(calm), std::pair(900 * kMB, 900 * kMB));
 }
 
-TEST(WithoutBirths, KeepsTheGrowthOfThoseThatStay) {
+TEST(WithoutProcessChurn, KeepsTheGrowthOfThoseThatStay) {
   const RunTracks run = SyntheticRun(1000, 1.0)
                             .noise(0)
                             .add(trainer(ramp(500 * kMB, 1500 * kMB, 0, 1000)))
@@ -68,7 +68,7 @@ TEST(WithoutBirths, KeepsTheGrowthOfThoseThatStay) {
   EXPECT_NEAR(high, 1600 * kMB, kMB);
 }
 
-TEST(WithoutBirths, DoesNotAddUpWhatEachGenerationGrowsBy) {
+TEST(WithoutProcessChurn, DoesNotAddUpWhatEachGenerationGrowsBy) {
   SyntheticRun script(1000, 1.0);
   script.noise(0).add(trainer(flat(500 * kMB)));
   for (int i = 0; i < 9; ++i) {
@@ -86,7 +86,7 @@ TEST(WithoutBirths, DoesNotAddUpWhatEachGenerationGrowsBy) {
               105 * kMB);
 }
 
-TEST(WithoutBirths, SeesWhatEachGenerationGivesBackWhenTheNextReplacesItAtOnce) {
+TEST(WithoutProcessChurn, SeesWhatEachGenerationGivesBackWhenTheNextReplacesItAtOnce) {
   SyntheticRun script(1000, 1.0);
   script.noise(0).add(trainer(flat(500 * kMB)));
   for (int i = 0; i < 9; ++i) {
@@ -100,7 +100,7 @@ TEST(WithoutBirths, SeesWhatEachGenerationGivesBackWhenTheNextReplacesItAtOnce) 
   EXPECT_LE(high - low, 110 * kMB);
 }
 
-TEST(WithoutBirths, WaitsForNewbornsToFill) {
+TEST(WithoutProcessChurn, WaitsUntilNewProcessesHaveTheirMemory) {
   Actor slow = loader(100);
   slow.own = ramp(0, 400 * kMB, 100, 140);
   const RunTracks run =
@@ -109,7 +109,7 @@ TEST(WithoutBirths, WaitsForNewbornsToFill) {
   EXPECT_EQ(range_of(calm_tree(run)), std::pair(900 * kMB, 900 * kMB));
 }
 
-TEST(WithoutBirths, HandsSharedPagesOfTheDeadToThoseBornWithThem) {
+TEST(WithoutProcessChurn, CountsSharedPagesOfExitedProcessesWithThoseOfTheirGeneration) {
   // 300 MB that four share, then three, and 5 MB of each.
   const auto part = [](double t_s) { return (t_s < 500.0 ? 75 : 100) * kMB + 5 * kMB; };
   Actor stays = loader(100);
@@ -125,7 +125,7 @@ TEST(WithoutBirths, HandsSharedPagesOfTheDeadToThoseBornWithThem) {
   EXPECT_LE(high - low, kMB);
 }
 
-TEST(WithoutBirths, KeepsLowAndHighWaterOfMergedCells) {
+TEST(WithoutProcessChurn, KeepsLowAndHighWaterOfMergedCells) {
   const auto wave = [](double t_s) { return std::fmod(t_s, 2.0) < 1.0 ? 500 * kMB : 900 * kMB; };
   const RunTracks run =
       SyntheticRun(20000, 1.0).noise(0).add(trainer(wave)).add(loader(9000)).play();

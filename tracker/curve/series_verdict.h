@@ -14,7 +14,7 @@ enum class Verdict {
   kStable,   // no growth beyond noise
   kWarmup,   // grew, then settled
   kSpikes,   // excursions that come back, floor flat
-  kGrowing,  // rising, and nobody can tell yet whether it ends
+  kGrowing,  // rising; too early to say whether it ends
   kLeak,     // the floor keeps rising after warm-up
 };
 
@@ -97,7 +97,7 @@ struct Forecast {
   std::optional<double> asymptote_bytes;  // where growth seems to end
 };
 
-// What would decide a reading that is undecided: so many steps, which take so many seconds. Where
+// What a verdict that is undetermined still needs: so many steps, which take so many seconds. Where
 // only one is known it is that.
 struct Needs {
   std::optional<double> more_s;
@@ -115,7 +115,7 @@ struct FloorPoint {
 };
 
 // What there is to say about one series.
-struct Reading {
+struct SeriesVerdict {
   Verdict verdict = Verdict::kStable;
   double confidence = 0.0;    // chance that the verdict is right, as measured on generated curves
   bool undetermined = false;  // exit code 4: growing, or too few points to exclude anything

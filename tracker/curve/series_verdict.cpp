@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tracker/curve/reading.h"
+#include "tracker/curve/series_verdict.h"
 
 #include <algorithm>
 #include <array>
@@ -37,7 +37,7 @@ std::string rough_duration(double seconds) {
 
 }  // namespace
 
-const Pattern* Reading::find(PatternKind kind) const {
+const Pattern* SeriesVerdict::find(PatternKind kind) const {
   const auto it = std::find_if(patterns.begin(), patterns.end(),
                                [&](const Pattern& pattern) { return pattern.kind == kind; });
   return it == patterns.end() ? nullptr : &*it;
