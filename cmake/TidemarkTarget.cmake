@@ -50,16 +50,20 @@ function(tidemark_compile_together name)
   endif()
 endfunction()
 
-# tidemark_add_library(NAME RANK n SOURCES ... [DEPS public...] [PRIVATE_DEPS private...] [PLAIN])
-# PLAIN: without the precompiled headers, for what has flags of its own.
+# tidemark_add_library(NAME RANK n SOURCES ... [DEPS public...] [PRIVATE_DEPS private...]
+#                      [TOGETHER] [PLAIN])
+# TOGETHER: see above. PLAIN: without the precompiled headers, for what has flags of its own.
 function(tidemark_add_library name)
-  cmake_parse_arguments(ARG "PLAIN" "RANK" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "PLAIN;TOGETHER" "RANK" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   tidemark_check_ranks(${name} ${ARG_RANK} ${ARG_DEPS} ${ARG_PRIVATE_DEPS})
   add_library(${name} STATIC ${ARG_SOURCES})
   tidemark_setup_target(${name} ${ARG_RANK})
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
   if(NOT ARG_PLAIN)
     tidemark_use_precompiled(${name} tidemark_precompiled)
+  endif()
+  if(ARG_TOGETHER)
+    tidemark_compile_together(${name})
   endif()
 endfunction()
 
