@@ -44,11 +44,10 @@ void add_setting(Command& command, const CheckSetting& setting, CheckOptions& op
     name = "-i," + name;
   }
   const std::string help(setting.help);
-  const Option option =
-      setting.is_flag()
-          ? command.flag(
-                name, [take] { (void)take("true"); }, help)
-          : command.value(name, std::string(setting.value), take, help);
+  const Option option = setting.is_flag()
+                            ? command.flag(
+                                  name, [take] { (void)take("true"); }, help)
+                            : command.value(name, std::string(setting.value), take, help);
   (void)option.group(group_of(setting));
 }
 

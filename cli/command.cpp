@@ -152,9 +152,8 @@ int Program::run(int argc, char** argv) {
     const auto chosen = app_->get_subcommands();
     return usage_error(error.what(), chosen.empty() ? "" : chosen.front()->get_name());
   }
-  const auto chosen = std::find_if(commands_.begin(), commands_.end(), [](const Command& command) {
-    return command.app_.parsed();
-  });
+  const auto chosen = std::find_if(commands_.begin(), commands_.end(),
+                                   [](const Command& command) { return command.app_.parsed(); });
   if (rest && chosen->rest_ == nullptr) {
     return usage_error("this command takes nothing after --", chosen->name_);
   }

@@ -52,8 +52,8 @@ class Command {
   Option text(const std::string& name, const std::string& type, std::string& into,
               const std::string& help);
   // One of `allowed`.
-  Option choice(const std::string& name, const std::vector<std::string>& allowed,
-                std::string& into, const std::string& help);
+  Option choice(const std::string& name, const std::vector<std::string>& allowed, std::string& into,
+                const std::string& help);
   Option number(const std::string& name, std::uint64_t& into, std::uint64_t least,
                 std::uint64_t most, const std::string& help);
   // May be given several times.

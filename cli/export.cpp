@@ -24,8 +24,7 @@ void add_export(Program& program) {
   const auto options = std::make_shared<report::ExportOptions>();
   Command& command =
       program.add("export", "Convert a recording (run file, CSV, mprof, psrecord, JSON series)");
-  command
-      .argument("FILE", "", options->input, "The recording; - reads text formats from stdin")
+  command.argument("FILE", "", options->input, "The recording; - reads text formats from stdin")
       .required();
   command.choice("-f,--format", {"csv", "jsonl", "tidemark", "folded", "pprof", "speedscope"},
                  options->format,

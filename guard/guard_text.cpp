@@ -15,7 +15,6 @@
 namespace tidemark::guard {
 namespace {
 
-
 std::string free_text(const Headroom& headroom, const ReportFacts& facts) {
   const std::string free =
       headroom.free_bytes >= 0

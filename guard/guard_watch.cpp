@@ -18,7 +18,6 @@
 namespace tidemark::guard {
 namespace {
 
-
 constexpr double kLimitsEveryS = 10.0;
 constexpr double kYoungS = 10.0;  // a job is moved into its control group soon after its birth
 constexpr double kStatusEveryS = 10.0;

@@ -104,7 +104,7 @@ TEST(TrackText, SaysThatTooFewSamplesProveNothing) {
 
   EXPECT_THAT(answer_text(result), HasSubstr("CANNOT TELL YET"));
   EXPECT_THAT(answer_text(result), HasSubstr("4 samples, which is too few. It needs "
-                                             "about 2 more samples."));
+                                             "about 2 more samples to decide."));
 }
 
 TEST(TrackText, CountsTheMomentsOfTooFewSamplesAndNamesTheirSpike) {
