@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,12 +30,12 @@ inline std::string source_line(std::string_view file, unsigned line) {
 }
 
 // Returns `value` and notes the line of the call. The expression that allocates or retains must be
-// on that line.
+// on that line. (clang 14 has no std::source_location.)
 template <typename Value>
-Value noted(std::optional<std::string>& line, Value value,
-            std::source_location where = std::source_location::current()) {
+Value noted(std::optional<std::string>& line, Value value, const char* file = __builtin_FILE(),
+            unsigned number = __builtin_LINE()) {
   if (!line) {
-    line = source_line(where.file_name(), where.line());
+    line = source_line(file, number);
   }
   return value;
 }
