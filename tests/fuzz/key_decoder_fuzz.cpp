@@ -13,7 +13,7 @@
 #include "dashboard/view_state.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace tidemark;       // NOLINT(google-build-using-namespace)
+  using namespace tidemark;             // NOLINT(google-build-using-namespace)
   using namespace tidemark::dashboard;  // NOLINT(google-build-using-namespace)
   if (size == 0) {
     return 0;
