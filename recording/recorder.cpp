@@ -154,16 +154,15 @@ void PendingFacts::add_ended(const ProcessRecord& process) {
   }
 }
 
-void PendingFacts::add_dropped(const Tick& tick) {
-  Tick kept = tick;
+void PendingFacts::add_dropped(Tick tick) {
   if (!has_room_for(facts_bytes(tick))) {
     facts_lost_ += facts_count(tick);
-    remove_facts(kept);
+    remove_facts(tick);
   }
   if (dropped_) {
-    prepend_facts(kept, std::move(*dropped_));
+    prepend_facts(tick, std::move(*dropped_));
   }
-  dropped_ = std::move(kept);
+  dropped_ = std::move(tick);
   ++ticks_;
 }
 
@@ -199,7 +198,7 @@ Status Recorder::begin(const RunInfo& info) {
   return ok();
 }
 
-Status Recorder::add(const Tick& tick) {
+Status Recorder::add(Tick&& tick) {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) {
@@ -208,14 +207,13 @@ Status Recorder::add(const Tick& tick) {
     }
     if (!has_room_for(approximate_bytes(tick))) {
       ++stats_.ticks_dropped;
-      pending_.add_dropped(tick);
+      pending_.add_dropped(std::move(tick));
       return ok();
     }
   }
   // Only this thread fills the queue: the room cannot be gone by now.
-  Tick copy = tick;
-  pending_.move_into(copy);
-  push(std::move(copy));
+  pending_.move_into(tick);
+  push(std::move(tick));
   return ok();
 }
 

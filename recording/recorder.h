@@ -28,7 +28,7 @@ class PendingFacts {
   explicit PendingFacts(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   void add_ended(const ProcessRecord& process);
-  void add_dropped(const Tick& tick);
+  void add_dropped(Tick tick);
 
   // Puts the facts in front of those of `tick`, and adds the losses. Empties this.
   void move_into(Tick& tick);
@@ -76,7 +76,9 @@ class Recorder final : public RecordingSink {
   // Runs in the caller, so that a file that cannot be written is known before anything starts.
   Status begin(const RunInfo& info) override;
   // Always ok: the watched job and its monitor go on without the file; see take_error().
-  Status add(const Tick& tick) override;
+  Status add(const Tick& tick) override { return add(Tick(tick)); }
+  // Without a copy.
+  Status add(Tick&& tick);
   Status process_ended(const ProcessRecord& process) override;
   // Waits until the queue is written. The error that stopped the writing, whoever had it before.
   Status end(double t_s) override;
