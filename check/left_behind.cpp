@@ -2,16 +2,13 @@
 #include "check/left_behind.h"
 
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <memory>
 
 #include "common/clock.h"
-#include "live/launch/tree_ending.h"
-#include "monitor/procfs/process_source.h"
+#include "live/launch/ending.h"
 #include "monitor/session.h"
 
 namespace tidemark::check {
@@ -19,12 +16,6 @@ namespace {
 
 constexpr std::int64_t kSettleNs = 2 * kNsPerSecond;
 constexpr std::int64_t kPauseNs = kNsPerSecond / 10;
-
-void pause_for(std::int64_t ns) {
-  timespec left{ns / kNsPerSecond, ns % kNsPerSecond};
-  while (::nanosleep(&left, &left) != 0 && errno == EINTR) {
-  }
-}
 
 // Orphans of the command that have ended are ours to bury.
 void reap() {
@@ -39,20 +30,20 @@ struct Below {
   std::string problem;
 };
 
-Below watch_below(const Clock& clock) {
+Below watch_below(live::WatchSystem& system) {
   Below below;
-  auto source = monitor::make_procps_source();
+  auto source = system.open_processes();
   if (!source) {
     below.problem = source.error().what;
     return below;
   }
   below.source = *std::move(source);
-  monitor::SessionOptions options;
+  monitor::SessionOptions options = system.session_options();
   options.sampler.roots.children_of = ::getpid();
   options.sampler.pss = monitor::PssMode::kAlways;
-  options.start_ns = clock.monotonic_ns();
+  options.start_ns = system.clock().monotonic_ns();
   options.warn = false;
-  auto session = monitor::Session::start(std::move(options), *below.source, clock);
+  auto session = monitor::Session::start(std::move(options), *below.source, system.clock());
   if (session) {
     below.session = *std::move(session);
   } else if (session.error().code != Errc::kNotFound) {
@@ -89,11 +80,16 @@ void note_strays(const Tick& tick, const monitor::Sampler& sampler, LeftBehind& 
 
 }  // namespace
 
+LeftBehindMeter::LeftBehindMeter(live::WatchSystem& system)
+    : system_(&system), before_(system.session_options().sampler.shm_root) {
+  before_.look({});
+}
+
 LeftBehind LeftBehindMeter::measure() const {
-  const SystemClock clock;
+  const Clock& clock = system_->clock();
   LeftBehind left;
   reap();
-  const Below below = watch_below(clock);
+  const Below below = watch_below(*system_);
   left.problem = below.problem;
   const std::int64_t end_ns = clock.monotonic_ns() + kSettleNs;
   while (below.session != nullptr) {
@@ -102,7 +98,7 @@ LeftBehind LeftBehindMeter::measure() const {
     if (below.session->sampler().finished() || clock.monotonic_ns() >= end_ns) {
       break;
     }
-    pause_for(kPauseNs);
+    system_->wait(clock.monotonic_ns() + kPauseNs, {});
     reap();
   }
   if (left.strays.empty() && left.problem.empty()) {
@@ -120,17 +116,18 @@ LeftBehind LeftBehindMeter::measure() const {
   return left;
 }
 
-void end_strays() {
-  const SystemClock clock;
-  const Below below = watch_below(clock);
+void end_strays(live::WatchSystem& system) {
+  const Clock& clock = system.clock();
+  const Below below = watch_below(system);
   if (below.session == nullptr) {
     return;
   }
   live::TreeEnding ending(clock.monotonic_ns(), kSettleNs);
   const std::int64_t give_up_ns = clock.monotonic_ns() + 3 * kSettleNs;
   while (!below.session->sampler().finished() && clock.monotonic_ns() < give_up_ns) {
-    ending.act(clock.monotonic_ns(), below.session->sampler().members());
-    pause_for(kPauseNs / 2);
+    ending.act(clock.monotonic_ns(), below.session->sampler().members(),
+               [&](const ProcessKey& key, int number) { system.send_signal(key, number); });
+    system.wait(clock.monotonic_ns() + kPauseNs / 2, {});
     reap();
     (void)below.session->sample(clock.monotonic_ns(), {});
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/process_key.h"
+#include "live/watch_system.h"
 #include "profiler/collect/shm_growth.h"
 
 namespace tidemark::check {
@@ -33,8 +34,8 @@ struct LeftBehind {
 // Looks before the first and after each of the commands that this process runs. Not thread-safe.
 class LeftBehindMeter {
  public:
-  // What is in /dev/shm by now is nobody's doing.
-  LeftBehindMeter() { before_.look({}); }
+  // What is in /dev/shm by now is nobody's doing. `system` outlives it.
+  explicit LeftBehindMeter(live::WatchSystem& system);
   // A process of a command: segments of others, where their names tell, do not count.
   void add_process(pid_t pid) { pids_.insert(pid); }
   // When a command has ended, while we are still the reaper of its orphans: all that is left, of
@@ -42,11 +43,12 @@ class LeftBehindMeter {
   LeftBehind measure() const;
 
  private:
+  live::WatchSystem* system_;
   collect::ShmGrowth before_;
   std::unordered_set<pid_t> pids_;
 };
 
 // Ends what a command has left running, so that the next begins alone.
-void end_strays();
+void end_strays(live::WatchSystem& system);
 
 }  // namespace tidemark::check

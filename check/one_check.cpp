@@ -2,6 +2,7 @@
 #include "check/one_check.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -67,7 +68,9 @@ class Check {
   std::vector<Suppression> active_;
   std::vector<tracker::BaselineRun> figures_;  // of each run
   std::vector<BudgetRows> rows_;               // of each run
-  std::optional<LeftBehindMeter> meter_ = LeftBehindMeter();
+  // Apart from that of the run, whose signals wake the loop and not the meter.
+  const std::unique_ptr<live::WatchSystem> system_ = live::make_watch_system();
+  std::optional<LeftBehindMeter> meter_ = LeftBehindMeter(*system_);
   CheckResult result_;
 };
 
@@ -155,7 +158,7 @@ void Check::tell_start(std::uint32_t number) const {
 bool Check::run_another(std::uint32_t number) {
   tell_start(number);
   if (spec_.jobs < 2) {
-    meter_.emplace();  // a repeat answers for itself, a job also for those before it
+    meter_.emplace(*system_);  // a repeat answers for itself, a job also for those before it
   }
   CheckRun run =
       run_once(spec_, {*meter_, numbered_output(spec_.output, number), services_.stdout_is_ours});
@@ -182,7 +185,7 @@ void Check::run_all() {
       return;
     }
     if (spec_.jobs < 2 && number < planned) {
-      end_strays();  // the next repeat begins alone
+      end_strays(*system_);  // the next repeat begins alone
     }
   }
 }

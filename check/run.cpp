@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/exit_code.h"
+#include "common/recording_sink.h"
 #include "live/watch.h"
 #include "profiler/collect/preload.h"
 #include "tracker/run/track_builder.h"
@@ -13,6 +14,24 @@ namespace {
 
 // Finer than `tidemark profile` has it: a check is short, and so are its samples.
 constexpr std::uint64_t kSampleEveryBytes = 64U << 10U;
+
+// What the command does until it is told to end, which is what is judged.
+class JudgedPart final : public RecordingSink {
+ public:
+  Status begin(const RunInfo& info) override { return builder_.begin(info); }
+  Status add(const Tick& tick) override { return is_over_ ? ok() : builder_.add(tick); }
+  Status process_ended(const ProcessRecord& process) override {
+    return builder_.process_ended(process);
+  }
+  Status end(double t_s) override { return builder_.end(t_s); }
+
+  void cut() { is_over_ = true; }
+  tracker::RunTracks take() { return builder_.take(); }
+
+ private:
+  tracker::TrackBuilder builder_;
+  bool is_over_ = false;
+};
 
 class Checking final : public live::WatchHandler {
  public:
@@ -28,12 +47,10 @@ class Checking final : public live::WatchHandler {
   Status on_launch(live::LaunchOptions& options) override {
     return run_.tracing != nullptr ? run_.tracing->launch.prepare(options) : ok();
   }
-  void on_start(const RunInfo& info, live::WatchOutput& /*output*/) override {
-    run_.info = info;
-    (void)builder_.begin(info);
-    if (run_.tracing != nullptr) {
-      run_.tracing->launch.begin(info);
-    }
+  void on_start(const RunInfo& info, live::WatchOutput& /*output*/) override { run_.info = info; }
+  std::vector<RecordingSink*> sinks() override {
+    return run_.tracing != nullptr ? std::vector<RecordingSink*>{&judged_, &run_.tracing->launch}
+                                   : std::vector<RecordingSink*>{&judged_};
   }
   void add_to_tick(Tick& tick) override {
     if (run_.tracing != nullptr) {
@@ -45,20 +62,8 @@ class Checking final : public live::WatchHandler {
       meter_.add_process(process.key.pid);
     }
     run_.seconds = tick.t_s;
-    if (!is_over_) {
-      (void)builder_.add(tick);
-    }
-    if (run_.tracing != nullptr) {
-      run_.tracing->launch.add(tick);
-    }
   }
-  void on_time_limit() override { is_over_ = true; }
-  void on_process_exit(const ProcessRecord& process) override {
-    (void)builder_.process_ended(process);
-    if (run_.tracing != nullptr) {
-      run_.tracing->launch.process_ended(process);
-    }
-  }
+  void on_time_limit() override { judged_.cut(); }
   bool finish_watching() override {
     return run_.tracing != nullptr && run_.tracing->launch.finish();
   }
@@ -73,13 +78,12 @@ class Checking final : public live::WatchHandler {
     return kExitOk;
   }
 
-  tracker::RunTracks take_tracks() { return builder_.take(); }
+  tracker::RunTracks take_tracks() { return judged_.take(); }
 
  private:
   CheckRun& run_;
   LeftBehindMeter& meter_;
-  tracker::TrackBuilder builder_;
-  bool is_over_ = false;  // what the command does when it is told to end is not judged
+  JudgedPart judged_;
 };
 
 live::WatchOptions watch_options(const CheckSpec& spec, const CheckPlace& place) {
@@ -119,7 +123,7 @@ CheckRun run_once(const CheckSpec& spec, const CheckPlace& place) {
   const live::WatchOptions watch = watch_options(spec, place);
   add_tracing(spec, watch, run);
   Checking checking(run, place.meter);
-  (void)live::Watch(watch, checking).run();  // run.ending has more than its exit code
+  (void)live::watch(watch, checking, place.system);  // run.ending has more than its exit code
   if (run.tracing != nullptr) {
     run.tracing->conclude();
   }

@@ -12,6 +12,7 @@
 #include "live/profile.h"
 #include "live/traced_launch.h"
 #include "live/watch_handler.h"
+#include "live/watch_system.h"
 #include "tracker/compare/budget.h"
 #include "tracker/run/judged_run.h"
 #include "tracker/run/run_verdict.h"
@@ -55,8 +56,9 @@ struct CheckRun {
 // How a check is run, beside what it is.
 struct CheckPlace {
   LeftBehindMeter& meter;
-  std::string output;           // run file; empty: none
-  bool stdout_is_ours = false;  // the command's output goes to stderr
+  std::string output;                   // run file; empty: none
+  bool stdout_is_ours = false;          // the command's output goes to stderr
+  live::WatchSystem* system = nullptr;  // nullptr: this machine
 };
 
 // Runs the command once and watches it to its end, with its stray processes.

@@ -13,7 +13,7 @@
 #include "common/exit_code.h"
 #include "common/messages.h"
 #include "dashboard/watch_dashboard.h"
-#include "live/command_output.h"
+#include "live/job_output.h"
 #include "live/monitor_view.h"
 #include "live/replay.h"
 #include "live/watch.h"
@@ -100,7 +100,7 @@ int run_monitor(const MonitorOptions& options) {
   }
   if (!has_dashboard) {
     Monitor monitor(options.watch.json, std::nullopt);
-    return live::Watch(options.watch, monitor).run();
+    return live::watch(options.watch, monitor);
   }
   live::WatchOptions watch = options.watch;
   if (!watch.target.command.empty()) {
@@ -116,7 +116,7 @@ int run_monitor(const MonitorOptions& options) {
   setup.output_path = watch.command_output;
   setup.run_file = watch.output;
   Monitor monitor(false, std::move(setup), watch.interval_ns);
-  const int code = live::Watch(watch, monitor).run();
+  const int code = live::watch(watch, monitor);
   if (!watch.command_output.empty() && !monitor.command_has_run()) {
     (void)::unlink(watch.command_output.c_str());  // nobody has written to it, nor will
   } else if (!watch.command_output.empty()) {

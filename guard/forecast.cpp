@@ -29,9 +29,9 @@ std::optional<ProcessKey> grower(const tracker::JudgedRun& result) {
 
 }  // namespace
 
-void GuardForecast::begin(const RunInfo& info) {
+Status GuardForecast::begin(const RunInfo& info) {
   info_ = info;
-  (void)builder_.begin(info);  // there is no file behind it
+  return builder_.begin(info);
 }
 
 // Of those that trained last nobody is left, and others train.
@@ -41,7 +41,7 @@ bool GuardForecast::is_another_job(const Roster& roster) const {
                       [&](const ProcessKey& key) { return holds(roster.members, key); });
 }
 
-void GuardForecast::see(const Tick& tick, const Roster& roster, const ProcessLookup& lookup) {
+void GuardForecast::update(const Tick& tick, const Roster& roster, const ProcessLookup& lookup) {
   if (is_another_job(roster)) {
     builder_ = {};
     (void)builder_.begin(info_);
@@ -55,8 +55,6 @@ void GuardForecast::see(const Tick& tick, const Roster& roster, const ProcessLoo
     (void)builder_.add(first);
     leak_.reset();
     next_judgement_s_ = tick.t_s;
-  } else {
-    (void)builder_.add(tick);
   }
   if (roster.is_recognised) {
     trainers_ = roster.trainers;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/process_table.h"
+#include "common/recording_sink.h"
 #include "common/records.h"
 #include "guard/policy.h"
 #include "guard/roster.h"
@@ -16,15 +17,19 @@ namespace tidemark::guard {
 
 // How fast the job leaks, judged about once a second. Only of processes that are there: a script
 // may start one trainer after the other, and what the first one did says nothing of the second.
-class GuardForecast {
+class GuardForecast final : public RecordingSink {
  public:
   // Outlived by the options.
   explicit GuardForecast(const tracker::JudgeOptions& options) : options_(options) {}
 
-  void begin(const RunInfo& info);
-  // One tick, who is who in it, and where the records of its processes are.
-  void see(const Tick& tick, const Roster& roster, const ProcessLookup& lookup);
-  void process_ended(const ProcessRecord& process) { (void)builder_.process_ended(process); }
+  Status begin(const RunInfo& info) override;
+  Status add(const Tick& tick) override { return builder_.add(tick); }
+  Status process_ended(const ProcessRecord& process) override {
+    return builder_.process_ended(process);
+  }
+  Status end(double /*t_s*/) override { return ok(); }
+  // After add(): who is who in the tick, and where the records of its processes are.
+  void update(const Tick& tick, const Roster& roster, const ProcessLookup& lookup);
 
   // nullopt: it does not leak, or nobody can tell.
   const std::optional<LeakRate>& leak() const { return leak_; }

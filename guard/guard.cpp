@@ -154,7 +154,7 @@ int run_guard(const GuardOptions& options) {
     chunk.track.watch.output_is_optional = restarts.restarts() > 0;  // the night goes on
     chunk.track.watch.helper = notifier ? std::optional(notifier->pid()) : std::nullopt;
     GuardWatch watching(chunk, {notifier, service, shield, restarts});
-    const int code = live::Watch(chunk.track.watch, watching).run();
+    const int code = live::watch(chunk.track.watch, watching);
     if (!watching.restarts()) {
       service.stopping();
       return code;

@@ -58,7 +58,6 @@ Status GuardWatch::on_launch(live::LaunchOptions& options) {
 void GuardWatch::on_start(const RunInfo& info, live::WatchOutput& output) {
   output_ = &output;
   start_wall_ns_ = info.start_wall_ns.value_or(0);
-  forecast_.begin(info);
   GuardThreadOptions options;
   options.settings = options_.settings;
   options.signal_number = options_.signal_number;
@@ -113,7 +112,8 @@ void GuardWatch::on_tick(const Tick& tick, const monitor::Session& session) {
     return;
   }
   // May take a while; what the list holds was read together with the tick.
-  forecast_.see(tick, roster, [&](const ProcessKey& key) { return session.sampler().find(key); });
+  forecast_.update(tick, roster,
+                   [&](const ProcessKey& key) { return session.sampler().find(key); });
   if (guard_thread_ != nullptr) {
     list->leak = forecast_.leak();
     guard_thread_->post(std::move(list));
@@ -232,8 +232,6 @@ void GuardWatch::keep_service_informed(const Tick& tick) {
       tick.tree.processes, format_bytes(tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes)),
       tick.step ? fmt::format(", step {}", *tick.step) : "", forecast_.verdict()));
 }
-
-void GuardWatch::on_process_exit(const ProcessRecord& process) { forecast_.process_ended(process); }
 
 int GuardWatch::event_fd() const {
   return guard_thread_ == nullptr ? -1 : guard_thread_->news_fd();

@@ -43,9 +43,9 @@ class GuardWatch final : public live::WatchHandler {
   std::unique_ptr<live::WatchView> make_view(live::LineWriter& lines) override;
   Status on_launch(live::LaunchOptions& options) override;
   void on_start(const RunInfo& info, live::WatchOutput& output) override;
+  std::vector<RecordingSink*> sinks() override { return {&forecast_}; }
   void add_to_tick(Tick& tick) override;
   void on_tick(const Tick& tick, const monitor::Session& session) override;
-  void on_process_exit(const ProcessRecord& process) override;
   int event_fd() const override;
   void on_event() override;
   void on_command_exit() override;

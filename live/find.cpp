@@ -6,16 +6,138 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/exit_code.h"
 #include "common/io.h"
+#include "common/json_writer.h"
 #include "common/messages.h"
-#include "live/find_view.h"
+#include "common/redact.h"
+#include "common/text.h"
+#include "common/units.h"
 #include "monitor/gpu/gpu_watch.h"
 #include "monitor/procfs/process_source.h"
 
 namespace tidemark::live {
 namespace {
+
+using monitor::Candidate;
+using monitor::Confidence;
+using monitor::FindResult;
+
+constexpr std::size_t kArgvColumns = 100;
+
+std::string_view confidence_name(Confidence confidence) {
+  switch (confidence) {
+    case Confidence::kWeak:
+      return "weak";
+    case Confidence::kLikely:
+      return "likely";
+    case Confidence::kCertain:
+      break;
+  }
+  return "certain";
+}
+
+std::string argv_of(const Candidate& candidate, const FindOptions& options) {
+  return options.no_redact ? fmt::format("{}", fmt::join(candidate.argv, " "))
+                           : redact_argv(candidate.argv);
+}
+
+// Weak ones are noise as soon as there is a better one.
+std::vector<const Candidate*> shown(const FindResult& result, const FindOptions& options) {
+  std::vector<const Candidate*> list;
+  for (const Candidate& candidate : result.candidates) {
+    const bool weak = candidate.confidence == Confidence::kWeak;
+    if (!weak || options.all || result.candidates.front().confidence == Confidence::kWeak) {
+      list.push_back(&candidate);
+    }
+  }
+  return list;
+}
+
+std::string plural(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string workers_of(const Candidate& candidate) {
+  std::vector<std::string> parts;
+  if (candidate.compile_workers > 0) {
+    parts.push_back(plural(candidate.compile_workers, "compile worker"));
+  }
+  if (candidate.dataloader_workers > 0) {
+    parts.push_back(plural(candidate.dataloader_workers, "DataLoader worker"));
+  }
+  return parts.empty() ? "no workers" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string ranks_of(const Candidate& candidate) {
+  std::vector<std::string> parts;
+  for (const monitor::RankProcess& rank : candidate.ranks) {
+    parts.push_back(rank.rank ? fmt::format("{} (rank {})", rank.pid, *rank.rank)
+                              : fmt::format("{}", rank.pid));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string monitor_command(const Candidate& candidate) {
+  std::string command = "tidemark monitor";
+  for (const pid_t pid : candidate.watch) {
+    command += fmt::format(" --pid {}", pid);
+  }
+  return command;
+}
+
+void append_candidate(std::string& text, const Candidate& candidate, const FindOptions& options) {
+  text +=
+      fmt::format("pid {}, {}, {}, footprint {}\n", candidate.key.pid, role_name(candidate.role),
+                  confidence_name(candidate.confidence), format_bytes(candidate.footprint_bytes));
+  text += fmt::format("  command   {}\n",
+                      shorten(escape_text(argv_of(candidate, options)), kArgvColumns));
+  text += fmt::format("  below it  {}\n", workers_of(candidate));
+  if (!candidate.ranks.empty()) {
+    text += fmt::format("  ranks     {}\n", ranks_of(candidate));
+  }
+  if (!candidate.wrappers.empty()) {
+    text += fmt::format("  above it  {} (wrappers and launchers, not the job)\n",
+                        fmt::join(candidate.wrappers, ", "));
+  }
+  text += fmt::format("  because   {}\n", fmt::join(candidate.reasons, "; "));
+}
+
+void write_candidate(JsonWriter& json, const Candidate& candidate, const FindOptions& options) {
+  json.begin_object()
+      .field("pid", candidate.key.pid)
+      .field("start_ticks", candidate.key.start_ticks)
+      .field("role", role_name(candidate.role))
+      .field("score", candidate.score)
+      .field("confidence", confidence_name(candidate.confidence))
+      .field("argv", argv_of(candidate, options))
+      .field("footprint_bytes", candidate.footprint_bytes)
+      .field("compile_workers", candidate.compile_workers)
+      .field("dataloader_workers", candidate.dataloader_workers);
+  json.key("below").begin_array();
+  for (const pid_t pid : candidate.wrappers) {
+    json.value(pid);
+  }
+  json.end_array().key("ranks").begin_array();
+  for (const monitor::RankProcess& rank : candidate.ranks) {
+    json.begin_object().field("pid", rank.pid).field("rank", rank.rank).end_object();
+  }
+  json.end_array().key("watch").begin_array();
+  for (const pid_t pid : candidate.watch) {
+    json.value(pid);
+  }
+  json.end_array().key("reasons").begin_array();
+  for (const std::string& reason : candidate.reasons) {
+    json.value(reason);
+  }
+  json.end_array().end_object();
+}
 
 void put(int fd, const std::string& text) {
   (void)write_all(fd, text);  // a reader that went away leaves nobody to tell
@@ -27,6 +149,43 @@ int report_error(const Error& error) {
 }
 
 }  // namespace
+
+std::string find_text(const FindResult& result, const FindOptions& options) {
+  std::string text;
+  bool first = true;
+  for (const Candidate* candidate : shown(result, options)) {
+    if (first && result.picked) {
+      text += "training job: ";
+    } else if (first) {
+      text += "candidates:\n";
+    } else if (result.picked && candidate == &result.candidates[1]) {
+      text += "other candidates:\n";
+    }
+    append_candidate(text, *candidate, options);
+    first = false;
+  }
+  if (result.picked) {
+    text += fmt::format("next: {}\n", monitor_command(result.candidates[*result.picked]));
+  }
+  return text;
+}
+
+std::string find_json(const FindResult& result, const FindOptions& options) {
+  JsonWriter json;
+  json.begin_object().field("schema", 1);
+  json.field("picked", result.picked
+                           ? std::optional<pid_t>(result.candidates[*result.picked].key.pid)
+                           : std::nullopt);
+  json.key("candidates").begin_array();
+  for (const Candidate* candidate : shown(result, options)) {
+    write_candidate(json, *candidate, options);
+  }
+  json.end_array()
+      .field("processes", result.processes)
+      .field("not_permitted", result.not_permitted)
+      .end_object();
+  return json.take() + "\n";
+}
 
 Result<monitor::FindResult> look_for_training(monitor::ProcessSource& source) {
   constexpr std::chrono::milliseconds kPatience{1000};

@@ -19,6 +19,11 @@ struct FindOptions {
 // none, or when several look equally good.
 int run_find(const FindOptions& options);
 
+// What `tidemark find` prints on stdout. The text is empty when there is nothing to show; the JSON
+// is one line (docs/output.md).
+std::string find_text(const monitor::FindResult& result, const FindOptions& options);
+std::string find_json(const monitor::FindResult& result, const FindOptions& options);
+
 // Who trains here, by everything that this user may see: what `find` and `monitor --find-training`
 // go by.
 Result<monitor::FindResult> look_for_training(monitor::ProcessSource& source);

@@ -3,7 +3,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,7 +16,9 @@
 #include "common/messages.h"
 #include "common/text.h"
 #include "common/units.h"
-#include "live/profile_watch.h"
+#include "live/traced_launch.h"
+#include "live/watch.h"
+#include "profiler/reader/trace_directory.h"
 #include "recording/open.h"
 #include "report/profile_json.h"
 #include "report/profile_report.h"
@@ -22,6 +28,118 @@
 
 namespace tidemark::live {
 namespace {
+
+class Profiling final : public WatchHandler {
+ public:
+  explicit Profiling(const ProfileOptions& options) : options_(options), traced_(options) {}
+
+  WatchPolicy policy() const override { return {.command = "profile"}; }
+  std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
+
+  Status on_launch(LaunchOptions& launch) override { return traced_.prepare(launch); }
+  void wake_in(const std::string& directory, pid_t pid) { traced_.wake_in(directory, pid); }
+
+  std::vector<RecordingSink*> sinks() override { return {&traced_}; }
+  void add_to_tick(Tick& tick) override { traced_.complete(tick); }
+  bool finish_watching() override { return traced_.finish(); }
+
+  void on_end(const WatchEnding& ending, WatchOutput& output) override;
+  int exit_code(const WatchEnding& ending) override {
+    return ending.command_status && ending.own_code != kExitUsage ? *ending.command_status
+                                                                  : ending.own_code;
+  }
+
+  report::ProfileReport report() const { return traced_.report(); }
+
+ private:
+  const ProfileOptions& options_;
+  TracedLaunch traced_;
+};
+
+void Profiling::on_end(const WatchEnding& ending, WatchOutput& output) {
+  if (ending.own_code == kExitOk && !traced_.has_traced()) {
+    output.error("no process of the command could be traced",
+                 "static programs, and those that run as another user, do not load the tracer; "
+                 "tidemark track -- COMMAND judges their memory as a whole");
+  }
+}
+
+// Lines now and then, and the report at the end.
+class ProfileLines final : public WatchView {
+ public:
+  ProfileLines(const Profiling& profiling, const ProfileOptions& options, LineWriter& writer)
+      : profiling_(profiling), options_(options), writer_(writer) {}
+
+  void on_tick(const Tick& tick, const ProcessKey&, const ProcessLookup&) override {
+    if (tick.t_s >= next_s_ && tick.t_s > 0.0) {
+      show(tick.t_s);
+    }
+  }
+  void on_end(const RunSummary& /*summary*/) override {
+    erase();
+    writer_.submit_always(
+        '\n' +
+        report::profile_text(profiling_.report(), report::style_for(lines_fd(), options_.plain)));
+  }
+
+ private:
+  bool wraps_command() const { return !options_.watch.target.command.empty(); }
+  int lines_fd() const { return wraps_command() ? STDERR_FILENO : STDOUT_FILENO; }
+  // In place, where nothing of the command's comes in between.
+  bool draws_in_place() const {
+    return !options_.plain && ::isatty(lines_fd()) == 1 &&
+           !(wraps_command() && ::isatty(STDOUT_FILENO) == 1);
+  }
+  void show(double t_s) {
+    if (!draws_in_place()) {
+      writer_.submit(report::profile_line(profiling_.report(), t_s));
+      next_s_ = t_s + std::clamp(t_s / 10.0, 5.0, 600.0);
+      return;
+    }
+    // What has scrolled out of the terminal cannot be drawn anew.
+    const std::size_t rows =
+        std::max<std::size_t>(report::terminal_rows(lines_fd()).value_or(24), 3);
+    const std::string list = report::profile_list(
+        profiling_.report(), t_s, report::terminal_columns(lines_fd()).value_or(81) - 1, rows - 2);
+    erase();
+    drawn_lines_ = static_cast<std::size_t>(std::count(list.begin(), list.end(), '\n'));
+    writer_.submit(list);
+    next_s_ = t_s + 1.0;
+  }
+  void erase() {
+    if (drawn_lines_ > 0) {
+      writer_.submit(fmt::format("\x1b[{}A\x1b[J", drawn_lines_));
+      drawn_lines_ = 0;
+    }
+  }
+
+  const Profiling& profiling_;
+  const ProfileOptions& options_;
+  LineWriter& writer_;
+  std::size_t drawn_lines_ = 0;
+  double next_s_ = 2.0;
+};
+
+class ProfileJson final : public WatchView {
+ public:
+  ProfileJson(const Profiling& profiling, LineWriter& writer)
+      : profiling_(profiling), writer_(writer) {}
+
+  void on_end(const RunSummary& /*summary*/) override {
+    writer_.submit_always(report::profile_json(profiling_.report()) + '\n');
+  }
+
+ private:
+  const Profiling& profiling_;
+  LineWriter& writer_;
+};
+
+std::unique_ptr<WatchView> Profiling::make_view(LineWriter& lines) {
+  if (options_.watch.json) {
+    return std::make_unique<ProfileJson>(*this, lines);
+  }
+  return std::make_unique<ProfileLines>(*this, options_, lines);
+}
 
 int profile_recording(const ProfileOptions& options) {
   auto reader = recording::open_recording(options.input);
@@ -56,8 +174,27 @@ int profile_recording(const ProfileOptions& options) {
 
 }  // namespace
 
-int run_profile(const ProfileOptions& options) {
-  return options.input.empty() ? watch_and_profile(options) : profile_recording(options);
+int run_profile(const ProfileOptions& options, WatchSystem* system) {
+  if (!options.input.empty()) {
+    return profile_recording(options);
+  }
+  Profiling profiling(options);
+  if (!options.watch.target.pids.empty()) {
+    const pid_t pid = options.watch.target.pids.front();
+    const auto directory = reader::find_trace_of(pid, reader::trace_bases());
+    if (!directory) {
+      print_error(
+          fmt::format("the tracer is not in process {}, and attaching to a running process is not "
+                      "there yet",
+                      pid),
+          fmt::format("start it with tidemark profile -- COMMAND, or watch it as it is: tidemark "
+                      "track --pid {}",
+                      pid));
+      return kExitUsage;
+    }
+    profiling.wake_in(*directory, pid);
+  }
+  return watch(options.watch, profiling, system);
 }
 
 }  // namespace tidemark::live

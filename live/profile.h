@@ -9,6 +9,7 @@
 
 #include "common/result.h"
 #include "live/watch_options.h"
+#include "live/watch_system.h"
 #include "profiler/collect/trace_options.h"
 #include "tracker/run/judged_run.h"
 
@@ -24,6 +25,7 @@ struct ProfileOptions {
 };
 
 // `tidemark profile`: which call stacks hold the growth. Around a command its status is passed on.
-int run_profile(const ProfileOptions& options);
+// `system`: nullptr for this machine.
+int run_profile(const ProfileOptions& options, WatchSystem* system = nullptr);
 
 }  // namespace tidemark::live

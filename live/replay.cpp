@@ -2,6 +2,7 @@
 #include "live/replay.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -147,7 +148,7 @@ int replay(const std::string& path, double speed,
     print_error(inbox.error());
     return kExitTarget;
   }
-  auto output = WatchOutput::open(WatchOutput::Lines::kStdout);
+  auto output = WatchOutput::open(STDERR_FILENO, STDOUT_FILENO);
   if (!output) {
     print_error(output.error());
     return kExitTarget;

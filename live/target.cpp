@@ -10,14 +10,14 @@
 namespace tidemark::live {
 namespace {
 
-Status add_root(monitor::TreeRoots& roots, pid_t pid) {
-  const auto key = monitor::process_key_of("/proc", pid);
+Status add_root(monitor::TreeRoots& roots, const std::string& proc_root, pid_t pid) {
+  const auto key = monitor::process_key_of(proc_root, pid);
   if (!key) {
     return Error{key.error().code, fmt::format("there is no process {}", pid),
                  key.error().sys_errno};
   }
   // /proc has threads too, though it does not list them.
-  if (const auto process = monitor::process_of_thread("/proc", pid); process && *process != pid) {
+  if (const auto process = monitor::process_of_thread(proc_root, pid); process && *process != pid) {
     return Error{Errc::kNotFound, fmt::format("{} is a thread of process {}: use --pid {}", pid,
                                               *process, *process)};
   }
@@ -27,28 +27,22 @@ Status add_root(monitor::TreeRoots& roots, pid_t pid) {
 
 }  // namespace
 
-Result<ResolvedTarget> resolve_target(const TargetOptions& target, monitor::ProcessSource& source) {
+Result<ResolvedTarget> resolve_target(const TargetOptions& target, monitor::ProcessSource& source,
+                                      const std::string& proc_root) {
   ResolvedTarget resolved;
   resolved.roots.everything = target.system;
   for (const pid_t pid : target.pids) {
-    if (auto added = add_root(resolved.roots, pid); !added) {
-      return added.error();
-    }
+    TIDEMARK_TRY(add_root(resolved.roots, proc_root, pid));
   }
   if (target.find_training) {
-    const auto found = look_for_training(source);
-    if (!found) {
-      return found.error();
-    }
-    if (!found->picked) {
-      resolved.no_pick = monitor::explain_no_pick(*found);
+    TIDEMARK_TRY_ASSIGN(const auto found, look_for_training(source));
+    if (!found.picked) {
+      resolved.no_pick = monitor::explain_no_pick(found);
       return resolved;
     }
-    const monitor::Candidate& job = found->candidates[*found->picked];
+    const monitor::Candidate& job = found.candidates[*found.picked];
     for (const pid_t pid : job.watch) {
-      if (auto added = add_root(resolved.roots, pid); !added) {
-        return added.error();
-      }
+      TIDEMARK_TRY(add_root(resolved.roots, proc_root, pid));
     }
     resolved.note =
         fmt::format("found the training job: pid {} (tidemark find says why)", job.key.pid);

@@ -20,6 +20,7 @@ struct ResolvedTarget {
 };
 
 // The error says what to try next.
-Result<ResolvedTarget> resolve_target(const TargetOptions& target, monitor::ProcessSource& source);
+Result<ResolvedTarget> resolve_target(const TargetOptions& target, monitor::ProcessSource& source,
+                                      const std::string& proc_root = "/proc");
 
 }  // namespace tidemark::live

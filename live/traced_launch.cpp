@@ -21,17 +21,11 @@ void TracedLaunch::make_worker(reader::CollectorOptions collecting) {
 }
 
 Status TracedLaunch::prepare(LaunchOptions& launch) {
-  auto directory = reader::TraceDirectory::create(reader::trace_bases());
-  if (!directory) {
-    return directory.error();
-  }
-  auto variables = collect::tracing_environment(options_.trace, options_.watch.target.command,
-                                                directory->path());
-  if (!variables) {
-    return variables.error();
-  }
-  directory_.emplace(*std::move(directory));
-  launch.environment = *std::move(variables);
+  TIDEMARK_TRY_ASSIGN(auto directory, reader::TraceDirectory::create(reader::trace_bases()));
+  TIDEMARK_TRY_ASSIGN(launch.environment,
+                      collect::tracing_environment(options_.trace, options_.watch.target.command,
+                                                   directory.path()));
+  directory_.emplace(std::move(directory));
   reader::CollectorOptions collecting;
   collecting.directory = directory_->path();
   make_worker(std::move(collecting));
@@ -49,12 +43,12 @@ void TracedLaunch::wake_in(const std::string& directory, pid_t pid) {
   make_worker(std::move(collecting));
 }
 
-void TracedLaunch::begin(const RunInfo& info) {
+Status TracedLaunch::begin(const RunInfo& info) {
   command_ = info.command;
-  (void)builder_.begin(info);
   if (worker_ != nullptr) {
     worker_->start();
   }
+  return builder_.begin(info);
 }
 
 void TracedLaunch::complete(Tick& tick) {

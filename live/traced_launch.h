@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "common/recording_sink.h"
 #include "common/records.h"
 #include "common/result.h"
 #include "common/step_count.h"
@@ -22,7 +23,7 @@ namespace tidemark::live {
 
 // The allocation tracer in what somebody else watches: hand it the launch, every tick and the end.
 // `options` outlives it. Not thread-safe.
-class TracedLaunch {
+class TracedLaunch final : public RecordingSink {
  public:
   explicit TracedLaunch(const ProfileOptions& options)
       : options_(options), start_ns_(SystemClock().monotonic_ns()) {}
@@ -31,11 +32,14 @@ class TracedLaunch {
   Status prepare(LaunchOptions& launch);
   // For a process that has the tracer in it already: where its file is, among those of others.
   void wake_in(const std::string& directory, pid_t pid);
-  void begin(const RunInfo& info);
   // Adds what the tracer has told since to a tick, before anybody else sees it.
   void complete(Tick& tick);
-  void add(const Tick& tick) { (void)builder_.add(tick); }
-  void process_ended(const ProcessRecord& process) { (void)builder_.process_ended(process); }
+  Status begin(const RunInfo& info) override;
+  Status add(const Tick& tick) override { return builder_.add(tick); }
+  Status process_ended(const ProcessRecord& process) override {
+    return builder_.process_ended(process);
+  }
+  Status end(double t_s) override { return builder_.end(t_s); }
   // The last look. True: one more tick is to be completed. Programs that are started from now on
   // are not traced.
   bool finish();

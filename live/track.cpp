@@ -3,8 +3,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,7 +19,7 @@
 #include "common/io.h"
 #include "common/messages.h"
 #include "common/text.h"
-#include "live/track_watch.h"
+#include "live/watch.h"
 #include "recording/open.h"
 #include "report/read_notes.h"
 #include "report/track_json.h"
@@ -23,6 +29,112 @@
 
 namespace tidemark::live {
 namespace {
+
+// When the next line is due: twenty in a run of known length, else ever more rarely.
+double next_line_s(double t_s, const std::optional<std::int64_t>& duration_ns) {
+  constexpr double kSoonest = 10.0;
+  constexpr double kLatest = 600.0;
+  constexpr double kLines = 20.0;
+  if (duration_ns) {
+    return t_s + std::clamp(to_seconds(*duration_ns) / kLines, 0.5, kLatest);
+  }
+  return t_s + std::clamp(t_s / 10.0, kSoonest, kLatest);
+}
+
+class Tracking final : public WatchHandler {
+ public:
+  explicit Tracking(const TrackOptions& options) : options_(options) {}
+
+  WatchPolicy policy() const override {
+    WatchPolicy policy;
+    policy.command = "track";
+    policy.reports_missing_gpu = options_.judge.metric == tracker::Metric::kGpu;
+    return policy;
+  }
+  std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
+
+  std::vector<RecordingSink*> sinks() override { return {&builder_}; }
+
+  tracker::JudgedRun so_far() const {
+    return tracker::judge_run(builder_.tracks(), options_.judge);
+  }
+  // The answer, which is also given when nobody reads it.
+  const tracker::JudgedRun& answer() {
+    if (!answer_) {
+      answer_ = tracker::judge_run(builder_.take(), options_.judge);
+    }
+    return *answer_;
+  }
+
+  void on_end(const WatchEnding& ending, WatchOutput& output) override {
+    if (has_failed(ending)) {
+      output.note(fmt::format("the command failed with status {}; the verdict on its memory is {}",
+                              *ending.command_status, verdict_word()));
+    }
+  }
+  int exit_code(const WatchEnding& ending) override {
+    return ending.own_code != kExitOk || has_failed(ending)
+               ? (ending.own_code != kExitOk ? ending.own_code : kExitTarget)
+               : tracker::exit_code_of(answer());
+  }
+
+ private:
+  static bool has_failed(const WatchEnding& ending) {
+    return ending.command_status.value_or(0) != 0 && !ending.was_told_to_stop;
+  }
+  std::string_view verdict_word() {
+    return answer().verdict ? verdict_name(answer().verdict->verdict) : "unknown";
+  }
+
+  const TrackOptions& options_;
+  tracker::TrackBuilder builder_;
+  std::optional<tracker::JudgedRun> answer_;
+};
+
+class TrackLines final : public WatchView {
+ public:
+  TrackLines(Tracking& tracking, const TrackOptions& options, LineWriter& writer)
+      : tracking_(tracking), options_(options), writer_(writer) {
+    next_s_ = next_line_s(0.0, options.watch.duration_ns);
+  }
+
+  void on_tick(const Tick& tick, const ProcessKey& /*trainer*/, const ProcessLookup&) override {
+    if (tick.t_s >= next_s_) {
+      writer_.submit(report::track_line(tracking_.so_far(), tick.t_s));
+      next_s_ = next_line_s(tick.t_s, options_.watch.duration_ns);
+    }
+  }
+  void on_end(const RunSummary& /*summary*/) override {
+    writer_.submit_always('\n' +
+                          report::track_text(tracking_.answer(), report::glyphs_of_locale()));
+  }
+
+ private:
+  Tracking& tracking_;
+  const TrackOptions& options_;
+  LineWriter& writer_;
+  double next_s_ = 0.0;
+};
+
+class TrackJson final : public WatchView {
+ public:
+  TrackJson(Tracking& tracking, LineWriter& writer) : tracking_(tracking), writer_(writer) {}
+
+  void on_end(const RunSummary& /*summary*/) override {
+    writer_.submit_always(report::track_json(tracking_.answer()) + '\n');
+  }
+
+ private:
+  Tracking& tracking_;
+  LineWriter& writer_;
+};
+
+std::unique_ptr<WatchView> Tracking::make_view(LineWriter& lines) {
+  if (options_.watch.json) {
+    return std::make_unique<TrackJson>(*this, lines);
+  }
+  return std::make_unique<TrackLines>(*this, options_, lines);
+}
 
 int track_recording(const TrackOptions& options) {
   auto reader = recording::open_recording(options.input);
@@ -54,8 +166,12 @@ int track_recording(const TrackOptions& options) {
 
 }  // namespace
 
-int run_track(const TrackOptions& options) {
-  return options.input.empty() ? watch_and_track(options) : track_recording(options);
+int run_track(const TrackOptions& options, WatchSystem* system) {
+  if (!options.input.empty()) {
+    return track_recording(options);
+  }
+  Tracking tracking(options);
+  return watch(options.watch, tracking, system);
 }
 
 }  // namespace tidemark::live

@@ -8,6 +8,7 @@
 
 #include "common/result.h"
 #include "live/watch_options.h"
+#include "live/watch_system.h"
 #include "tracker/run/judged_run.h"
 
 namespace tidemark::live {
@@ -19,6 +20,7 @@ struct TrackOptions {
 };
 
 // `tidemark track`: warm-up, spikes or leak? The exit code is the answer.
-int run_track(const TrackOptions& options);
+// `system`: nullptr for this machine.
+int run_track(const TrackOptions& options, WatchSystem* system = nullptr);
 
 }  // namespace tidemark::live

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/watch.h"
 
-#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,13 +20,17 @@
 #include "common/messages.h"
 #include "common/redact.h"
 #include "common/version.h"
+#include "live/command_run.h"
 #include "live/find.h"
+#include "live/job_output.h"
+#include "live/run_recording.h"
 #include "live/target.h"
-#include "monitor/procfs/process_source.h"
 
 namespace tidemark::live {
 namespace {
 
+// For the output of a command that has just ended to come to its end by itself.
+constexpr std::int64_t kSettleNs = kNsPerSecond / 5;
 // For the reader of the last words of a command that has more to do than to be read.
 constexpr std::int64_t kUnreadNs = 2 * kNsPerSecond;
 
@@ -34,145 +43,142 @@ void raise_descriptor_limit() {
   }
 }
 
-}  // namespace
-
-Status Watch::prepare() {
-  auto inbox =
-      SignalInbox::open(wraps_command() ? SignalInbox::For::kCommand : SignalInbox::For::kStop);
-  if (!inbox) {
-    return inbox.error();
+// Segments of shared memory that nobody holds: they outlive the job.
+void report_unheld_segments(const std::optional<monitor::ShmReport>& report, WatchOutput& output) {
+  if (!report) {
+    return;
   }
-  inbox_.emplace(*std::move(inbox));
-  // Around a command stdout is the command's, or pure JSON.
-  auto output = WatchOutput::open(wraps_command() && !options_.json ? WatchOutput::Lines::kStderr
-                                                                    : WatchOutput::Lines::kStdout);
-  if (!output) {
-    return output.error();
+  for (const monitor::ShmSegment& segment : report->largest_unheld) {
+    const std::string owner = segment.owner_pid
+                                  ? fmt::format(", made by pid {}{}", *segment.owner_pid,
+                                                segment.owner_alive.value_or(true) ? "" : " (dead)")
+                                  : "";
+    output.note(fmt::format("note: /dev/shm/{} holds {} and no process has it open{}", segment.path,
+                            format_bytes(segment.allocated_bytes), owner));
   }
-  output_.emplace(*std::move(output));
-  auto source = monitor::make_procps_source();
-  if (!source) {
-    return source.error();
-  }
-  source_ = *std::move(source);
-
-  ResolvedTarget target;
-  if (!wraps_command()) {
-    auto resolved = resolve_target(options_.target, *source_);
-    if (!resolved) {
-      return resolved.error();
-    }
-    target = *std::move(resolved);
-    if (target.no_pick) {
-      no_pick_ = std::move(target.no_pick);
-      return Error{Errc::kNotFound, no_pick_->what};
-    }
-    if (!target.note.empty()) {
-      output_->note(target.note);
-    }
-  }
-  if (!options_.command_output.empty()) {
-    auto file = open_file(options_.command_output, O_WRONLY | O_APPEND);
-    if (!file) {
-      return file.error();
-    }
-    command_output_ = *std::move(file);
-  }
-  if (auto status = open_step_source(); !status) {
-    return status;
-  }
-  // The run file first: a command must not start only to find that nothing can be recorded.
-  if (!options_.output.empty()) {
-    auto writer = recording::RunWriter::create(options_.output, {.replace = options_.force});
-    if (writer) {
-      recorder_ = std::make_unique<recording::Recorder>(*std::move(writer));
-    } else if (options_.output_is_optional) {
-      output_->error(writer.error().what, kUnrecorded);
-      has_failed_ = true;
-    } else {
-      return writer.error();
-    }
-  }
-  if (wraps_command()) {
-    if (auto status = launch(); !status) {
-      return status;
-    }
-    target.roots.children_of = ::getpid();
-    target.roots.except = options_.helper;
-  }
-  raise_descriptor_limit();  // after the launch: the command keeps the limit that it was given
-  return start_session(std::move(target.roots));
 }
 
-Status Watch::open_step_source() {
-  if (options_.step_regex.empty()) {
-    return ok();
+// One run of watch() with its output open.
+class Watch {
+ public:
+  // All outlive it.
+  Watch(const WatchOptions& options, WatchHandler& handler, WatchSystem& system,
+        WatchOutput& output)
+      : options_(options),
+        handler_(handler),
+        policy_(handler.policy()),
+        system_(system),
+        output_(output),
+        start_ns_(system.clock().monotonic_ns()),
+        command_(system, handler, output),
+        recording_(options, output) {}
+
+  int run();
+
+ private:
+  Status prepare();
+  Result<monitor::TreeRoots> find_target();
+  Status launch();
+  Status start_session(monitor::TreeRoots roots);
+  void begin();
+  void begin_recording();
+  RunInfo describe() const;
+
+  void loop();
+  bool sample(std::int64_t due_ns);
+  void complete(Tick& tick, std::vector<ProcessRecord>& exited);
+  void pass_on_limit();
+  std::vector<LossRecord> take_losses();
+
+  enum class Wake { kDue, kSignal, kEvent };
+  // Sleeps until `due_ns`, a signal, until one of two descriptors (-1: none) is readable, or until
+  // the user of the view has done something.
+  Wake sleep_until(std::int64_t due_ns, int event_fd = -1, int other_event_fd = -1);
+  // Sleeps until `due_ns`; false when watching is over.
+  bool wait_until(std::int64_t due_ns);
+  void handle_signals();
+  bool is_worth_watching() const;
+  bool waits_for_tree();
+  // The command has ended, and others still have its output open or it is not all written.
+  bool output_is_open() const { return !command_.running() && job_output_->is_open(); }
+  void report_open_output();
+  void settle_output();
+  void wait_for_command();
+  void finish();
+
+  void check_lines();
+  void handle_view_input();
+  void end_view();
+  int finish_output(int own_code);
+
+  std::int64_t now_ns() const { return system_.clock().monotonic_ns(); }
+
+  const WatchOptions& options_;
+  WatchHandler& handler_;
+  const WatchPolicy policy_;
+  WatchSystem& system_;
+  WatchOutput& output_;
+  const std::int64_t start_ns_;
+  std::optional<JobOutput> job_output_;
+  CommandRun command_;
+  RunRecording recording_;
+  std::unique_ptr<monitor::ProcessSource> source_;
+  std::unique_ptr<monitor::Session> session_;
+  std::vector<RecordingSink*> sinks_;
+  std::unique_ptr<WatchView> view_;         // nullptr once nobody reads it any more
+  std::optional<monitor::NoPick> no_pick_;  // why --find-training found nobody
+  std::uint64_t marks_ = 0;
+  std::optional<std::uint64_t> limit_bytes_;  // that the view knows of
+  bool is_waiting_for_tree_ = false;          // with what is left of the tree
+  bool told_to_stop_ = false;
+  bool reported_open_output_ = false;
+  bool reported_lost_lines_ = false;
+};
+
+Status Watch::prepare() {
+  TIDEMARK_TRY_ASSIGN(source_, system_.open_processes());
+  TIDEMARK_TRY_ASSIGN(auto roots, find_target());
+  TIDEMARK_TRY_ASSIGN(auto job_output, JobOutput::open(options_, system_.clock(), start_ns_));
+  job_output_.emplace(std::move(job_output));
+  TIDEMARK_TRY(recording_.create());
+  if (!options_.target.command.empty()) {
+    TIDEMARK_TRY(launch());
   }
-  auto pattern = monitor::StepPattern::compile(options_.step_regex);
-  if (!pattern) {
-    return Error{pattern.error().code, "--step-regex: " + pattern.error().what};
+  raise_descriptor_limit();  // after the launch: the command keeps the limit that it was given
+  return start_session(std::move(roots));
+}
+
+Result<monitor::TreeRoots> Watch::find_target() {
+  if (!options_.target.command.empty()) {
+    monitor::TreeRoots roots;
+    roots.children_of = ::getpid();
+    roots.except = options_.helper;
+    return roots;
   }
-  if (!options_.log_file.empty()) {
-    auto log = monitor::LogFollower::open(options_.log_file, *std::move(pattern));
-    if (!log) {
-      return log.error();
-    }
-    log_.emplace(*std::move(log));
-    return ok();
+  TIDEMARK_TRY_ASSIGN(auto target, resolve_target(options_.target, *source_,
+                                                  system_.session_options().sampler.proc_root));
+  if (target.no_pick) {
+    no_pick_ = std::move(target.no_pick);
+    return Error{Errc::kNotFound, no_pick_->what};
   }
-  const int stderr_sink = command_output_ ? command_output_.get() : STDERR_FILENO;
-  auto relay = OutputRelay::open(
-      {.pattern = *std::move(pattern),
-       .stdout_sink = options_.json || command_output_ ? stderr_sink : STDOUT_FILENO,
-       .stderr_sink = stderr_sink,
-       .run_start_ns = start_ns_},
-      clock_);
-  if (!relay) {
-    return relay.error();
+  if (!target.note.empty()) {
+    output_.note(target.note);
   }
-  relay_.emplace(*std::move(relay));
-  return ok();
+  return std::move(target.roots);
 }
 
 Status Watch::launch() {
   LaunchOptions options;
   options.argv = options_.target.command;
-  Fd no_input;
-  if (command_output_) {
-    auto opened = open_file("/dev/null", O_RDONLY);
-    if (!opened) {
-      return opened.error();
-    }
-    no_input = *std::move(opened);
-    options.stdin_fd = no_input.get();
-    options.stdout_fd = command_output_.get();
-    options.stderr_fd = command_output_.get();
-  }
-  if (relay_) {
-    options.stdout_fd = relay_->child_stdout();
-    options.stderr_fd = relay_->child_stderr();
-  } else if (options_.json) {
-    options.stdout_fd = STDERR_FILENO;  // stdout is pure JSON
-  }
-  if (auto prepared = handler_.on_launch(options); !prepared) {
-    return prepared;
-  }
-  auto command = LaunchedCommand::start(options, *inbox_);
-  if (!command) {
-    return command.error();
-  }
-  command_.emplace(*std::move(command));
-  if (options_.end_after_ns) {
-    ending_.emplace(clock_.monotonic_ns() + *options_.end_after_ns);
-  }
-  if (relay_) {
-    relay_->begin();
-  }
+  job_output_->redirect(options);
+  TIDEMARK_TRY(handler_.on_launch(options));
+  TIDEMARK_TRY(command_.start(options, options_.end_after_ns));
+  job_output_->on_command_start();
   return ok();
 }
 
 Status Watch::start_session(monitor::TreeRoots roots) {
-  monitor::SessionOptions options;
+  monitor::SessionOptions options = system_.session_options();
   options.sampler.roots = std::move(roots);
   options.sampler.pss = options_.pss;
   options.sampler.redact = options_.redact;
@@ -180,13 +186,10 @@ Status Watch::start_session(monitor::TreeRoots roots) {
   options.interval_ns = options_.interval_ns;
   options.warn = options_.warn;
   options.warn_growth = options_.warn_growth;
-  auto session = monitor::Session::start(std::move(options), *source_, clock_);
-  if (!session) {
-    return session.error();
-  }
-  session_ = *std::move(session);
-  view_ = handler_.make_view(output_->lines());
-  output_->set_listener(
+  TIDEMARK_TRY_ASSIGN(session_,
+                      monitor::Session::start(std::move(options), *source_, system_.clock()));
+  view_ = handler_.make_view(output_.lines());
+  output_.set_listener(
       [this](const std::string& text) { return view_ != nullptr && view_->show_message(text); });
   return ok();
 }
@@ -202,46 +205,316 @@ RunInfo Watch::describe() const {
 
 void Watch::begin() {
   const RunInfo info = describe();
-  handler_.on_start(info, *output_);
+  handler_.on_start(info, output_);
+  sinks_ = handler_.sinks();
+  if (options_.also != nullptr) {
+    sinks_.push_back(options_.also);
+  }
+  for (RecordingSink* sink : sinks_) {
+    (void)sink->begin(info);  // there is no file behind it
+  }
   view_->on_start(info);
   limit_bytes_ = info.limit_bytes;
   for (const std::string& note : session_->notes()) {
-    output_->note("note: " + note);
+    output_.note("note: " + note);
   }
   if (!session_->no_gpu().empty() && policy_.reports_missing_gpu) {
-    output_->note("note: " + session_->no_gpu());
+    output_.note("note: " + session_->no_gpu());
   }
 }
 
 // Before the first tick is shown: a target that is refused at its sight leaves no run file.
 void Watch::begin_recording() {
-  if (recorder_ == nullptr || std::exchange(has_begun_recording_, true)) {
+  if (recording_.has_begun()) {
     return;
   }
   if (handler_.has_refused()) {
-    recorder_.reset();
-    return;
+    recording_.cancel();
   }
-  if (const Status begun = recorder_->begin(describe()); !begun) {
-    output_->error(begun.error().what, kUnrecorded);
-    has_failed_ = true;
-    recorder_.reset();
+  recording_.begin(describe());
+}
+
+// What this side of the tool has lost since the last call.
+std::vector<LossRecord> Watch::take_losses() {
+  std::vector<LossRecord> losses;
+  const monitor::StepLosses lost = job_output_->take_lost();
+  if (lost.steps > 0) {
+    losses.push_back({0, LossKind::kStepsLost, lost.steps});
+  }
+  if (lost.lines > 0) {
+    losses.push_back({0, LossKind::kStepLinesLost, lost.lines});
+    if (!std::exchange(reported_lost_lines_, true)) {
+      output_.note(
+          "note: --step-regex would take too long on a line of the log; steps in such lines are "
+          "not seen. A pattern without nested repeats is faster");
+    }
+  }
+  if (const std::uint64_t dropped = output_.take_dropped(); dropped > 0) {
+    losses.push_back({0, LossKind::kLinesDropped, dropped});
+  }
+  return losses;
+}
+
+// What the session does not know: the user's marks, how processes ended, and what the handler adds.
+void Watch::complete(Tick& tick, std::vector<ProcessRecord>& exited) {
+  if (view_ != nullptr) {
+    for (std::uint64_t new_marks = view_->take_marks(); new_marks > 0; --new_marks) {
+      tick.events.push_back({tick.t_s, EventKind::kMark, {}, fmt::format("mark {}", ++marks_)});
+    }
+  }
+  const auto& statuses = command_.wait_statuses();
+  for (EventRecord& event : tick.events) {
+    const auto it = statuses.find(event.key.pid);
+    if (event.kind == EventKind::kExit && it != statuses.end()) {
+      event.detail += exit_text(it->second);
+    }
+  }
+  for (ProcessRecord& process : exited) {
+    if (const auto it = statuses.find(process.key.pid); it != statuses.end()) {
+      process.exit_status = it->second;
+    }
+  }
+  command_.forget_wait_statuses();
+  handler_.add_to_tick(tick);
+}
+
+// One tick; false when nobody is left to watch.
+bool Watch::sample(std::int64_t due_ns) {
+  std::vector<MarkerRecord> steps = job_output_->take_steps();
+  Tick tick = session_->sample(due_ns, std::move(steps), take_losses());
+  for (const std::string& news : session_->take_news()) {
+    output_.note("note: " + news);
+  }
+  std::vector<ProcessRecord> exited = session_->take_ended();
+  complete(tick, exited);
+  for (RecordingSink* sink : sinks_) {
+    (void)sink->add(tick);
+  }
+  handler_.on_tick(tick, *session_);
+  begin_recording();
+  check_lines();
+  if (view_ != nullptr) {
+    pass_on_limit();
+    const ProcessRecord* trainer = session_->sampler().trainer();
+    const ProcessLookup lookup = [&](const ProcessKey& key) -> const ProcessRecord* {
+      const auto it = std::find_if(exited.begin(), exited.end(),
+                                   [&](const ProcessRecord& record) { return record.key == key; });
+      return it != exited.end() ? &*it : session_->sampler().find(key);
+    };
+    view_->on_tick(tick, trainer == nullptr ? ProcessKey{} : trainer->key, lookup);
+  }
+  recording_.add(std::move(tick), exited);
+  for (RecordingSink* sink : sinks_) {
+    for (const ProcessRecord& process : exited) {
+      (void)sink->process_ended(process);
+    }
+  }
+  return !session_->sampler().finished();
+}
+
+void Watch::pass_on_limit() {
+  const monitor::EffectiveLimit& limit = session_->limit();
+  if (limit.bytes != limit_bytes_) {
+    limit_bytes_ = limit.bytes;
+    view_->on_limit(limit.bytes, limit.source);
   }
 }
 
-// Segments of shared memory that nobody holds: they outlive the job.
-void Watch::report_unheld_segments() {
-  const auto& report = session_->shm_report();
-  if (!report) {
+Watch::Wake Watch::sleep_until(std::int64_t due_ns, int event_fd, int other_event_fd) {
+  while (true) {
+    std::array<pollfd, 5> waiting = {{{handler_.event_fd(), POLLIN, 0},
+                                      {event_fd, POLLIN, 0},
+                                      {other_event_fd, POLLIN, 0},
+                                      {view_ == nullptr ? -1 : view_->input_fd(), POLLIN, 0},
+                                      {command_.stop_fd(), POLLIN, 0}}};
+    const bool has_signal = system_.wait(due_ns, waiting);
+    const bool is_for_handler = waiting[0].revents != 0;
+    if (is_for_handler) {
+      handler_.on_event();
+    }
+    if (has_signal) {
+      return Wake::kSignal;
+    }
+    if (std::any_of(waiting.begin() + 1, waiting.end(),
+                    [](const pollfd& each) { return each.revents != 0; })) {
+      return Wake::kEvent;
+    }
+    if (!is_for_handler && now_ns() >= due_ns) {
+      return Wake::kDue;
+    }
+  }
+}
+
+// Takes in what has come.
+void Watch::handle_signals() {
+  while (const auto signal = system_.next_signal()) {
+    if (signal->asks_to_stop() && !command_.running()) {
+      told_to_stop_ = true;
+    }
+    if (!command_.has_started()) {
+      continue;
+    }
+    if (signal->number == SIGWINCH) {
+      job_output_->copy_window_size();
+    }
+    if (command_.on_signal(*signal)) {
+      handler_.on_command_exit();
+      job_output_->on_command_exit(policy_.output_wait_ns);
+    }
+  }
+}
+
+bool Watch::is_worth_watching() const {
+  if (told_to_stop_ || handler_.has_refused()) {
+    return false;
+  }
+  return command_.has_started()
+             ? command_.running() || output_is_open() || command_.ran_out_of_time() ||
+                   command_.delays_stop() || is_waiting_for_tree_
+             : view_ != nullptr || recording_.is_on() || policy_.runs_unread;
+}
+
+// Nothing but what the command left behind is a reason to watch on.
+bool Watch::waits_for_tree() {
+  if (!command_.has_started() || command_.running() || told_to_stop_ ||
+      command_.was_told_to_stop() || handler_.has_refused() || !handler_.waits_for_tree()) {
+    return false;
+  }
+  if (!std::exchange(is_waiting_for_tree_, true)) {
+    const std::size_t processes = session_->sampler().members().size();
+    output_.note(
+        fmt::format("the command has ended; {} of its processes {} on, and {} watched; "
+                    "Ctrl-C leaves them",
+                    processes, processes == 1 ? "runs" : "run", processes == 1 ? "is" : "are"));
+  }
+  return true;
+}
+
+bool Watch::wait_until(std::int64_t due_ns) {
+  while (true) {
+    const std::int64_t wake_ns = std::min(due_ns, now_ns() + monitor::Session::kFindMarkerFilesNs);
+    switch (sleep_until(wake_ns, output_.lines_ended_fd(),
+                        output_is_open() ? job_output_->ended_fd() : -1)) {
+      case Wake::kDue:
+        if (wake_ns == due_ns) {
+          return true;
+        }
+        break;
+      case Wake::kSignal:
+        handle_signals();
+        break;
+      case Wake::kEvent:
+        check_lines();
+        handle_view_input();
+        command_.pass_on_stop();
+        break;
+    }
+    if (!is_worth_watching()) {
+      return false;
+    }
+    session_->find_marker_files();
+  }
+}
+
+void Watch::loop() {
+  const std::int64_t end_ns = options_.duration_ns ? start_ns_ + *options_.duration_ns : INT64_MAX;
+  std::int64_t due = now_ns();
+  while (true) {
+    const bool somebody_left = sample(due);
+    if (!somebody_left) {
+      handle_signals();  // what is left are zombies: how they ended is known once they are reaped
+      if (!command_.wait_statuses().empty()) {
+        sample(now_ns());
+      }
+      return;
+    }
+    if (due >= end_ns || (!is_worth_watching() && !waits_for_tree())) {
+      return;
+    }
+    command_.end_at_time_limit(session_->sampler().members());
+    command_.pass_on_stop();
+    report_open_output();
+    // The next wake-up is on the grid of the interval; those that are missed already are skipped.
+    const std::int64_t late = std::max<std::int64_t>(0, now_ns() - due);
+    due += (late / options_.interval_ns + 1) * options_.interval_ns;
+    due = std::min({due, end_ns, command_.time_limit_ns()});
+    if (!wait_until(due)) {
+      due = now_ns();  // the state at the end
+    }
+  }
+}
+
+void Watch::report_open_output() {
+  const std::size_t processes = session_ ? session_->sampler().members().size() : 0;
+  if (output_is_open() && processes > 0 && !is_waiting_for_tree_ &&
+      !std::exchange(reported_open_output_, true)) {
+    const auto wait_ns = policy_.output_wait_ns;
+    output_.note(fmt::format(
+        "the command has ended; {} of its processes still {} its output open; {}", processes,
+        processes == 1 ? "has" : "have",
+        wait_ns ? fmt::format("they are left in {}", format_duration(to_seconds(*wait_ns)))
+                : "Ctrl-C leaves them"));
+  }
+}
+
+// The output of a command that has ended is passed on to its end, unless we are told to stop.
+void Watch::settle_output() {
+  if (command_.running() || !job_output_) {
     return;
   }
-  for (const monitor::ShmSegment& segment : report->largest_unheld) {
-    const std::string owner = segment.owner_pid
-                                  ? fmt::format(", made by pid {}{}", *segment.owner_pid,
-                                                segment.owner_alive.value_or(true) ? "" : " (dead)")
-                                  : "";
-    output_->note(fmt::format("note: /dev/shm/{} holds {} and no process has it open{}",
-                              segment.path, format_bytes(segment.allocated_bytes), owner));
+  command_.forget_delayed_stop();
+  if (job_output_->ended_fd() < 0) {
+    return;
+  }
+  if (sleep_until(now_ns() + kSettleNs, job_output_->ended_fd()) != Wake::kEvent) {
+    report_open_output();
+  }
+  while (output_is_open() && !told_to_stop_) {
+    if (sleep_until(job_output_->end_ns(), job_output_->ended_fd()) == Wake::kSignal) {
+      handle_signals();
+    } else {
+      handle_view_input();
+    }
+  }
+  if (const Status closed = job_output_->close(); !closed) {
+    output_.error(fmt::format("the command's output is incomplete: {}", closed.error().what));
+  }
+}
+
+// Watching is over, the command is not: it must not notice.
+void Watch::wait_for_command() {
+  if (command_.running()) {
+    output_.note("watching has ended; waiting for the command");
+  }
+  while (command_.running()) {
+    if (sleep_until(command_.stop_end_ns()) == Wake::kSignal) {
+      handle_signals();
+      command_.forget_wait_statuses();
+    }
+    command_.pass_on_stop();
+  }
+  settle_output();
+}
+
+// Whoever closes the view has seen enough; a command that we run goes on.
+void Watch::handle_view_input() {
+  if (view_ == nullptr || view_->on_input()) {
+    return;
+  }
+  if (!command_.running()) {
+    told_to_stop_ = true;
+    return;
+  }
+  end_view();
+  output_.note(fmt::format(
+      "the command runs on{}; Ctrl-C stops it",
+      options_.command_output.empty() ? "" : ", its output goes to " + options_.command_output));
+}
+
+// What nobody can read need not be made.
+void Watch::check_lines() {
+  if (!output_.check_lines()) {
+    view_.reset();
   }
 }
 
@@ -254,13 +527,18 @@ void Watch::end_view() {
 
 void Watch::finish() {
   session_->add_losses(take_losses());
-  const bool may_stay = view_ != nullptr && !command_ && !told_to_stop_ && !options_.duration_ns;
+  const double end_s = to_seconds(now_ns() - start_ns_);
+  for (RecordingSink* sink : sinks_) {
+    (void)sink->end(end_s);
+  }
+  const bool may_stay =
+      view_ != nullptr && !command_.has_started() && !told_to_stop_ && !options_.duration_ns;
   if (!may_stay || !view_->stays_open()) {
     end_view();
   }
-  report_unheld_segments();
-  output_->tell_dropped();
-  end_recording();
+  report_unheld_segments(session_->shm_report(), output_);
+  output_.tell_dropped();
+  recording_.end(end_s);
   while (view_ != nullptr && !told_to_stop_) {
     if (sleep_until(INT64_MAX) == Wake::kSignal) {
       handle_signals();
@@ -271,37 +549,15 @@ void Watch::finish() {
   end_view();
 }
 
-void Watch::end_recording() {
-  if (recorder_ == nullptr) {
-    return;
-  }
-  const Status ended = recorder_->end(to_seconds(clock_.monotonic_ns() - start_ns_));
-  if (!ended) {
-    output_->error(ended.error().what, kIncomplete);
-    has_failed_ = true;
-    return;
-  }
-  const auto stats = recorder_->stats();
-  output_->note(fmt::format("recorded {} samples in {}", stats.ticks_written, options_.output));
-  if (stats.ticks_dropped > 0) {
-    output_->note(fmt::format("note: {} samples are missing in it: the disk was too slow",
-                              stats.ticks_dropped));
-  }
-  if (!recorder_->is_one_file()) {
-    output_->note(
-        fmt::format("note: another program reads {0}: keep {0}-wal beside it", options_.output));
-  }
-}
-
 int Watch::finish_output(int own_code) {
-  WatchEnding ending{own_code, {}, command_was_told_to_stop_, ending_ && ending_->has_begun()};
-  if (command_) {
-    ending.command_status = command_->exit_code().value_or(kExitTarget);
+  WatchEnding ending{own_code, {}, command_.was_told_to_stop(), command_.ran_out_of_time()};
+  if (command_.has_started()) {
+    ending.command_status = command_.exit_code().value_or(kExitTarget);
   }
-  handler_.on_end(ending, *output_);
+  handler_.on_end(ending, output_);
   told_to_stop_ = false;  // from here on it means: do not wait for a reader that stalls
-  const std::int64_t end_ns = policy_.runs_unread ? clock_.monotonic_ns() + kUnreadNs : INT64_MAX;
-  output_->flush([&](int fd) {
+  const std::int64_t end_ns = policy_.runs_unread ? now_ns() + kUnreadNs : INT64_MAX;
+  output_.flush([&](int fd) {
     Wake wake = Wake::kSignal;
     while (wake == Wake::kSignal && !told_to_stop_) {
       wake = sleep_until(end_ns, fd);
@@ -311,7 +567,7 @@ int Watch::finish_output(int own_code) {
     }
     return wake == Wake::kEvent;
   });
-  if (own_code == kExitOk && (has_failed_ || output_->is_incomplete())) {
+  if (own_code == kExitOk && (recording_.has_failed() || output_.is_incomplete())) {
     ending.own_code = kExitTarget;
   }
   return handler_.exit_code(ending);
@@ -320,28 +576,46 @@ int Watch::finish_output(int own_code) {
 int Watch::run() {
   if (const Status prepared = prepare(); !prepared) {
     const bool usage = prepared.error().code == Errc::kUsage;
-    const std::string text =
+    output_.say(
         no_pick_ ? no_pick_text(*no_pick_)
                  : error_text(prepared.error().what,
-                              usage ? fmt::format("see tidemark {} --help", policy_.command) : "");
-    if (!output_) {
-      (void)write_all(STDERR_FILENO, text);  // a closed stderr leaves nobody to tell
-      return kExitTarget;
-    }
-    output_->say(text);
+                              usage ? fmt::format("see tidemark {} --help", policy_.command) : ""));
     wait_for_command();  // it may have started; whatever we cannot do, it runs on
     return finish_output(usage ? kExitUsage : kExitTarget);
   }
   begin();
-  watch();
+  loop();
   settle_output();
   const bool has_more = handler_.finish_watching();
-  if (has_more || !late_steps_.empty()) {
-    sample(clock_.monotonic_ns());
+  if (has_more || job_output_->has_late_steps()) {
+    sample(now_ns());
   }
   finish();
   wait_for_command();
   return finish_output(kExitOk);
+}
+
+// Around a command stdout is the command's, or pure JSON.
+Result<WatchOutput> open_output(const WatchOptions& options, WatchSystem& system) {
+  const bool wraps_command = !options.target.command.empty();
+  TIDEMARK_TRY(
+      system.open_signals(wraps_command ? SignalInbox::For::kCommand : SignalInbox::For::kStop));
+  return WatchOutput::open(system.stderr_fd(), wraps_command && !options.json
+                                                   ? std::nullopt
+                                                   : std::optional(system.stdout_fd()));
+}
+
+}  // namespace
+
+int watch(const WatchOptions& options, WatchHandler& handler, WatchSystem* system) {
+  const auto this_machine = system == nullptr ? make_watch_system() : nullptr;
+  WatchSystem& used = system == nullptr ? *this_machine : *system;
+  auto output = open_output(options, used);
+  if (!output) {  // a closed stderr leaves nobody to tell
+    (void)write_all(used.stderr_fd(), error_text(output.error().what));
+    return kExitTarget;
+  }
+  return Watch(options, handler, used, *output).run();
 }
 
 }  // namespace tidemark::live

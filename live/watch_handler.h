@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "common/process_table.h"
+#include "common/recording_sink.h"
 #include "common/records.h"
 #include "common/result.h"
 #include "common/run_summary.h"
@@ -87,12 +88,13 @@ class WatchHandler {
   virtual std::unique_ptr<WatchView> make_view(LineWriter& lines) = 0;
   // `output` outlives the run.
   virtual void on_start(const RunInfo& /*info*/, WatchOutput& /*output*/) {}
+  // Who else gets the whole run, each tick before on_tick(). They outlive it.
+  virtual std::vector<RecordingSink*> sinks() { return {}; }
 
   // Adds to a tick what the session does not know; before anybody else sees it.
   virtual void add_to_tick(Tick& /*tick*/) {}
   // With what is known of the processes in it; whether or not there is a view.
   virtual void on_tick(const Tick& /*tick*/, const monitor::Session& /*session*/) {}
-  virtual void on_process_exit(const ProcessRecord& /*process*/) {}
   // Readable when on_event() has something to do; -1: never.
   virtual int event_fd() const { return -1; }
   virtual void on_event() {}

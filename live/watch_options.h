@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "common/recording_sink.h"
 #include "common/result.h"
 #include "common/units.h"
 #include "monitor/sampler_plans.h"
@@ -47,6 +48,7 @@ struct WatchOptions {
   std::optional<pid_t> helper;
   // The command is ended after this time, with all that is left of its tree.
   std::optional<std::int64_t> end_after_ns;
+  RecordingSink* also = nullptr;  // gets the run as well; outlives it
 };
 
 }  // namespace tidemark::live

@@ -27,18 +27,12 @@ void finish_writing(LineWriter& writer, const std::function<bool(int fd)>& wait)
 
 }  // namespace
 
-Result<WatchOutput> WatchOutput::open(Lines where) {
-  auto messages = LineWriter::open(STDERR_FILENO);
-  if (!messages) {
-    return messages.error();
-  }
-  WatchOutput output(*std::move(messages));
-  if (where == Lines::kStdout) {
-    auto lines = LineWriter::open(STDOUT_FILENO);
-    if (!lines) {
-      return lines.error();
-    }
-    output.output_.emplace(*std::move(lines));
+Result<WatchOutput> WatchOutput::open(int stderr_fd, std::optional<int> lines_fd) {
+  TIDEMARK_TRY_ASSIGN(auto messages, LineWriter::open(stderr_fd));
+  WatchOutput output(std::move(messages));
+  if (lines_fd) {
+    TIDEMARK_TRY_ASSIGN(auto lines, LineWriter::open(*lines_fd));
+    output.output_.emplace(std::move(lines));
   }
   return output;
 }

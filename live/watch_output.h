@@ -17,8 +17,8 @@ namespace tidemark::live {
 // flush() ever waits for whoever reads them.
 class WatchOutput {
  public:
-  enum class Lines { kStdout, kStderr };
-  static Result<WatchOutput> open(Lines where);
+  // `lines_fd`: where the lines go; nullopt: to stderr like the messages.
+  static Result<WatchOutput> open(int stderr_fd, std::optional<int> lines_fd);
 
   LineWriter& lines() { return output_ ? *output_ : messages_; }
   // True as long as somebody reads the lines. When they cannot be written this is told, once;

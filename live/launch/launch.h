@@ -31,32 +31,40 @@ struct ReapedChild {
   int wait_status = 0;  // as from waitpid(2)
 };
 
+// A command that was started: who it is, and how it ends.
+class Command {
+ public:
+  virtual ~Command() = default;
+  virtual const ProcessKey& key() const = 0;
+  // SIGCHLD: reaps. SIGTSTP: stops us as well. Others: passed on to the command, unless the
+  // terminal has already sent them to it.
+  virtual void handle(const ReceivedSignal& signal) = 0;
+  // What a shell would report: the exit status, or 128 + the signal. nullopt while it runs.
+  virtual std::optional<int> exit_code() const = 0;
+  // All children that were reaped since the last call: the command and orphans of it.
+  virtual std::vector<ReapedChild> take_reaped() = 0;
+
+  bool running() const { return !exit_code(); }
+};
+
 // `-- CMD ARGS...`: the command as it would run without us. It stays in our process group (so the
 // terminal's Ctrl-C and Ctrl-Z reach it by themselves, and whoever kills the group gets both), has
 // the signal mask and dispositions that we were started with, and outlives us if we are killed.
 // While an object lives we are the reaper of the command's orphans, so that they stay in our tree.
 //
 // The main loop waits for the inbox (and its next tick) and passes every signal to handle().
-class LaunchedCommand {
+class LaunchedCommand final : public Command {
  public:
   // An exec that fails is an error here, with its errno; nothing runs then.
   static Result<LaunchedCommand> start(const LaunchOptions& options, const SignalInbox& inbox);
-  ~LaunchedCommand();
+  ~LaunchedCommand() override;
   LaunchedCommand(LaunchedCommand&& other) noexcept;
   LaunchedCommand& operator=(LaunchedCommand&&) = delete;
 
-  const ProcessKey& key() const { return key_; }
-
-  // SIGCHLD: reaps. SIGTSTP: stops us as well. Others: passed on to the command, unless the
-  // terminal has already sent them to it.
-  void handle(const ReceivedSignal& signal);
-
-  bool running() const { return !wait_status_; }
-  // What a shell would report: the exit status, or 128 + the signal. nullopt while it runs.
-  std::optional<int> exit_code() const;
-
-  // All children that were reaped since the last call: the command and orphans of it.
-  std::vector<ReapedChild> take_reaped();
+  const ProcessKey& key() const override { return key_; }
+  void handle(const ReceivedSignal& signal) override;
+  std::optional<int> exit_code() const override;
+  std::vector<ReapedChild> take_reaped() override;
 
  private:
   explicit LaunchedCommand(ProcessKey key) : key_(key) {}

@@ -19,7 +19,7 @@ MOST_LINES = 900
 ENDINGS = {".c", ".cpp", ".h", ".py"}
 OUTSIDE = {"build", ".git"}
 # Too large today. An entry goes when its class is split; no entry is added.
-TOO_LARGE_TODAY = {"GuardWatch", "RunHistory", "ScreenLoop", "Session", "Watch", "GuardThread"}
+TOO_LARGE_TODAY = {"GuardWatch", "RunHistory", "ScreenLoop", "Session", "GuardThread"}
 
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\n\\]|\\.)*|"(?:[^"\\\n]|\\.)*"|'
                    r"(?<![0-9a-fA-F])'(?:[^'\\\n]|\\.)+'", re.DOTALL | re.MULTILINE)

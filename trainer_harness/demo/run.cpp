@@ -19,9 +19,10 @@
 #include "common/clock.h"
 #include "common/exit_code.h"
 #include "common/io.h"
+#include "common/recording_sink.h"
 #include "common/text.h"
-#include "live/profile_watch.h"
-#include "live/track_watch.h"
+#include "live/profile.h"
+#include "live/track.h"
 #include "profiler/collect/preload.h"
 #include "recording/open.h"
 #include "report/profile_report.h"
@@ -51,20 +52,33 @@ std::optional<double> known(double value) {
   return std::isnan(value) ? std::nullopt : std::optional(value);
 }
 
-void send(int fd, const Tick& tick) {
-  if (tick.tree.processes == 0) {
-    return;  // it is over; where it came to is more telling
+// Sends news of each tick over the pipe `fd`.
+class NewsSink final : public RecordingSink {
+ public:
+  explicit NewsSink(int fd) : fd_(fd) {}
+
+  Status begin(const RunInfo& /*info*/) override { return ok(); }
+  Status add(const Tick& tick) override {
+    if (tick.tree.processes == 0) {
+      return ok();  // it is over; where it came to is more telling
+    }
+    News news;
+    if (tick.step) {
+      news.step = static_cast<double>(*tick.step);
+    }
+    if (tick.tree.footprint_bytes) {
+      news.footprint_bytes = static_cast<double>(*tick.tree.footprint_bytes);
+    }
+    // A full pipe: nobody wants to know just now.
+    (void)!::write(fd_, &news, sizeof news);
+    return ok();
   }
-  News news;
-  if (tick.step) {
-    news.step = static_cast<double>(*tick.step);
-  }
-  if (tick.tree.footprint_bytes) {
-    news.footprint_bytes = static_cast<double>(*tick.tree.footprint_bytes);
-  }
-  // A full pipe: nobody wants to know just now.
-  (void)!::write(fd, &news, sizeof news);
-}
+  Status process_ended(const ProcessRecord& /*process*/) override { return ok(); }
+  Status end(double /*t_s*/) override { return ok(); }
+
+ private:
+  int fd_;
+};
 
 void restore_signals(const live::SignalInbox& inbox) {
   if (!inbox.sigpipe_was_ignored()) {
@@ -89,16 +103,17 @@ int watch_in_child(const std::vector<std::string>& command, const std::string& b
   // Workers are born shortly before the first step of a run of seconds: within its usual budget the
   // monitor would learn only later how much they share, and that looks like growth.
   watch.pss = monitor::PssMode::kAlways;
-  const auto on_tick = [news](const Tick& tick) { send(news, tick); };
+  NewsSink sink(news);
+  watch.also = &sink;
   if (!traced) {
     live::TrackOptions options;
     options.watch = watch;
-    const int code = live::watch_and_track(options, on_tick);
+    const int code = live::run_track(options);
     return code == kExitLeak || code == kExitUndetermined ? kExitOk : code;
   }
   live::ProfileOptions options;
   options.watch = watch;
-  return live::watch_and_profile(options, on_tick);
+  return live::run_profile(options);
 }
 
 // The line that grows most; empty: there is none.

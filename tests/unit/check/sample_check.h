@@ -68,7 +68,7 @@ inline std::unique_ptr<check::CheckTracing> tracing_of(const SiteRun& run, std::
   auto tracing = std::make_unique<check::CheckTracing>();
   tracing->options.judge.warmup.steps = 100.0;
   for (const Tick& tick : run.ticks(seconds)) {
-    tracing->launch.add(tick);
+    (void)tracing->launch.add(tick);
   }
   tracing->conclude();
   return tracing;

@@ -20,7 +20,7 @@ class GuardForecastTest : public testing::Test {
  protected:
   GuardForecastTest() {
     options_.warmup.steps = 20;
-    forecast_.begin({});
+    (void)forecast_.begin({});
   }
 
   // `trainers`: who trains, and how many MiB each holds.
@@ -44,13 +44,14 @@ class GuardForecastTest : public testing::Test {
     }
     const auto bytes = static_cast<std::uint64_t>(all_mib * static_cast<double>(kMiB));
     tick.tree = {static_cast<std::uint32_t>(tick.processes.size()), bytes, 0, bytes, false, {}, 0};
-    forecast_.see(tick, roster, [&](const ProcessKey& key) { return &record_of(key); });
+    (void)forecast_.add(tick);
+    forecast_.update(tick, roster, [&](const ProcessKey& key) { return &record_of(key); });
   }
 
   void end(const ProcessKey& key) {
     ProcessRecord record = record_of(key);
     record.died_s = 0.1 * static_cast<double>(ticks_);
-    forecast_.process_ended(record);
+    (void)forecast_.process_ended(record);
   }
 
   GuardForecast& forecast() { return forecast_; }

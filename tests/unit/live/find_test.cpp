@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/find_view.h"
+#include "live/find.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

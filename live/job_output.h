@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/fd.h"
+#include "common/records.h"
+#include "common/result.h"
+#include "live/launch/launch.h"
+#include "live/launch/output_relay.h"
+#include "live/watch_options.h"
+#include "monitor/markers/step_log.h"
+
+namespace tidemark::live {
+
+// What the job writes: where the output of a command goes, and the steps that are found in it or in
+// a log file. Not thread-safe.
+class JobOutput {
+ public:
+  // Without --step-regex no steps are looked for. `clock` outlives it; `start_ns` is the start of
+  // the run.
+  static Result<JobOutput> open(const WatchOptions& options, const Clock& clock,
+                                std::int64_t start_ns);
+
+  // Before and after the command is started.
+  void redirect(LaunchOptions& launch) const;
+  void on_command_start();
+  // Its output is passed on for as long as others have it open, or for `wait_ns` at the most.
+  void on_command_exit(std::optional<std::int64_t> wait_ns);
+  void copy_window_size();
+
+  // The steps found since the last call, and what was lost of them.
+  std::vector<MarkerRecord> take_steps();
+  monitor::StepLosses take_lost();
+
+  // The output of the command passes through us and is not at its end.
+  bool is_open() const;
+  // Until when it is worth waiting for that end.
+  std::int64_t end_ns() const { return end_ns_; }
+  // Readable at the end; -1: it does not pass through us.
+  int ended_fd() const { return relay_ ? relay_->ended_fd() : -1; }
+  // Gives up what has not been read by now. Steps can be taken as before. The error: some of the
+  // output could not be written.
+  Status close();
+  bool has_late_steps() const { return !late_steps_.empty(); }
+
+ private:
+  JobOutput(const Clock& clock, std::int64_t start_ns) : clock_(&clock), start_ns_(start_ns) {}
+  Status open_step_source(const WatchOptions& options);
+
+  const Clock* clock_;
+  std::int64_t start_ns_;
+  bool stdout_is_ours_ = false;  // the command's goes to stderr
+  Fd no_input_;
+  Fd file_;  // see WatchOptions::command_output
+  std::optional<OutputRelay> relay_;
+  std::optional<monitor::LogFollower> log_;
+  std::vector<MarkerRecord> late_steps_;  // found by close()
+  monitor::StepLosses late_lost_;
+  std::int64_t end_ns_ = INT64_MAX;
+};
+
+// Makes an empty, private file for the output of a command: beside the run file when there is one,
+// else in the folder for temporary files. Never one that was there before.
+Result<std::string> make_command_output(const std::string& run_file);
+
+}  // namespace tidemark::live

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/run_recording.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tidemark::live {
+namespace {
+
+constexpr std::string_view kIncomplete =
+    "the recording is incomplete; what was written before is readable";
+constexpr std::string_view kUnrecorded = "watching goes on without recording";
+
+}  // namespace
+
+void RunRecording::fail(const Error& error, std::string_view consequence) {
+  output_.error(error.what, consequence);
+  has_failed_ = true;
+}
+
+Status RunRecording::create() {
+  if (options_.output.empty()) {
+    return ok();
+  }
+  auto writer = recording::RunWriter::create(options_.output, {.replace = options_.force});
+  if (writer) {
+    recorder_ = std::make_unique<recording::Recorder>(*std::move(writer));
+    return ok();
+  }
+  if (!options_.output_is_optional) {
+    return writer.error();
+  }
+  fail(writer.error(), kUnrecorded);
+  return ok();
+}
+
+void RunRecording::begin(const RunInfo& info) {
+  has_begun_ = true;
+  if (recorder_ == nullptr) {
+    return;
+  }
+  if (const Status begun = recorder_->begin(info); !begun) {
+    fail(begun.error(), kUnrecorded);
+    recorder_.reset();
+  }
+}
+
+void RunRecording::add(Tick tick, const std::vector<ProcessRecord>& exited) {
+  if (recorder_ == nullptr) {
+    return;
+  }
+  // Neither waits for the disk; what went wrong there is known below.
+  (void)recorder_->add(std::move(tick));
+  for (const ProcessRecord& process : exited) {
+    (void)recorder_->process_ended(process);
+  }
+  if (const auto error = recorder_->take_error()) {
+    fail(*error, kIncomplete);
+    recorder_.reset();
+  }
+}
+
+void RunRecording::end(double t_s) {
+  if (recorder_ == nullptr) {
+    return;
+  }
+  if (const Status ended = recorder_->end(t_s); !ended) {
+    fail(ended.error(), kIncomplete);
+    return;
+  }
+  const auto stats = recorder_->stats();
+  output_.note(fmt::format("recorded {} samples in {}", stats.ticks_written, options_.output));
+  if (stats.ticks_dropped > 0) {
+    output_.note(fmt::format("note: {} samples are missing in it: the disk was too slow",
+                             stats.ticks_dropped));
+  }
+  if (!recorder_->is_one_file()) {
+    output_.note(
+        fmt::format("note: another program reads {0}: keep {0}-wal beside it", options_.output));
+  }
+}
+
+}  // namespace tidemark::live
