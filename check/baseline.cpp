@@ -115,8 +115,8 @@ std::string machine_text(const MachineFacts& machine) {
   for (const double each : {1.5 * lower, 2.0 * lower}) {
     rounded = std::abs(each - gib) < std::abs(rounded - gib) ? each : rounded;
   }
-  return fmt::format("{}, {} CPU{}, {:g} GiB", escape_text(machine.arch), machine.cpus,
-                     machine.cpus == 1 ? "" : "s", rounded);
+  return fmt::format("{}, {}, {:g} GiB", escape_text(machine.arch),
+                     format_count(machine.cpus, "CPU"), rounded);
 }
 
 std::vector<std::string> class_differences(const MachineFacts& here, const MachineFacts& there) {

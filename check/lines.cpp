@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "common/units.h"
-#include "report/track_words.h"
 
 namespace tidemark::check {
 namespace {
@@ -77,16 +76,15 @@ std::string figures_text(const CheckLine& line) {
   if (!ranked.grows()) {
     return fmt::format("holds {}", format_bytes(ranked.live_bytes));
   }
-  std::string out = report::per_axis_text(ranked.growth_bytes_per_s, tracker::Axis::kTime);
+  std::string out = format_rate(ranked.growth_bytes_per_s, RateUnit::kSecond);
   if (ranked.growth_bytes_per_step) {
-    out = fmt::format(
-        "{}, {}", report::per_axis_text(*ranked.growth_bytes_per_step, tracker::Axis::kSteps), out);
+    out = fmt::format("{}, {}", format_rate(*ranked.growth_bytes_per_step, RateUnit::kStep), out);
   }
   // A process that is caught while it ends has grown by less than its lines, or shrunk.
   constexpr double kMoreThanAll = 1.1;
   const double share = ranked.share_of_growth.value_or(0.0);
   if (share > 0.0 && share <= kMoreThanAll) {
-    out += fmt::format(", {} of the growth", report::percent_text(std::min(share, 1.0)));
+    out += fmt::format(", {} of the growth", format_percent(std::min(share, 1.0)));
   }
   if (ranked.sites.size() > 1) {
     out += fmt::format(", through {} call stacks", ranked.sites.size());

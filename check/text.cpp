@@ -12,7 +12,6 @@
 #include "check/words.h"
 #include "common/text.h"
 #include "common/units.h"
-#include "common/wrap_text.h"
 #include "report/track_text.h"
 #include "report/track_words.h"
 

@@ -29,11 +29,11 @@ bool is_rate(const BudgetRow& row) {
 std::string figure_text(const BudgetRow& row, double value) {
   switch (row.unit) {
     case BudgetUnit::kBytes:
-      return report::size_text(value);
+      return format_bytes(value);
     case BudgetUnit::kBytesPerSecond:
-      return report::per_axis_text(value, Axis::kTime);
+      return format_rate(value, RateUnit::kSecond);
     case BudgetUnit::kBytesPerStep:
-      return report::per_axis_text(value, Axis::kSteps);
+      return format_rate(value, RateUnit::kStep);
     case BudgetUnit::kCount:
       return fmt::format("{:.0f}", value);
   }
@@ -49,10 +49,6 @@ const BudgetRow* first_of(const CheckResult& result, BudgetState state) {
 std::ptrdiff_t count_of(const CheckResult& result, BudgetState state) {
   return std::count_if(result.rows.begin(), result.rows.end(),
                        [&](const BudgetRow& row) { return row.state == state; });
-}
-
-std::string budgets_text(std::ptrdiff_t count) {
-  return count == 1 ? "1 budget" : fmt::format("{} budgets", count);
 }
 
 bool is_about_growth(const BudgetRow& row) {
@@ -77,7 +73,7 @@ std::string fail_text(const CheckResult& result) {
   const std::ptrdiff_t more = count_of(result, BudgetState::kExceeded) - 1;
   std::string text = row_text(*row);
   if (more > 0) {
-    text += fmt::format("; and {} more {}", more, more == 1 ? "budget" : "budgets");
+    text += "; and " + format_count(static_cast<std::uint64_t>(more), "more budget");
   }
   if (const std::string line = line_that_grows(result); !line.empty()) {
     text += "; grows most: " + line;
@@ -89,8 +85,7 @@ std::string fail_text(const CheckResult& result) {
 }
 
 std::string pass_text(const CheckResult& result) {
-  std::string text =
-      fmt::format("within {}", budgets_text(static_cast<std::ptrdiff_t>(result.rows.size())));
+  std::string text = "within " + format_count(result.rows.size(), "budget");
   if (const std::ptrdiff_t suppressed = count_of(result, BudgetState::kSuppressed);
       suppressed > 0) {
     text += fmt::format(", {} only because of a suppression", suppressed);
@@ -201,9 +196,9 @@ std::string detectable_text(const CheckResult& result) {
     return "";
   }
   const bool by_step = per_step && (reading.axis == Axis::kSteps || !per_s);
-  return fmt::format("a leak above {} would have been seen",
-                     by_step ? report::per_axis_text(*per_step, Axis::kSteps)
-                             : report::per_axis_text(*per_s, Axis::kTime));
+  return fmt::format(
+      "a leak above {} would have been seen",
+      by_step ? format_rate(*per_step, RateUnit::kStep) : format_rate(*per_s, RateUnit::kSecond));
 }
 
 std::string answer_line(const CheckResult& result) {
@@ -253,8 +248,8 @@ std::vector<std::string> left_texts(const LeftBehind& left) {
 std::string history_text(const HistoryChange& change) {
   const bool is_growth = change.what == "growth";
   const auto figure = [&](double value) {
-    return is_growth ? report::per_axis_text(value, change.by_step ? Axis::kSteps : Axis::kTime)
-                     : report::size_text(value);
+    return is_growth ? format_rate(value, change.by_step ? RateUnit::kStep : RateUnit::kSecond)
+                     : format_bytes(value);
   };
   return fmt::format("{} {} from {} to {} with {}", change.what,
                      change.change.after > change.change.before ? "rose" : "fell",

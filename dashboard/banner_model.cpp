@@ -6,10 +6,13 @@
 
 #include "common/text.h"
 #include "dashboard/model_builder.h"
-#include "dashboard/verdict_words.h"
+#include "report/track_words.h"
 
 namespace tidemark::dashboard {
 namespace {
+
+using tracker::SeriesVerdict;
+using tracker::Verdict;
 
 constexpr std::size_t kLongestName = 24;
 
@@ -96,6 +99,16 @@ void tell_who_is_watched(const RunHistory& history, BannerModel& banner) {
   }
 }
 
+Tone verdict_tone(const SeriesVerdict& reading, Verdict verdict) {
+  if (verdict == Verdict::kLeak) {
+    return Tone::kBad;
+  }
+  if (verdict == Verdict::kGrowing) {
+    return Tone::kWatch;
+  }
+  return reading.undetermined ? Tone::kUnknown : Tone::kGood;
+}
+
 }  // namespace
 
 BannerModel build_banner(const RunHistory& history,
@@ -124,15 +137,15 @@ BannerModel build_banner(const RunHistory& history,
   }
   const tracker::RunVerdict& verdict = *judged->verdict;
   const tracker::SeriesVerdict& reading = verdict.answer().reading;
-  banner.word = verdict_word(reading, verdict.verdict);
+  banner.word = report::short_verdict(reading, verdict.verdict);
   banner.tone = verdict_tone(reading, verdict.verdict);
   if (!reading.undetermined) {
     banner.confidence = reading.confidence;
   }
   banner.whose = place_words(*judged);
-  banner.finding = finding_words(reading, verdict.verdict);
+  banner.finding = report::short_finding(reading, verdict.verdict);
   if (!history.everybody_has_ended()) {
-    banner.outlook = outlook_words(reading);
+    banner.outlook = report::short_forecast(reading);
   }
   return banner;
 }

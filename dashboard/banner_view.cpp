@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <ftxui/screen/string.hpp>
 
+#include "common/units.h"
 #include "dashboard/style.h"
 #include "dashboard/views.h"
 
@@ -35,7 +36,7 @@ std::string_view symbol(Tone tone, bool utf8) {
 std::string badge_words(const BannerModel& banner, const Theme& theme) {
   std::string words = fmt::format(" {} {}", symbol(banner.tone, theme.utf8), banner.word);
   if (banner.confidence) {
-    words += fmt::format(" {:.0f} %", *banner.confidence * 100.0);
+    words += " " + format_percent(*banner.confidence);
   }
   return words + " ";
 }

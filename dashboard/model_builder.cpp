@@ -62,7 +62,7 @@ std::string users_of(const GpuSample& gpu, const std::unordered_map<pid_t, std::
     const auto role = roles.find(uses[i].pid);
     text +=
         fmt::format("{}{}{} {}", i == 0 ? "" : ", ", role == roles.end() ? "" : role->second + " ",
-                    uses[i].pid, uses[i].used_bytes ? format_bytes(*uses[i].used_bytes) : "?");
+                    uses[i].pid, format_bytes(uses[i].used_bytes));
   }
   return uses.size() > kMost ? fmt::format("{}, {} more", text, uses.size() - kMost) : text;
 }

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "common/time_format.h"
+#include "common/units.h"
 
 namespace tidemark::dashboard {
 namespace {

@@ -10,7 +10,6 @@
 #include "common/text.h"
 #include "common/units.h"
 #include "dashboard/style.h"
-#include "dashboard/verdict_words.h"
 #include "dashboard/views.h"
 
 namespace tidemark::dashboard {
@@ -70,14 +69,10 @@ Columns choose_columns(const TreeModel& tree, int width) {
   return columns;
 }
 
-std::string size_cell(const std::optional<std::uint64_t>& bytes) {
-  return bytes ? format_bytes(*bytes) : "?";
-}
-
 std::string pss_cell(const TreeRow& row) {
   const std::string age =
       row.pss_age_s && *row.pss_age_s >= 1.0 ? fmt::format("{:.0f}s", *row.pss_age_s) : "";
-  return fmt::format(" {:>{}}{:>{}}", size_cell(row.pss_bytes), kSize, age, kAge);
+  return fmt::format(" {:>{}}{:>{}}", format_bytes(row.pss_bytes), kSize, age, kAge);
 }
 
 // What stands still has none.
@@ -90,35 +85,35 @@ std::string rate_cell(const TreeRow& row, const Columns& columns) {
     return "";
   }
   return columns.rate_is_per_step
-             ? format_bytes_delta(std::llround(*row.rate_bytes_per_s)) + "/step"
-             : rate_words(*row.rate_bytes_per_s);
+             ? format_rate(*row.rate_bytes_per_s, RateUnit::kStep,
+                           {.has_sign = true, .has_fixed_unit = true})
+             : format_rate(*row.rate_bytes_per_s, RateUnit::kSecond, {.has_sign = true});
 }
 
 std::string row_text(const TreeRow& row, const Columns& columns, std::string_view name,
                      std::string_view command) {
   const std::string footprint =
-      row.is_zombie ? "zombie" : (row.footprint_held ? "~" : "") + size_cell(row.footprint_bytes);
+      row.is_zombie ? "zombie"
+                    : (row.footprint_held ? "~" : "") + format_bytes(row.footprint_bytes);
   std::string line =
       fmt::format("{:<{}} {:>{}}", shorten(name, columns.name), columns.name, footprint, kSize);
   if (columns.change) {
-    line += fmt::format(" {:>{}}", row.change_bytes ? format_bytes_delta(*row.change_bytes) : "?",
-                        kSize + 1);
+    line += fmt::format(" {:>{}}", format_bytes_delta(row.change_bytes), kSize + 1);
   }
   if (columns.rate) {
     line += fmt::format(" {:>{}}", rate_cell(row, columns), columns.rate_size());
   }
   if (columns.rss) {
-    line += fmt::format(" {:>{}}", size_cell(row.rss_bytes), kSize);
+    line += fmt::format(" {:>{}}", format_bytes(row.rss_bytes), kSize);
   }
   if (columns.pss) {
     line += pss_cell(row);
   }
   if (columns.swap) {
-    line += fmt::format(" {:>{}}", size_cell(row.swap_bytes), kSize);
+    line += fmt::format(" {:>{}}", format_bytes(row.swap_bytes), kSize);
   }
   if (columns.cpu) {
-    line += fmt::format(" {:>{}}",
-                        row.cpu_share ? fmt::format("{:.0f} %", *row.cpu_share * 100.0) : "", kCpu);
+    line += fmt::format(" {:>{}}", row.cpu_share ? format_percent(*row.cpu_share) : "", kCpu);
   }
   if (columns.gpu) {
     line += fmt::format(" {:>{}}", row.gpu_bytes ? format_bytes(*row.gpu_bytes) : "", kSize);
@@ -185,8 +180,8 @@ std::string sort_words(SortBy sort) {
 std::string title_of(const TreeModel& tree) {
   std::string title =
       fmt::format("{} processes{}, footprint {}, rss {}", tree.processes,
-                  tree.has_ended ? " until the end" : "", size_cell(tree.total.footprint_bytes),
-                  size_cell(tree.total.rss_bytes));
+                  tree.has_ended ? " until the end" : "", format_bytes(tree.total.footprint_bytes),
+                  format_bytes(tree.total.rss_bytes));
   if (tree.total.change_bytes) {
     title += ", " + format_bytes_delta(*tree.total.change_bytes);
   }

@@ -112,11 +112,11 @@ class Chart {
     const double middle = low_ + height * (static_cast<double>(row) + 0.5);
     std::string label;
     if (row == kRows - 1) {
-      label = size_text(high_);
+      label = format_bytes(high_);
     } else if (row == 0) {
-      label = size_text(low_);
+      label = format_bytes(low_);
     } else if (row == kRows / 2) {
-      label = size_text(low_ + height * static_cast<double>(row));
+      label = format_bytes(low_ + height * static_cast<double>(row));
     }
     std::string out = fmt::format("{:>{}} {}", label, kLabelColumns, utf8 ? "│" : "|");
     for (const Column& column : columns_) {

@@ -25,24 +25,14 @@ using tracker::DiffWhat;
 using tracker::RunDiff;
 using tracker::Verdict;
 
-constexpr double kSecondsPerMinute = 60.0;
+constexpr RateFormat kFixedUnit{.has_fixed_unit = true};
 
 bool on_steps(const RunDiff& diff) {
   return diff.alignment && diff.alignment->axis == Axis::kSteps;
 }
 
-std::string bytes_text(double bytes) {
-  return format_bytes(static_cast<std::uint64_t>(std::llround(std::max(0.0, bytes))));
-}
-
-std::string delta_text(double bytes) {
-  return format_bytes_delta(static_cast<std::int64_t>(std::llround(bytes)));
-}
-
-std::string rate_text(double bytes_per_unit, bool steps) {
-  const double bytes = steps ? bytes_per_unit : bytes_per_unit * kSecondsPerMinute;
-  const std::string size = bytes < 0 ? delta_text(bytes) : bytes_text(bytes);
-  return size + (steps ? "/step" : "/min");
+std::string rate_of(double bytes_per_unit, bool steps, RateFormat format = kFixedUnit) {
+  return format_rate(bytes_per_unit, steps ? RateUnit::kStep : RateUnit::kSecond, format);
 }
 
 std::string place_text(double place, Axis axis) {
@@ -76,9 +66,9 @@ std::string growth_text(const DiffValue& growth, bool steps) {
     return "?";
   }
   if (*growth.value == 0.0 && growth.high) {
-    return "< " + rate_text(*growth.high, steps);
+    return "< " + rate_of(*growth.high, steps);
   }
-  return rate_text(*growth.value, steps);
+  return rate_of(*growth.value, steps);
 }
 
 // Of a rate that is not zero; "" where the interval is not known.
@@ -86,7 +76,7 @@ std::string interval_text(const DiffValue& growth, bool steps) {
   if (!growth.value || *growth.value == 0.0 || !growth.low || !growth.high) {
     return "";
   }
-  return "+-" + rate_text((*growth.high - *growth.low) / 2, steps);
+  return "+-" + rate_of((*growth.high - *growth.low) / 2, steps);
 }
 
 std::string value_text(const RunDiff& diff, const DiffRow& row, std::size_t index) {
@@ -96,24 +86,23 @@ std::string value_text(const RunDiff& diff, const DiffRow& row, std::size_t inde
     case DiffWhat::kGrowthRate:
       return growth_text(value, on_steps(diff));
     case DiffWhat::kSettledFloor:
-      return value.value ? bytes_text(*value.value) : "not settled";
+      return value.value ? format_bytes(*value.value) : "not settled";
     case DiffWhat::kSpikeHeight:
     case DiffWhat::kSpikeEvery:
       if (!value.value) {
         return side.spikes == 0 ? "none" : "?";
       }
-      return row.what == DiffWhat::kSpikeHeight ? bytes_text(*value.value)
+      return row.what == DiffWhat::kSpikeHeight ? format_bytes(*value.value)
                                                 : distance_text(*value.value, on_steps(diff));
     case DiffWhat::kRole:
       if (row.processes[index] == 0) {
         return "none";
       }
-      return fmt::format("x{} {}", row.processes[index],
-                         value.value ? bytes_text(*value.value) : "?");
+      return fmt::format("x{} {}", row.processes[index], format_bytes(value.value));
     case DiffWhat::kPeak:
       break;
   }
-  return value.value ? bytes_text(*value.value) : "?";
+  return format_bytes(value.value);
 }
 
 std::string difference_text(const RunDiff& diff, const DiffRow& row) {
@@ -122,13 +111,13 @@ std::string difference_text(const RunDiff& diff, const DiffRow& row) {
     return "";
   }
   if (row.what == DiffWhat::kGrowthRate) {
-    return (*difference < 0 ? "" : "+") + rate_text(*difference, on_steps(diff));
+    return rate_of(*difference, on_steps(diff), {.has_sign = true, .has_fixed_unit = true});
   }
   if (row.what == DiffWhat::kSpikeEvery) {
     return fmt::format("{}{}", *difference < 0 ? "-" : "+",
                        distance_text(std::abs(*difference), on_steps(diff)));
   }
-  return delta_text(*difference);
+  return format_bytes_delta(*difference);
 }
 
 std::string change_text(Change change) {
@@ -193,14 +182,12 @@ std::vector<Line> table_lines(const RunDiff& diff) {
   }
   for (const tracker::FloorPair& pair : diff.floors) {
     const Axis axis = diff.alignment->axis;
-    const auto text = [](const std::optional<double>& bytes) {
-      return bytes ? bytes_text(*bytes) : std::string("?");
-    };
-    lines.push_back({fmt::format("floor at {}{}", axis == Axis::kSteps ? "step " : "",
-                                 place_text(pair.place, axis)),
-                     text(pair.a_bytes), text(pair.b_bytes),
-                     pair.a_bytes && pair.b_bytes ? delta_text(*pair.b_bytes - *pair.a_bytes) : "",
-                     ""});
+    lines.push_back(
+        {fmt::format("floor at {}{}", axis == Axis::kSteps ? "step " : "",
+                     place_text(pair.place, axis)),
+         format_bytes(pair.a_bytes), format_bytes(pair.b_bytes),
+         pair.a_bytes && pair.b_bytes ? format_bytes_delta(*pair.b_bytes - *pair.a_bytes) : "",
+         ""});
   }
   return lines;
 }
@@ -225,7 +212,7 @@ std::string leak_rate_text(const RunDiff& diff, std::size_t index) {
   const DiffRow* const row = diff.find(DiffWhat::kGrowthRate);
   const DiffValue* const rate = row == nullptr ? nullptr : index == 0 ? &row->a : &row->b;
   return rate != nullptr && rate->value && *rate->value > 0
-             ? " " + rate_text(*rate->value, on_steps(diff))
+             ? " " + rate_of(*rate->value, on_steps(diff))
              : "";
 }
 

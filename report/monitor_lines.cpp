@@ -2,7 +2,6 @@
 #include "report/monitor_lines.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -18,10 +17,6 @@ namespace {
 
 std::int64_t difference(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::int64_t>(a) - static_cast<std::int64_t>(b);
-}
-
-std::string bytes_or_unknown(const std::optional<std::uint64_t>& bytes) {
-  return bytes ? format_bytes(*bytes) : "?";
 }
 
 // Unknown figures are imported ones: then another one, under its name, is better than none.
@@ -67,8 +62,7 @@ void append_gpu(std::string& out, const GpuSample& gpu) {
   if (gpu.is_lost) {
     out += " LOST";
   } else {
-    out += fmt::format(" {} of {}", bytes_or_unknown(gpu.used_bytes),
-                       bytes_or_unknown(gpu.total_bytes));
+    out += fmt::format(" {} of {}", format_bytes(gpu.used_bytes), format_bytes(gpu.total_bytes));
   }
   if (gpu.busy_percent) {
     out += fmt::format(", {} % busy", *gpu.busy_percent);
@@ -114,12 +108,13 @@ std::string_view verb_of(EventKind kind) {
 }
 
 std::string rate_text(const Course& course, const TimeFormat& moments) {
+  constexpr RateFormat kFixedUnit{.has_sign = true, .has_fixed_unit = true};
   std::string text;
   if (const auto per_s = course.growth_bytes_per_s(); per_s && moments.has_time()) {
-    text += fmt::format(", {}/min", format_bytes_delta(std::llround(*per_s * 60.0)));
+    text += ", " + format_rate(*per_s, RateUnit::kSecond, kFixedUnit);
   }
   if (const auto per_step = course.growth_bytes_per_step()) {
-    text += fmt::format(", {}/step", format_bytes_delta(std::llround(*per_step)));
+    text += ", " + format_rate(*per_step, RateUnit::kStep, kFixedUnit);
   }
   return text;
 }
@@ -161,7 +156,7 @@ std::string TickLines::tree_part(const GroupSample& tree) {
   const std::string words = memory_words(tree);
   if (tree.footprint_bytes) {
     return fmt::format("{}{}{}  rss {}", tree.footprint_held ? "~" : "", words, footprint_change,
-                       bytes_or_unknown(known_rss_bytes(tree)));
+                       format_bytes(known_rss_bytes(tree)));
   }
   return words + (known_rss_bytes(tree) ? rss_change : pss_change);
 }
@@ -242,9 +237,8 @@ std::string summary_text(const RunSummary& summary, const TimeFormat& moments) {
     return "summary: nothing was seen\n";
   }
   std::string out =
-      fmt::format("summary: {} in {} {}, {} started, {} exited\n", moments.length(summary.last_s()),
-                  summary.ticks(), summary.ticks() == 1 ? "sample" : "samples", summary.births(),
-                  summary.deaths());
+      fmt::format("summary: {} in {}, {} started, {} exited\n", moments.length(summary.last_s()),
+                  format_count(summary.ticks(), "sample"), summary.births(), summary.deaths());
   const bool has_footprint = summary.footprint().seen;
   const auto add = [&](std::string_view what, const Course& course, bool with_rate) {
     out += fmt::format("  {:<22} {}\n", what,

@@ -10,7 +10,7 @@
 #include "common/process_table.h"
 #include "common/records.h"
 #include "common/run_summary.h"
-#include "common/time_format.h"
+#include "common/units.h"
 
 namespace tidemark::report {
 

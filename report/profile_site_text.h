@@ -5,18 +5,15 @@
 #include <span>
 #include <string>
 
+#include "common/units.h"
 #include "report/profile_report.h"
 #include "report/profile_style.h"
 
 // Words of `tidemark profile` for one line of code, or one call stack. All of it is escaped.
 namespace tidemark::report {
 
-// "+12.3 MiB".
-std::string signed_size(double bytes);
-// "12,345".
-std::string grouped(std::uint64_t number);
-// "+12.3 MiB/min".
-std::string growth_text(double bytes_per_s);
+// "+12.3 MiB/min", "+1.20 MiB/step".
+std::string growth_text(double bytes, RateUnit unit = RateUnit::kSecond);
 // "trainer, pid 4711 (python3)".
 std::string process_text(const tracker::TracedProcess& process);
 // "98 % of the growth of trainer, pid 4711 (python3)", or "in ..." when no share is known.

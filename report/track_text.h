@@ -13,6 +13,11 @@ namespace tidemark::report {
 // was not seen. Lines of at most 80 columns, no colour, every name escaped.
 std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs);
 
+// "warmup  step 10 to step 90: +12.0 GiB, 165 MiB/step".
+std::string pattern_text(const tracker::Pattern& pattern, tracker::Axis axis);
+// What was measured and what it was measured against.
+std::string evidence_text(const tracker::Evidence& evidence, tracker::Axis axis);
+
 // What its verdict rests on: each figure with its bar.
 std::vector<std::string> evidence_texts(const tracker::SeriesVerdict& reading);
 

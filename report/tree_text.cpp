@@ -24,10 +24,6 @@ struct TreeRow {
   const ProcessRecord* record;  // nullptr: unknown
 };
 
-std::string bytes_or_unknown(const std::optional<std::uint64_t>& bytes) {
-  return bytes ? format_bytes(*bytes) : "?";
-}
-
 class TreeText {
  public:
   TreeText(const Tick& tick, const ProcessLookup& lookup) {
@@ -69,8 +65,8 @@ class TreeText {
     const pid_t pid = row.sample->key.pid;
     put(std::string(2 * std::min<std::size_t>(depth, 6), ' ') +
             (pid > 0 ? std::to_string(pid) : "?"),
-        role, row.sample->state == 'Z' ? "zombie" : bytes_or_unknown(row.sample->footprint_bytes()),
-        bytes_or_unknown(row.sample->rss_bytes), shorten(escape_text(command), 80));
+        role, row.sample->state == 'Z' ? "zombie" : format_bytes(row.sample->footprint_bytes()),
+        format_bytes(row.sample->rss_bytes), shorten(escape_text(command), 80));
   }
 
   bool is_leaf(const TreeRow& row) const { return !children_.contains(row.sample->key.pid); }

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/time_format.h"
 #include "common/units.h"
 #include "tests/unit/report/sample_tick.h"
 

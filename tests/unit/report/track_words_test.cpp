@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/gpu_words.h"
+#include "report/track_words.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
