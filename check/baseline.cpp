@@ -18,7 +18,7 @@
 #include "common/json_writer.h"
 #include "common/text.h"
 #include "common/units.h"
-#include "report/report_file.h"
+#include "report/output.h"
 
 namespace tidemark::check {
 namespace {

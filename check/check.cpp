@@ -16,12 +16,11 @@
 #include "check/history.h"
 #include "check/one_check.h"
 #include "check/outputs.h"
-#include "check/text.h"
 #include "common/exit_code.h"
 #include "common/io.h"
 #include "common/messages.h"
 #include "common/text.h"
-#include "report/report_file.h"
+#include "report/output.h"
 
 namespace tidemark::check {
 namespace {

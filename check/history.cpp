@@ -23,7 +23,7 @@
 #include "common/io.h"
 #include "common/text.h"
 #include "recording/import/csv_line.h"
-#include "report/report_file.h"
+#include "report/output.h"
 
 namespace tidemark::check {
 namespace {

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <optional>
 
-#include "check/lines.h"
 #include "check/outputs.h"
 #include "check/words.h"
 #include "common/json_writer.h"

@@ -10,7 +10,6 @@
 #include "common/units.h"
 #include "report/monitor_lines.h"
 #include "report/tick_json.h"
-#include "report/tree_text.h"
 
 namespace tidemark::live {
 namespace {

@@ -14,10 +14,10 @@
 #include "common/units.h"
 #include "live/profile_watch.h"
 #include "recording/open.h"
+#include "report/output.h"
 #include "report/profile_json.h"
 #include "report/profile_report.h"
 #include "report/profile_text.h"
-#include "report/read_notes.h"
 #include "tracker/sites/site_tracks.h"
 
 namespace tidemark::live {

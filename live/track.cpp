@@ -15,7 +15,7 @@
 #include "common/text.h"
 #include "live/track_watch.h"
 #include "recording/open.h"
-#include "report/read_notes.h"
+#include "report/output.h"
 #include "report/track_json.h"
 #include "report/track_text.h"
 #include "tracker/run/judged_run.h"

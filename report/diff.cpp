@@ -9,7 +9,7 @@
 #include "common/messages.h"
 #include "recording/open.h"
 #include "report/diff_view.h"
-#include "report/export_output.h"
+#include "report/output.h"
 #include "tracker/compare/run_diff.h"
 #include "tracker/run/judged_run.h"
 #include "tracker/run/track_builder.h"

@@ -5,12 +5,15 @@
 #include <array>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/json_writer.h"
 #include "common/text.h"
 #include "common/units.h"
+#include "report/document.h"
 
 namespace tidemark::report {
 namespace {
@@ -131,26 +134,6 @@ std::string change_text(Change change) {
   }
 }
 
-using Line = std::array<std::string, 5>;  // label, A, B, difference, change
-
-std::string table_text(const std::vector<Line>& lines) {
-  std::array<std::size_t, 5> widths{};
-  for (const Line& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      widths[i] = std::max(widths[i], line[i].size());
-    }
-  }
-  std::string text;
-  for (const Line& line : lines) {
-    std::string row =
-        fmt::format("  {:<{}}  {:>{}}  {:>{}}  {:>{}}  {}", line[0], widths[0], line[1], widths[1],
-                    line[2], widths[2], line[3], widths[3], line[4]);
-    row.erase(row.find_last_not_of(' ') + 1);
-    text += row + '\n';
-  }
-  return text;
-}
-
 std::string verdict_text(const DiffSide& side) {
   const std::string name(tracker::verdict_name(side.verdict));
   return side.undetermined && side.verdict != Verdict::kGrowing ? name + "?" : name;
@@ -163,33 +146,36 @@ std::string verdict_change_text(const RunDiff& diff) {
   return diff.a.verdict == Verdict::kLeak ? "both leak" : "neither leaks";
 }
 
-std::vector<Line> table_lines(const RunDiff& diff) {
-  std::vector<Line> lines;
-  lines.push_back({"", "A", "B", "B - A", ""});
-  lines.push_back(
-      {"verdict", verdict_text(diff.a), verdict_text(diff.b), "", verdict_change_text(diff)});
+Table diff_table(const RunDiff& diff) {
+  Table table{{{""}, {"A", true}, {"B", true}, {"B - A", true}, {""}}, {}};
+  const auto add = [&](std::string label, std::string a, std::string b, std::string difference,
+                       std::string change) {
+    table.rows.push_back({{std::move(label)},
+                          {std::move(a)},
+                          {std::move(b)},
+                          {std::move(difference)},
+                          {std::move(change)}});
+  };
+  add("verdict", verdict_text(diff.a), verdict_text(diff.b), "", verdict_change_text(diff));
   for (const DiffRow& row : diff.rows) {
     const bool one_is_unsettled = row.what == DiffWhat::kSettledFloor && !row.difference();
-    lines.push_back({label_of(row), value_text(diff, row, 0), value_text(diff, row, 1),
-                     difference_text(diff, row),
-                     one_is_unsettled ? std::string() : change_text(row.change)});
+    add(label_of(row), value_text(diff, row, 0), value_text(diff, row, 1),
+        difference_text(diff, row), one_is_unsettled ? std::string() : change_text(row.change));
     const bool is_rate = row.what == DiffWhat::kGrowthRate;
     const std::string interval_a = is_rate ? interval_text(row.a, on_steps(diff)) : "";
     const std::string interval_b = is_rate ? interval_text(row.b, on_steps(diff)) : "";
     if (!interval_a.empty() || !interval_b.empty()) {
-      lines.push_back({"  95 % interval", interval_a, interval_b, "", ""});
+      add("  95 % interval", interval_a, interval_b, "", "");
     }
   }
   for (const tracker::FloorPair& pair : diff.floors) {
     const Axis axis = diff.alignment->axis;
-    lines.push_back(
-        {fmt::format("floor at {}{}", axis == Axis::kSteps ? "step " : "",
-                     place_text(pair.place, axis)),
-         format_bytes(pair.a_bytes), format_bytes(pair.b_bytes),
-         pair.a_bytes && pair.b_bytes ? format_bytes_delta(*pair.b_bytes - *pair.a_bytes) : "",
-         ""});
+    add(fmt::format("floor at {}{}", axis == Axis::kSteps ? "step " : "",
+                    place_text(pair.place, axis)),
+        format_bytes(pair.a_bytes), format_bytes(pair.b_bytes),
+        pair.a_bytes && pair.b_bytes ? format_bytes_delta(*pair.b_bytes - *pair.a_bytes) : "", "");
   }
-  return lines;
+  return table;
 }
 
 // "peak -1.20 GiB, growth -2.0 MiB/step" of all rows that changed this way.
@@ -289,12 +275,110 @@ std::string losses_text(std::string_view name, const DiffInput& input) {
   return text;
 }
 
+std::string_view unit_name(DiffWhat what, const RunDiff& diff) {
+  const bool steps = on_steps(diff);
+  switch (what) {
+    case DiffWhat::kGrowthRate:
+      return steps ? "bytes_per_step" : "bytes_per_s";
+    case DiffWhat::kSpikeEvery:
+      return steps ? "steps" : "s";
+    default:
+      return "bytes";
+  }
+}
+
+void write_side(JsonWriter& json, std::string_view name, const DiffSide& side,
+                const DiffInput& input) {
+  json.key(name)
+      .begin_object()
+      .field("file", input.file)
+      .field("verdict", tracker::verdict_name(side.verdict))
+      .field("undetermined", side.undetermined)
+      .field("confidence", side.confidence)
+      .field("settled", side.settled)
+      .field("spikes", side.spikes)
+      .field("samples", side.samples);
+  json.key("losses").begin_object();
+  for (const auto& [what, count] : input.losses) {
+    json.field(what, count);
+  }
+  json.end_object().end_object();
+}
+
+void write_value(JsonWriter& json, std::string_view name, const DiffRow& row, std::size_t index) {
+  const DiffValue& value = index == 0 ? row.a : row.b;
+  json.key(name).begin_object().field("value", value.value);
+  if (row.what == DiffWhat::kGrowthRate) {
+    json.field("low", value.low).field("high", value.high);
+  }
+  if (row.what == DiffWhat::kRole) {
+    json.field("processes", row.processes[index]);
+  }
+  json.end_object();
+}
+
+void write_row(JsonWriter& json, const DiffRow& row, const RunDiff& diff) {
+  json.begin_object()
+      .field("what", tracker::diff_what_name(row.what))
+      .field("unit", unit_name(row.what, diff));
+  if (row.what == DiffWhat::kRole) {
+    json.field("role", role_name(row.role));
+  }
+  write_value(json, "a", row, 0);
+  write_value(json, "b", row, 1);
+  json.field("difference", row.difference())
+      .field("noise", row.noise)
+      .field("change", tracker::change_name(row.change))
+      .end_object();
+}
+
+void write_alignment(JsonWriter& json, const RunDiff& diff) {
+  json.key("aligned");
+  if (!diff.alignment) {
+    json.value(nullptr);
+    return;
+  }
+  json.begin_object()
+      .field("on", diff.alignment->axis == Axis::kSteps ? "steps" : "time")
+      .field("from", diff.alignment->from)
+      .field("to", diff.alignment->to)
+      .field("counted_from_start", diff.alignment->from_start)
+      .end_object();
+}
+
 }  // namespace
 
 std::string diff_text(const RunDiff& diff, const DiffInput& a, const DiffInput& b) {
   return answer_text(diff) + "\n\n" + fmt::format("A  {}\n", escape_text(a.file)) +
          fmt::format("B  {}\n", escape_text(b.file)) + alignment_text(diff) + "\n\n" +
-         table_text(table_lines(diff)) + losses_text("A", a) + losses_text("B", b);
+         to_text(diff_table(diff)) + losses_text("A", a) + losses_text("B", b);
+}
+
+std::string diff_json(const RunDiff& diff, const DiffInput& a, const DiffInput& b) {
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", 1)
+      .field("overall", tracker::change_name(diff.overall))
+      .field("verdict_change", tracker::change_name(diff.verdict))
+      .field("metric", tracker::metric_name(diff.metric));
+  write_alignment(json, diff);
+  write_side(json, "a", diff.a, a);
+  write_side(json, "b", diff.b, b);
+  json.key("rows").begin_array();
+  for (const DiffRow& row : diff.rows) {
+    write_row(json, row, diff);
+  }
+  json.end_array();
+  json.key("floors").begin_array();
+  for (const tracker::FloorPair& pair : diff.floors) {
+    json.begin_object()
+        .field("at", pair.place)
+        .field("a_bytes", pair.a_bytes)
+        .field("b_bytes", pair.b_bytes)
+        .end_object();
+  }
+  json.end_array().end_object();
+  return json.take() + '\n';
 }
 
 }  // namespace tidemark::report

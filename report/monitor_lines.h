@@ -52,6 +52,10 @@ class LossLines {
   std::set<std::string> told_;
 };
 
+// The tree as it stands: one row per process with its role, children below their parents. Workers
+// that are all alike (same parent, role and command, no children) share two rows.
+std::string tree_text(const Tick& tick, const ProcessLookup& lookup);
+
 // The last lines: start, end, peak, growth and rates, of the tree and per role; what was lost.
 std::string summary_text(const RunSummary& summary, const TimeFormat& moments = {});
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "report/output.h"
 #include "report/profile_report.h"
-#include "report/profile_style.h"
 
 // What a report of `tidemark profile` says after its lines of code. All of it is escaped.
 namespace tidemark::report {

@@ -11,7 +11,7 @@
 
 #include "common/text.h"
 #include "common/units.h"
-#include "report/sparkline.h"
+#include "report/chart_text.h"
 #include "report/track_words.h"
 #include "tracker/sites/stack_lines.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "common/units.h"
+#include "report/output.h"
 #include "report/profile_report.h"
-#include "report/profile_style.h"
 
 // Words of `tidemark profile` for one line of code, or one call stack. All of it is escaped.
 namespace tidemark::report {

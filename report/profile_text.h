@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <string>
 
+#include "report/output.h"
 #include "report/profile_report.h"
-#include "report/profile_style.h"
 
 namespace tidemark::report {
 

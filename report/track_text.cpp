@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "common/text.h"
 #include "common/units.h"
+#include "report/document.h"
 #include "report/track_words.h"
 
 namespace tidemark::report {
@@ -22,31 +24,21 @@ using tracker::PatternKind;
 using tracker::SeriesVerdict;
 using tracker::TrackVerdict;
 
-std::string numbers_text(const SeriesVerdict& reading) {
-  std::string out = wrap_text(
-      "floor    ",
+void add_numbers(Document& document, const SeriesVerdict& reading) {
+  document.row(
+      "floor",
       fmt::format("{} at first, {} at last ({}), lowest {}",
                   format_bytes(reading.first_floor_bytes), format_bytes(reading.last_floor_bytes),
                   format_bytes_delta(reading.last_floor_bytes - reading.first_floor_bytes),
                   format_bytes(reading.min_bytes)));
-  out += wrap_text("ceiling  ", fmt::format("{}, mean {}", format_bytes(reading.max_bytes),
-                                            format_bytes(reading.mean_bytes)));
+  document.row("ceiling", fmt::format("{}, mean {}", format_bytes(reading.max_bytes),
+                                      format_bytes(reading.mean_bytes)));
   std::string seen = std::to_string(reading.samples);
   if (!reading.floor.empty()) {
     seen += fmt::format(", {} to {}", place_text(reading.begin, reading.axis),
                         place_text(reading.end, reading.axis));
   }
-  seen += "; confidence " + format_percent(reading.confidence);
-  return out + wrap_text("samples  ", seen);
-}
-
-// `lines` under a common title that stands before the first of them.
-std::string block(std::string_view title, const std::vector<std::string>& lines) {
-  std::string out;
-  for (const std::string& line : lines) {
-    out += wrap_text(fmt::format("{:<9}", out.empty() ? title : ""), line);
-  }
-  return out;
+  document.row("samples", seen + "; confidence " + format_percent(reading.confidence));
 }
 
 // Whether growth goes on is no question where there is none; JSON has the figures.
@@ -125,11 +117,6 @@ std::vector<std::string> overhead_lines(const tracker::RunVerdict& verdict) {
     lines.push_back(line + "; constant");
   }
   return lines;
-}
-
-std::string advice_text(const tracker::Advice& advice) {
-  return wrap_text("seen     ", advice.seen) + wrap_text("likely   ", advice.cause) +
-         wrap_text("do       ", advice.remedy);
 }
 
 std::vector<std::string> loss_lines(const tracker::RunTracks& run) {
@@ -283,37 +270,41 @@ std::vector<std::string> evidence_texts(const SeriesVerdict& reading) {
 }
 
 std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs) {
-  std::string out = wrap_text("", answer_text(result));
+  Document document;
+  document.paragraph(answer_text(result));
   if (!result.verdict) {
-    return out + block("not seen", loss_lines(result.run));
+    return to_text(document.rows("not seen", loss_lines(result.run)));
   }
   for (const std::string& ignored : ignored_options(result)) {
-    out += wrap_text("note: ", ignored);
+    document.paragraph(ignored, "note: ");
   }
   const SeriesVerdict& reading = result.verdict->answer().reading;
   if (const std::string chart = chart_text(reading, glyphs); !chart.empty()) {
-    out += '\n' + chart;
+    document.empty_line().block(chart);
   }
-  out += '\n' + numbers_text(reading);
-  std::vector<std::string> lines;
-  for (const tracker::Pattern& pattern : reading.patterns) {
-    lines.push_back(pattern_text(pattern, reading.axis));
+  add_numbers(document.empty_line(), reading);
+  std::vector<std::string> patterns;
+  for (const Pattern& pattern : reading.patterns) {
+    patterns.push_back(pattern_text(pattern, reading.axis));
   }
-  out += block("found", lines);
-  out += block("because", evidence_texts(reading));
-  out += block("others", other_lines(result));
-  out += block("overhead", overhead_lines(*result.verdict));
+  document.rows("found", std::move(patterns))
+      .rows("because", evidence_texts(reading))
+      .rows("others", other_lines(result))
+      .rows("overhead", overhead_lines(*result.verdict));
   if (result.verdict->gpu_growth) {
-    out += wrap_text("gpu      ", gpu_growth_text(*result.verdict->gpu_growth, reading.axis));
+    document.row("gpu", gpu_growth_text(*result.verdict->gpu_growth, reading.axis));
   }
   for (const tracker::Advice& advice : result.verdict->advice) {
-    out += '\n' + advice_text(advice);
+    document.empty_line().row("seen", advice.seen).row("likely", advice.cause);
+    document.row("do", advice.remedy);
   }
   if (const std::string next = next_text(result); result.verdict->advice.empty() && !next.empty()) {
-    out += '\n' + wrap_text("next: ", next);
+    document.empty_line().paragraph(next, "next: ");
   }
-  const std::string losses = block("not seen", loss_lines(result.run));
-  return losses.empty() ? out : out + '\n' + losses;
+  if (!result.run.losses.empty()) {
+    document.empty_line().rows("not seen", loss_lines(result.run));
+  }
+  return to_text(document);
 }
 
 std::string track_line(const tracker::JudgedRun& result, double t_s) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/sparkline.h"
+#include "report/chart_text.h"
 
 #include <vector>
 
