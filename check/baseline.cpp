@@ -178,11 +178,8 @@ void add_run(Baseline& baseline, const std::string& check, const MachineFacts& m
 }
 
 Result<Baseline> read_baseline(const std::string& path) {
-  const auto text = read_file(path, kMostBaselineBytes);
-  if (!text) {
-    return text.error();
-  }
-  auto baseline = parse_baseline(*text);
+  TIDEMARK_TRY_ASSIGN(const auto text, read_file(path, kMostBaselineBytes));
+  auto baseline = parse_baseline(text);
   if (!baseline) {
     return Error{baseline.error().code, fmt::format("{}: {}", path, baseline.error().what)};
   }

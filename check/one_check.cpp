@@ -93,11 +93,7 @@ Status Check::read_files() {
     result_.baseline_runs = entry_->runs.size();
   }
   if (!spec_.history.empty()) {
-    auto history = read_history(spec_.history);
-    if (!history) {
-      return history.error();
-    }
-    history_ = *std::move(history);
+    TIDEMARK_TRY_ASSIGN(history_, read_history(spec_.history));
   }
   return ok();
 }

@@ -51,10 +51,6 @@ std::ptrdiff_t count_of(const CheckResult& result, BudgetState state) {
                        [&](const BudgetRow& row) { return row.state == state; });
 }
 
-bool is_about_growth(const BudgetRow& row) {
-  return row.kind == BudgetKind::kGrowth || row.kind == BudgetKind::kBaselineGrowth;
-}
-
 // Of a check that grows too fast; "" when that is not known.
 std::string line_that_grows(const CheckResult& result) {
   constexpr std::size_t kColumns = 80;

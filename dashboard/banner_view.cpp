@@ -8,7 +8,6 @@
 #include <ftxui/screen/string.hpp>
 
 #include "common/units.h"
-#include "dashboard/style.h"
 #include "dashboard/views.h"
 
 namespace tidemark::dashboard {

@@ -32,11 +32,8 @@ Result<std::unique_ptr<Dashboard>> Dashboard::open(DashboardOptions options) {
   if (!wake || !news) {
     return system_error("cannot make an event descriptor", errno);
   }
-  auto terminal = Terminal::open();
-  if (!terminal) {
-    return terminal.error();
-  }
-  auto state = std::make_unique<State>(std::move(options), *std::move(terminal));
+  TIDEMARK_TRY_ASSIGN(auto terminal, Terminal::open());
+  auto state = std::make_unique<State>(std::move(options), std::move(terminal));
   state->shared.wake = std::move(wake);
   state->shared.news = std::move(news);
   State& kept = *state;

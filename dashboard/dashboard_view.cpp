@@ -7,7 +7,7 @@
 #include <ftxui/screen/screen.hpp>
 
 #include "common/text.h"
-#include "dashboard/screen_text.h"
+#include "dashboard/layout.h"
 #include "dashboard/views.h"
 
 namespace tidemark::dashboard {

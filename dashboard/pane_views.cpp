@@ -8,9 +8,8 @@
 
 #include "common/text.h"
 #include "common/units.h"
-#include "dashboard/style.h"
-#include "dashboard/timeline_plot.h"
 #include "dashboard/views.h"
+#include "report/chart_text.h"
 
 namespace tidemark::dashboard {
 namespace {
@@ -68,7 +67,9 @@ Element gpu_line(const GpuModel& gpu, std::size_t name_columns, int width, const
 Element detail_view(const DetailModel& detail, int width, int lines, const Theme& theme) {
   Elements rows;
   const std::size_t room = columns_left(width, detail.title.size() + 12);
-  rows.push_back(title_line(detail.title, sparkline(detail.curve, room, theme.utf8), false, theme));
+  const auto glyphs = theme.utf8 ? report::Glyphs::kUtf8 : report::Glyphs::kAscii;
+  rows.push_back(
+      title_line(detail.title, report::change_sparkline(detail.curve, room, glyphs), false, theme));
   for (const std::string& line : detail.lines) {
     rows.push_back(text(shorten(line, static_cast<std::size_t>(std::max(1, width)))));
   }

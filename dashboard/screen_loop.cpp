@@ -18,7 +18,6 @@
 #include "common/io.h"
 #include "common/units.h"
 #include "dashboard/layout.h"
-#include "dashboard/screen_text.h"
 #include "recording/run_reader.h"
 
 namespace tidemark::dashboard {
@@ -240,7 +239,7 @@ void ScreenLoop::judge() {
     tracks = shared_.judge.tracks();
   }
   ticks_judged_ = ticks_seen_;
-  judged_ = tracker::judge_run(std::move(tracks), options_.judging);
+  judged_ = tracker::judge_run(std::move(tracks), options_.judge);
   is_dirty_ = true;
   next_judgement_s_ = next_judgement_s(now_s(), to_seconds(thread_cpu_ns() - begin_ns));
 }
@@ -268,7 +267,7 @@ void ScreenLoop::judge_sites() {
   if (frozen_ || !has_new_sites_) {
     return;
   }
-  sites_ = site_judge_.rows(options_.judging, kMostRows);
+  sites_ = site_judge_.rows(options_.judge, kMostRows);
   has_new_sites_ = false;
   is_dirty_ = true;
   next_sites_s_ = next_judgement_s(now_s(), to_seconds(thread_cpu_ns() - begin_ns));

@@ -13,13 +13,11 @@
 #include "common/fd.h"
 #include "dashboard/cpu_meter.h"
 #include "dashboard/dashboard.h"
-#include "dashboard/frame_painter.h"
 #include "dashboard/key_decoder.h"
 #include "dashboard/live_judge.h"
 #include "dashboard/model_builder.h"
 #include "dashboard/output_tail.h"
 #include "dashboard/run_history.h"
-#include "dashboard/site_judge.h"
 #include "dashboard/terminal.h"
 #include "dashboard/view_state.h"
 

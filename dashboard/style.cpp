@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dashboard/style.h"
+#include "dashboard/views.h"
 
 #include <memory>
 #include <utility>

@@ -4,8 +4,10 @@
 #include <termios.h>
 
 #include <atomic>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/fd.h"
 #include "common/result.h"
@@ -69,5 +71,18 @@ bool terminal_is_usable();
 // What the environment says: UTF-8 locale; NO_COLOR (https://no-color.org) and a terminal without.
 bool terminal_knows_utf8();
 bool terminal_wants_color();
+
+// What to send to a terminal so that it shows these lines, given what it shows already: only lines
+// that differ.
+class FramePainter {
+ public:
+  std::string paint(std::vector<std::string> lines, const TerminalSize& size);
+  // The terminal shows something else: everything is sent again.
+  void forget() { shown_.clear(); }
+
+ private:
+  std::vector<std::string> shown_;
+  TerminalSize size_;
+};
 
 }  // namespace tidemark::dashboard

@@ -12,8 +12,6 @@
 #include <ftxui/screen/string.hpp>
 
 #include "common/units.h"
-#include "dashboard/phase_line.h"
-#include "dashboard/style.h"
 #include "dashboard/timeline_plot.h"
 #include "dashboard/views.h"
 

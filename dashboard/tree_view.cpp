@@ -9,7 +9,6 @@
 
 #include "common/text.h"
 #include "common/units.h"
-#include "dashboard/style.h"
 #include "dashboard/views.h"
 
 namespace tidemark::dashboard {

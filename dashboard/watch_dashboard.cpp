@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dashboard/watch_dashboard.h"
+#include "dashboard/dashboard.h"
 
 #include <utility>
 #include <vector>
 
 #include "common/text.h"
-#include "dashboard/dashboard.h"
 #include "dashboard/job_status.h"
 #include "dashboard/terminal.h"
 #include "report/monitor_lines.h"
@@ -29,11 +28,11 @@ JobRow row_of(const ServedJob& job) {
 class DashboardView final : public live::WatchView {
  public:
   DashboardView(live::LineWriter& writer, std::unique_ptr<Dashboard> dashboard,
-                const DashboardSetup& setup)
+                const DashboardOptions& options)
       : writer_(writer),
         dashboard_(std::move(dashboard)),
-        is_live_(!setup.replay_speed),
-        take_end_of_profile_(setup.take_end_of_profile) {}
+        is_live_(!options.replay_speed),
+        take_end_of_profile_(options.take_end_of_profile) {}
 
   void on_start(const RunInfo& info) override {
     time_format_ = TimeFormat::of(info);
@@ -106,10 +105,10 @@ class DashboardView final : public live::WatchView {
 bool dashboard_is_possible() { return terminal_is_usable(); }
 
 std::unique_ptr<live::WatchView> make_dashboard_view(live::LineWriter& lines,
-                                                     const DashboardSetup& setup) {
-  auto dashboard = Dashboard::open(
-      {setup.can_mark, setup.replay_speed, setup.output_path, setup.run_file, setup.judge});
-  return dashboard ? std::make_unique<DashboardView>(lines, *std::move(dashboard), setup) : nullptr;
+                                                     const DashboardOptions& options) {
+  auto dashboard = Dashboard::open(options);
+  return dashboard ? std::make_unique<DashboardView>(lines, *std::move(dashboard), options)
+                   : nullptr;
 }
 
 }  // namespace tidemark::dashboard

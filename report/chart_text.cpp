@@ -271,4 +271,20 @@ std::string sparkline_text(std::span<const double> bytes, Glyphs glyphs) {
   return text;
 }
 
+std::string change_sparkline(std::span<const double> bytes, std::size_t columns, Glyphs glyphs) {
+  const std::size_t shown = std::min(columns, bytes.size());
+  if (shown == 0) {
+    return "";
+  }
+  const auto& characters = glyphs == Glyphs::kUtf8 ? kBars : kAsciiBars;
+  const auto [low, high] = std::minmax_element(bytes.begin(), bytes.end());
+  const double range = std::max(*high - *low, 0.02 * *high);
+  std::string text;
+  for (std::size_t x = 0; x < shown; ++x) {
+    const double share = range > 0.0 ? (bytes[x * bytes.size() / shown] - *low) / range : 0.0;
+    text += characters[static_cast<std::size_t>(std::clamp(share * 8.0, 0.0, 7.0))];
+  }
+  return text;
+}
+
 }  // namespace tidemark::report

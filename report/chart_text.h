@@ -30,5 +30,7 @@ std::vector<double> sparkline_values(const tracker::Series& series, std::size_t 
 
 // One character for each, from nothing to the highest: "▁▃▅▇████" or ".-=*####".
 std::string sparkline_text(std::span<const double> bytes, Glyphs glyphs);
+// From the lowest to the highest, in at most so many columns. Noise of a flat curve stays flat.
+std::string change_sparkline(std::span<const double> bytes, std::size_t columns, Glyphs glyphs);
 
 }  // namespace tidemark::report

@@ -21,18 +21,12 @@ using tracker::RunDiff;
 using tracker::RunTracks;
 
 Result<RunTracks> read_tracks(const std::string& path) {
-  auto reader = recording::open_recording(path);
-  if (!reader) {
-    return reader.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto reader, recording::open_recording(path));
   tracker::TrackBuilder builder;
-  const auto summary = (*reader)->read(builder);
-  if (!summary) {
-    return summary.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto summary, reader->read(builder));
   RunTracks tracks = builder.take();
-  if (summary->bad_lines > 0) {
-    tracks.losses.emplace_back(loss_name(LossKind::kBadLines), summary->bad_lines);
+  if (summary.bad_lines > 0) {
+    tracks.losses.emplace_back(loss_name(LossKind::kBadLines), summary.bad_lines);
   }
   return tracks;
 }

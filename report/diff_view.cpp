@@ -333,17 +333,12 @@ void write_row(JsonWriter& json, const DiffRow& row, const RunDiff& diff) {
 }
 
 void write_alignment(JsonWriter& json, const RunDiff& diff) {
-  json.key("aligned");
-  if (!diff.alignment) {
-    json.value(nullptr);
-    return;
-  }
-  json.begin_object()
-      .field("on", diff.alignment->axis == Axis::kSteps ? "steps" : "time")
-      .field("from", diff.alignment->from)
-      .field("to", diff.alignment->to)
-      .field("counted_from_start", diff.alignment->from_start)
-      .end_object();
+  json.object_or_null("aligned", diff.alignment, [&](const Alignment& alignment) {
+    json.field("on", alignment.axis == Axis::kSteps ? "steps" : "time")
+        .field("from", alignment.from)
+        .field("to", alignment.to)
+        .field("counted_from_start", alignment.from_start);
+  });
 }
 
 }  // namespace
@@ -364,21 +359,15 @@ std::string diff_json(const RunDiff& diff, const DiffInput& a, const DiffInput& 
   write_alignment(json, diff);
   write_side(json, "a", diff.a, a);
   write_side(json, "b", diff.b, b);
-  json.key("rows").begin_array();
-  for (const DiffRow& row : diff.rows) {
-    write_row(json, row, diff);
-  }
-  json.end_array();
-  json.key("floors").begin_array();
-  for (const tracker::FloorPair& pair : diff.floors) {
+  json.array("rows", diff.rows, [&](const DiffRow& row) { write_row(json, row, diff); });
+  json.array("floors", diff.floors, [&](const tracker::FloorPair& pair) {
     json.begin_object()
         .field("at", pair.place)
         .field("a_bytes", pair.a_bytes)
         .field("b_bytes", pair.b_bytes)
         .end_object();
-  }
-  json.end_array().end_object();
-  return json.take() + '\n';
+  });
+  return json.end_object().take() + '\n';
 }
 
 }  // namespace tidemark::report

@@ -107,15 +107,13 @@ class JsonLinesSink final : public TextSink {
 
 Result<std::unique_ptr<TextSink>> open_text_sink(const ExportOptions& options) {
   const bool is_stdout = options.output.empty() || options.output == "-";
-  auto output = is_stdout ? Result<ExportOutput>(ExportOutput::to_stdout())
-                          : ExportOutput::to_file(options.output, options.force);
-  if (!output) {
-    return output.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto output, is_stdout
+                                       ? Result<ExportOutput>(ExportOutput::to_stdout())
+                                       : ExportOutput::to_file(options.output, options.force));
   if (options.format == "csv") {
-    return std::unique_ptr<TextSink>(std::make_unique<CsvSink>(std::move(*output)));
+    return std::unique_ptr<TextSink>(std::make_unique<CsvSink>(std::move(output)));
   }
-  return std::unique_ptr<TextSink>(std::make_unique<JsonLinesSink>(std::move(*output)));
+  return std::unique_ptr<TextSink>(std::make_unique<JsonLinesSink>(std::move(output)));
 }
 
 Status check_usage(const ExportOptions& options) {

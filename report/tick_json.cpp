@@ -74,12 +74,6 @@ void add_process(JsonWriter& json, const ProcessSample& sample, const ProcessLoo
   json.end_object();
 }
 
-void add_system(JsonWriter& json, const SystemSample& system) {
-  json.begin_object();
-  add_fields(json, system);
-  json.end_object();
-}
-
 void add_gpu(JsonWriter& json, const GpuSample& gpu) {
   json.begin_object()
       .field("index", gpu.index)
@@ -91,33 +85,31 @@ void add_gpu(JsonWriter& json, const GpuSample& gpu) {
       .field("busy_percent", gpu.busy_percent)
       .field("age_s", gpu.age_s)
       .field("lost", gpu.is_lost)
-      .key("processes")
-      .begin_array();
-  for (const GpuProcessUse& use : gpu.processes) {
-    json.begin_object().field("pid", use.pid).field("used_bytes", use.used_bytes).end_object();
-  }
-  json.end_array().end_object();
+      .array("processes", gpu.processes,
+             [&](const GpuProcessUse& use) {
+               json.begin_object()
+                   .field("pid", use.pid)
+                   .field("used_bytes", use.used_bytes)
+                   .end_object();
+             })
+      .end_object();
 }
 
-void add_markers(JsonWriter& json, const std::vector<MarkerRecord>& markers, bool time_is_steps) {
-  json.begin_array();
-  for (const MarkerRecord& marker : markers) {
-    json.begin_object()
-        .field("t_s", seconds(marker.t_s, time_is_steps))
-        .field("marker", marker_name(marker.kind));
-    if (marker.key.pid > 0) {
-      json.field("pid", marker.key.pid);
-    }
-    const bool is_count = marker.kind == MarkerKind::kStep || marker.kind == MarkerKind::kEpoch;
-    if (!is_count) {
-      json.field("name", marker.name);
-    }
-    if (is_count || marker.kind == MarkerKind::kGauge) {
-      json.field("value", marker.value);
-    }
-    json.end_object();
+void add_marker(JsonWriter& json, const MarkerRecord& marker, bool time_is_steps) {
+  json.begin_object()
+      .field("t_s", seconds(marker.t_s, time_is_steps))
+      .field("marker", marker_name(marker.kind));
+  if (marker.key.pid > 0) {
+    json.field("pid", marker.key.pid);
   }
-  json.end_array();
+  const bool is_count = marker.kind == MarkerKind::kStep || marker.kind == MarkerKind::kEpoch;
+  if (!is_count) {
+    json.field("name", marker.name);
+  }
+  if (is_count || marker.kind == MarkerKind::kGauge) {
+    json.field("value", marker.value);
+  }
+  json.end_object();
 }
 
 void add_losses(JsonWriter& json, const std::vector<LossRecord>& losses) {
@@ -140,14 +132,8 @@ void add_course(JsonWriter& json, const Course& course, bool time_is_steps) {
 
 void add_course_or_null(JsonWriter& json, std::string_view name, const Course& course,
                         bool time_is_steps) {
-  json.key(name);
-  if (!course.seen) {
-    json.value(nullptr);
-    return;
-  }
-  json.begin_object();
-  add_course(json, course, time_is_steps);
-  json.end_object();
+  json.object_or_null(name, course.seen ? &course : nullptr,
+                      [&](const Course& seen) { add_course(json, seen, time_is_steps); });
 }
 
 }  // namespace
@@ -170,22 +156,14 @@ std::string tick_json(const Tick& tick, const ProcessLookup& lookup, bool time_i
     json.key(role_name(role.role));
     add_group(json, "count", tick, role.sum);
   }
-  json.end_object().key("processes").begin_array();
-  for (const ProcessSample& sample : tick.processes) {
-    add_process(json, sample, lookup);
-  }
-  json.end_array().key("system");
-  if (tick.system) {
-    add_system(json, *tick.system);
-  } else {
-    json.value(nullptr);
-  }
-  json.key("gpus").begin_array();
-  for (const GpuSample& gpu : tick.gpus) {
-    add_gpu(json, gpu);
-  }
-  json.end_array().key("markers");
-  add_markers(json, tick.markers, time_is_steps);
+  json.end_object()
+      .array("processes", tick.processes,
+             [&](const ProcessSample& sample) { add_process(json, sample, lookup); })
+      .object_or_null("system", tick.system,
+                      [&](const SystemSample& system) { add_fields(json, system); })
+      .array("gpus", tick.gpus, [&](const GpuSample& gpu) { add_gpu(json, gpu); })
+      .array("markers", tick.markers,
+             [&](const MarkerRecord& marker) { add_marker(json, marker, time_is_steps); });
   add_losses(json, tick.losses);
   return json.end_object().take();
 }

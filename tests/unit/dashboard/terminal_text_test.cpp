@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "dashboard/cpu_meter.h"
-#include "dashboard/frame_painter.h"
 #include "dashboard/output_tail.h"
+#include "dashboard/terminal.h"
 #include "dashboard/timeline_plot.h"
 #include "tests/support/temp_tree.h"
 
@@ -135,13 +135,6 @@ TEST(TimelinePlot, DrawsALimitThatIsInSight) {
 TEST(TimelinePlot, OfNothingIsEmpty) {
   EXPECT_EQ(line_of(draw_timeline(timeline_of({}), 4, 1, true), 0), "    ");
   EXPECT_TRUE(draw_timeline(timeline_of({}), 0, 0, true).cells.empty());
-}
-
-TEST(Sparkline, RisesWithItsValues) {
-  EXPECT_EQ(sparkline({0, 50, 100}, 10, true), "▁▅█");
-  EXPECT_EQ(sparkline({100, 100, 100}, 10, true), "▁▁▁");
-  EXPECT_EQ(sparkline({}, 10, true), "");
-  EXPECT_EQ(sparkline({1, 2, 3, 4}, 2, false).size(), 2U);
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include "common/text.h"
 #include "common/units.h"
 #include "dashboard/layout.h"
-#include "dashboard/screen_text.h"
 #include "tests/support/golden.h"
 #include "tests/unit/dashboard/sample_dashboard.h"
 

@@ -54,5 +54,13 @@ TEST(Sparkline, GrowsFromNothingToTheHighest) {
   EXPECT_EQ(sparkline_text(bytes, Glyphs::kAscii), "__-#");
 }
 
+TEST(ChangeSparkline, GoesFromTheLowestToTheHighestAndKeepsNoiseFlat) {
+  using Values = std::vector<double>;
+  EXPECT_EQ(change_sparkline(Values{0, 50, 100}, 10, Glyphs::kUtf8), "▁▅█");
+  EXPECT_EQ(change_sparkline(Values{100, 100, 100}, 10, Glyphs::kUtf8), "▁▁▁");
+  EXPECT_EQ(change_sparkline({}, 10, Glyphs::kUtf8), "");
+  EXPECT_EQ(change_sparkline(Values{1, 2, 3, 4}, 2, Glyphs::kAscii).size(), 2U);
+}
+
 }  // namespace
 }  // namespace tidemark::report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dashboard/phase_line.h"
+#include "dashboard/timeline_plot.h"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dashboard/site_judge.h"
+#include "dashboard/live_judge.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
