@@ -5,8 +5,8 @@
 #include "check/outputs.h"
 #include "check/words.h"
 #include "common/json_writer.h"
-#include "report/profile_json.h"
-#include "report/track_json.h"
+#include "report/profile_text.h"
+#include "report/track_text.h"
 
 namespace tidemark::check {
 namespace {

@@ -2,6 +2,7 @@
 #include "check/words.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -86,8 +87,10 @@ std::string pass_text(const CheckResult& result) {
       suppressed > 0) {
     text += fmt::format(", {} only because of a suppression", suppressed);
   }
-  if (const std::string detectable = detectable_text(result); !detectable.empty()) {
-    text += "; " + detectable;
+  if (result.shown && result.shown->track.verdict) {
+    const std::string detectable =
+        report::detectable_text(result.shown->track.verdict->answer().reading);
+    text += detectable.empty() ? "" : "; " + detectable;
   }
   return text;
 }
@@ -144,31 +147,14 @@ std::string paragraph(const CheckLine& line) {
 }  // namespace
 
 std::string_view status_word(CheckStatus status) {
-  switch (status) {
-    case CheckStatus::kPass:
-      return "PASS";
-    case CheckStatus::kUndetermined:
-      return "CANNOT TELL";
-    case CheckStatus::kFail:
-      return "FAIL";
-    case CheckStatus::kError:
-      return "ERROR";
-  }
-  return "";
+  static constexpr std::array<std::string_view, 4> kWords{"PASS", "CANNOT TELL", "FAIL", "ERROR"};
+  return kWords[static_cast<std::size_t>(status)];
 }
 
 std::string_view state_word(BudgetState state) {
-  switch (state) {
-    case BudgetState::kWithin:
-      return "ok";
-    case BudgetState::kSuppressed:
-      return "suppressed";
-    case BudgetState::kUndetermined:
-      return "cannot tell";
-    case BudgetState::kExceeded:
-      return "EXCEEDED";
-  }
-  return "";
+  static constexpr std::array<std::string_view, 4> kWords{"ok", "suppressed", "cannot tell",
+                                                          "EXCEEDED"};
+  return kWords[static_cast<std::size_t>(state)];
 }
 
 std::string measured_text(const BudgetRow& row) {
@@ -221,22 +207,6 @@ std::string doubt_text(const BudgetRow& row) {
   }
   const std::string needs = row.needs ? needs_text(*row.needs) : "";
   return needs.empty() ? text : fmt::format("{}; it needs {} to decide", text, needs);
-}
-
-std::string detectable_text(const CheckResult& result) {
-  if (!result.shown || !result.shown->track.verdict) {
-    return "";
-  }
-  const tracker::SeriesVerdict& reading = result.shown->track.verdict->answer().reading;
-  const auto& per_step = reading.smallest_detectable_per_step;
-  const auto& per_s = reading.smallest_detectable_per_s;
-  if (!per_step && !per_s) {
-    return "";
-  }
-  const bool by_step = per_step && (reading.axis == Axis::kSteps || !per_s);
-  return fmt::format(
-      "a leak above {} would have been seen",
-      by_step ? format_rate(*per_step, RateUnit::kStep) : format_rate(*per_s, RateUnit::kSecond));
 }
 
 std::string answer_line(const CheckResult& result) {

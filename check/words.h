@@ -32,8 +32,6 @@ std::string doubt_text(const tracker::BudgetRow& row);
 // The answer in one line, without the name of the check: "within 3 budgets; a leak above 12.0
 // KiB/step would have been seen".
 std::string answer_line(const CheckResult& result);
-// "a leak above 12.0 KiB/step would have been seen"; "" when that is not known.
-std::string detectable_text(const CheckResult& result);
 // "pid 12 (sleep), 40.0 MiB", "/dev/shm/x, 8.00 MiB"; empty: nothing is left.
 std::vector<std::string> left_texts(const LeftBehind& left);
 std::string history_text(const HistoryChange& change);

@@ -83,14 +83,8 @@ void tell_who_is_watched(const RunHistory& history, BannerModel& banner) {
     return;
   }
   const ProcessRecord& record = trainer->second.record;
-  banner.watched = fmt::format("{}{}", role_name(record.role),
-                               record.rank ? fmt::format(" {}", *record.rank) : "");
-  if (record.key.pid > 0) {
-    banner.watched += fmt::format(", pid {}", record.key.pid);
-  }
-  if (!record.comm.empty()) {
-    banner.watched += fmt::format(" ({})", short_name(record));
-  }
+  banner.watched =
+      report::process_label(record.role, record.rank, record.key.pid, record.comm, kLongestName);
   if (history.everybody_has_ended()) {
     banner.watched += ", until it ended";
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -160,20 +161,10 @@ std::string name_of(const TreeRow& row, bool is_member, bool utf8) {
   return (is_member ? "    " : "  ") + row.name;
 }
 
-std::string sort_words(SortBy sort) {
-  switch (sort) {
-    case SortBy::kFootprint:
-      return "by footprint";
-    case SortBy::kRss:
-      return "by rss";
-    case SortBy::kChange:
-      return "by change";
-    case SortBy::kRate:
-      return "by rate";
-    case SortBy::kPid:
-      break;
-  }
-  return "by pid";
+std::string_view sort_words(SortBy sort) {
+  static constexpr std::array<std::string_view, 5> kWords{"by footprint", "by rss", "by change",
+                                                          "by rate", "by pid"};
+  return kWords[static_cast<std::size_t>(sort)];
 }
 
 std::string title_of(const TreeModel& tree) {
@@ -191,7 +182,8 @@ std::string right_of(const TreeModel& tree) {
   if (tree.is_typing_filter) {
     return "filter: " + escape_text(tree.filter) + "_";
   }
-  return tree.filter.empty() ? sort_words(tree.sort) : "filter: " + escape_text(tree.filter);
+  return tree.filter.empty() ? std::string(sort_words(tree.sort))
+                             : "filter: " + escape_text(tree.filter);
 }
 
 }  // namespace

@@ -15,7 +15,6 @@
 #include "live/profile_watch.h"
 #include "recording/open.h"
 #include "report/output.h"
-#include "report/profile_json.h"
 #include "report/profile_report.h"
 #include "report/profile_text.h"
 #include "tracker/sites/site_tracks.h"

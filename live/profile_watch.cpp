@@ -16,7 +16,6 @@
 #include "live/traced_launch.h"
 #include "live/watch.h"
 #include "profiler/reader/trace_directory.h"
-#include "report/profile_json.h"
 #include "report/profile_report.h"
 #include "report/profile_text.h"
 

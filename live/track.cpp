@@ -16,7 +16,6 @@
 #include "live/track_watch.h"
 #include "recording/open.h"
 #include "report/output.h"
-#include "report/track_json.h"
 #include "report/track_text.h"
 #include "tracker/run/judged_run.h"
 #include "tracker/run/track_builder.h"

@@ -14,7 +14,6 @@
 #include "common/clock.h"
 #include "common/exit_code.h"
 #include "live/watch.h"
-#include "report/track_json.h"
 #include "report/track_text.h"
 #include "tracker/run/judged_run.h"
 #include "tracker/run/track_builder.h"

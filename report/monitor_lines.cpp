@@ -2,6 +2,7 @@
 #include "report/monitor_lines.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -84,29 +85,10 @@ std::string pid_list(const std::vector<pid_t>& pids) {
 }
 
 std::string_view verb_of(EventKind kind) {
-  switch (kind) {
-    case EventKind::kSpawn:
-      return "started";
-    case EventKind::kExit:
-      return "exited";
-    case EventKind::kExec:
-      return "exec";
-    case EventKind::kOomKill:
-      return "OOM KILL";
-    case EventKind::kGap:
-      return "gap";
-    case EventKind::kWarnGrowth:
-      return "WARNING";
-    case EventKind::kReparent:
-      return "orphaned";
-    case EventKind::kMark:
-      return "MARK";
-    case EventKind::kGpuLost:
-      return "GPU LOST";
-    case EventKind::kGuard:
-      return "GUARD";
-  }
-  return "?";
+  static constexpr std::array<std::string_view, 10> kVerbs{
+      "started", "exited",   "exec", "OOM KILL", "gap",
+      "WARNING", "orphaned", "MARK", "GPU LOST", "GUARD"};
+  return kVerbs[static_cast<std::size_t>(kind)];
 }
 
 std::string rate_text(const Course& course, const TimeFormat& moments) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/profile_json.h"
+#include "report/profile_text.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/profile_rest_text.h"
+#include "report/profile_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,6 @@
 
 #include "common/text.h"
 #include "common/units.h"
-#include "report/profile_site_text.h"
 #include "report/track_words.h"
 
 namespace tidemark::report {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/profile_site_text.h"
+#include "report/profile_text.h"
 
 #include <algorithm>
 #include <numeric>
@@ -185,15 +185,7 @@ std::string growth_text(double bytes, RateUnit unit) {
 }
 
 std::string process_text(const TracedProcess& process) {
-  std::string text(role_name(process.role));
-  if (process.rank) {
-    text += fmt::format(" {}", *process.rank);
-  }
-  text += fmt::format(", pid {}", process.key.pid);
-  if (!process.comm.empty()) {
-    text += fmt::format(" ({})", shorten(escape_text(process.comm), 30));
-  }
-  return text;
+  return process_label(process.role, process.rank, process.key.pid, process.comm, 30);
 }
 
 std::string share_text(const ProfileReport& report, const HeldMemory& held) {

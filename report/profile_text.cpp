@@ -8,8 +8,6 @@
 
 #include "common/text.h"
 #include "common/units.h"
-#include "report/profile_rest_text.h"
-#include "report/profile_site_text.h"
 #include "report/track_words.h"
 
 namespace tidemark::report {

@@ -24,4 +24,8 @@ std::vector<std::string> evidence_texts(const tracker::SeriesVerdict& reading);
 // One line of a live run: when, floor, ceiling, slope, verdict so far.
 std::string track_line(const tracker::JudgedRun& result, double t_s);
 
+// The answer of `track --json`, schema 1; docs/output.md lists every field. Sizes in bytes, times
+// in seconds, unknown is null. Without the line end.
+std::string track_json(const tracker::JudgedRun& result);
+
 }  // namespace tidemark::report

@@ -2,6 +2,7 @@
 #include "report/track_words.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -89,17 +90,9 @@ std::string drift_text(const SeriesVerdict& reading) {
 }
 
 // What the absence of a leak is worth.
-std::string detectable_text(const SeriesVerdict& reading) {
-  std::string drift = drift_text(reading);
-  const auto& per_step = reading.smallest_detectable_per_step;
-  const auto& per_s = reading.smallest_detectable_per_s;
-  if (!per_step && !per_s) {
-    return drift;
-  }
-  const bool by_step = per_step && (reading.axis == Axis::kSteps || !per_s);
-  return fmt::format(
-      "{} A leak above {} would have been seen.", drift,
-      by_step ? format_rate(*per_step, RateUnit::kStep) : format_rate(*per_s, RateUnit::kSecond));
+std::string drift_and_detectable_text(const SeriesVerdict& reading) {
+  const std::string detectable = detectable_text(reading);
+  return drift_text(reading) + (detectable.empty() ? "" : " A" + detectable.substr(1) + '.');
 }
 
 std::string needs_sentence(const SeriesVerdict& reading) {
@@ -156,26 +149,16 @@ std::string regular_spikes_text(const SeriesVerdict& reading) {
 }
 
 std::string_view held_as_text(tracker::HeldAs held_as) {
-  using tracker::HeldAs;
-  switch (held_as) {
-    case HeldAs::kPrivate:
-      return "";  // what everybody expects
-    case HeldAs::kCopyOnWrite:
-      return " The growth is shared pages that become private (copy-on-write).";
-    case HeldAs::kSharedMemory:
-      return " The growth is in shared memory.";
-    case HeldAs::kSharedSegment:
-      return " The growth is one shared segment that several processes see.";
-    case HeldAs::kSwap:
-      return " The growth is in swap.";
-    case HeldAs::kFileCache:
-      return " The growth is file cache, which the kernel takes back when it needs it.";
-    case HeldAs::kUnheldShm:
-      return " Deleting them in /dev/shm gives the memory back.";
-    case HeldAs::kProcesses:
-      return " The growth is ever more processes.";
-  }
-  return "";
+  static constexpr std::array<std::string_view, 8> kTexts{
+      "",  // private: what everybody expects
+      " The growth is shared pages that become private (copy-on-write).",
+      " The growth is in shared memory.",
+      " The growth is one shared segment that several processes see.",
+      " The growth is in swap.",
+      " The growth is file cache, which the kernel takes back when it needs it.",
+      " Deleting them in /dev/shm gives the memory back.",
+      " The growth is ever more processes."};
+  return kTexts[static_cast<std::size_t>(held_as)];
 }
 
 // Of a curve that shows no growth, in samples that are too few to exclude one.
@@ -230,7 +213,7 @@ std::string reading_text(const std::string& subject, Verdict verdict, const Seri
     return too_few_text(subject, reading);
   }
   const std::string level = level_text(reading);
-  const std::string worth = detectable_text(reading);
+  const std::string worth = drift_and_detectable_text(reading);
   if (verdict == Verdict::kSpikes) {
     return fmt::format("No leak, spikes: {} has {}; its floor {}.{}", subject,
                        regular_spikes_text(reading), level, worth);
@@ -283,8 +266,15 @@ std::string rate_text(const tracker::GrowthRate& rate, Axis axis, RateFormat for
   return first + (first.empty() || second.empty() ? "" : ", ") + second;
 }
 
+std::string process_label(Role role, const std::optional<std::uint32_t>& rank, pid_t pid,
+                          std::string_view comm, std::size_t columns) {
+  std::string text(role_name(role));
+  text += rank ? fmt::format(" {}", *rank) : "";
+  text += pid > 0 ? fmt::format(", pid {}", pid) : "";
+  return comm.empty() ? text : fmt::format("{} ({})", text, shorten(escape_text(comm), columns));
+}
+
 std::string who_text(const tracker::Track& track) {
-  const std::string comm = shorten(escape_text(track.comm), 40);
   switch (track.kind) {
     case tracker::TrackKind::kTree:
       return "the whole tree";
@@ -295,14 +285,7 @@ std::string who_text(const tracker::Track& track) {
     case tracker::TrackKind::kProcess:
       break;
   }
-  std::string text(role_name(track.role));
-  if (track.rank) {
-    text += fmt::format(" {}", *track.rank);
-  }
-  if (track.key.pid > 0) {
-    text += fmt::format(", pid {}", track.key.pid);
-  }
-  return comm.empty() ? text : fmt::format("{} ({})", text, comm);
+  return process_label(track.role, track.rank, track.key.pid, track.comm, 40);
 }
 
 std::string curve_text(tracker::Metric metric, const tracker::Track& track) {
@@ -435,6 +418,18 @@ std::vector<std::string> ignored_options(const tracker::JudgedRun& result) {
     ignored.push_back(fmt::format("--min-leak {}: the default applies", why));
   }
   return ignored;
+}
+
+std::string detectable_text(const SeriesVerdict& reading) {
+  const auto& per_step = reading.smallest_detectable_per_step;
+  const auto& per_s = reading.smallest_detectable_per_s;
+  if (!per_step && !per_s) {
+    return "";
+  }
+  const bool by_step = per_step && (reading.axis == Axis::kSteps || !per_s);
+  return fmt::format(
+      "a leak above {} would have been seen",
+      by_step ? format_rate(*per_step, RateUnit::kStep) : format_rate(*per_s, RateUnit::kSecond));
 }
 
 std::string next_text(const tracker::JudgedRun& result) {

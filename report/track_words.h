@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/role.h"
 #include "common/units.h"
 #include "tracker/curve/series_verdict.h"
 #include "tracker/run/judged_run.h"
@@ -22,6 +27,9 @@ std::string number_text(double value);
 std::string place_text(const tracker::Moment& at, tracker::Axis axis);
 // "1.20 MiB/step, 72.0 MiB/min", the judged axis first; "" when nothing is known.
 std::string rate_text(const tracker::GrowthRate& rate, tracker::Axis axis, RateFormat format = {});
+// "trainer 3, pid 1240 (python3)", as far as it is known; at most so much of the name.
+std::string process_label(Role role, const std::optional<std::uint32_t>& rank, pid_t pid,
+                          std::string_view comm, std::size_t columns);
 // "trainer, pid 1240 (python3)", "compile_worker x20", "the whole tree".
 std::string who_text(const tracker::Track& track);
 
@@ -45,6 +53,8 @@ std::string short_forecast(const tracker::SeriesVerdict& reading);
 
 // Options that could not be counted, each with what applies instead: a sentence.
 std::vector<std::string> ignored_options(const tracker::JudgedRun& result);
+// "a leak above 12.0 KiB/step would have been seen"; "" when that is not known.
+std::string detectable_text(const tracker::SeriesVerdict& reading);
 // What to do when no known cause fits: a sentence.
 std::string next_text(const tracker::JudgedRun& result);
 

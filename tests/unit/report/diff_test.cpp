@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/diff_view.h"
+#include "report/diff.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
