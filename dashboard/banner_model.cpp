@@ -76,7 +76,7 @@ std::string wrappers_above(const RunHistory& history, const ProcessRecord& train
   return more > 0 ? fmt::format("{} and {} more", text, more) : text;
 }
 
-void tell_who_is_watched(const RunHistory& history, BannerModel& banner) {
+void describe_target(const RunHistory& history, BannerModel& banner) {
   const auto trainer = history.processes().find(history.trainer());
   if (trainer == history.processes().end()) {
     banner.watched = fmt::format("{} processes", history.tree().processes);
@@ -85,7 +85,7 @@ void tell_who_is_watched(const RunHistory& history, BannerModel& banner) {
   const ProcessRecord& record = trainer->second.record;
   banner.watched =
       report::process_label(record.role, record.rank, record.key.pid, record.comm, kLongestName);
-  if (history.everybody_has_ended()) {
+  if (history.all_have_exited()) {
     banner.watched += ", until it ended";
   }
   if (const std::string above = wrappers_above(history, record); !above.empty()) {
@@ -123,7 +123,7 @@ BannerModel build_banner(const RunHistory& history,
     banner.progress +=
         fmt::format("{}epoch {}", banner.progress.empty() ? "" : ", ", *history.epoch());
   }
-  tell_who_is_watched(history, banner);
+  describe_target(history, banner);
   if (!judged || !judged->verdict) {
     banner.word = "TOO EARLY";
     banner.finding = "the first samples";
@@ -138,7 +138,7 @@ BannerModel build_banner(const RunHistory& history,
   }
   banner.whose = place_words(*judged);
   banner.finding = report::short_finding(reading, verdict.verdict);
-  if (!history.everybody_has_ended()) {
+  if (!history.all_have_exited()) {
     banner.outlook = report::short_forecast(reading);
   }
   return banner;

@@ -12,7 +12,7 @@
 
 namespace tidemark::dashboard {
 
-void CpuMeter::look(const std::vector<ProcessKey>& keys, double now_s) {
+void CpuMeter::sample(const std::vector<ProcessKey>& keys, double now_s) {
   static const auto kTicksPerSecond = static_cast<double>(::sysconf(_SC_CLK_TCK));
   std::unordered_map<ProcessKey, Seen> seen;
   CpuShares shares;

@@ -12,14 +12,14 @@ namespace tidemark::dashboard {
 
 using CpuShares = std::unordered_map<ProcessKey, double>;
 
-// How much of a core processes use, between two looks at /proc/PID/stat. A look costs about ten
+// How much of a core processes use, between two samples of /proc/PID/stat. A sample costs about ten
 // microseconds a process, so it is for those on the screen. Not thread-safe.
 class CpuMeter {
  public:
   explicit CpuMeter(std::string proc = "/proc") : proc_(std::move(proc)) {}
-  // Looks at these; who is not among them is forgotten.
-  void look(const std::vector<ProcessKey>& keys, double now_s);
-  // 1.0 is a whole core. Of who was looked at twice.
+  // Reads these; others are forgotten.
+  void sample(const std::vector<ProcessKey>& keys, double now_s);
+  // 1.0 is a whole core. Of processes that were sampled twice.
   const CpuShares& shares() const { return shares_; }
 
  private:

@@ -70,7 +70,7 @@ void Dashboard::add(const Tick& tick, const ProcessKey& trainer) {
   state_->shared.notify(state_->shared.wake);
 }
 
-void Dashboard::tell(const std::string& text) {
+void Dashboard::show_message(const std::string& text) {
   constexpr std::size_t kMostNotes = 20;
   {
     const std::lock_guard lock(state_->shared.mutex);

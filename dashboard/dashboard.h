@@ -43,7 +43,7 @@ class Dashboard {
   void set_limit(std::optional<std::uint64_t> bytes, const std::string& source);
   void add(const Tick& tick, const ProcessKey& trainer);
   // A message of ours, whole lines: shown until the next, and kept for the help screen.
-  void tell(const std::string& text);
+  void show_message(const std::string& text);
   // What a job server does; replaces what was known. Empty: there is none.
   void set_jobs(std::vector<JobRow> jobs);
   // The profile that gave the call stacks so far has ended; another may come.

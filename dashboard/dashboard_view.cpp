@@ -72,7 +72,7 @@ class CutText final : public ftxui::Node {
   std::string text_;
 };
 
-// Readable without colour: the word says it all, the symbol helps the eye.
+// Readable without colour: the word is enough, the symbol is seen faster.
 std::string_view symbol(Tone tone, bool utf8) {
   switch (tone) {
     case Tone::kGood:

@@ -86,9 +86,9 @@ DetailModel process_detail(const RunHistory& history,
     }
   }
   detail.lines.push_back(memory_line(process.sample));
-  std::string facts = fmt::format("process {}, ", history.everybody_has_ended()
-                                                      ? std::string_view("ended")
-                                                      : state_words(process.sample.state));
+  std::string facts =
+      fmt::format("process {}, ", history.all_have_exited() ? std::string_view("ended")
+                                                            : state_words(process.sample.state));
   if (record.ppid > 0) {
     facts += fmt::format("parent {}, ", record.ppid);
   }

@@ -171,20 +171,20 @@ void Terminal::enter() const {
   (void)write(kEnter, at_once);  // the next frame fails as well then, and tells
 }
 
-Terminal::Standing Terminal::look_around(bool may_have_been_stopped) {
+Terminal::Ownership Terminal::check_ownership(bool may_have_been_stopped) {
   const pid_t owner = ::tcgetpgrp(fd_.get());
   if (owner > 0 && owner != ::getpgrp()) {
     is_away_ = true;
-    return Standing::kAway;
+    return Ownership::kAway;
   }
   termios mode{};
   const bool is_changed =
       ::tcgetattr(fd_.get(), &mode) == 0 && (mode.c_lflag & (ICANON | ECHO)) != 0;
   if (!std::exchange(is_away_, false) && !may_have_been_stopped && !is_changed) {
-    return Standing::kOurs;
+    return Ownership::kOurs;
   }
   enter();
-  return Standing::kRegained;
+  return Ownership::kRegained;
 }
 
 bool Terminal::stop_if_told() {

@@ -38,13 +38,13 @@ class Terminal {
   TerminalSize size() const;
 
   // Whose it is now: a shell takes it while we are stopped, or in the background.
-  enum class Standing {
+  enum class Ownership {
     kOurs,
     kRegained,  // just now: nothing that was drawn is there any more
     kAway,      // not to be drawn on or read from
   };
   // `may_have_been_stopped`: no time has passed for us, though it did for others.
-  Standing look_around(bool may_have_been_stopped);
+  Ownership check_ownership(bool may_have_been_stopped);
 
   // After SIGTSTP: gives the terminal back, stops this process until it is continued, and is true.
   // To be called by the thread that draws: nothing comes on the screen of the shell meanwhile.

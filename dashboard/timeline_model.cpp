@@ -128,7 +128,7 @@ Window window_of(const RunHistory& history, const ViewState& state) {
 
 TimelineModel build_timeline(const RunHistory& history,
                              const std::optional<tracker::JudgedRun>& judged,
-                             const ViewState& state, const Surroundings& around) {
+                             const ViewState& state, const ScreenInputs& inputs) {
   TimelineModel timeline;
   const Window window = window_of(history, state);
   timeline.from_s = window.from_s;
@@ -145,7 +145,7 @@ TimelineModel build_timeline(const RunHistory& history,
   } else {
     timeline.title = title_of(kept, history, state, window);
     timeline.points =
-        around.recorded.empty() ? history.timeline(window.from_s, window.to_s) : around.recorded;
+        inputs.recorded.empty() ? history.timeline(window.from_s, window.to_s) : inputs.recorded;
   }
   if (!timeline.points.empty()) {
     timeline.from_step = timeline.points.front().step;

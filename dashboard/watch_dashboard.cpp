@@ -51,10 +51,12 @@ class DashboardView final : public live::WatchView {
       show_jobs(tick);
     }
   }
-  // The screen is gone then: what was told on it, and the summary, stay in the scroll-back.
+  // The screen is gone then: the messages that were on it, and the summary, stay in the
+  // scroll-back.
   void on_end(const RunSummary& summary) override {
     dashboard_.reset();
-    writer_.submit_always(std::exchange(told_, {}) + report::summary_text(summary, time_format_));
+    writer_.submit_always(std::exchange(messages_, {}) +
+                          report::summary_text(summary, time_format_));
   }
 
   int input_fd() const override { return dashboard_->news_fd(); }
@@ -67,8 +69,8 @@ class DashboardView final : public live::WatchView {
     if (dashboard_ == nullptr) {
       return false;
     }
-    told_ += text;
-    dashboard_->tell(text);
+    messages_ += text;
+    dashboard_->show_message(text);
     return true;
   }
   bool stays_open() override {
@@ -80,7 +82,7 @@ class DashboardView final : public live::WatchView {
  private:
   void show_jobs(const Tick& tick) {
     for (const ProcessRecord& process : tick.new_processes) {
-      jobs_.notice(process);
+      jobs_.add_process(process);
     }
     if (const auto jobs = jobs_.poll()) {
       std::vector<JobRow> rows;
@@ -97,7 +99,7 @@ class DashboardView final : public live::WatchView {
   const std::function<bool()> take_end_of_profile_;
   TimeFormat time_format_;
   JobWatch jobs_;
-  std::string told_;
+  std::string messages_;
 };
 
 }  // namespace

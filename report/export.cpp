@@ -16,8 +16,7 @@
 #include "recording/run_writer.h"
 #include "report/export_sites.h"
 #include "report/output.h"
-#include "report/tick_csv.h"
-#include "report/tick_json.h"
+#include "report/tick_formats.h"
 
 namespace tidemark::report {
 namespace {

@@ -329,7 +329,7 @@ std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& look
 std::vector<std::string> LossLines::lines(const Tick& tick) {
   std::vector<std::string> lines;
   for (const LossRecord& loss : tick.losses) {
-    if (told_.emplace(loss.what.text()).second) {
+    if (printed_.emplace(loss.what.text()).second) {
       lines.push_back(fmt::format("{}  {}", time_format_.at(tick.t_s), loss_text(loss)));
     }
   }

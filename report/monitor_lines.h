@@ -36,7 +36,7 @@ class TickLines {
   Past pss_;
 };
 
-// The events of a tick, a line each; many alike (20 workers born) become one line.
+// The events of a tick, a line each; many alike (20 workers started) become one line.
 std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& lookup,
                                      const TimeFormat& moments = {});
 
@@ -49,7 +49,7 @@ class LossLines {
 
  private:
   TimeFormat time_format_;
-  std::set<std::string> told_;
+  std::set<std::string> printed_;
 };
 
 // The tree as it stands: one row per process with its role, children below their parents. Workers

@@ -48,14 +48,15 @@ std::vector<std::string> read_notes(const recording::ReadSummary& summary);
 // Prints them on stderr.
 void print_read_notes(const recording::ReadSummary& summary);
 
-// How a report of `tidemark profile` is to look.
+// The layout of a report of `tidemark profile`.
 struct ProfileStyle {
   Glyphs glyphs = Glyphs::kAscii;
   bool colour = false;  // of a terminal
   std::size_t columns = 100;
 };
 
-// How wide and high the terminal behind a descriptor is; nullopt: it is none, or does not tell.
+// How wide and high the terminal behind a descriptor is; nullopt: it is none, or its size is
+// unknown.
 std::optional<std::size_t> terminal_columns(int fd);
 std::optional<std::size_t> terminal_rows(int fd);
 

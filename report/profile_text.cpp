@@ -51,7 +51,7 @@ std::string lost_text(const LostRecords& lost) {
 }
 
 // No line grows.
-std::string calm_answer(const ProfileReport& report) {
+std::string answer_without_growth(const ProfileReport& report) {
   const std::size_t processes = report.run->processes.size();
   const auto kept = kept_by_allocator(report);
   if (report.shm.grown_bytes >= kShmWorthAWord) {
@@ -92,7 +92,7 @@ std::string answer(const ProfileReport& report, const ProfileStyle& style) {
   const std::string before = lost ? lost_text(*lost) + ' ' : "";
   const std::size_t growing = growing_lines(report).size();
   if (growing == 0) {
-    return before + calm_answer(report);
+    return before + answer_without_growth(report);
   }
   const RankedLine& first = *fastest_line(report);
   const std::string line = line_text(report, first, style.columns - 8);
@@ -131,7 +131,7 @@ std::string holders_text(const ProfileReport& report, const ProfileStyle& style)
   const bool is_incomplete = lost_records(report).has_value();
   for (std::size_t i = 0; i < std::min(holders.size(), most); ++i) {
     const RankedLine& line = *holders[i];
-    // Too few looks to tell more, or too few records.
+    // Too few samples for a verdict, or too few records.
     const bool is_unclear = is_incomplete || line.verdict >= Verdict::kGrowing;
     out += fmt::format("{:<9}{:<9} {:>9}  {}\n", i == 0 ? "holds" : "",
                        is_unclear ? "unclear" : verdict_name(line.verdict),

@@ -42,7 +42,7 @@ void add_numbers(Document& document, const SeriesVerdict& reading) {
 }
 
 // Whether growth goes on is no question where there is none; JSON has the figures.
-bool tells_something(EvidenceKind kind, const SeriesVerdict& reading) {
+bool is_worth_printing(EvidenceKind kind, const SeriesVerdict& reading) {
   if (kind == EvidenceKind::kStillSince && reading.find(tracker::PatternKind::kDrift) != nullptr) {
     return false;  // still but for the drift
   }
@@ -52,7 +52,7 @@ bool tells_something(EvidenceKind kind, const SeriesVerdict& reading) {
   return !is_about_growth || reading.verdict >= tracker::Verdict::kGrowing;
 }
 
-// A role or tree of one process says nothing that the process has not said.
+// A role or tree of one process has the curve of that process.
 bool is_same_curve(const TrackVerdict& a, const TrackVerdict& b) {
   return a.metric == b.metric && a.reading.samples == b.reading.samples &&
          a.reading.first_floor_bytes == b.reading.first_floor_bytes &&
@@ -65,7 +65,7 @@ std::vector<std::string> other_lines(const tracker::JudgedRun& result) {
   constexpr std::size_t kMost = 6;
   const tracker::RunVerdict& verdict = *result.verdict;
   std::vector<const TrackVerdict*> others;
-  std::size_t calm_processes = 0;  // their role speaks for them
+  std::size_t stable_processes = 0;  // they are in the line of their role
   for (std::size_t i = 0; i < verdict.readings.size(); ++i) {
     const TrackVerdict& other = verdict.readings[i];
     if (i == verdict.where || is_same_curve(other, verdict.answer())) {
@@ -73,7 +73,7 @@ std::vector<std::string> other_lines(const tracker::JudgedRun& result) {
     }
     if (result.run.tracks[other.track].kind == tracker::TrackKind::kProcess &&
         other.reading.verdict == tracker::Verdict::kStable) {
-      ++calm_processes;
+      ++stable_processes;
     } else {
       others.push_back(&other);
     }
@@ -96,9 +96,9 @@ std::vector<std::string> other_lines(const tracker::JudgedRun& result) {
   if (others.size() > kMost) {
     lines.push_back(fmt::format("and {} more: --json shows all", others.size() - kMost));
   }
-  if (calm_processes > 0) {
+  if (stable_processes > 0) {
     lines.push_back("stable  " +
-                    format_count(calm_processes, "single process", "single processes"));
+                    format_count(stable_processes, "single process", "single processes"));
   }
   return lines;
 }
@@ -262,7 +262,7 @@ std::string evidence_text(const Evidence& evidence, Axis axis) {
 std::vector<std::string> evidence_texts(const SeriesVerdict& reading) {
   std::vector<std::string> lines;
   for (const tracker::Evidence& evidence : reading.evidence) {
-    if (tells_something(evidence.kind, reading)) {
+    if (is_worth_printing(evidence.kind, reading)) {
       lines.push_back(evidence_text(evidence, reading.axis));
     }
   }

@@ -15,7 +15,7 @@
 #include "tracker/run/run_tracks.h"
 #include "tracker/run/run_verdict.h"
 
-// The tracker speaks in numbers; these are the words. All of it is escaped.
+// Verdicts and figures of the tracker in words. All of it is escaped.
 namespace tidemark::report {
 
 // What a figure on the axis counts against.

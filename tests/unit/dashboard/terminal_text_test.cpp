@@ -69,12 +69,12 @@ TEST(CpuMeter, IsTheDifferenceBetweenTwoLooks) {
   CpuMeter meter(tree.path());
   stat(10, 100, 5);
   stat(11, 100, 5);
-  meter.look({{10, 5}, {11, 5}, {12, 5}}, 1.0);
+  meter.sample({{10, 5}, {11, 5}, {12, 5}}, 1.0);
   EXPECT_TRUE(meter.shares().empty());
   stat(10, 150, 5);
   stat(11, 150, 6);  // the pid was used again
 
-  meter.look({{10, 5}, {11, 5}, {12, 5}}, 2.0);
+  meter.sample({{10, 5}, {11, 5}, {12, 5}}, 2.0);
 
   ASSERT_EQ(meter.shares().size(), 1U);
   EXPECT_NEAR(meter.shares().at({10, 5}), 50.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)), 1e-9);

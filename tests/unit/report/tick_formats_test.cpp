@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/tick_json.h"
+#include "report/tick_formats.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -18,4 +18,12 @@ std::string event_json(const EventRecord& event, const ProcessLookup& lookup,
                        bool time_is_steps = false);
 std::string summary_json(const RunSummary& summary, bool time_is_steps = false);
 
+// The text of an exported CSV file; our own importer reads it back. `time_is_steps` as in RunInfo:
+// such a run has no column t_s.
+std::string csv_header(bool time_is_steps);
+
+// One row for each process, each role and the tree. Unknown is an empty field.
+void append_tick_csv(std::string& out, const Tick& tick, const ProcessLookup& lookup,
+                     bool time_is_steps);
+
 }  // namespace tidemark::report
