@@ -18,6 +18,7 @@
 #include "common/json_writer.h"
 #include "common/text.h"
 #include "common/units.h"
+#include "recording/files.h"
 #include "report/output.h"
 
 namespace tidemark::check {
@@ -180,10 +181,7 @@ void add_run(Baseline& baseline, const std::string& check, const MachineFacts& m
 Result<Baseline> read_baseline(const std::string& path) {
   TIDEMARK_TRY_ASSIGN(const auto text, read_file(path, kMostBaselineBytes));
   auto baseline = parse_baseline(text);
-  if (!baseline) {
-    return Error{baseline.error().code, fmt::format("{}: {}", path, baseline.error().what)};
-  }
-  return baseline;
+  return baseline ? std::move(baseline) : recording::named(path, baseline.error());
 }
 
 Status write_baseline(const std::string& path, const Baseline& baseline) {

@@ -11,6 +11,7 @@
 #include "check/config.h"
 #include "common/io.h"
 #include "common/text.h"
+#include "recording/files.h"
 
 namespace tidemark::check {
 namespace {
@@ -316,10 +317,7 @@ Result<CheckConfig> parse_check_config(std::string_view text, const CheckValues&
 Result<CheckConfig> read_check_config(const std::string& path, const CheckValues& over) {
   TIDEMARK_TRY_ASSIGN(const auto text, read_file(path, kMostConfigBytes));
   auto config = parse_check_config(text, over);
-  if (!config) {
-    return Error{config.error().code, fmt::format("{}: {}", path, config.error().what)};
-  }
-  return config;
+  return config ? std::move(config) : recording::named(path, config.error());
 }
 
 Result<Baseline> parse_baseline(std::string_view text) {

@@ -22,6 +22,7 @@
 #include "common/clock.h"
 #include "common/io.h"
 #include "common/text.h"
+#include "recording/files.h"
 #include "recording/import/csv_line.h"
 #include "report/output.h"
 
@@ -232,8 +233,7 @@ Result<std::vector<HistoryRow>> read_history(const std::string& path) {
                                                 : Result<std::vector<HistoryRow>>(text.error());
   }
   auto rows = parse_history(*text);
-  return rows ? std::move(rows)
-              : Error{rows.error().code, fmt::format("{}: {}", path, rows.error().what)};
+  return rows ? std::move(rows) : recording::named(path, rows.error());
 }
 
 Status append_history(const std::string& path, const HistoryRow& row) {

@@ -19,10 +19,7 @@ constexpr std::uint32_t kMostRuns = 1000;
 // Stores what a parser makes of the text.
 template <typename T, typename Into>
 Status store(Result<T> value, Into& into) {
-  if (!value) {
-    return value.error();
-  }
-  into = *std::move(value);
+  TIDEMARK_TRY_ASSIGN(into, std::move(value));
   return ok();
 }
 

@@ -93,8 +93,6 @@ std::string markdown_details(const CheckResult& result) {
 
 }  // namespace
 
-std::string check_table(const tracker::BudgetRows& rows) { return to_text(budget_table(rows)); }
-
 std::string check_text(const CheckResult& result, report::Glyphs glyphs) {
   Document document;
   document.heading(fmt::format("{} {}: {}", status_word(result.status),

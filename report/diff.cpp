@@ -374,9 +374,16 @@ Result<RunDiff> compare_tracks(const RunTracks& a, const RunTracks& b, const Dif
                fmt::format("{} is not in both recordings", metric_name(*judging.metric))};
 }
 
-int diff_failed(const Error& error) {
-  print_error(error);
-  return kExitTarget;
+Status print_diff(const DiffOptions& options) {
+  TIDEMARK_TRY_ASSIGN(const auto a, read_tracks(options.a));
+  TIDEMARK_TRY_ASSIGN(const auto b, read_tracks(options.b));
+  TIDEMARK_TRY_ASSIGN(const auto diff, compare_tracks(a, b, options));
+  const DiffInput input_a{options.a, a.losses};
+  const DiffInput input_b{options.b, b.losses};
+  ExportOutput output = ExportOutput::to_stdout();
+  output.buffer() =
+      options.json ? diff_json(diff, input_a, input_b) : diff_text(diff, input_a, input_b);
+  return output.finish();
 }
 
 }  // namespace
@@ -409,25 +416,11 @@ std::string diff_json(const RunDiff& diff, const DiffInput& a, const DiffInput& 
 }
 
 int run_diff(const DiffOptions& options) {
-  const auto a = read_tracks(options.a);
-  if (!a) {
-    return diff_failed(a.error());
+  const Status printed = print_diff(options);
+  if (!printed) {
+    print_error(printed.error());
   }
-  const auto b = read_tracks(options.b);
-  if (!b) {
-    return diff_failed(b.error());
-  }
-  const auto diff = compare_tracks(*a, *b, options);
-  if (!diff) {
-    return diff_failed(diff.error());
-  }
-  const DiffInput input_a{options.a, a->losses};
-  const DiffInput input_b{options.b, b->losses};
-  ExportOutput output = ExportOutput::to_stdout();
-  output.buffer() =
-      options.json ? diff_json(*diff, input_a, input_b) : diff_text(*diff, input_a, input_b);
-  const Status written = output.finish();
-  return written ? kExitOk : diff_failed(written.error());
+  return printed ? kExitOk : kExitTarget;
 }
 
 }  // namespace tidemark::report
