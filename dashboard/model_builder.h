@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "dashboard/cpu_meter.h"
 #include "dashboard/dashboard_model.h"
+#include "dashboard/live_sources.h"
 #include "dashboard/run_history.h"
 #include "dashboard/view_state.h"
 #include "tracker/run/judged_run.h"

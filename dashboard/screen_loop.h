@@ -11,12 +11,11 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
-#include "dashboard/cpu_meter.h"
 #include "dashboard/dashboard.h"
 #include "dashboard/key_decoder.h"
 #include "dashboard/live_judge.h"
+#include "dashboard/live_sources.h"
 #include "dashboard/model_builder.h"
-#include "dashboard/output_tail.h"
 #include "dashboard/run_history.h"
 #include "dashboard/terminal.h"
 #include "dashboard/view_state.h"

@@ -8,8 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "dashboard/cpu_meter.h"
-#include "dashboard/output_tail.h"
+#include "dashboard/live_sources.h"
 #include "dashboard/terminal.h"
 #include "dashboard/timeline_plot.h"
 #include "tests/support/temp_tree.h"

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dashboard/output_tail.h"
+#include "dashboard/live_sources.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "common/io.h"
 #include "common/text.h"
+#include "monitor/procfs/proc_files.h"
 
 namespace tidemark::dashboard {
 namespace {
@@ -90,6 +94,28 @@ bool OutputTail::refresh() {
   }
   lines_ = last_lines(bytes, kMostLines);
   return true;
+}
+
+void CpuMeter::sample(const std::vector<ProcessKey>& keys, double now_s) {
+  static const auto kTicksPerSecond = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  std::unordered_map<ProcessKey, Seen> seen;
+  CpuShares shares;
+  for (const ProcessKey& key : keys) {
+    const auto text = read_file(fmt::format("{}/{}/stat", proc_, key.pid));
+    const auto stat = text ? monitor::parse_stat(*text) : std::nullopt;
+    if (!stat || stat->start_ticks != key.start_ticks) {
+      continue;  // gone, or another one
+    }
+    seen[key] = {now_s, stat->cpu_ticks};
+    const auto before = seen_.find(key);
+    if (before != seen_.end() && now_s > before->second.at_s &&
+        stat->cpu_ticks >= before->second.cpu_ticks) {
+      shares[key] = static_cast<double>(stat->cpu_ticks - before->second.cpu_ticks) /
+                    kTicksPerSecond / (now_s - before->second.at_s);
+    }
+  }
+  seen_ = std::move(seen);
+  shares_ = std::move(shares);
 }
 
 }  // namespace tidemark::dashboard
