@@ -18,7 +18,8 @@
 #include "common/json_writer.h"
 #include "common/text.h"
 #include "common/units.h"
-#include "report/report_file.h"
+#include "recording/files.h"
+#include "report/output.h"
 
 namespace tidemark::check {
 namespace {
@@ -115,8 +116,8 @@ std::string machine_text(const MachineFacts& machine) {
   for (const double each : {1.5 * lower, 2.0 * lower}) {
     rounded = std::abs(each - gib) < std::abs(rounded - gib) ? each : rounded;
   }
-  return fmt::format("{}, {} CPU{}, {:g} GiB", escape_text(machine.arch), machine.cpus,
-                     machine.cpus == 1 ? "" : "s", rounded);
+  return fmt::format("{}, {}, {:g} GiB", escape_text(machine.arch),
+                     format_count(machine.cpus, "CPU"), rounded);
 }
 
 std::vector<std::string> class_differences(const MachineFacts& here, const MachineFacts& there) {
@@ -178,15 +179,9 @@ void add_run(Baseline& baseline, const std::string& check, const MachineFacts& m
 }
 
 Result<Baseline> read_baseline(const std::string& path) {
-  const auto text = read_file(path, kMostBaselineBytes);
-  if (!text) {
-    return text.error();
-  }
-  auto baseline = parse_baseline(*text);
-  if (!baseline) {
-    return Error{baseline.error().code, fmt::format("{}: {}", path, baseline.error().what)};
-  }
-  return baseline;
+  TIDEMARK_TRY_ASSIGN(const auto text, read_file(path, kMostBaselineBytes));
+  auto baseline = parse_baseline(text);
+  return baseline ? std::move(baseline) : recording::named(path, baseline.error());
 }
 
 Status write_baseline(const std::string& path, const Baseline& baseline) {

@@ -60,7 +60,7 @@ Result<Baseline> read_baseline(const std::string& path);
 // The file is replaced as a whole.
 Status write_baseline(const std::string& path, const Baseline& baseline);
 
-// In check_files.cpp.
+// In config_file.cpp, with the other JSON that check reads.
 Result<Baseline> parse_baseline(std::string_view text);
 // One run per line, so that a repository shows what changed.
 std::string baseline_text(const Baseline& baseline);

@@ -16,12 +16,11 @@
 #include "check/history.h"
 #include "check/one_check.h"
 #include "check/outputs.h"
-#include "check/text.h"
 #include "common/exit_code.h"
 #include "common/io.h"
 #include "common/messages.h"
 #include "common/text.h"
-#include "report/report_file.h"
+#include "report/output.h"
 
 namespace tidemark::check {
 namespace {
@@ -45,19 +44,14 @@ Result<CheckConfig> config_of_command(const CheckOptions& options) {
   spec.command = options.command;
   spec.name = options.names.empty() ? std::string(basename_of(options.command.front()))
                                     : options.names.front();
-  if (Status applied = apply_settings(spec, options.settings); !applied) {
-    return applied.error();
-  }
+  TIDEMARK_TRY(apply_settings(spec, options.settings));
   if (const std::string problem = problem_with(spec); !problem.empty()) {
     return Error{Errc::kUsage, problem};
   }
   // Suppressions belong to a file; of other checks in it nothing is wanted here.
   if (!options.config.empty()) {
-    auto file = read_check_config(options.config, {});
-    if (!file) {
-      return file.error();
-    }
-    config.suppressions = std::move(file->suppressions);
+    TIDEMARK_TRY_ASSIGN(auto file, read_check_config(options.config, {}));
+    config.suppressions = std::move(file.suppressions);
   }
   config.checks.push_back(std::move(spec));
   return config;
@@ -119,20 +113,14 @@ std::vector<OutputFile> output_files(const CheckOptions& options) {
 // What cannot be written is told before hours of work, not after them.
 Status try_output_files(const CheckOptions& options, const CheckConfig& config) {
   for (const OutputFile& file : output_files(options)) {
-    if (Status writable = report::can_write_report(file.path); !writable) {
-      return writable;
-    }
+    TIDEMARK_TRY(report::can_write_report(file.path));
   }
   for (const CheckSpec& spec : config.checks) {
     if (!spec.history.empty()) {
-      if (Status writable = can_append_history(spec.history); !writable) {
-        return writable;
-      }
+      TIDEMARK_TRY(can_append_history(spec.history));
     }
     if (spec.update_baseline) {
-      if (Status writable = report::can_write_report(spec.baseline); !writable) {
-        return writable;
-      }
+      TIDEMARK_TRY(report::can_write_report(spec.baseline));
     }
   }
   return ok();

@@ -11,11 +11,12 @@
 #include "check/config.h"
 #include "common/io.h"
 #include "common/text.h"
+#include "recording/files.h"
 
 namespace tidemark::check {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr std::size_t kMostConfigBytes = 16U << 20U;
 constexpr std::size_t kMostChecks = 1000;
@@ -35,13 +36,13 @@ std::string place_of(std::string_view text, std::size_t byte) {
 }
 
 // An object of our schema.
-Result<json> parse_document(std::string_view text) {
-  json document;
+Result<Json> parse_document(std::string_view text) {
+  Json document;
   try {
-    document = json::parse(text.begin(), text.end());
-  } catch (const json::parse_error& error) {
+    document = Json::parse(text.begin(), text.end());
+  } catch (const Json::parse_error& error) {
     return malformed(fmt::format("{}: this is no JSON", place_of(text, error.byte)));
-  } catch (const json::exception&) {  // a number too large, ...
+  } catch (const Json::exception&) {  // a number too large, ...
     return malformed("this is no JSON that can be read");
   }
   if (!document.is_object()) {
@@ -66,7 +67,7 @@ Error wrong(const std::string& where, std::string_view what) {
 // --- tidemark.json
 
 // A setting's value as somebody would write it behind its option.
-Result<std::string> value_text(const json& value, const std::string& where) {
+Result<std::string> value_text(const Json& value, const std::string& where) {
   if (value.is_string()) {
     return value.get_ref<const std::string&>().substr(0, kLongestText);
   }
@@ -79,7 +80,7 @@ Result<std::string> value_text(const json& value, const std::string& where) {
   return wrong(where, "it takes a text, a whole number, or true or false");
 }
 
-Result<CheckValues> settings_of(const json& object, const std::string& where,
+Result<CheckValues> settings_of(const Json& object, const std::string& where,
                                 const std::set<std::string>& others) {
   CheckValues values;
   for (const auto& [key, value] : object.items()) {
@@ -90,11 +91,8 @@ Result<CheckValues> settings_of(const json& object, const std::string& where,
     if (find_check_setting(key) == nullptr) {
       return wrong(at, "there is no such setting (docs/check.md has them all)");
     }
-    auto text = value_text(value, at);
-    if (!text) {
-      return text.error();
-    }
-    values.emplace_back(key, *std::move(text));
+    TIDEMARK_TRY_ASSIGN(auto text, value_text(value, at));
+    values.emplace_back(key, std::move(text));
   }
   return values;
 }
@@ -108,12 +106,12 @@ Status apply(CheckSpec& spec, const CheckValues& values, const std::string& wher
   return ok();
 }
 
-Result<std::vector<std::string>> texts_of(const json& value, const std::string& where) {
+Result<std::vector<std::string>> texts_of(const Json& value, const std::string& where) {
   std::vector<std::string> texts;
   if (!value.is_array() || value.empty()) {
     return wrong(where, "it takes a list of texts");
   }
-  for (const json& item : value) {
+  for (const Json& item : value) {
     if (!item.is_string()) {
       return wrong(where, "it takes a list of texts");
     }
@@ -125,7 +123,7 @@ Result<std::vector<std::string>> texts_of(const json& value, const std::string& 
   return texts;
 }
 
-Result<CheckSpec> check_of(const json& object, const std::string& where,
+Result<CheckSpec> check_of(const Json& object, const std::string& where,
                            const CheckValues& defaults, const CheckValues& over) {
   if (!object.is_object()) {
     return wrong(where, "a check is an object");
@@ -141,19 +139,10 @@ Result<CheckSpec> check_of(const json& object, const std::string& where,
   if (command == object.end()) {
     return wrong(named + ".command", "a check needs a command, [\"python\", \"train.py\"]");
   }
-  auto words = texts_of(*command, named + ".command");
-  if (!words) {
-    return words.error();
-  }
-  spec.command = *std::move(words);
-  const auto own = settings_of(object, named, {"name", "command"});
-  if (!own) {
-    return own.error();
-  }
-  for (const CheckValues* const values : {&defaults, &*own, &over}) {
-    if (Status applied = apply(spec, *values, named); !applied) {
-      return applied.error();
-    }
+  TIDEMARK_TRY_ASSIGN(spec.command, texts_of(*command, named + ".command"));
+  TIDEMARK_TRY_ASSIGN(const auto own, settings_of(object, named, {"name", "command"}));
+  for (const CheckValues* const values : {&defaults, &own, &over}) {
+    TIDEMARK_TRY(apply(spec, *values, named));
   }
   if (const std::string problem = problem_with(spec); !problem.empty()) {
     return wrong(named, problem);
@@ -161,7 +150,7 @@ Result<CheckSpec> check_of(const json& object, const std::string& where,
   return spec;
 }
 
-Result<std::string> needed_text(const json& object, const char* key, const std::string& where) {
+Result<std::string> needed_text(const Json& object, const char* key, const std::string& where) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_string() ||
       trim(found->get_ref<const std::string&>()).empty()) {
@@ -172,7 +161,7 @@ Result<std::string> needed_text(const json& object, const char* key, const std::
   return found->get<std::string>().substr(0, kLongestText);
 }
 
-Result<Suppression> suppression_of(const json& object, const std::string& where) {
+Result<Suppression> suppression_of(const Json& object, const std::string& where) {
   static const std::set<std::string> kKeys{"site", "reason", "expires", "checks"};
   if (!object.is_object()) {
     return wrong(where, "a suppression is an object");
@@ -183,32 +172,21 @@ Result<Suppression> suppression_of(const json& object, const std::string& where)
     }
   }
   Suppression suppression;
-  auto site = needed_text(object, "site", where);
-  auto reason = needed_text(object, "reason", where);
-  auto expires = needed_text(object, "expires", where);
-  for (const auto* const text : {&site, &reason, &expires}) {
-    if (!*text) {
-      return text->error();
-    }
-  }
-  suppression.site = *std::move(site);
-  suppression.reason = *std::move(reason);
-  const auto date = parse_date(*expires);
+  TIDEMARK_TRY_ASSIGN(suppression.site, needed_text(object, "site", where));
+  TIDEMARK_TRY_ASSIGN(suppression.reason, needed_text(object, "reason", where));
+  TIDEMARK_TRY_ASSIGN(const auto expires, needed_text(object, "expires", where));
+  const auto date = parse_date(expires);
   if (!date) {
     return wrong(where + ".expires", date.error().what);
   }
   suppression.expires = *date;
   if (const auto checks = object.find("checks"); checks != object.end()) {
-    auto names = texts_of(*checks, where + ".checks");
-    if (!names) {
-      return names.error();
-    }
-    suppression.checks = *std::move(names);
+    TIDEMARK_TRY_ASSIGN(suppression.checks, texts_of(*checks, where + ".checks"));
   }
   return suppression;
 }
 
-Result<std::vector<CheckSpec>> checks_of(const json& document, const CheckValues& defaults,
+Result<std::vector<CheckSpec>> checks_of(const Json& document, const CheckValues& defaults,
                                          const CheckValues& over) {
   const auto list = document.find("checks");
   if (list == document.end() || !list->is_array() || list->empty() || list->size() > kMostChecks) {
@@ -217,25 +195,22 @@ Result<std::vector<CheckSpec>> checks_of(const json& document, const CheckValues
   std::vector<CheckSpec> checks;
   for (std::size_t i = 0; i < list->size(); ++i) {
     const std::string where = fmt::format("checks[{}]", i);
-    auto check = check_of((*list)[i], where, defaults, over);
-    if (!check) {
-      return check.error();
-    }
+    TIDEMARK_TRY_ASSIGN(auto check, check_of((*list)[i], where, defaults, over));
     const bool is_known = std::any_of(checks.begin(), checks.end(), [&](const CheckSpec& each) {
-      return each.name == check->name;
+      return each.name == check.name;
     });
     if (is_known) {
       return wrong(where + ".name",
-                   fmt::format("'{}' is the name of another check", key_text(check->name)));
+                   fmt::format("'{}' is the name of another check", key_text(check.name)));
     }
-    checks.push_back(*std::move(check));
+    checks.push_back(std::move(check));
   }
   return checks;
 }
 
 // --- baselines
 
-std::optional<double> number_at(const json& object, const char* key) {
+std::optional<double> number_at(const Json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number()) {
     return std::nullopt;
@@ -244,19 +219,19 @@ std::optional<double> number_at(const json& object, const char* key) {
   return std::isfinite(number) ? std::optional(number) : std::nullopt;
 }
 
-std::uint64_t count_at(const json& object, const char* key) {
+std::uint64_t count_at(const Json& object, const char* key) {
   const double number = number_at(object, key).value_or(0.0);
   return number > 0.0 && number < 0x1p63 ? static_cast<std::uint64_t>(number) : 0;
 }
 
-std::string text_at(const json& object, const char* key) {
+std::string text_at(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found == object.end() || !found->is_string()
              ? ""
              : found->get<std::string>().substr(0, kLongestText);
 }
 
-MachineFacts machine_of(const json& object) {
+MachineFacts machine_of(const Json& object) {
   MachineFacts machine;
   machine.arch = text_at(object, "arch");
   machine.cpus =
@@ -270,12 +245,12 @@ MachineFacts machine_of(const json& object) {
 }
 
 // As it can be written again: whole bytes.
-std::optional<double> size_at(const json& object, const char* key) {
+std::optional<double> size_at(const Json& object, const char* key) {
   const double bytes = object.is_object() ? number_at(object, key).value_or(-1.0) : -1.0;
   return bytes >= 0.0 && bytes < 0x1p63 ? std::optional(bytes) : std::nullopt;
 }
 
-Result<StoredRun> stored_run_of(const json& object, const std::string& where) {
+Result<StoredRun> stored_run_of(const Json& object, const std::string& where) {
   const auto plateau = size_at(object, "plateau_bytes");
   const auto peak = size_at(object, "peak_bytes");
   if (!plateau || !peak) {
@@ -291,20 +266,17 @@ Result<StoredRun> stored_run_of(const json& object, const std::string& where) {
   return run;
 }
 
-Result<BaselineEntry> entry_of(const json& object, const std::string& where) {
+Result<BaselineEntry> entry_of(const Json& object, const std::string& where) {
   BaselineEntry entry;
   if (!object.is_object() || !object.contains("machine") || !object["machine"].is_object() ||
       !object.contains("runs") || !object["runs"].is_array()) {
     return wrong(where, "it needs a machine and a list of runs");
   }
   entry.machine = machine_of(object["machine"]);
-  const json& runs = object["runs"];
+  const Json& runs = object["runs"];
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    auto run = stored_run_of(runs[i], fmt::format("{}.runs[{}]", where, i));
-    if (!run) {
-      return run.error();
-    }
-    entry.runs.push_back(*std::move(run));
+    TIDEMARK_TRY_ASSIGN(auto run, stored_run_of(runs[i], fmt::format("{}.runs[{}]", where, i)));
+    entry.runs.push_back(std::move(run));
   }
   return entry;
 }
@@ -312,70 +284,46 @@ Result<BaselineEntry> entry_of(const json& object, const std::string& where) {
 }  // namespace
 
 Result<CheckConfig> parse_check_config(std::string_view text, const CheckValues& over) {
-  const auto document = parse_document(text);
-  if (!document) {
-    return document.error();
-  }
-  for (const auto& [key, value] : document->items()) {
+  TIDEMARK_TRY_ASSIGN(const auto document, parse_document(text));
+  for (const auto& [key, value] : document.items()) {
     if (key != "schema" && key != "defaults" && key != "checks" && key != "suppressions") {
       return wrong(key_text(key), "there is no such key; checks, defaults and suppressions are");
     }
   }
   CheckValues defaults;
-  if (const auto given = document->find("defaults"); given != document->end()) {
+  if (const auto given = document.find("defaults"); given != document.end()) {
     if (!given->is_object()) {
       return wrong("defaults", "it takes an object of settings");
     }
-    auto values = settings_of(*given, "defaults", {});
-    if (!values) {
-      return values.error();
-    }
-    defaults = *std::move(values);
+    TIDEMARK_TRY_ASSIGN(defaults, settings_of(*given, "defaults", {}));
     CheckSpec scratch;  // an error in them is not that of the first check
-    if (Status applied = apply(scratch, defaults, "defaults"); !applied) {
-      return applied.error();
-    }
+    TIDEMARK_TRY(apply(scratch, defaults, "defaults"));
   }
   CheckConfig config;
-  auto checks = checks_of(*document, defaults, over);
-  if (!checks) {
-    return checks.error();
-  }
-  config.checks = *std::move(checks);
-  if (const auto list = document->find("suppressions"); list != document->end()) {
+  TIDEMARK_TRY_ASSIGN(config.checks, checks_of(document, defaults, over));
+  if (const auto list = document.find("suppressions"); list != document.end()) {
     if (!list->is_array()) {
       return wrong("suppressions", "it takes a list");
     }
     for (std::size_t i = 0; i < list->size(); ++i) {
-      auto suppression = suppression_of((*list)[i], fmt::format("suppressions[{}]", i));
-      if (!suppression) {
-        return suppression.error();
-      }
-      config.suppressions.push_back(*std::move(suppression));
+      TIDEMARK_TRY_ASSIGN(auto suppression,
+                          suppression_of((*list)[i], fmt::format("suppressions[{}]", i)));
+      config.suppressions.push_back(std::move(suppression));
     }
   }
   return config;
 }
 
 Result<CheckConfig> read_check_config(const std::string& path, const CheckValues& over) {
-  const auto text = read_file(path, kMostConfigBytes);
-  if (!text) {
-    return text.error();
-  }
-  auto config = parse_check_config(*text, over);
-  if (!config) {
-    return Error{config.error().code, fmt::format("{}: {}", path, config.error().what)};
-  }
-  return config;
+  TIDEMARK_TRY_ASSIGN(const auto text, read_file(path, kMostConfigBytes));
+  auto config = parse_check_config(text, over);
+  return config ? std::move(config) : recording::named(path, config.error());
 }
 
 Result<Baseline> parse_baseline(std::string_view text) {
-  const auto document = parse_document(text);
-  if (!document) {
-    return document.error();
-  }
-  const auto checks = document->find("checks");
-  if (checks == document->end() || !checks->is_object()) {
+  TIDEMARK_TRY_ASSIGN(const auto document, parse_document(text));
+  const auto checks = document.find("checks");
+  if (checks == document.end() || !checks->is_object()) {
     return wrong("checks", "a baseline holds its runs by the names of checks");
   }
   Baseline baseline;
@@ -385,11 +333,8 @@ Result<Baseline> parse_baseline(std::string_view text) {
       return wrong(where, "it takes a list, an entry for each class of machines");
     }
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      auto entry = entry_of(entries[i], fmt::format("{}[{}]", where, i));
-      if (!entry) {
-        return entry.error();
-      }
-      baseline.checks[name].push_back(*std::move(entry));
+      TIDEMARK_TRY_ASSIGN(auto entry, entry_of(entries[i], fmt::format("{}[{}]", where, i)));
+      baseline.checks[name].push_back(std::move(entry));
     }
   }
   return baseline;

@@ -22,8 +22,9 @@
 #include "common/clock.h"
 #include "common/io.h"
 #include "common/text.h"
+#include "recording/files.h"
 #include "recording/import/csv_line.h"
-#include "report/report_file.h"
+#include "report/output.h"
 
 namespace tidemark::check {
 namespace {
@@ -33,22 +34,22 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostHistoryBytes = 64U << 20U;
 constexpr double kLeastChange = 0.02;  // of a level
 
-constexpr std::array<std::string_view, 10> kColumns{"time",
-                                                    "commit",
-                                                    "check",
-                                                    "machine",
-                                                    "result",
-                                                    "rate_bytes_per_s",
-                                                    "rate_bytes_per_step",
-                                                    "plateau_bytes",
-                                                    "peak_bytes",
-                                                    "seconds"};
+constexpr std::array<std::string_view, 10> kHistoryColumns{"time",
+                                                           "commit",
+                                                           "check",
+                                                           "machine",
+                                                           "result",
+                                                           "rate_bytes_per_s",
+                                                           "rate_bytes_per_step",
+                                                           "plateau_bytes",
+                                                           "peak_bytes",
+                                                           "seconds"};
 
 std::string number_field(const std::optional<double>& number, int decimals) {
   return number ? fmt::format("{:.{}f}", *number, decimals) : "";
 }
 
-std::string line_of(const HistoryRow& row) {
+std::string history_line(const HistoryRow& row) {
   std::string line;
   for (const std::string* const text :
        {&row.time, &row.commit, &row.check, &row.machine, &row.result}) {
@@ -86,10 +87,10 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
-std::string names_line() { return fmt::format("{}\n", fmt::join(kColumns, ",")); }
+std::string names_line() { return fmt::format("{}\n", fmt::join(kHistoryColumns, ",")); }
 
 // Which field of a line holds which column; -1: none does.
-using Places = std::array<std::ptrdiff_t, kColumns.size()>;
+using Places = std::array<std::ptrdiff_t, kHistoryColumns.size()>;
 
 Result<HistoryRow> row_of(const std::vector<std::string_view>& fields, const Places& places,
                           std::size_t line) {
@@ -194,8 +195,8 @@ Result<std::vector<HistoryRow>> parse_history(std::string_view text) {
   if (!recording::split_csv_line(*names, ',', fields, scratch)) {
     return Error{Errc::kMalformed, "line 1: quotes do not match"};
   }
-  for (std::size_t i = 0; i < kColumns.size(); ++i) {
-    const auto found = std::find(fields.begin(), fields.end(), kColumns[i]);
+  for (std::size_t i = 0; i < kHistoryColumns.size(); ++i) {
+    const auto found = std::find(fields.begin(), fields.end(), kHistoryColumns[i]);
     places[i] = found == fields.end() ? -1 : found - fields.begin();
   }
   if (places[2] < 0 || places[7] < 0) {
@@ -211,11 +212,8 @@ Result<std::vector<HistoryRow>> parse_history(std::string_view text) {
     if (!recording::split_csv_line(*line, ',', fields, scratch)) {
       return Error{Errc::kMalformed, fmt::format("line {}: quotes do not match", number)};
     }
-    auto row = row_of(fields, places, number);
-    if (!row) {
-      return row.error();
-    }
-    rows.push_back(*std::move(row));
+    TIDEMARK_TRY_ASSIGN(auto row, row_of(fields, places, number));
+    rows.push_back(std::move(row));
   }
   return rows;
 }
@@ -223,7 +221,7 @@ Result<std::vector<HistoryRow>> parse_history(std::string_view text) {
 std::string history_file_text(std::span<const HistoryRow> rows) {
   std::string text = names_line();
   for (const HistoryRow& row : rows) {
-    text += line_of(row);
+    text += history_line(row);
   }
   return text;
 }
@@ -235,25 +233,21 @@ Result<std::vector<HistoryRow>> read_history(const std::string& path) {
                                                 : Result<std::vector<HistoryRow>>(text.error());
   }
   auto rows = parse_history(*text);
-  return rows ? std::move(rows)
-              : Error{rows.error().code, fmt::format("{}: {}", path, rows.error().what)};
+  return rows ? std::move(rows) : recording::named(path, rows.error());
 }
 
 Status append_history(const std::string& path, const HistoryRow& row) {
-  const auto file = open_file(path, O_RDWR | O_CREAT | O_APPEND, 0666);
-  if (!file) {
-    return file.error();
-  }
-  (void)::flock(file->get(), LOCK_EX);  // where it is not to be had, one write is whole as well
+  TIDEMARK_TRY_ASSIGN(const auto file, open_file(path, O_RDWR | O_CREAT | O_APPEND, 0666));
+  (void)::flock(file.get(), LOCK_EX);  // where it is not to be had, one write is whole as well
   struct stat status {};
-  const bool is_known = ::fstat(file->get(), &status) == 0;
+  const bool is_known = ::fstat(file.get(), &status) == 0;
   std::string text = is_known && status.st_size == 0 ? names_line() : "";
   char last = '\n';
-  if (is_known && status.st_size > 0 && ::pread(file->get(), &last, 1, status.st_size - 1) == 1 &&
+  if (is_known && status.st_size > 0 && ::pread(file.get(), &last, 1, status.st_size - 1) == 1 &&
       last != '\n') {
     text = "\n";  // somebody has edited it
   }
-  return write_all(file->get(), text + line_of(row));
+  return write_all(file.get(), text + history_line(row));
 }
 
 Status can_append_history(const std::string& path) {

@@ -2,12 +2,11 @@
 #include <cmath>
 #include <optional>
 
-#include "check/lines.h"
 #include "check/outputs.h"
 #include "check/words.h"
 #include "common/json_writer.h"
-#include "report/profile_json.h"
-#include "report/track_json.h"
+#include "report/profile_text.h"
+#include "report/track_text.h"
 
 namespace tidemark::check {
 namespace {
@@ -22,13 +21,8 @@ void add_row(JsonWriter& json, const tracker::BudgetRow& row) {
       .field("high", row.high)
       .field("limit", row.limit)
       .field("doubt", budget_doubt_name(row.doubt))
-      .key("needs");
-  if (row.needs) {
-    json.value(needs_text(*row.needs));
-  } else {
-    json.value(nullptr);
-  }
-  json.end_object();
+      .field("needs", row.needs ? std::optional(needs_text(*row.needs)) : std::nullopt)
+      .end_object();
 }
 
 void add_left(JsonWriter& json, const LeftBehind& left) {
@@ -36,67 +30,52 @@ void add_left(JsonWriter& json, const LeftBehind& left) {
       .field("bytes", left.bytes())
       .field("process_bytes", left.stray_bytes)
       .field("segment_bytes", left.segments.grown_bytes)
-      .field("gpu_bytes", left.gpu_bytes)
-      .key("processes")
-      .begin_array();
-  for (const Stray& stray : left.strays) {
+      .field("gpu_bytes", left.gpu_bytes);
+  json.array("processes", left.strays, [&](const Stray& stray) {
     json.begin_object()
         .field("pid", stray.key.pid)
         .field("comm", stray.comm)
         .field("bytes", stray.bytes)
         .end_object();
-  }
-  json.end_array().key("segments").begin_array();
-  for (const GrowingSegment& segment : left.segments.largest) {
+  });
+  json.array("segments", left.segments.largest, [&](const GrowingSegment& segment) {
     json.begin_object()
         .field("path", segment.path)
         .field("bytes", segment.grown_bytes)
         .end_object();
-  }
-  json.end_array().end_object();
+  });
+  json.end_object();
 }
 
-void add_run(JsonWriter& json, const CheckRun& run) {
+void add_shown_run(JsonWriter& json, const CheckRun& run) {
   json.field("command", run.info.command)
       .field("command_status", run.ending.command_status)
       .field("seconds", run.seconds)
       .key("left_behind");
   add_left(json, run.left);
   json.key("track").document(report::track_json(run.track));
-  json.key("profile");
-  if (const report::ProfileReport* const report = run.profile(); report != nullptr) {
-    json.document(report::profile_json(*report));
-  } else {
-    json.value(nullptr);
-  }
-}
-
-// Unknown text is null.
-std::optional<std::string_view> known(const std::string& text) {
-  return text.empty() ? std::nullopt : std::optional<std::string_view>(text);
+  const report::ProfileReport* const report = run.profile();
+  json.key("profile").document(report != nullptr ? report::profile_json(*report) : "null");
 }
 
 void add_lines(JsonWriter& json, const CheckResult& result) {
-  json.key("growing_lines").begin_array();
-  for (const CheckLine& line : growing_lines(result)) {
+  json.array("growing_lines", growing_lines(result), [&](const CheckLine& line) {
     const tracker::ShownFrame* const shown = line.frame();
     const FrameRecord none;
     const FrameRecord& frame = shown != nullptr ? *shown->frame : none;
     json.begin_object()
-        .field("function", known(frame.function))
-        .field("file", known(frame.file))
+        .text_field("function", frame.function)
+        .text_field("file", frame.file)
         .field("line", frame.line)
         .field("growth_bytes_per_s", line.ranked->growth_bytes_per_s)
         .field("growth_bytes_per_step", line.ranked->growth_bytes_per_step)
         .field("share_of_growth", line.ranked->share_of_growth)
         .end_object();
-  }
-  json.end_array();
+  });
 }
 
 void add_history(JsonWriter& json, const CheckResult& result) {
-  json.key("history_changes").begin_array();
-  for (const HistoryChange& change : result.changes) {
+  json.array("history_changes", result.changes, [&](const HistoryChange& change) {
     json.begin_object()
         .field("figure", change.what)
         .field("before", change.change.before)
@@ -107,8 +86,7 @@ void add_history(JsonWriter& json, const CheckResult& result) {
         .field("commit", change.commit)
         .field("time", change.time)
         .end_object();
-  }
-  json.end_array();
+  });
 }
 
 void add_check(JsonWriter& json, const CheckResult& result) {
@@ -118,45 +96,22 @@ void add_check(JsonWriter& json, const CheckResult& result) {
       .field("exit_code", exit_code_of(result.status))
       .field("answer", answer_line(result))
       .field("runs", result.runs)
-      .key("budgets")
-      .begin_array();
-  for (const tracker::BudgetRow& row : result.rows) {
-    add_row(json, row);
-  }
-  json.end_array();
-  json.key("left_by_job_bytes").begin_array();
-  for (const double bytes : result.left_by_job) {
-    json.value(std::llround(bytes));
-  }
-  json.end_array().key("baseline_runs");
-  if (result.baseline_runs) {
-    json.value(*result.baseline_runs);
-  } else {
-    json.value(nullptr);
-  }
+      .array("budgets", result.rows, [&](const tracker::BudgetRow& row) { add_row(json, row); })
+      .array("left_by_job_bytes", result.left_by_job,
+             [&](double bytes) { json.value(std::llround(bytes)); })
+      .field("baseline_runs", result.baseline_runs);
   add_lines(json, result);
   add_history(json, result);
-  json.key("suppressed").begin_array();
-  for (const Suppression& suppression : result.suppressed) {
+  json.array("suppressed", result.suppressed, [&](const Suppression& suppression) {
     json.begin_object()
         .field("site", suppression.site)
         .field("reason", suppression.reason)
         .field("expires", date_text(suppression.expires))
         .end_object();
-  }
-  json.end_array().key("notes").begin_array();
-  for (const std::string& note : result.notes) {
-    json.value(note);
-  }
-  json.end_array().key("run");
-  if (result.shown) {
-    json.begin_object();
-    add_run(json, *result.shown);
-    json.end_object();
-  } else {
-    json.value(nullptr);
-  }
-  json.end_object();
+  });
+  json.array("notes", result.notes)
+      .object_or_null("run", result.shown, [&](const CheckRun& run) { add_shown_run(json, run); })
+      .end_object();
 }
 
 }  // namespace
@@ -168,12 +123,8 @@ std::string check_json(std::span<const CheckResult> results) {
       .field("schema", 1)
       .field("result", status_name(status))
       .field("exit_code", exit_code_of(status))
-      .key("checks")
-      .begin_array();
-  for (const CheckResult& result : results) {
-    add_check(json, result);
-  }
-  return json.end_array().end_object().take();
+      .array("checks", results, [&](const CheckResult& result) { add_check(json, result); });
+  return json.end_object().take();
 }
 
 }  // namespace tidemark::check

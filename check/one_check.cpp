@@ -15,6 +15,7 @@
 #include "common/messages.h"
 #include "common/redact.h"
 #include "common/text.h"
+#include "common/units.h"
 #include "report/track_words.h"
 
 namespace tidemark::check {
@@ -25,10 +26,6 @@ using tracker::BudgetRows;
 using tracker::BudgetState;
 
 constexpr double kDefaultJobGrowthBytes = 1 << 20;
-
-std::string runs_text(std::size_t count) {
-  return fmt::format("{} {}", count, count == 1 ? "run" : "runs");
-}
 
 class Check {
  public:
@@ -99,11 +96,7 @@ Status Check::read_files() {
     result_.baseline_runs = entry_->runs.size();
   }
   if (!spec_.history.empty()) {
-    auto history = read_history(spec_.history);
-    if (!history) {
-      return history.error();
-    }
-    history_ = *std::move(history);
+    TIDEMARK_TRY_ASSIGN(history_, read_history(spec_.history));
   }
   return ok();
 }
@@ -217,7 +210,7 @@ void Check::note_baseline() {
   if (entry_->runs.size() < 3) {
     result_.notes.push_back(
         fmt::format("the baseline has {}: how much runs differ by themselves is hardly known",
-                    runs_text(entry_->runs.size())));
+                    format_count(entry_->runs.size(), "run")));
   }
 }
 
@@ -283,7 +276,7 @@ void Check::store_baseline(const std::string& now, const std::string& commit) {
   }
   const BaselineEntry* const entry = find_entry(baseline_, spec_.name, machine_);
   result_.notes.push_back(fmt::format("the baseline {} has {} now", escape_text(spec_.baseline),
-                                      runs_text(entry->runs.size())));
+                                      format_count(entry->runs.size(), "run")));
 }
 
 void Check::store_history(const std::string& now, const std::string& commit) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -66,31 +67,13 @@ CheckStatus status_of(std::span<const CheckResult> results) {
 }
 
 int exit_code_of(CheckStatus status) {
-  switch (status) {
-    case CheckStatus::kPass:
-      return kExitOk;
-    case CheckStatus::kUndetermined:
-      return kExitUndetermined;
-    case CheckStatus::kFail:
-      return kExitLeak;
-    case CheckStatus::kError:
-      return kExitTarget;
-  }
-  return kExitBug;
+  static constexpr std::array<int, 4> kCodes{kExitOk, kExitUndetermined, kExitLeak, kExitTarget};
+  return kCodes[static_cast<std::size_t>(status)];
 }
 
 std::string_view status_name(CheckStatus status) {
-  switch (status) {
-    case CheckStatus::kPass:
-      return "pass";
-    case CheckStatus::kUndetermined:
-      return "undetermined";
-    case CheckStatus::kFail:
-      return "fail";
-    case CheckStatus::kError:
-      return "error";
-  }
-  return "";
+  static constexpr std::array<std::string_view, 4> kNames{"pass", "undetermined", "fail", "error"};
+  return kNames[static_cast<std::size_t>(status)];
 }
 
 }  // namespace tidemark::check

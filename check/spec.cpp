@@ -19,19 +19,13 @@ constexpr std::uint32_t kMostRuns = 1000;
 // Stores what a parser makes of the text.
 template <typename T, typename Into>
 Status store(Result<T> value, Into& into) {
-  if (!value) {
-    return value.error();
-  }
-  into = *std::move(value);
+  TIDEMARK_TRY_ASSIGN(into, std::move(value));
   return ok();
 }
 
 Status store_size(std::string_view text, std::optional<double>& into) {
-  const auto bytes = parse_size_bytes(text);
-  if (!bytes) {
-    return bytes.error();
-  }
-  into = static_cast<double>(*bytes);
+  TIDEMARK_TRY_ASSIGN(const auto bytes, parse_size_bytes(text));
+  into = static_cast<double>(bytes);
   return ok();
 }
 
@@ -54,14 +48,11 @@ Status store_text(std::string_view text, std::string& into) {
 }
 
 Status store_time(std::string_view text, std::optional<std::int64_t>& into) {
-  const auto ns = parse_duration_ns(text);
-  if (!ns) {
-    return ns.error();
-  }
-  if (*ns <= 0) {
+  TIDEMARK_TRY_ASSIGN(const auto ns, parse_duration_ns(text));
+  if (ns <= 0) {
     return Error{Errc::kUsage, "it must be longer than nothing"};
   }
-  into = *ns;
+  into = ns;
   return ok();
 }
 
@@ -92,21 +83,16 @@ Status set_processes(CheckSpec& spec, std::string_view text) {
 
 Status set_interval(CheckSpec& spec, std::string_view text) {
   constexpr std::int64_t kShortestNs = 50'000'000;
-  const auto ns = parse_duration_ns(text);
-  if (!ns) {
-    return ns.error();
-  }
-  if (*ns < kShortestNs) {
+  TIDEMARK_TRY_ASSIGN(const auto ns, parse_duration_ns(text));
+  if (ns < kShortestNs) {
     return Error{Errc::kUsage, "the shortest is 50ms"};
   }
-  spec.interval_ns = *ns;
+  spec.interval_ns = ns;
   return ok();
 }
 
 Status set_step_regex(CheckSpec& spec, std::string_view text) {
-  if (const auto pattern = monitor::StepPattern::compile(std::string(text)); !pattern) {
-    return pattern.error();
-  }
+  TIDEMARK_TRY(monitor::StepPattern::compile(std::string(text)));
   return store_text(text, spec.step_regex);
 }
 

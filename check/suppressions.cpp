@@ -63,10 +63,6 @@ std::optional<std::size_t> find_suppression(const report::ProfileReport& report,
   return std::nullopt;
 }
 
-bool is_about_growth(tracker::BudgetKind kind) {
-  return kind == tracker::BudgetKind::kGrowth || kind == tracker::BudgetKind::kBaselineGrowth;
-}
-
 }  // namespace
 
 Result<std::chrono::sys_days> parse_date(std::string_view text) {
@@ -112,6 +108,11 @@ bool is_suppressed(const report::ProfileReport& report, const tracker::RankedLin
   });
 }
 
+bool is_about_growth(const tracker::BudgetRow& row) {
+  return row.kind == tracker::BudgetKind::kGrowth ||
+         row.kind == tracker::BudgetKind::kBaselineGrowth;
+}
+
 SuppressedGrowth suppressed_growth(const report::ProfileReport& report,
                                    std::span<const Suppression> suppressions) {
   SuppressedGrowth growth;
@@ -149,7 +150,7 @@ SuppressedGrowth suppressed_growth(const report::ProfileReport& report,
 
 void suppress(tracker::BudgetRows& rows, const SuppressedGrowth& growth) {
   for (tracker::BudgetRow& row : rows) {
-    if (!is_about_growth(row.kind) || row.state != tracker::BudgetState::kExceeded ||
+    if (!is_about_growth(row) || row.state != tracker::BudgetState::kExceeded ||
         growth.used.empty()) {
       continue;
     }

@@ -48,6 +48,9 @@ struct SuppressedGrowth {
 SuppressedGrowth suppressed_growth(const report::ProfileReport& report,
                                    std::span<const Suppression> suppressions);
 
+// Of the run, or against a baseline.
+bool is_about_growth(const tracker::BudgetRow& row);
+
 // Takes it out of rows about growth: what then is within its limit is suppressed.
 void suppress(tracker::BudgetRows& rows, const SuppressedGrowth& growth);
 

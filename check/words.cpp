@@ -2,12 +2,12 @@
 #include "check/words.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
 
-#include "check/lines.h"
 #include "common/text.h"
 #include "common/units.h"
 #include "report/track_words.h"
@@ -21,6 +21,7 @@ using tracker::BudgetKind;
 using tracker::BudgetRow;
 using tracker::BudgetState;
 using tracker::BudgetUnit;
+using tracker::RankedLine;
 
 bool is_rate(const BudgetRow& row) {
   return row.unit == BudgetUnit::kBytesPerSecond || row.unit == BudgetUnit::kBytesPerStep;
@@ -29,11 +30,11 @@ bool is_rate(const BudgetRow& row) {
 std::string figure_text(const BudgetRow& row, double value) {
   switch (row.unit) {
     case BudgetUnit::kBytes:
-      return report::size_text(value);
+      return format_bytes(value);
     case BudgetUnit::kBytesPerSecond:
-      return report::per_axis_text(value, Axis::kTime);
+      return format_rate(value, RateUnit::kSecond);
     case BudgetUnit::kBytesPerStep:
-      return report::per_axis_text(value, Axis::kSteps);
+      return format_rate(value, RateUnit::kStep);
     case BudgetUnit::kCount:
       return fmt::format("{:.0f}", value);
   }
@@ -49,14 +50,6 @@ const BudgetRow* first_of(const CheckResult& result, BudgetState state) {
 std::ptrdiff_t count_of(const CheckResult& result, BudgetState state) {
   return std::count_if(result.rows.begin(), result.rows.end(),
                        [&](const BudgetRow& row) { return row.state == state; });
-}
-
-std::string budgets_text(std::ptrdiff_t count) {
-  return count == 1 ? "1 budget" : fmt::format("{} budgets", count);
-}
-
-bool is_about_growth(const BudgetRow& row) {
-  return row.kind == BudgetKind::kGrowth || row.kind == BudgetKind::kBaselineGrowth;
 }
 
 // Of a check that grows too fast; "" when that is not known.
@@ -77,7 +70,7 @@ std::string fail_text(const CheckResult& result) {
   const std::ptrdiff_t more = count_of(result, BudgetState::kExceeded) - 1;
   std::string text = row_text(*row);
   if (more > 0) {
-    text += fmt::format("; and {} more {}", more, more == 1 ? "budget" : "budgets");
+    text += "; and " + format_count(static_cast<std::uint64_t>(more), "more budget");
   }
   if (const std::string line = line_that_grows(result); !line.empty()) {
     text += "; grows most: " + line;
@@ -89,14 +82,15 @@ std::string fail_text(const CheckResult& result) {
 }
 
 std::string pass_text(const CheckResult& result) {
-  std::string text =
-      fmt::format("within {}", budgets_text(static_cast<std::ptrdiff_t>(result.rows.size())));
+  std::string text = "within " + format_count(result.rows.size(), "budget");
   if (const std::ptrdiff_t suppressed = count_of(result, BudgetState::kSuppressed);
       suppressed > 0) {
     text += fmt::format(", {} only because of a suppression", suppressed);
   }
-  if (const std::string detectable = detectable_text(result); !detectable.empty()) {
-    text += "; " + detectable;
+  if (result.shown && result.shown->track.verdict) {
+    const std::string detectable =
+        report::detectable_text(result.shown->track.verdict->answer().reading);
+    text += detectable.empty() ? "" : "; " + detectable;
   }
   return text;
 }
@@ -108,34 +102,59 @@ std::string commit_text(const HistoryChange& change) {
                         : fmt::format("{} ({})", commit, escape_text(change.time));
 }
 
+constexpr std::size_t kMostLines = 5;
+constexpr std::size_t kMostCallers = 5;
+constexpr std::size_t kLineTextColumns = 100;
+
+const report::ProfileReport* profile_of(const CheckResult& result) {
+  return result.shown ? result.shown->profile() : nullptr;
+}
+
+CheckLine shown_line(const report::ProfileReport& report, const RankedLine& ranked) {
+  CheckLine line;
+  line.ranked = &ranked;
+  line.stack = tracker::shown_stack(*report.run, report.ranking.sites[ranked.sites.front()].frames);
+  line.at = tracker::find_line(line.stack, ranked.name);
+  if (!line.at && !line.stack.frames.empty()) {
+    line.at = 0;
+  }
+  return line;
+}
+
+std::vector<CheckLine> largest_lines(const report::ProfileReport& report) {
+  std::vector<CheckLine> lines;
+  for (const RankedLine& ranked : report.ranking.lines) {
+    lines.push_back(shown_line(report, ranked));
+  }
+  std::stable_sort(lines.begin(), lines.end(), [](const CheckLine& a, const CheckLine& b) {
+    return a.ranked->live_bytes > b.ranked->live_bytes;
+  });
+  return lines;
+}
+
+std::string paragraph(const CheckLine& line) {
+  std::string out =
+      fmt::format("  {}\n    {}\n", place_text(line, kLineTextColumns - 2), figures_text(line));
+  // What lies above the line is how it gets its memory.
+  const std::size_t first = line.at.value_or(0) + 1;
+  for (std::size_t i = first; i < std::min(line.stack.frames.size(), first + kMostCallers); ++i) {
+    out +=
+        fmt::format("    by {}\n", tracker::frame_text(line.stack.frames[i], kLineTextColumns - 7));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string_view status_word(CheckStatus status) {
-  switch (status) {
-    case CheckStatus::kPass:
-      return "PASS";
-    case CheckStatus::kUndetermined:
-      return "CANNOT TELL";
-    case CheckStatus::kFail:
-      return "FAIL";
-    case CheckStatus::kError:
-      return "ERROR";
-  }
-  return "";
+  static constexpr std::array<std::string_view, 4> kWords{"PASS", "CANNOT TELL", "FAIL", "ERROR"};
+  return kWords[static_cast<std::size_t>(status)];
 }
 
 std::string_view state_word(BudgetState state) {
-  switch (state) {
-    case BudgetState::kWithin:
-      return "ok";
-    case BudgetState::kSuppressed:
-      return "suppressed";
-    case BudgetState::kUndetermined:
-      return "cannot tell";
-    case BudgetState::kExceeded:
-      return "EXCEEDED";
-  }
-  return "";
+  static constexpr std::array<std::string_view, 4> kWords{"ok", "suppressed", "cannot tell",
+                                                          "EXCEEDED"};
+  return kWords[static_cast<std::size_t>(state)];
 }
 
 std::string measured_text(const BudgetRow& row) {
@@ -190,22 +209,6 @@ std::string doubt_text(const BudgetRow& row) {
   return needs.empty() ? text : fmt::format("{}; it needs {} to decide", text, needs);
 }
 
-std::string detectable_text(const CheckResult& result) {
-  if (!result.shown || !result.shown->track.verdict) {
-    return "";
-  }
-  const tracker::SeriesVerdict& reading = result.shown->track.verdict->answer().reading;
-  const auto& per_step = reading.smallest_detectable_per_step;
-  const auto& per_s = reading.smallest_detectable_per_s;
-  if (!per_step && !per_s) {
-    return "";
-  }
-  const bool by_step = per_step && (reading.axis == Axis::kSteps || !per_s);
-  return fmt::format("a leak above {} would have been seen",
-                     by_step ? report::per_axis_text(*per_step, Axis::kSteps)
-                             : report::per_axis_text(*per_s, Axis::kTime));
-}
-
 std::string answer_line(const CheckResult& result) {
   switch (result.status) {
     case CheckStatus::kPass:
@@ -253,8 +256,8 @@ std::vector<std::string> left_texts(const LeftBehind& left) {
 std::string history_text(const HistoryChange& change) {
   const bool is_growth = change.what == "growth";
   const auto figure = [&](double value) {
-    return is_growth ? report::per_axis_text(value, change.by_step ? Axis::kSteps : Axis::kTime)
-                     : report::size_text(value);
+    return is_growth ? format_rate(value, change.by_step ? RateUnit::kStep : RateUnit::kSecond)
+                     : format_bytes(value);
   };
   return fmt::format("{} {} from {} to {} with {}", change.what,
                      change.change.after > change.change.before ? "rose" : "fell",
@@ -293,6 +296,66 @@ std::vector<std::string> next_texts(const CheckResult& result) {
     texts.emplace_back("let it run for longer, or sample more often: --interval 50ms");
   }
   return texts;
+}
+
+std::vector<CheckLine> growing_lines(const CheckResult& result) {
+  std::vector<CheckLine> lines;
+  if (const report::ProfileReport* const report = profile_of(result); report != nullptr) {
+    for (const RankedLine* const ranked : report::growing_lines(*report)) {
+      if (!is_suppressed(*report, *ranked, result.suppressed)) {
+        lines.push_back(shown_line(*report, *ranked));
+      }
+    }
+  }
+  return lines;
+}
+
+std::string place_text(const CheckLine& line, std::size_t columns) {
+  return line.at ? tracker::frame_text(*line.frame(), columns) : "an unknown place";
+}
+
+std::string figures_text(const CheckLine& line) {
+  const RankedLine& ranked = *line.ranked;
+  if (!ranked.grows()) {
+    return fmt::format("holds {}", format_bytes(ranked.live_bytes));
+  }
+  std::string out = format_rate(ranked.growth_bytes_per_s, RateUnit::kSecond);
+  if (ranked.growth_bytes_per_step) {
+    out = fmt::format("{}, {}", format_rate(*ranked.growth_bytes_per_step, RateUnit::kStep), out);
+  }
+  // A process that is caught while it ends has grown by less than its lines, or shrunk.
+  constexpr double kMoreThanAll = 1.1;
+  const double share = ranked.share_of_growth.value_or(0.0);
+  if (share > 0.0 && share <= kMoreThanAll) {
+    out += fmt::format(", {} of the growth", format_percent(std::min(share, 1.0)));
+  }
+  if (ranked.sites.size() > 1) {
+    out += fmt::format(", through {} call stacks", ranked.sites.size());
+  }
+  return out;
+}
+
+std::string check_lines(const CheckResult& result) {
+  if (!result.shown || result.shown->tracing == nullptr) {
+    return "";
+  }
+  const report::ProfileReport* const report = profile_of(result);
+  if (report == nullptr) {
+    return "  no process of the command could be traced\n";
+  }
+  std::vector<CheckLine> lines = growing_lines(result);
+  std::string out;
+  if (lines.empty()) {
+    out = fmt::format(
+        "  no line{} can be seen to grow: sample more often (--interval 50ms) or run it for "
+        "longer.\n  Those that hold most:\n",
+        result.suppressed.empty() ? "" : " that is not suppressed");
+    lines = largest_lines(*report);
+  }
+  for (std::size_t i = 0; i < std::min(lines.size(), kMostLines); ++i) {
+    out += paragraph(lines[i]);
+  }
+  return out;
 }
 
 }  // namespace tidemark::check

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +10,8 @@
 #include "check/left_behind.h"
 #include "check/result.h"
 #include "tracker/compare/budget.h"
+#include "tracker/sites/site_ranking.h"
+#include "tracker/sites/stack_lines.h"
 
 // The words of `tidemark check`, for all of its outputs. All of it is escaped for terminals.
 namespace tidemark::check {
@@ -28,13 +32,32 @@ std::string doubt_text(const tracker::BudgetRow& row);
 // The answer in one line, without the name of the check: "within 3 budgets; a leak above 12.0
 // KiB/step would have been seen".
 std::string answer_line(const CheckResult& result);
-// "a leak above 12.0 KiB/step would have been seen"; "" when that is not known.
-std::string detectable_text(const CheckResult& result);
 // "pid 12 (sleep), 40.0 MiB", "/dev/shm/x, 8.00 MiB"; empty: nothing is left.
 std::vector<std::string> left_texts(const LeftBehind& left);
 std::string history_text(const HistoryChange& change);
 std::string suppression_text(const Suppression& suppression);
 // What to do next: sentences.
 std::vector<std::string> next_texts(const CheckResult& result);
+
+// The lines of code that hold the growth of a check. They refer to its result.
+struct CheckLine {
+  const tracker::RankedLine* ranked = nullptr;
+  tracker::ShownStack stack;      // of its call stacks the one that grows most
+  std::optional<std::size_t> at;  // its frame there; nullopt: the stack has none that is known
+
+  const tracker::ShownFrame* frame() const { return at ? &stack.frames[*at] : nullptr; }
+};
+
+// Those that grow and are not suppressed, the fastest first. Empty: none is known.
+std::vector<CheckLine> growing_lines(const CheckResult& result);
+
+// "collate(Batch&) collate.cpp:42".
+std::string place_text(const CheckLine& line, std::size_t columns);
+// "206 KiB/step, 572 MiB/min, 89 % of the growth", or what it holds.
+std::string figures_text(const CheckLine& line);
+
+// The lines with their figures and their callers; those that hold most where none can be seen to
+// grow. "" without a tracer.
+std::string check_lines(const CheckResult& result);
 
 }  // namespace tidemark::check

@@ -45,6 +45,36 @@ class JsonWriter {
     return key(name).value(content);
   }
 
+  // Unknown text is null.
+  JsonWriter& text_field(std::string_view name, std::string_view content) {
+    return content.empty() ? field(name, nullptr) : field(name, content);
+  }
+  // "name":[...] of values, or of what `add` writes for each element.
+  template <typename Range>
+  JsonWriter& array(std::string_view name, const Range& elements) {
+    return array(name, elements, [this](const auto& element) { value(element); });
+  }
+  template <typename Range, typename Add>
+  JsonWriter& array(std::string_view name, const Range& elements, Add add) {
+    key(name).begin_array();
+    for (const auto& element : elements) {
+      add(element);
+    }
+    return end_array();
+  }
+  // "name":{...} of what `add` writes.
+  template <typename Add>
+  JsonWriter& object(std::string_view name, Add add) {
+    key(name).begin_object();
+    add();
+    return end_object();
+  }
+  // The same for what may be unknown: an optional or a pointer.
+  template <typename Maybe, typename Add>
+  JsonWriter& object_or_null(std::string_view name, const Maybe& maybe, Add add) {
+    return maybe ? object(name, [&] { add(*maybe); }) : field(name, nullptr);
+  }
+
   const std::string& text() const { return out_; }
   std::string take() { return std::move(out_); }
 

@@ -26,6 +26,14 @@ std::size_t utf8_sequence_length(std::string_view bytes);
 // Cuts to `columns` characters (code points), marking the cut with "...". Input is escaped text.
 std::string shorten(std::string_view text, std::size_t columns);
 
+// Lines of text for people are no longer than this.
+inline constexpr std::size_t kLineColumns = 80;
+
+// Breaks `text` at blanks: "first" stands before its first line, as many blanks before the others.
+// Every line ends with '\n'. `text` is escaped already.
+std::string wrap_text(std::string_view first, std::string_view text,
+                      std::size_t columns = kLineColumns);
+
 std::string_view trim(std::string_view text);
 std::string_view basename_of(std::string_view path);
 std::vector<std::string_view> split(std::string_view text, char separator);

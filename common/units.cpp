@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/units.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -11,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "common/clock.h"
+#include "common/records.h"
 #include "common/text.h"
 
 namespace tidemark {
@@ -154,13 +156,50 @@ Result<Rate> parse_rate(std::string_view text) {
   return rate;
 }
 
-std::string format_bytes(std::uint64_t bytes) {
-  return format_magnitude(static_cast<double>(bytes));
+std::string format_bytes(double bytes) {
+  if (!std::isfinite(bytes)) {
+    return "?";
+  }
+  return (bytes <= -0.5 ? "-" : "") + format_magnitude(std::round(std::fabs(bytes)));
 }
 
-std::string format_bytes_delta(std::int64_t bytes) {
-  const double magnitude = std::fabs(static_cast<double>(bytes));
-  return (bytes < 0 ? "-" : "+") + format_magnitude(magnitude);
+std::string format_bytes_delta(double bytes) {
+  return (bytes <= -0.5 ? "" : "+") + format_bytes(bytes);
+}
+
+std::string format_rate(double bytes, RateUnit unit, RateFormat format) {
+  constexpr double kSmallPerStep = 1024.0;
+  constexpr double kSmallPerMinute = 100.0 * 1024.0;
+  const bool is_step = unit == RateUnit::kStep;
+  const double shown = is_step ? bytes : bytes * 60.0;
+  const bool is_small =
+      !format.has_fixed_unit && std::fabs(shown) < (is_step ? kSmallPerStep : kSmallPerMinute);
+  const double scaled = shown * (!is_small ? 1.0 : is_step ? 1000.0 : 60.0);
+  const std::string_view per =
+      is_step ? (is_small ? "/1000 steps" : "/step") : (is_small ? "/h" : "/min");
+  return (format.has_sign ? format_bytes_delta(scaled) : format_bytes(scaled)) + std::string(per);
+}
+
+std::string format_percent(double share, int decimals) {
+  return fmt::format("{:.{}f} %", share * 100.0, decimals);
+}
+
+std::string format_grouped(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t at = digits.size(); at > 3; at -= 3) {
+    digits.insert(at - 3, ",");
+  }
+  return digits;
+}
+
+std::string plural(std::uint64_t count, std::string_view one, std::string_view several) {
+  return count == 1        ? std::string(one)
+         : several.empty() ? std::string(one) + 's'
+                           : std::string(several);
+}
+
+std::string format_count(std::uint64_t count, std::string_view one, std::string_view several) {
+  return fmt::format("{} {}", count, plural(count, one, several));
 }
 
 std::string format_duration(double seconds) {
@@ -188,6 +227,33 @@ std::string format_clock(double seconds) {
   const std::string clock =
       fmt::format("{:02}:{:02}:{:02}", whole % 86400 / 3600, whole % 3600 / 60, whole % 60);
   return whole < 86400 ? clock : fmt::format("{}d {}", whole / 86400, clock);
+}
+
+std::string format_place(double at, RateUnit unit) {
+  return unit == RateUnit::kStep ? fmt::format("step {:.0f}", at) : format_clock(at);
+}
+
+// Of an imported run the interval is unknown; mprof, for one, samples ten times a second.
+TimeFormat TimeFormat::of(const RunInfo& info) {
+  return TimeFormat(info.interval_s.value_or(0.0) < 1.0 ? Seconds::kWithDecimals : Seconds::kWhole,
+                    info.time_is_steps);
+}
+
+std::string TimeFormat::at(double t_s) const {
+  if (is_steps_) {
+    return fmt::format("step {:.15g}", t_s);
+  }
+  if (seconds_ == Seconds::kWhole) {
+    return format_clock(t_s);
+  }
+  const auto hundredths =
+      static_cast<std::uint64_t>(std::llround(std::clamp(t_s, 0.0, 1e12) * 100.0));
+  return fmt::format("{}.{:02}", format_clock(static_cast<double>(hundredths / 100)),
+                     hundredths % 100);
+}
+
+std::string TimeFormat::length(double t_s) const {
+  return is_steps_ ? fmt::format("{:.15g} steps", t_s) : format_duration(t_s);
 }
 
 }  // namespace tidemark

@@ -6,10 +6,13 @@
 
 #include "common/text.h"
 #include "dashboard/model_builder.h"
-#include "dashboard/verdict_words.h"
+#include "report/track_words.h"
 
 namespace tidemark::dashboard {
 namespace {
+
+using tracker::SeriesVerdict;
+using tracker::Verdict;
 
 constexpr std::size_t kLongestName = 24;
 
@@ -73,27 +76,31 @@ std::string wrappers_above(const RunHistory& history, const ProcessRecord& train
   return more > 0 ? fmt::format("{} and {} more", text, more) : text;
 }
 
-void tell_who_is_watched(const RunHistory& history, BannerModel& banner) {
+void describe_target(const RunHistory& history, BannerModel& banner) {
   const auto trainer = history.processes().find(history.trainer());
   if (trainer == history.processes().end()) {
     banner.watched = fmt::format("{} processes", history.tree().processes);
     return;
   }
   const ProcessRecord& record = trainer->second.record;
-  banner.watched = fmt::format("{}{}", role_name(record.role),
-                               record.rank ? fmt::format(" {}", *record.rank) : "");
-  if (record.key.pid > 0) {
-    banner.watched += fmt::format(", pid {}", record.key.pid);
-  }
-  if (!record.comm.empty()) {
-    banner.watched += fmt::format(" ({})", short_name(record));
-  }
-  if (history.everybody_has_ended()) {
+  banner.watched =
+      report::process_label(record.role, record.rank, record.key.pid, record.comm, kLongestName);
+  if (history.all_have_exited()) {
     banner.watched += ", until it ended";
   }
   if (const std::string above = wrappers_above(history, record); !above.empty()) {
     banner.because = "not the " + above + " above it";
   }
+}
+
+Tone verdict_tone(const SeriesVerdict& reading, Verdict verdict) {
+  if (verdict == Verdict::kLeak) {
+    return Tone::kBad;
+  }
+  if (verdict == Verdict::kGrowing) {
+    return Tone::kWatch;
+  }
+  return reading.undetermined ? Tone::kUnknown : Tone::kGood;
 }
 
 }  // namespace
@@ -116,7 +123,7 @@ BannerModel build_banner(const RunHistory& history,
     banner.progress +=
         fmt::format("{}epoch {}", banner.progress.empty() ? "" : ", ", *history.epoch());
   }
-  tell_who_is_watched(history, banner);
+  describe_target(history, banner);
   if (!judged || !judged->verdict) {
     banner.word = "TOO EARLY";
     banner.finding = "the first samples";
@@ -124,15 +131,15 @@ BannerModel build_banner(const RunHistory& history,
   }
   const tracker::RunVerdict& verdict = *judged->verdict;
   const tracker::SeriesVerdict& reading = verdict.answer().reading;
-  banner.word = verdict_word(reading, verdict.verdict);
+  banner.word = report::short_verdict(reading, verdict.verdict);
   banner.tone = verdict_tone(reading, verdict.verdict);
   if (!reading.undetermined) {
     banner.confidence = reading.confidence;
   }
   banner.whose = place_words(*judged);
-  banner.finding = finding_words(reading, verdict.verdict);
-  if (!history.everybody_has_ended()) {
-    banner.outlook = outlook_words(reading);
+  banner.finding = report::short_finding(reading, verdict.verdict);
+  if (!history.all_have_exited()) {
+    banner.outlook = report::short_forecast(reading);
   }
   return banner;
 }

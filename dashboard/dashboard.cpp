@@ -32,11 +32,8 @@ Result<std::unique_ptr<Dashboard>> Dashboard::open(DashboardOptions options) {
   if (!wake || !news) {
     return system_error("cannot make an event descriptor", errno);
   }
-  auto terminal = Terminal::open();
-  if (!terminal) {
-    return terminal.error();
-  }
-  auto state = std::make_unique<State>(std::move(options), *std::move(terminal));
+  TIDEMARK_TRY_ASSIGN(auto terminal, Terminal::open());
+  auto state = std::make_unique<State>(std::move(options), std::move(terminal));
   state->shared.wake = std::move(wake);
   state->shared.news = std::move(news);
   State& kept = *state;
@@ -73,7 +70,7 @@ void Dashboard::add(const Tick& tick, const ProcessKey& trainer) {
   state_->shared.notify(state_->shared.wake);
 }
 
-void Dashboard::tell(const std::string& text) {
+void Dashboard::show_message(const std::string& text) {
   constexpr std::size_t kMostNotes = 20;
   {
     const std::lock_guard lock(state_->shared.mutex);

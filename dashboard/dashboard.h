@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,17 +11,20 @@
 #include "common/records.h"
 #include "common/result.h"
 #include "dashboard/dashboard_model.h"
-#include "dashboard/live_judge.h"
-#include "dashboard/site_judge.h"
+#include "live/line_writer.h"
+#include "live/watch_handler.h"
+#include "tracker/run/judged_run.h"
 
 namespace tidemark::dashboard {
 
 struct DashboardOptions {
   bool can_mark = false;
   std::optional<double> replay_speed;  // of a recording that is played
-  std::string output_path;             // of the command whose output is kept there; empty: none
+  std::string output_path;             // of the command's output; empty: there is no command
   std::string run_file;                // where the run is recorded; empty: nowhere
-  tracker::JudgeOptions judging;
+  tracker::JudgeOptions judge;
+  // Whether a profile that gave call stacks has ended since the last call; none: there is none.
+  std::function<bool()> take_end_of_profile;
 };
 
 // The screen of `tidemark monitor`: takes the terminal, draws what it is told of a run, and handles
@@ -39,7 +43,7 @@ class Dashboard {
   void set_limit(std::optional<std::uint64_t> bytes, const std::string& source);
   void add(const Tick& tick, const ProcessKey& trainer);
   // A message of ours, whole lines: shown until the next, and kept for the help screen.
-  void tell(const std::string& text);
+  void show_message(const std::string& text);
   // What a job server does; replaces what was known. Empty: there is none.
   void set_jobs(std::vector<JobRow> jobs);
   // The profile that gave the call stacks so far has ended; another may come.
@@ -63,5 +67,13 @@ class Dashboard {
 
   std::unique_ptr<State> state_;
 };
+
+// Whether this build has a dashboard and there is a terminal for it.
+bool dashboard_is_possible();
+
+// `monitor` on a terminal. nullptr when the terminal cannot be had after all. What must be read
+// after it is written to `lines` when it ends, which must outlive it.
+std::unique_ptr<live::WatchView> make_dashboard_view(live::LineWriter& lines,
+                                                     const DashboardOptions& options);
 
 }  // namespace tidemark::dashboard

@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <initializer_list>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
 #include <ftxui/dom/node.hpp>
 #include <ftxui/screen/screen.hpp>
+#include <ftxui/screen/string.hpp>
 
 #include "common/text.h"
-#include "dashboard/screen_text.h"
+#include "common/units.h"
+#include "dashboard/layout.h"
 #include "dashboard/views.h"
 
 namespace tidemark::dashboard {
 namespace {
 
+using ftxui::Color;
 using ftxui::Element;
 using ftxui::Elements;
+using ftxui::text;
 
 // Names of processes and what they write may have any character.
 void replace_all_but_ascii(ftxui::Screen& screen) {
@@ -38,7 +46,138 @@ ftxui::Screen draw(const DashboardModel& model, int width, int height, const The
   return screen;
 }
 
+// Only once it is drawn is it known how much room there is.
+class CutText final : public ftxui::Node {
+ public:
+  explicit CutText(std::string text) : text_(std::move(text)) {}
+
+  void ComputeRequirement() override {
+    requirement_.min_x = ftxui::string_width(text_);
+    requirement_.min_y = 1;
+    requirement_.flex_shrink_x = 1;
+  }
+
+  void Render(ftxui::Screen& screen) override {
+    const int columns = box_.x_max - box_.x_min + 1;
+    if (columns <= 0) {
+      return;
+    }
+    const Element shown = ftxui::text(shorten(text_, static_cast<std::size_t>(columns)));
+    shown->ComputeRequirement();
+    shown->SetBox(box_);
+    shown->Render(screen);
+  }
+
+ private:
+  std::string text_;
+};
+
+// Readable without colour: the word is enough, the symbol is seen faster.
+std::string_view symbol(Tone tone, bool utf8) {
+  switch (tone) {
+    case Tone::kGood:
+      return utf8 ? "✓" : "ok";
+    case Tone::kWatch:
+      return utf8 ? "▲" : "?";
+    case Tone::kBad:
+      return utf8 ? "✗" : "!!";
+    case Tone::kUnknown:
+      break;
+  }
+  return utf8 ? "…" : "..";
+}
+
+std::string badge_words(const BannerModel& banner, const Theme& theme) {
+  std::string words = fmt::format(" {} {}", symbol(banner.tone, theme.utf8), banner.word);
+  if (banner.confidence) {
+    words += " " + format_percent(*banner.confidence);
+  }
+  return words + " ";
+}
+
+bool fits(int width, std::initializer_list<std::string_view> texts) {
+  for (const std::string_view part : texts) {
+    width -= ftxui::string_width(std::string(part));
+  }
+  return width >= 0;
+}
+
+// The verdict, the outlook, and where the run is. Its progress is what can be missed first.
+Element first_line(const BannerModel& banner, int width, const Theme& theme) {
+  const std::string badge = badge_words(banner, theme);
+  const std::string outlook = " " + banner.outlook;
+  const bool has_both = !banner.clock.empty() && !banner.progress.empty();
+  std::string place = " " + banner.clock + (has_both ? "  " : "") + banner.progress;
+  if (has_both && !fits(width, {badge, outlook, place})) {
+    place = " " + banner.clock;
+  }
+  return ftxui::hbox({text(badge) | ftxui::bold | ftxui::inverted | tone_style(banner.tone, theme),
+                      cut_text(outlook) | tone_style(banner.tone, theme), ftxui::filler(),
+                      text(place)});
+}
+
+// Whose growth it is, and how much; where not both have room, how much.
+std::string second_line(const BannerModel& banner, int width) {
+  if (banner.whose.empty()) {
+    return banner.finding;
+  }
+  std::string line = banner.whose + ": " + banner.finding;
+  return fits(width, {line}) ? line : banner.finding + " (" + banner.whose + ")";
+}
+
 }  // namespace
+
+Element cut_text(std::string text) { return std::make_shared<CutText>(std::move(text)); }
+
+ftxui::Decorator ink(Color::Palette16 color, const Theme& theme) {
+  return theme.color ? ftxui::color(Color(color)) : ftxui::nothing;
+}
+
+ftxui::Decorator tone_style(Tone tone, const Theme& theme) {
+  switch (tone) {
+    case Tone::kGood:
+      return ink(Color::Green, theme);
+    case Tone::kWatch:
+      return ink(Color::Yellow, theme);
+    case Tone::kBad:
+      return ink(Color::Red, theme);
+    case Tone::kUnknown:
+      break;
+  }
+  return ftxui::nothing;
+}
+
+Element title_line(const std::string& title, const std::string& right, bool is_focused,
+                   const Theme& theme) {
+  const std::string rule = theme.utf8 ? "─" : "-";
+  Elements parts = {ftxui::text(rule + rule)};
+  if (!title.empty()) {
+    parts.push_back(ftxui::text(" "));
+    parts.push_back(is_focused ? ftxui::bold(cut_text(title)) : cut_text(title));
+    parts.push_back(ftxui::text(" "));
+  }
+  parts.push_back(ftxui::separatorCharacter(rule) | ftxui::xflex);
+  if (!right.empty()) {
+    parts.push_back(ftxui::text(" " + right + " " + rule));
+  }
+  return ftxui::hbox(std::move(parts)) | ink(is_focused ? Color::CyanLight : Color::Cyan, theme);
+}
+
+Element exactly(Elements rows, int lines) {
+  if (rows.size() > static_cast<std::size_t>(lines)) {
+    rows.resize(static_cast<std::size_t>(lines));
+  }
+  return ftxui::vbox(std::move(rows)) | ftxui::size(ftxui::HEIGHT, ftxui::EQUAL, lines);
+}
+
+Element banner_view(const BannerModel& banner, int width, int lines, const Theme& theme) {
+  Elements rows = {first_line(banner, width, theme), cut_text(second_line(banner, width))};
+  if (!banner.watched.empty()) {
+    rows.push_back(cut_text("watching " + banner.watched +
+                            (banner.because.empty() ? "" : ", " + banner.because)));
+  }
+  return exactly(std::move(rows), lines);
+}
 
 Element dashboard_view(const DashboardModel& model, const Layout& layout, const Theme& theme) {
   if (layout.is_too_small) {

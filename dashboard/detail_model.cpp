@@ -9,15 +9,11 @@
 #include "common/text.h"
 #include "common/units.h"
 #include "dashboard/model_builder.h"
-#include "dashboard/verdict_words.h"
+#include "report/track_words.h"
 #include "tracker/curve/judge.h"
 
 namespace tidemark::dashboard {
 namespace {
-
-std::string or_unknown(const std::optional<std::uint64_t>& bytes) {
-  return bytes ? format_bytes(*bytes) : "?";
-}
 
 std::string_view state_words(char state) {
   switch (state) {
@@ -38,14 +34,15 @@ std::string_view state_words(char state) {
 }
 
 std::string memory_line(const ProcessSample& sample) {
-  std::string text = fmt::format(
-      "memory  anon {}, file {}, shmem {}, swap {}, peak rss {}", or_unknown(sample.rss_anon_bytes),
-      or_unknown(sample.rss_file_bytes), or_unknown(sample.rss_shmem_bytes),
-      or_unknown(sample.swap_bytes), or_unknown(sample.hwm_bytes));
+  std::string text =
+      fmt::format("memory  anon {}, file {}, shmem {}, swap {}, peak rss {}",
+                  format_bytes(sample.rss_anon_bytes), format_bytes(sample.rss_file_bytes),
+                  format_bytes(sample.rss_shmem_bytes), format_bytes(sample.swap_bytes),
+                  format_bytes(sample.hwm_bytes));
   if (sample.pss_bytes) {
-    text +=
-        fmt::format("; pss {}, uss {}, read {} ago", or_unknown(sample.pss_bytes),
-                    or_unknown(sample.uss_bytes), format_duration(sample.pss_age_s.value_or(0.0)));
+    text += fmt::format("; pss {}, uss {}, read {} ago", format_bytes(sample.pss_bytes),
+                        format_bytes(sample.uss_bytes),
+                        format_duration(sample.pss_age_s.value_or(0.0)));
   }
   return text;
 }
@@ -81,22 +78,22 @@ DetailModel process_detail(const RunHistory& history,
   detail.title = name_of(record.role, record.key.pid);
   if (!process.footprint.empty()) {
     const tracker::SeriesVerdict reading = reading_of(history, judged, process);
-    detail.lines.push_back(fmt::format("verdict {}: {}", verdict_word(reading, reading.verdict),
-                                       finding_words(reading, reading.verdict)));
+    detail.lines.push_back(fmt::format("verdict {}: {}",
+                                       report::short_verdict(reading, reading.verdict),
+                                       report::short_finding(reading, reading.verdict)));
     for (const tracker::Cell& cell : process.footprint.cells()) {
       detail.curve.push_back(cell.mean_bytes());
     }
   }
   detail.lines.push_back(memory_line(process.sample));
-  std::string facts = fmt::format("process {}, ", history.everybody_has_ended()
-                                                      ? std::string_view("ended")
-                                                      : state_words(process.sample.state));
+  std::string facts =
+      fmt::format("process {}, ", history.all_have_exited() ? std::string_view("ended")
+                                                            : state_words(process.sample.state));
   if (record.ppid > 0) {
     facts += fmt::format("parent {}, ", record.ppid);
   }
   if (process.sample.threads) {
-    facts += fmt::format("{} thread{}, ", *process.sample.threads,
-                         *process.sample.threads == 1 ? "" : "s");
+    facts += format_count(*process.sample.threads, "thread") + ", ";
   }
   facts += record.born_s > history.first_s() ? "started at " + history.time_format(record.born_s)
                                              : "in the first sample";
@@ -123,7 +120,8 @@ DetailModel role_detail(const RunHistory& history, const TreeRow& row) {
     }
   }
   detail.lines.push_back(fmt::format("together {} rss, {} with shared pages counted once",
-                                     or_unknown(row.rss_bytes), or_unknown(row.footprint_bytes)));
+                                     format_bytes(row.rss_bytes),
+                                     format_bytes(row.footprint_bytes)));
   if (least <= most) {
     detail.lines.push_back(fmt::format("each     {} to {} {}", format_bytes(least),
                                        format_bytes(most),

@@ -109,7 +109,7 @@ Result<std::vector<ServedJob>> parse_job_status(std::string_view text) {
   return jobs;
 }
 
-void JobWatch::notice(const ProcessRecord& process) {
+void JobWatch::add_process(const ProcessRecord& process) {
   if (auto path = job_status_path(process)) {
     path_ = *std::move(path);
   }

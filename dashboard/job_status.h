@@ -33,7 +33,7 @@ Result<std::vector<ServedJob>> parse_job_status(std::string_view text);
 // Reads a status file when it has changed.
 class JobWatch {
  public:
-  void notice(const ProcessRecord& process);
+  void add_process(const ProcessRecord& process);
   // nullopt: nothing new.
   std::optional<std::vector<ServedJob>> poll();
 

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "common/text.h"
-#include "common/wrap_text.h"
 
 namespace tidemark::dashboard {
 namespace {

@@ -54,4 +54,11 @@ HelpPage help_page(const DashboardModel& model, const Layout& layout);
 // What keys and the mouse act on.
 Scene scene_of(const DashboardModel& model, const Layout& layout);
 
+// The whole screen, a string per line: with escape sequences for a terminal, or plain for a file.
+// The terminal's lines each begin and end in the default style.
+std::vector<std::string> screen_lines(const DashboardModel& model, int width, int height,
+                                      const Theme& theme);
+std::vector<std::string> screen_text(const DashboardModel& model, int width, int height,
+                                     const Theme& theme);
+
 }  // namespace tidemark::dashboard

@@ -4,11 +4,24 @@
 #include <algorithm>
 #include <utility>
 
-namespace tidemark::dashboard {
+#include <fmt/format.h>
 
+#include "tracker/sites/site_ranking.h"
+#include "tracker/sites/stack_lines.h"
+
+namespace tidemark::dashboard {
 namespace {
 
 bool is_important(Role role) { return role == Role::kTrainer || role == Role::kRank; }
+
+// `site` is one of the call stacks of `line`.
+std::string line_text(const tracker::RunSites& run, const tracker::RankedSite& site,
+                      const std::string& line) {
+  constexpr std::size_t kColumns = 120;
+  const std::string text =
+      tracker::headline(tracker::shown_stack(run, site.frames), line, kColumns);
+  return text.empty() ? fmt::format("({} without a name)", allocation_kind_name(site.kind)) : text;
+}
 
 }  // namespace
 
@@ -84,6 +97,28 @@ double next_judgement_s(double now_s, double cost_s) {
   constexpr double kSoonestS = 2.0;
   constexpr double kShareOfTime = 0.01;
   return now_s + std::max(kSoonestS, cost_s / kShareOfTime);
+}
+
+std::vector<SiteRow> SiteJudge::rows(const tracker::JudgeOptions& judging, std::size_t most) const {
+  const tracker::RunSites& run = builder_.sites();
+  const bool is_traced = std::any_of(run.processes.begin(), run.processes.end(),
+                                     [](const tracker::TracedProcess& process) {
+                                       return process.last.mode != TraceMode::kDormant;
+                                     });
+  if (!is_traced) {
+    return {};
+  }
+  const tracker::SiteRanking ranking = tracker::rank_sites(run, tracker::series_options(judging));
+  std::vector<SiteRow> rows;
+  for (const tracker::RankedLine& line : ranking.lines) {
+    if (!line.grows() || rows.size() >= most) {
+      break;
+    }
+    rows.push_back({line_text(run, ranking.sites[line.sites.front()], line.name),
+                    std::string(tracker::verdict_name(line.verdict)), line.growth_bytes_per_s,
+                    line.live_bytes});
+  }
+  return rows;
 }
 
 }  // namespace tidemark::dashboard

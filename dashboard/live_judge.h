@@ -7,11 +7,14 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "common/records.h"
+#include "dashboard/dashboard_model.h"
 #include "tracker/run/judged_run.h"
 #include "tracker/run/run_tracks.h"
 #include "tracker/run/track_builder.h"
+#include "tracker/sites/site_tracks.h"
 
 namespace tidemark::dashboard {
 
@@ -41,5 +44,16 @@ class LiveJudge {
 
 // When to judge again, so that judging takes at most a hundredth of the time.
 double next_judgement_s(double now_s, double cost_s);
+
+// Follows the lines of a run that an allocation tracer is in. Not thread-safe.
+class SiteJudge {
+ public:
+  void add(const Tick& tick) { (void)builder_.add(tick); }  // there is no file behind it
+  // Those that grow, the fastest first. Takes time linear in what was added.
+  std::vector<SiteRow> rows(const tracker::JudgeOptions& judging, std::size_t most) const;
+
+ private:
+  tracker::SiteTrackBuilder builder_;
+};
 
 }  // namespace tidemark::dashboard

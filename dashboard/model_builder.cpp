@@ -12,20 +12,20 @@
 namespace tidemark::dashboard {
 namespace {
 
-// A key is told only where it does something.
-std::vector<std::string> keys_of(const Surroundings& around) {
+// Only keys that do something.
+std::vector<std::string> keys_of(const ScreenInputs& inputs) {
   std::vector<std::string> keys = {"? help", "q quit",     "space pause", "z zoom",  "/ filter",
                                    "s sort", "enter open", "tab focus",   "e export"};
-  if (around.can_mark) {
+  if (inputs.can_mark) {
     keys.emplace_back("m mark");
   }
   return keys;
 }
 
-std::vector<std::string> help_of(const Surroundings& around, bool time_is_steps) {
+std::vector<std::string> help_of(const ScreenInputs& inputs, bool time_is_steps) {
   std::vector<std::string> lines = {
       "q            quit",
-      around.replay_speed ? "space        stop and go on" : "space        pause (watching goes on)",
+      inputs.replay_speed ? "space        stop and go on" : "space        pause (watching goes on)",
       "up/down j k  select a process; in the timeline: zoom",
       "left/right   go back and forth in time (h l)",
       "enter        open or close a role",
@@ -38,7 +38,7 @@ std::vector<std::string> help_of(const Surroundings& around, bool time_is_steps)
                     : "z            zoom: 1 min, 10 min, 1 h, all",
       "e            export this screen as text",
   };
-  if (around.can_mark) {
+  if (inputs.can_mark) {
     lines.emplace_back("m            mark this moment");
   }
   lines.insert(lines.end(), {
@@ -62,7 +62,7 @@ std::string users_of(const GpuSample& gpu, const std::unordered_map<pid_t, std::
     const auto role = roles.find(uses[i].pid);
     text +=
         fmt::format("{}{}{} {}", i == 0 ? "" : ", ", role == roles.end() ? "" : role->second + " ",
-                    uses[i].pid, uses[i].used_bytes ? format_bytes(*uses[i].used_bytes) : "?");
+                    uses[i].pid, format_bytes(uses[i].used_bytes));
   }
   return uses.size() > kMost ? fmt::format("{}, {} more", text, uses.size() - kMost) : text;
 }
@@ -90,16 +90,16 @@ std::vector<GpuModel> gpus_of(const RunHistory& history) {
   return gpus;
 }
 
-std::string state_of(const ViewState& state, const Surroundings& around) {
-  std::string text = around.replay_speed ? fmt::format("REPLAY {:g}x", *around.replay_speed) : "";
+std::string state_of(const ViewState& state, const ScreenInputs& inputs) {
+  std::string text = inputs.replay_speed ? fmt::format("REPLAY {:g}x", *inputs.replay_speed) : "";
   const auto add = [&](std::string_view word) {
     text += (text.empty() ? "" : " ") + std::string(word);
   };
-  if (around.has_ended) {
+  if (inputs.has_ended) {
     add("ENDED");
   }
-  if (state.is_paused && !(around.has_ended && around.replay_speed)) {
-    add(around.replay_speed ? "STOPPED" : "PAUSED");
+  if (state.is_paused && !(inputs.has_ended && inputs.replay_speed)) {
+    add(inputs.replay_speed ? "STOPPED" : "PAUSED");
   }
   return text;
 }
@@ -108,26 +108,26 @@ std::string state_of(const ViewState& state, const Surroundings& around) {
 
 DashboardModel build_model(const RunHistory& history,
                            const std::optional<tracker::JudgedRun>& judged, const ViewState& state,
-                           const Surroundings& around) {
+                           const ScreenInputs& inputs) {
   DashboardModel model;
   model.banner = build_banner(history, judged);
-  model.timeline = build_timeline(history, judged, state, around);
-  model.tree = build_tree(history, state, around.cpu);
+  model.timeline = build_timeline(history, judged, state, inputs);
+  model.tree = build_tree(history, state, inputs.cpu);
   model.detail = build_detail(history, judged, model.tree);
   model.gpus = gpus_of(history);
-  model.sites = around.sites;
-  model.jobs = around.jobs;
-  model.output = around.output;
-  model.output_path = around.output_path;
-  model.status.message = around.message;
-  model.status.state = state_of(state, around);
-  model.status.keys = keys_of(around);
+  model.sites = inputs.sites;
+  model.jobs = inputs.jobs;
+  model.output = inputs.output;
+  model.output_path = inputs.output_path;
+  model.status.message = inputs.message;
+  model.status.state = state_of(state, inputs);
+  model.status.keys = keys_of(inputs);
   model.shows_help = state.shows_help;
   if (state.shows_help) {
-    model.help = help_of(around, history.info().time_is_steps);
+    model.help = help_of(inputs, history.info().time_is_steps);
     model.help_line = state.help_line;
     model.help.emplace_back();
-    model.help.insert(model.help.end(), around.notes.rbegin(), around.notes.rend());
+    model.help.insert(model.help.end(), inputs.notes.rbegin(), inputs.notes.rend());
     for (const LossRecord& loss : history.losses()) {
       model.help.push_back(
           fmt::format("not seen: {} x{}", escape_text(loss.what.text()), loss.count));

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "dashboard/cpu_meter.h"
 #include "dashboard/dashboard_model.h"
+#include "dashboard/live_sources.h"
 #include "dashboard/run_history.h"
 #include "dashboard/view_state.h"
 #include "tracker/run/judged_run.h"
@@ -15,7 +15,7 @@
 namespace tidemark::dashboard {
 
 // What the screen depends on besides the run itself.
-struct Surroundings {
+struct ScreenInputs {
   bool can_mark = false;
   bool has_ended = false;
   std::optional<double> replay_speed;
@@ -33,7 +33,7 @@ struct Surroundings {
 // Puts together what is to be seen. Pure.
 DashboardModel build_model(const RunHistory& history,
                            const std::optional<tracker::JudgedRun>& judged, const ViewState& state,
-                           const Surroundings& around);
+                           const ScreenInputs& inputs);
 
 // The window of the timeline, in the time of the run.
 struct Window {
@@ -47,7 +47,7 @@ BannerModel build_banner(const RunHistory& history,
                          const std::optional<tracker::JudgedRun>& judged);
 TimelineModel build_timeline(const RunHistory& history,
                              const std::optional<tracker::JudgedRun>& judged,
-                             const ViewState& state, const Surroundings& around);
+                             const ViewState& state, const ScreenInputs& inputs);
 TreeModel build_tree(const RunHistory& history, const ViewState& state, const CpuShares& cpu);
 std::optional<DetailModel> build_detail(const RunHistory& history,
                                         const std::optional<tracker::JudgedRun>& judged,

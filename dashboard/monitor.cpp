@@ -12,7 +12,7 @@
 #include "common/clock.h"
 #include "common/exit_code.h"
 #include "common/messages.h"
-#include "dashboard/watch_dashboard.h"
+#include "dashboard/dashboard.h"
 #include "live/job_output.h"
 #include "live/monitor_view.h"
 #include "live/replay.h"
@@ -26,7 +26,7 @@ namespace {
 class Monitor final : public live::WatchHandler {
  public:
   // `setup`: of the dashboard; nullopt for lines.
-  Monitor(bool json, std::optional<DashboardSetup> setup, std::int64_t interval_ns = kNsPerSecond)
+  Monitor(bool json, std::optional<DashboardOptions> setup, std::int64_t interval_ns = kNsPerSecond)
       : json_(json), setup_(std::move(setup)) {
     if (setup_ && !setup_->replay_speed) {
       sites_.emplace(SystemClock().monotonic_ns(), interval_ns);
@@ -63,13 +63,13 @@ class Monitor final : public live::WatchHandler {
 
  private:
   bool json_;
-  std::optional<DashboardSetup> setup_;
+  std::optional<DashboardOptions> setup_;
   bool command_has_run_ = false;
   std::optional<collect::LiveSites> sites_;  // of the dashboard, unless it plays a recording
 };
 
-DashboardSetup setup_of(const MonitorOptions& options) {
-  DashboardSetup setup;
+DashboardOptions setup_of(const MonitorOptions& options) {
+  DashboardOptions setup;
   setup.judge = options.judge;
   return setup;
 }
@@ -88,7 +88,7 @@ int run_monitor(const MonitorOptions& options) {
         "track gives one without");
   }
   if (!options.replay.empty()) {
-    DashboardSetup setup = setup_of(options);
+    DashboardOptions setup = setup_of(options);
     setup.replay_speed = options.speed;
     if (recording::is_run_file(options.replay)) {
       setup.run_file = options.replay;
@@ -111,7 +111,7 @@ int run_monitor(const MonitorOptions& options) {
     }
     watch.command_output = *std::move(path);
   }
-  DashboardSetup setup = setup_of(options);
+  DashboardOptions setup = setup_of(options);
   setup.can_mark = true;
   setup.output_path = watch.command_output;
   setup.run_file = watch.output;

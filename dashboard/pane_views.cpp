@@ -8,10 +8,8 @@
 
 #include "common/text.h"
 #include "common/units.h"
-#include "dashboard/style.h"
-#include "dashboard/timeline_plot.h"
-#include "dashboard/verdict_words.h"
 #include "dashboard/views.h"
+#include "report/chart_text.h"
 
 namespace tidemark::dashboard {
 namespace {
@@ -20,10 +18,6 @@ using ftxui::Color;
 using ftxui::Element;
 using ftxui::Elements;
 using ftxui::text;
-
-std::string size_or_unknown(const std::optional<std::uint64_t>& bytes) {
-  return bytes ? format_bytes(*bytes) : "?";
-}
 
 std::string bar(double share, std::size_t width, bool utf8) {
   const auto filled =
@@ -57,8 +51,7 @@ Element gpu_line(const GpuModel& gpu, std::size_t name_columns, int width, const
     extra_bytes = drawn.size() - bar_columns;
     line += drawn + " ";
   }
-  line +=
-      fmt::format("{} of {}", size_or_unknown(gpu.used_bytes), size_or_unknown(gpu.total_bytes));
+  line += fmt::format("{} of {}", format_bytes(gpu.used_bytes), format_bytes(gpu.total_bytes));
   if (gpu.busy_percent) {
     line += fmt::format("  {:>3} %", *gpu.busy_percent);
   }
@@ -74,7 +67,9 @@ Element gpu_line(const GpuModel& gpu, std::size_t name_columns, int width, const
 Element detail_view(const DetailModel& detail, int width, int lines, const Theme& theme) {
   Elements rows;
   const std::size_t room = columns_left(width, detail.title.size() + 12);
-  rows.push_back(title_line(detail.title, sparkline(detail.curve, room, theme.utf8), false, theme));
+  const auto glyphs = theme.utf8 ? report::Glyphs::kUtf8 : report::Glyphs::kAscii;
+  rows.push_back(
+      title_line(detail.title, report::change_sparkline(detail.curve, room, glyphs), false, theme));
   for (const std::string& line : detail.lines) {
     rows.push_back(text(shorten(line, static_cast<std::size_t>(std::max(1, width)))));
   }
@@ -111,9 +106,12 @@ Element sites_view(const std::vector<SiteRow>& sites, int width, int lines, cons
   Elements rows;
   rows.push_back(title_line("lines of code that grow", "", false, theme));
   for (const SiteRow& site : sites) {
-    const std::string figures = fmt::format(
-        "{:>13} {:>10}  {:<8} ", site.rate_bytes_per_s ? rate_words(*site.rate_bytes_per_s) : "?",
-        size_or_unknown(site.live_bytes), site.verdict);
+    const std::string figures =
+        fmt::format("{:>13} {:>10}  {:<8} ",
+                    site.rate_bytes_per_s
+                        ? format_rate(*site.rate_bytes_per_s, RateUnit::kSecond, {.has_sign = true})
+                        : "?",
+                    format_bytes(site.live_bytes), site.verdict);
     rows.push_back(text(figures + shorten(site.place, columns_left(width, figures.size()))));
   }
   return exactly(std::move(rows), lines);
@@ -126,10 +124,10 @@ Element jobs_view(const std::vector<JobRow>& jobs, int width, int lines, const T
   // The last ones: what runs, and what has just ended.
   for (std::size_t i = jobs.size() > shown ? jobs.size() - shown : 0; i < jobs.size(); ++i) {
     const JobRow& job = jobs[i];
-    std::string figures = fmt::format("{:<10} {:>11} kept  ", job.state,
-                                      job.kept_bytes ? format_bytes_delta(*job.kept_bytes) : "?");
+    std::string figures =
+        fmt::format("{:<10} {:>11} kept  ", job.state, format_bytes_delta(job.kept_bytes));
     if (width >= 80) {
-      figures += fmt::format("peak {:>8}  {:<12}", size_or_unknown(job.peak_bytes),
+      figures += fmt::format("peak {:>8}  {:<12}", format_bytes(job.peak_bytes),
                              job.step ? fmt::format("step {}", *job.step) : "");
     }
     rows.push_back(text(figures + shorten(job.name, columns_left(width, figures.size()))));
@@ -192,7 +190,7 @@ Element help_view(const HelpPage& page, const Theme& theme) {
 Element small_view(const DashboardModel& model, const Theme& theme) {
   const TreeRow& total = model.tree.total;
   return text(
-             fmt::format("{} {}{}", model.banner.word, size_or_unknown(total.footprint_bytes),
+             fmt::format("{} {}{}", model.banner.word, format_bytes(total.footprint_bytes),
                          total.change_bytes ? " " + format_bytes_delta(*total.change_bytes) : "")) |
          tone_style(model.banner.tone, theme);
 }

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "common/time_format.h"
+#include "common/units.h"
 
 namespace tidemark::dashboard {
 namespace {
@@ -111,15 +111,15 @@ void RunHistory::add(const Tick& tick, const ProcessKey& trainer) {
   epoch_ = tick.epoch ? tick.epoch : epoch_;
   gpus_ = tick.gpus;
   add_curve(tick);
-  everybody_has_ended_ = !processes_.empty() && nobody_is_alive(tick);
-  if (!everybody_has_ended_) {
+  all_have_exited_ = !processes_.empty() && nobody_is_alive(tick);
+  if (!all_have_exited_) {
     trainer_ = trainer;
     add_tree(tick);
     add_processes(tick);
   }
   add_events(tick);
-  if (!everybody_has_ended_) {
-    forget_the_dead(tick);
+  if (!all_have_exited_) {
+    forget_exited_processes(tick);
   }
   add_markers(tick);
   for (const LossRecord& loss : tick.losses) {
@@ -181,7 +181,7 @@ void RunHistory::add_processes(const Tick& tick) {
                             static_cast<double>(*bytes));
     }
   }
-  // What was introduced and never sampled has come and gone.
+  // A process that was announced and never sampled has exited.
   std::erase_if(introduced_, [&](const auto& entry) { return entry.second.born_s < now_s_; });
 }
 
@@ -193,14 +193,14 @@ void RunHistory::add_mark(HistoryMark mark) {
 }
 
 void RunHistory::add_events(const Tick& tick) {
-  RoleCounts born;
+  RoleCounts started;
   RoleCounts ended;
   for (const EventRecord& event : tick.events) {
     const auto known = processes_.find(event.key);
     const ProcessRecord* record = known == processes_.end() ? nullptr : &known->second.record;
     switch (event.kind) {
       case EventKind::kSpawn:
-        born.add(event.key, record);
+        started.add(event.key, record);
         break;
       case EventKind::kExit:
         ended.add(event.key, record);
@@ -229,8 +229,8 @@ void RunHistory::add_events(const Tick& tick) {
     }
   }
   // Who was there from the beginning is no news.
-  if (!born.is_empty() && ticks_ > 1) {
-    add_mark({now_s_, HistoryMark::Kind::kStarted, "started: " + born.words()});
+  if (!started.is_empty() && ticks_ > 1) {
+    add_mark({now_s_, HistoryMark::Kind::kStarted, "started: " + started.words()});
   }
   if (!ended.is_empty()) {
     add_mark({now_s_, HistoryMark::Kind::kExited, "exited: " + ended.words()});
@@ -238,7 +238,7 @@ void RunHistory::add_events(const Tick& tick) {
 }
 
 // After the events of the tick, which still name them.
-void RunHistory::forget_the_dead(const Tick& tick) {
+void RunHistory::forget_exited_processes(const Tick& tick) {
   std::unordered_set<ProcessKey> present;
   present.reserve(tick.processes.size());
   for (const ProcessSample& sample : tick.processes) {

@@ -83,7 +83,7 @@ class RunHistory {
   std::optional<std::int64_t> step() const { return step_; }
   std::optional<std::int64_t> epoch() const { return epoch_; }
   // Nobody is left, but zombies: the next four stay as they were with the last who was.
-  bool everybody_has_ended() const { return everybody_has_ended_; }
+  bool all_have_exited() const { return all_have_exited_; }
   const ProcessKey& trainer() const { return trainer_; }
   const GroupSample& tree() const { return tree_; }
   const std::vector<RoleSample>& roles() const { return roles_; }
@@ -116,7 +116,7 @@ class RunHistory {
   void add_tree(const Tick& tick);
   void add_processes(const Tick& tick);
   void add_events(const Tick& tick);
-  void forget_the_dead(const Tick& tick);
+  void forget_exited_processes(const Tick& tick);
   void add_markers(const Tick& tick);
   void add_mark(HistoryMark mark);
   double step_place() const;
@@ -128,7 +128,7 @@ class RunHistory {
   double now_s_ = 0.0;
   std::optional<std::int64_t> step_;
   std::optional<std::int64_t> epoch_;
-  bool everybody_has_ended_ = false;
+  bool all_have_exited_ = false;
   ProcessKey trainer_;
   GroupSample tree_;
   std::vector<RoleSample> roles_;

@@ -18,7 +18,6 @@
 #include "common/io.h"
 #include "common/units.h"
 #include "dashboard/layout.h"
-#include "dashboard/screen_text.h"
 #include "recording/run_reader.h"
 
 namespace tidemark::dashboard {
@@ -26,7 +25,7 @@ namespace {
 
 constexpr double kBetweenDrawsS = 0.1;
 constexpr double kMessageS = 8.0;
-constexpr int kIdleMs = 250;   // between two looks at the size of the terminal
+constexpr int kIdleMs = 250;   // between two checks of the size of the terminal
 constexpr int kEscapeMs = 40;  // for the rest of a sequence to come
 
 std::string export_name(int attempt) {
@@ -47,7 +46,7 @@ void Shared::pass_on_to_sites(const Tick& tick) {
   if (tick.allocations.empty() && !is_traced) {
     return;
   }
-  if (traced_ticks.size() >= kMostWaiting) {  // nobody looks: the terminal stalls
+  if (traced_ticks.size() >= kMostWaiting) {  // nobody takes them: the terminal stalls
     return;
   }
   Tick passed = tick;
@@ -82,7 +81,7 @@ ScreenLoop::ScreenLoop(Shared& shared, Terminal& terminal, const DashboardOption
 
 void ScreenLoop::run() {
   while (!shared_.is_stopping && !shared_.is_closed) {
-    notice_changes();
+    check_for_changes();
     judge();
     judge_sites();
     if (!is_away_ && is_dirty_ && now_s() - last_drawn_s_ >= kBetweenDrawsS) {
@@ -100,12 +99,13 @@ void ScreenLoop::run() {
 // Whoever stops us, and lets a shell write on the terminal, gets the screen back when we go on.
 bool ScreenLoop::has_the_terminal(bool may_have_been_stopped) {
   const bool was_stopped = terminal_.stop_if_told();
-  const Terminal::Standing standing = terminal_.look_around(was_stopped || may_have_been_stopped);
-  if (standing == Terminal::Standing::kRegained) {
+  const Terminal::Ownership ownership =
+      terminal_.check_ownership(was_stopped || may_have_been_stopped);
+  if (ownership == Terminal::Ownership::kRegained) {
     painter_.forget();
     is_dirty_ = true;
   }
-  is_away_ = standing == Terminal::Standing::kAway;
+  is_away_ = ownership == Terminal::Ownership::kAway;
   return !is_away_;
 }
 
@@ -161,13 +161,13 @@ void ScreenLoop::take_key(const Key& key) {
     shared_.is_paused = state_.is_paused;
     shared_.notify(shared_.news);
   }
-  obey(outcome.command);
+  run_command(outcome.command);
   if (rows_change) {
     refresh_scene(make_model());  // the next key may come before the next draw
   }
 }
 
-void ScreenLoop::obey(Command command) {
+void ScreenLoop::run_command(Command command) {
   switch (command) {
     case Command::kQuit:
       shared_.is_closed = true;
@@ -179,7 +179,7 @@ void ScreenLoop::obey(Command command) {
     case Command::kMark:
       ++shared_.marks;
       shared_.notify(shared_.news);
-      say("marked");
+      show_message("marked");
       break;
     case Command::kRedraw:
       painter_.forget();
@@ -189,13 +189,13 @@ void ScreenLoop::obey(Command command) {
   }
 }
 
-void ScreenLoop::say(std::string message) {
+void ScreenLoop::show_message(std::string message) {
   own_message_ = std::move(message);
   message_until_s_ = now_s() + kMessageS;
   is_dirty_ = true;
 }
 
-void ScreenLoop::notice_changes() {
+void ScreenLoop::check_for_changes() {
   const TerminalSize size = terminal_.size();
   if (size != size_) {
     size_ = size;
@@ -214,7 +214,7 @@ void ScreenLoop::notice_changes() {
     is_dirty_ = is_dirty_ || !frozen_;
   }
   if (!frozen_) {
-    if (state_.back_s > 0.0) {  // who looks at the past keeps looking at it
+    if (state_.back_s > 0.0) {  // the window stays where it is
       state_.back_s += shared_.history.now_s() - run_now_s_;
     }
     run_now_s_ = shared_.history.now_s();
@@ -240,7 +240,7 @@ void ScreenLoop::judge() {
     tracks = shared_.judge.tracks();
   }
   ticks_judged_ = ticks_seen_;
-  judged_ = tracker::judge_run(std::move(tracks), options_.judging);
+  judged_ = tracker::judge_run(std::move(tracks), options_.judge);
   is_dirty_ = true;
   next_judgement_s_ = next_judgement_s(now_s(), to_seconds(thread_cpu_ns() - begin_ns));
 }
@@ -268,27 +268,27 @@ void ScreenLoop::judge_sites() {
   if (frozen_ || !has_new_sites_) {
     return;
   }
-  sites_ = site_judge_.rows(options_.judging, kMostRows);
+  sites_ = site_judge_.rows(options_.judge, kMostRows);
   has_new_sites_ = false;
   is_dirty_ = true;
   next_sites_s_ = next_judgement_s(now_s(), to_seconds(thread_cpu_ns() - begin_ns));
 }
 
 DashboardModel ScreenLoop::make_model() {
-  Surroundings around;
-  around.can_mark = options_.can_mark;
-  around.replay_speed = options_.replay_speed;
-  around.output_path = options_.output_path;
-  around.output = tail_.lines();
-  around.message = own_message_;
-  around.recorded = recorded_;
-  around.cpu = cpu_.shares();
-  around.sites = sites_;
+  ScreenInputs inputs;
+  inputs.can_mark = options_.can_mark;
+  inputs.replay_speed = options_.replay_speed;
+  inputs.output_path = options_.output_path;
+  inputs.output = tail_.lines();
+  inputs.message = own_message_;
+  inputs.recorded = recorded_;
+  inputs.cpu = cpu_.shares();
+  inputs.sites = sites_;
   const std::lock_guard lock(shared_.mutex);
-  around.notes = shared_.notes;
-  around.jobs = frozen_ ? frozen_->jobs : shared_.jobs;
-  around.has_ended = shared_.has_ended;
-  return build_model(history(), judged_, state_, around);
+  inputs.notes = shared_.notes;
+  inputs.jobs = frozen_ ? frozen_->jobs : shared_.jobs;
+  inputs.has_ended = shared_.has_ended;
+  return build_model(history(), judged_, state_, inputs);
 }
 
 void ScreenLoop::refresh_scene(const DashboardModel& model) {
@@ -301,8 +301,8 @@ void ScreenLoop::refresh_scene(const DashboardModel& model) {
   scene_.window_s = window.to_s - window.from_s;
 }
 
-// A window on times of which the history has kept the outline only.
-void ScreenLoop::look_up_the_past() {
+// A window on times of which the history has merged the samples.
+void ScreenLoop::read_recorded_window() {
   constexpr std::size_t kMostPoints = 1200;
   Window window;
   bool is_wanted = false;
@@ -327,7 +327,7 @@ void ScreenLoop::look_up_the_past() {
   const auto points =
       recording::read_tree_window(options_.run_file, window.from_s, window.to_s, kMostPoints);
   if (!points) {
-    say(points.error().what);
+    show_message(points.error().what);
     return;
   }
   for (const recording::WindowPoint& point : *points) {
@@ -358,12 +358,12 @@ void ScreenLoop::measure_cpu() {
       }
     }
   }
-  cpu_.look(keys, now_s());
+  cpu_.sample(keys, now_s());
   next_cpu_s_ = now_s() + 1.0;
 }
 
 void ScreenLoop::draw() {
-  look_up_the_past();
+  read_recorded_window();
   measure_cpu();
   const DashboardModel model = make_model();
   std::string bytes = painter_.paint(screen_lines(model, size_.width, size_.height, theme_), size_);
@@ -388,7 +388,7 @@ void ScreenLoop::export_screen() {
       continue;
     }
     const Status written = file ? write_all(file->get(), text) : Status(file.error());
-    say(written ? "this screen is in " + name : written.error().what);
+    show_message(written ? "this screen is in " + name : written.error().what);
     return;
   }
 }

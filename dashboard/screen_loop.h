@@ -11,15 +11,12 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
-#include "dashboard/cpu_meter.h"
 #include "dashboard/dashboard.h"
-#include "dashboard/frame_painter.h"
 #include "dashboard/key_decoder.h"
 #include "dashboard/live_judge.h"
+#include "dashboard/live_sources.h"
 #include "dashboard/model_builder.h"
-#include "dashboard/output_tail.h"
 #include "dashboard/run_history.h"
-#include "dashboard/site_judge.h"
 #include "dashboard/terminal.h"
 #include "dashboard/view_state.h"
 
@@ -63,17 +60,17 @@ class ScreenLoop {
   void wait();
   void read_keys();
   void take_key(const Key& key);
-  void obey(Command command);
-  void notice_changes();
+  void run_command(Command command);
+  void check_for_changes();
   void judge();
   void judge_sites();
   void draw();
   DashboardModel make_model();
   void refresh_scene(const DashboardModel& model);
-  void look_up_the_past();
+  void read_recorded_window();
   void measure_cpu();
   void export_screen();
-  void say(std::string message);
+  void show_message(std::string message);
   // What is shown. `shared_.mutex` must be held.
   const RunHistory& history() const { return frozen_ ? frozen_->history : shared_.history; }
   double now_s() const { return to_seconds(clock_.monotonic_ns()); }

@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "common/quiet_thread.h"
 
 namespace tidemark::dashboard {
@@ -169,20 +171,20 @@ void Terminal::enter() const {
   (void)write(kEnter, at_once);  // the next frame fails as well then, and tells
 }
 
-Terminal::Standing Terminal::look_around(bool may_have_been_stopped) {
+Terminal::Ownership Terminal::check_ownership(bool may_have_been_stopped) {
   const pid_t owner = ::tcgetpgrp(fd_.get());
   if (owner > 0 && owner != ::getpgrp()) {
     is_away_ = true;
-    return Standing::kAway;
+    return Ownership::kAway;
   }
   termios mode{};
   const bool is_changed =
       ::tcgetattr(fd_.get(), &mode) == 0 && (mode.c_lflag & (ICANON | ECHO)) != 0;
   if (!std::exchange(is_away_, false) && !may_have_been_stopped && !is_changed) {
-    return Standing::kOurs;
+    return Ownership::kOurs;
   }
   enter();
-  return Standing::kRegained;
+  return Ownership::kRegained;
 }
 
 bool Terminal::stop_if_told() {
@@ -282,6 +284,23 @@ bool terminal_wants_color() {
   const std::string_view name = term == nullptr ? "" : term;
   return environment("NO_COLOR") == nullptr && name != "vt100" && name != "vt220" &&
          name.find("-mono") == std::string_view::npos;
+}
+
+std::string FramePainter::paint(std::vector<std::string> lines, const TerminalSize& size) {
+  std::string bytes;
+  if (shown_.empty() || size_ != size) {
+    bytes = "\x1b[0m\x1b[2J";
+    shown_.assign(lines.size(), "");
+    size_ = size;
+  }
+  shown_.resize(lines.size());
+  for (std::size_t y = 0; y < lines.size(); ++y) {
+    if (lines[y] != shown_[y]) {
+      bytes += fmt::format("\x1b[{};1H{}", y + 1, lines[y]);
+    }
+  }
+  shown_ = std::move(lines);
+  return bytes;
 }
 
 }  // namespace tidemark::dashboard

@@ -4,8 +4,10 @@
 #include <termios.h>
 
 #include <atomic>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/fd.h"
 #include "common/result.h"
@@ -36,13 +38,13 @@ class Terminal {
   TerminalSize size() const;
 
   // Whose it is now: a shell takes it while we are stopped, or in the background.
-  enum class Standing {
+  enum class Ownership {
     kOurs,
     kRegained,  // just now: nothing that was drawn is there any more
     kAway,      // not to be drawn on or read from
   };
   // `may_have_been_stopped`: no time has passed for us, though it did for others.
-  Standing look_around(bool may_have_been_stopped);
+  Ownership check_ownership(bool may_have_been_stopped);
 
   // After SIGTSTP: gives the terminal back, stops this process until it is continued, and is true.
   // To be called by the thread that draws: nothing comes on the screen of the shell meanwhile.
@@ -69,5 +71,18 @@ bool terminal_is_usable();
 // What the environment says: UTF-8 locale; NO_COLOR (https://no-color.org) and a terminal without.
 bool terminal_knows_utf8();
 bool terminal_wants_color();
+
+// What to send to a terminal so that it shows these lines, given what it shows already: only lines
+// that differ.
+class FramePainter {
+ public:
+  std::string paint(std::vector<std::string> lines, const TerminalSize& size);
+  // The terminal shows something else: everything is sent again.
+  void forget() { shown_.clear(); }
+
+ private:
+  std::vector<std::string> shown_;
+  TerminalSize size_;
+};
 
 }  // namespace tidemark::dashboard

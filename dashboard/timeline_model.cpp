@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -13,42 +14,28 @@ namespace tidemark::dashboard {
 namespace {
 
 TimelineMark mark_of(const HistoryMark& mark) {
-  switch (mark.kind) {
-    case HistoryMark::Kind::kStarted:
-      return {mark.t_s, '+', Tone::kUnknown};
-    case HistoryMark::Kind::kExited:
-      return {mark.t_s, '-', Tone::kUnknown};
-    case HistoryMark::Kind::kWarning:
-      return {mark.t_s, 'W', Tone::kWatch};
-    case HistoryMark::Kind::kOomKill:
-      return {mark.t_s, 'O', Tone::kBad};
-    case HistoryMark::Kind::kGap:
-      return {mark.t_s, 'g', Tone::kWatch};
-    case HistoryMark::Kind::kEpoch:
-      return {mark.t_s, 'E', Tone::kGood};
-    case HistoryMark::Kind::kUser:
-      return {mark.t_s, 'M', Tone::kGood};
-    case HistoryMark::Kind::kGpuLost:
-      return {mark.t_s, 'X', Tone::kBad};
-  }
-  return {mark.t_s, '?', Tone::kUnknown};
+  struct Look {
+    char letter;
+    Tone tone;
+  };
+  static constexpr std::array<Look, 8> kLooks{{{'+', Tone::kUnknown},
+                                               {'-', Tone::kUnknown},
+                                               {'W', Tone::kWatch},
+                                               {'O', Tone::kBad},
+                                               {'g', Tone::kWatch},
+                                               {'E', Tone::kGood},
+                                               {'M', Tone::kGood},
+                                               {'X', Tone::kBad}}};
+  const Look look = kLooks[static_cast<std::size_t>(mark.kind)];
+  return {mark.t_s, look.letter, look.tone};
 }
 
 std::string zoom_words(Zoom zoom, bool time_is_steps) {
-  if (const auto steps = zoom_seconds(zoom); steps && time_is_steps) {
-    return fmt::format("{:.0f} steps", *steps);
-  }
-  switch (zoom) {
-    case Zoom::kMinute:
-      return "1 min";
-    case Zoom::kTenMinutes:
-      return "10 min";
-    case Zoom::kHour:
-      return "1 h";
-    case Zoom::kAll:
-      break;
-  }
-  return "the whole run";
+  static constexpr std::array<std::string_view, 4> kWords{"1 min", "10 min", "1 h",
+                                                          "the whole run"};
+  const auto steps = zoom_seconds(zoom);
+  return steps && time_is_steps ? fmt::format("{:.0f} steps", *steps)
+                                : std::string(kWords[static_cast<std::size_t>(zoom)]);
 }
 
 // The verdict on the tree, where that is on another curve than the history keeps.
@@ -141,7 +128,7 @@ Window window_of(const RunHistory& history, const ViewState& state) {
 
 TimelineModel build_timeline(const RunHistory& history,
                              const std::optional<tracker::JudgedRun>& judged,
-                             const ViewState& state, const Surroundings& around) {
+                             const ViewState& state, const ScreenInputs& inputs) {
   TimelineModel timeline;
   const Window window = window_of(history, state);
   timeline.from_s = window.from_s;
@@ -158,7 +145,7 @@ TimelineModel build_timeline(const RunHistory& history,
   } else {
     timeline.title = title_of(kept, history, state, window);
     timeline.points =
-        around.recorded.empty() ? history.timeline(window.from_s, window.to_s) : around.recorded;
+        inputs.recorded.empty() ? history.timeline(window.from_s, window.to_s) : inputs.recorded;
   }
   if (!timeline.points.empty()) {
     timeline.from_step = timeline.points.front().step;

@@ -6,7 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string_view>
+
+#include <fmt/format.h>
+#include <ftxui/screen/string.hpp>
 
 namespace tidemark::dashboard {
 namespace {
@@ -196,6 +200,76 @@ class Raster {
   Plot plot_;
 };
 
+constexpr std::array<std::string_view, 3> kShades = {"▒", "░", "▓"};
+constexpr std::array<std::string_view, 3> kAsciiShades = {":", ".", "%"};
+
+std::string shade_of(const TimelinePhase& phase, bool utf8) {
+  return std::string((utf8 ? kShades : kAsciiShades)[phase.kind % kShades.size()]);
+}
+
+// What is in a column: the second half of a wide character is an empty string.
+using PhaseColumns = std::vector<std::string>;
+
+PhaseColumns columns_of(const std::string& name, bool utf8) {
+  PhaseColumns columns = ftxui::Utf8ToGlyphs(name);
+  if (!utf8) {
+    for (std::string& column : columns) {
+      const bool is_ascii = column.size() == 1 && static_cast<unsigned char>(column[0]) < 0x80;
+      column = is_ascii ? column : "?";
+    }
+  }
+  return columns;
+}
+
+bool is_wide(const PhaseColumns& columns, std::size_t x) {
+  return x + 1 < columns.size() && columns[x + 1].empty();
+}
+
+std::string joined_columns(const PhaseColumns& columns) {
+  std::string text;
+  for (const std::string& column : columns) {
+    text += column;
+  }
+  return text;
+}
+
+// A line of columns with the shade below each of them.
+class PhaseDrawing {
+ public:
+  explicit PhaseDrawing(std::size_t width) : columns_(width, " "), shades_(width, " ") {}
+
+  // A shade first, then the name, as far as it fits.
+  void draw(std::size_t from, std::size_t end, const std::string& shade, const PhaseColumns& name) {
+    // What is half covered is gone.
+    if (from > 0 && columns_[from].empty()) {
+      columns_[from - 1] = shades_[from - 1];
+    }
+    if (end < columns_.size() && columns_[end].empty()) {
+      columns_[end] = shades_[end];
+    }
+    std::fill(columns_.begin() + static_cast<std::ptrdiff_t>(from),
+              columns_.begin() + static_cast<std::ptrdiff_t>(end), shade);
+    std::fill(shades_.begin() + static_cast<std::ptrdiff_t>(from),
+              shades_.begin() + static_cast<std::ptrdiff_t>(end), shade);
+    for (std::size_t i = 0; i < name.size() && from + 1 + i < end; ++i) {
+      const bool is_cut = is_wide(name, i) && from + 2 + i >= end;
+      columns_[from + 1 + i] = is_cut ? shade : name[i];
+    }
+  }
+
+  bool shows(std::size_t from, const PhaseColumns& name) const {
+    return from + 1 + name.size() <= columns_.size() &&
+           std::equal(name.begin(), name.end(),
+                      columns_.begin() + static_cast<std::ptrdiff_t>(from + 1));
+  }
+
+  std::string text() const { return joined_columns(columns_); }
+
+ private:
+  PhaseColumns columns_;
+  PhaseColumns shades_;
+};
+
 }  // namespace
 
 Plot draw_timeline(const TimelineModel& timeline, std::size_t width, std::size_t height,
@@ -213,24 +287,39 @@ std::optional<std::size_t> plot_column(const TimelineModel& timeline, std::size_
   return std::min(width - 1, static_cast<std::size_t>(share * static_cast<double>(width)));
 }
 
-std::string sparkline(const std::vector<double>& values, std::size_t width, bool utf8) {
-  static constexpr std::array<std::string_view, 8> kBlocks{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  static constexpr std::array<std::string_view, 8> kAscii{"_", ".", ",", "-", "=", "+", "*", "#"};
-  if (values.empty() || width == 0) {
-    return "";
+PhaseLine draw_phases(const TimelineModel& timeline, std::size_t width, bool utf8) {
+  struct Stretch {
+    const TimelinePhase* phase;
+    std::size_t from;
+    PhaseColumns name;
+  };
+  PhaseDrawing line(width);
+  std::vector<Stretch> stretches;
+  for (const TimelinePhase& phase : timeline.phases) {
+    const auto from =
+        plot_column(timeline, width, std::clamp(phase.from_s, timeline.from_s, timeline.to_s));
+    const auto last =
+        plot_column(timeline, width, std::clamp(phase.to_s, timeline.from_s, timeline.to_s));
+    if (!from || !last) {
+      continue;
+    }
+    stretches.push_back({&phase, *from, columns_of(phase.name, utf8)});
+    line.draw(*from, *last + 1, shade_of(phase, utf8), stretches.back().name);
   }
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  // Noise of a flat curve stays flat.
-  const double range = std::max(*high - *low, 0.02 * *high);
-  std::string text;
-  const std::size_t columns = std::min(width, values.size());
-  for (std::size_t x = 0; x < columns; ++x) {
-    const double value = values[x * values.size() / columns];
-    const double share = range > 0.0 ? (value - *low) / range : 0.0;
-    const auto step = static_cast<std::size_t>(std::clamp(share * 8.0, 0.0, 7.0));
-    text += (utf8 ? kBlocks : kAscii)[step];
+  std::set<std::string_view> shown;
+  for (const Stretch& stretch : stretches) {
+    if (line.shows(stretch.from, stretch.name)) {
+      shown.insert(stretch.phase->name);
+    }
   }
-  return text;
+  PhaseLine result{line.text(), ""};
+  for (const Stretch& stretch : stretches) {
+    if (shown.insert(stretch.phase->name).second) {
+      result.legend += fmt::format("{}{} {}", result.legend.empty() ? "" : "  ",
+                                   shade_of(*stretch.phase, utf8), joined_columns(stretch.name));
+    }
+  }
+  return result;
 }
 
 }  // namespace tidemark::dashboard

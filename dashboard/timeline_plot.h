@@ -35,7 +35,14 @@ Plot draw_timeline(const TimelineModel& timeline, std::size_t width, std::size_t
 std::optional<std::size_t> plot_column(const TimelineModel& timeline, std::size_t width,
                                        double t_s);
 
-// The same for a small curve in one line, evenly spaced: eighths of a block, or digits of height.
-std::string sparkline(const std::vector<double>& values, std::size_t width, bool utf8);
+struct PhaseLine {
+  std::string line;    // exactly as many columns as asked for
+  std::string legend;  // "░ eval  ▓ save": the names that are nowhere in the line in full
+};
+
+// Phases as shaded stretches below the plot: a shade for each name, and in every stretch its name,
+// or as many letters as fit. Where there are more names than shades the letters tell. An inner
+// phase lies over the outer one.
+PhaseLine draw_phases(const TimelineModel& timeline, std::size_t width, bool utf8);
 
 }  // namespace tidemark::dashboard

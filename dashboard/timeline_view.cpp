@@ -11,10 +11,7 @@
 #include <ftxui/screen/screen.hpp>
 #include <ftxui/screen/string.hpp>
 
-#include "common/time_format.h"
 #include "common/units.h"
-#include "dashboard/phase_line.h"
-#include "dashboard/style.h"
 #include "dashboard/timeline_plot.h"
 #include "dashboard/views.h"
 
@@ -75,21 +72,17 @@ class PlotNode final : public ftxui::Node {
   Theme theme_;
 };
 
-std::string bytes_label(double bytes) {
-  return format_bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)));
-}
-
 Element labels_view(const Plot& plot) {
   Elements rows;
   for (std::size_t y = 0; y < plot.height; ++y) {
     std::string label;
     if (y == 0) {
-      label = bytes_label(plot.high_bytes);
+      label = format_bytes(plot.high_bytes);
     } else if (y + 1 == plot.height) {
-      label = bytes_label(plot.low_bytes);
+      label = format_bytes(plot.low_bytes);
     } else if (y == plot.height / 2 && plot.height >= 5) {
       const double share = static_cast<double>(plot.height - y) / static_cast<double>(plot.height);
-      label = bytes_label(plot.low_bytes + share * (plot.high_bytes - plot.low_bytes));
+      label = format_bytes(plot.low_bytes + share * (plot.high_bytes - plot.low_bytes));
     }
     rows.push_back(text(fmt::format("{:>{}} ", label, kLabelColumns - 1)));
   }
@@ -142,7 +135,7 @@ Element axis_view(const TimelineModel& timeline, std::size_t width, const std::s
 }
 
 std::string limit_words(const TimelineModel& timeline) {
-  return timeline.limit_bytes ? "limit " + bytes_label(*timeline.limit_bytes) : "";
+  return timeline.limit_bytes ? "limit " + format_bytes(*timeline.limit_bytes) : "";
 }
 
 }  // namespace

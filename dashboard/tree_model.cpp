@@ -71,7 +71,7 @@ class TreeBuilder {
   TreeModel build() {
     TreeModel tree;
     tree.processes = history_.tree().processes;
-    tree.has_ended = history_.everybody_has_ended();
+    tree.has_ended = history_.all_have_exited();
     tree.filter = state_.filter;
     tree.is_typing_filter = state_.is_typing_filter;
     tree.sort = state_.sort;

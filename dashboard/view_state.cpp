@@ -2,6 +2,8 @@
 #include "dashboard/view_state.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 namespace tidemark::dashboard {
@@ -139,6 +141,17 @@ void type_filter(ViewState& state, const Key& key) {
   }
 }
 
+// Letters that stand for other keys.
+Key::Kind kind_of(const Key& key) {
+  constexpr std::string_view kLetters = "kjhlgG";
+  constexpr std::array<Key::Kind, 6> kKinds{Key::Kind::kUp,    Key::Kind::kDown, Key::Kind::kLeft,
+                                            Key::Kind::kRight, Key::Kind::kHome, Key::Kind::kEnd};
+  const std::size_t at = key.kind == Key::Kind::kText && key.text.size() == 1
+                             ? kLetters.find(key.text.front())
+                             : std::string_view::npos;
+  return at == std::string_view::npos ? key.kind : kKinds[at];
+}
+
 // How many lines a key moves a long help by; 0: it closes it.
 std::ptrdiff_t lines_in_help(const Key& key) {
   constexpr std::ptrdiff_t kPage = 10;
@@ -204,24 +217,6 @@ Command press_letter(ViewState& state, char letter, const Scene& scene) {
       return Command::kExport;
     case 'm':
       return scene.can_mark ? Command::kMark : Command::kNone;
-    case 'k':
-      move_vertically(state, scene, -1);
-      break;
-    case 'j':
-      move_vertically(state, scene, 1);
-      break;
-    case 'h':
-      scroll_timeline(state, scene, -0.25);
-      break;
-    case 'l':
-      scroll_timeline(state, scene, 0.25);
-      break;
-    case 'g':
-      jump(state, scene, true);
-      break;
-    case 'G':
-      jump(state, scene, false);
-      break;
     default:
       break;
   }
@@ -247,7 +242,7 @@ Outcome apply_key(ViewState state, const Key& key, const Scene& scene) {
   } else if (state.is_typing_filter) {
     type_filter(state, key);
   } else {
-    switch (key.kind) {
+    switch (const Key::Kind kind = kind_of(key); kind) {
       case Key::Kind::kText:
         command =
             key.text.size() == 1 ? press_letter(state, key.text.front(), scene) : Command::kNone;
@@ -266,7 +261,7 @@ Outcome apply_key(ViewState state, const Key& key, const Scene& scene) {
         break;
       case Key::Kind::kHome:
       case Key::Kind::kEnd:
-        jump(state, scene, key.kind == Key::Kind::kHome);
+        jump(state, scene, kind == Key::Kind::kHome);
         break;
       case Key::Kind::kPageUp:
       case Key::Kind::kPageDown:
@@ -297,17 +292,9 @@ Outcome apply_key(ViewState state, const Key& key, const Scene& scene) {
 }
 
 std::optional<double> zoom_seconds(Zoom zoom) {
-  switch (zoom) {
-    case Zoom::kMinute:
-      return 60.0;
-    case Zoom::kTenMinutes:
-      return 600.0;
-    case Zoom::kHour:
-      return 3600.0;
-    case Zoom::kAll:
-      break;
-  }
-  return std::nullopt;
+  static constexpr std::array<double, 3> kSeconds{60.0, 600.0, 3600.0};
+  return zoom == Zoom::kAll ? std::nullopt
+                            : std::optional(kSeconds[static_cast<std::size_t>(zoom)]);
 }
 
 }  // namespace tidemark::dashboard

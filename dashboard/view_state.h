@@ -9,7 +9,7 @@
 
 #include "common/process_key.h"
 #include "common/role.h"
-#include "dashboard/key.h"
+#include "dashboard/key_decoder.h"
 
 namespace tidemark::dashboard {
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <ftxui/dom/elements.hpp>
 
 #include "dashboard/dashboard_model.h"
 #include "dashboard/layout.h"
 
-// From model to element, each a pure function: no state, no clock, no terminal. Internal to
-// monitor/tui; others use screen_text().
+// From model to element, each a pure function: no state, no clock, no terminal. Others use
+// screen_text().
 namespace tidemark::dashboard {
 
 ftxui::Element banner_view(const BannerModel& banner, int width, int lines, const Theme& theme);
@@ -27,5 +30,19 @@ ftxui::Element small_view(const DashboardModel& model, const Theme& theme);
 // All of them.
 ftxui::Element dashboard_view(const DashboardModel& model, const Layout& layout,
                               const Theme& theme);
+
+// What they have in common.
+
+// Of the sixteen colours that every terminal has; none without colour.
+ftxui::Decorator ink(ftxui::Color::Palette16 color, const Theme& theme);
+ftxui::Decorator tone_style(Tone tone, const Theme& theme);
+// A line of text that gives way where there is not enough room, and shows by dots that it did: half
+// a number is another number.
+ftxui::Element cut_text(std::string text);
+// "-- title ---------- right --": the title of a pane.
+ftxui::Element title_line(const std::string& title, const std::string& right, bool is_focused,
+                          const Theme& theme);
+// Exactly so many lines: cut or filled up.
+ftxui::Element exactly(ftxui::Elements rows, int lines);
 
 }  // namespace tidemark::dashboard

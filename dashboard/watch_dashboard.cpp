@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dashboard/watch_dashboard.h"
+#include "dashboard/dashboard.h"
 
 #include <utility>
 #include <vector>
 
 #include "common/text.h"
-#include "dashboard/dashboard.h"
 #include "dashboard/job_status.h"
 #include "dashboard/terminal.h"
 #include "report/monitor_lines.h"
@@ -29,11 +28,11 @@ JobRow row_of(const ServedJob& job) {
 class DashboardView final : public live::WatchView {
  public:
   DashboardView(live::LineWriter& writer, std::unique_ptr<Dashboard> dashboard,
-                const DashboardSetup& setup)
+                const DashboardOptions& options)
       : writer_(writer),
         dashboard_(std::move(dashboard)),
-        is_live_(!setup.replay_speed),
-        take_end_of_profile_(setup.take_end_of_profile) {}
+        is_live_(!options.replay_speed),
+        take_end_of_profile_(options.take_end_of_profile) {}
 
   void on_start(const RunInfo& info) override {
     time_format_ = TimeFormat::of(info);
@@ -52,10 +51,12 @@ class DashboardView final : public live::WatchView {
       show_jobs(tick);
     }
   }
-  // The screen is gone then: what was told on it, and the summary, stay in the scroll-back.
+  // The screen is gone then: the messages that were on it, and the summary, stay in the
+  // scroll-back.
   void on_end(const RunSummary& summary) override {
     dashboard_.reset();
-    writer_.submit_always(std::exchange(told_, {}) + report::summary_text(summary, time_format_));
+    writer_.submit_always(std::exchange(messages_, {}) +
+                          report::summary_text(summary, time_format_));
   }
 
   int input_fd() const override { return dashboard_->news_fd(); }
@@ -68,8 +69,8 @@ class DashboardView final : public live::WatchView {
     if (dashboard_ == nullptr) {
       return false;
     }
-    told_ += text;
-    dashboard_->tell(text);
+    messages_ += text;
+    dashboard_->show_message(text);
     return true;
   }
   bool stays_open() override {
@@ -81,7 +82,7 @@ class DashboardView final : public live::WatchView {
  private:
   void show_jobs(const Tick& tick) {
     for (const ProcessRecord& process : tick.new_processes) {
-      jobs_.notice(process);
+      jobs_.add_process(process);
     }
     if (const auto jobs = jobs_.poll()) {
       std::vector<JobRow> rows;
@@ -98,7 +99,7 @@ class DashboardView final : public live::WatchView {
   const std::function<bool()> take_end_of_profile_;
   TimeFormat time_format_;
   JobWatch jobs_;
-  std::string told_;
+  std::string messages_;
 };
 
 }  // namespace
@@ -106,10 +107,10 @@ class DashboardView final : public live::WatchView {
 bool dashboard_is_possible() { return terminal_is_usable(); }
 
 std::unique_ptr<live::WatchView> make_dashboard_view(live::LineWriter& lines,
-                                                     const DashboardSetup& setup) {
-  auto dashboard = Dashboard::open(
-      {setup.can_mark, setup.replay_speed, setup.output_path, setup.run_file, setup.judge});
-  return dashboard ? std::make_unique<DashboardView>(lines, *std::move(dashboard), setup) : nullptr;
+                                                     const DashboardOptions& options) {
+  auto dashboard = Dashboard::open(options);
+  return dashboard ? std::make_unique<DashboardView>(lines, *std::move(dashboard), options)
+                   : nullptr;
 }
 
 }  // namespace tidemark::dashboard

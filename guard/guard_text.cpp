@@ -89,8 +89,8 @@ std::string kill_text(const GuardReport& report, const ReportFacts& facts) {
   if (facts.dry_run) {
     return "would kill the whole tree";
   }
-  std::string text = fmt::format("killed {} process{} of the tree", report.kill.killed,
-                                 report.kill.killed == 1 ? "" : "es");
+  std::string text = fmt::format("killed {} of the tree",
+                                 format_count(report.kill.killed, "process", "processes"));
   if (report.group_killed) {
     text += " and all of its control group";
   }

@@ -60,17 +60,13 @@ std::vector<const Candidate*> shown(const FindResult& result, const FindOptions&
   return list;
 }
 
-std::string plural(std::size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 std::string workers_of(const Candidate& candidate) {
   std::vector<std::string> parts;
   if (candidate.compile_workers > 0) {
-    parts.push_back(plural(candidate.compile_workers, "compile worker"));
+    parts.push_back(format_count(candidate.compile_workers, "compile worker"));
   }
   if (candidate.dataloader_workers > 0) {
-    parts.push_back(plural(candidate.dataloader_workers, "DataLoader worker"));
+    parts.push_back(format_count(candidate.dataloader_workers, "DataLoader worker"));
   }
   return parts.empty() ? "no workers" : fmt::format("{}", fmt::join(parts, ", "));
 }

@@ -9,8 +9,7 @@
 #include "common/text.h"
 #include "common/units.h"
 #include "report/monitor_lines.h"
-#include "report/tick_json.h"
-#include "report/tree_text.h"
+#include "report/tick_formats.h"
 
 namespace tidemark::live {
 namespace {

@@ -20,10 +20,9 @@
 #include "live/watch.h"
 #include "profiler/reader/trace_directory.h"
 #include "recording/open.h"
-#include "report/profile_json.h"
+#include "report/output.h"
 #include "report/profile_report.h"
 #include "report/profile_text.h"
-#include "report/read_notes.h"
 #include "tracker/sites/site_tracks.h"
 
 namespace tidemark::live {

@@ -18,8 +18,8 @@
 #include "live/launch/signal_inbox.h"
 #include "live/watch_output.h"
 #include "recording/open.h"
-#include "report/read_notes.h"
-#include "report/redacting_sink.h"
+#include "report/export.h"
+#include "report/output.h"
 
 namespace tidemark::live {
 namespace {

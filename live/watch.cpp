@@ -19,6 +19,7 @@
 #include "common/io.h"
 #include "common/messages.h"
 #include "common/redact.h"
+#include "common/units.h"
 #include "common/version.h"
 #include "live/command_run.h"
 #include "live/find.h"
@@ -385,7 +386,7 @@ bool Watch::waits_for_tree() {
     output_.note(
         fmt::format("the command has ended; {} of its processes {} on, and {} watched; "
                     "Ctrl-C leaves them",
-                    processes, processes == 1 ? "runs" : "run", processes == 1 ? "is" : "are"));
+                    processes, plural(processes, "runs", "run"), plural(processes, "is", "are")));
   }
   return true;
 }
@@ -451,7 +452,7 @@ void Watch::report_open_output() {
     const auto wait_ns = policy_.output_wait_ns;
     output_.note(fmt::format(
         "the command has ended; {} of its processes still {} its output open; {}", processes,
-        processes == 1 ? "has" : "have",
+        plural(processes, "has", "have"),
         wait_ns ? fmt::format("they are left in {}", format_duration(to_seconds(*wait_ns)))
                 : "Ctrl-C leaves them"));
   }

@@ -112,11 +112,11 @@ class Chart {
     const double middle = low_ + height * (static_cast<double>(row) + 0.5);
     std::string label;
     if (row == kRows - 1) {
-      label = size_text(high_);
+      label = format_bytes(high_);
     } else if (row == 0) {
-      label = size_text(low_);
+      label = format_bytes(low_);
     } else if (row == kRows / 2) {
-      label = size_text(low_ + height * static_cast<double>(row));
+      label = format_bytes(low_ + height * static_cast<double>(row));
     }
     std::string out = fmt::format("{:>{}} {}", label, kLabelColumns, utf8 ? "│" : "|");
     for (const Column& column : columns_) {
@@ -191,6 +191,24 @@ class Chart {
   double high_ = 0.0;
 };
 
+using tracker::Cell;
+
+constexpr std::array<std::string_view, 8> kBars{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+constexpr std::array<std::string_view, 8> kAsciiBars{"_", ".", ":", "-", "=", "+", "*", "#"};
+
+// The cells between the first step and the last; all of them where no step is known.
+std::span<const Cell> while_training(std::span<const Cell> cells) {
+  const auto has_step = [](const Cell& cell) { return !std::isnan(cell.step); };
+  const auto first = std::find_if(cells.begin(), cells.end(), has_step);
+  if (first == cells.end()) {
+    return cells;
+  }
+  const double last_step = cells.back().step;
+  const auto end =
+      std::find_if(first, cells.end(), [&](const Cell& cell) { return cell.step >= last_step; });
+  return {first, end};
+}
+
 }  // namespace
 
 Glyphs glyphs_of_locale() {
@@ -217,6 +235,56 @@ std::string chart_text(const tracker::SeriesVerdict& reading, Glyphs glyphs) {
     return "";
   }
   return Chart(reading).text(glyphs);
+}
+
+std::vector<double> sparkline_values(const tracker::Series& series, std::size_t columns) {
+  const std::span<const Cell> cells = while_training(series.cells());
+  if (cells.empty() || columns == 0) {
+    return {};
+  }
+  const bool has_time = !std::isnan(cells.front().t_s);
+  const auto place = [&](const Cell& cell) { return has_time ? cell.t_s : cell.step; };
+  const double start = place(cells.front());
+  const double width = (place(cells.back()) - start) / static_cast<double>(columns);
+  std::vector<double> highest(columns, -1.0);
+  for (const Cell& cell : cells) {
+    const double at = width > 0.0 ? (place(cell) - start) / width : 0.0;
+    const std::size_t column = std::min(columns - 1, static_cast<std::size_t>(at));
+    highest[column] = std::max(highest[column], cell.max_bytes);
+  }
+  for (std::size_t i = 1; i < columns; ++i) {
+    highest[i] = highest[i] < 0.0 ? highest[i - 1] : highest[i];
+  }
+  return highest;
+}
+
+std::string sparkline_text(std::span<const double> bytes, Glyphs glyphs) {
+  const auto& characters = glyphs == Glyphs::kUtf8 ? kBars : kAsciiBars;
+  const double top = bytes.empty() ? 0.0 : *std::max_element(bytes.begin(), bytes.end());
+  std::string text;
+  for (const double value : bytes) {
+    const double share = top > 0.0 ? std::clamp(value / top, 0.0, 1.0) : 0.0;
+    const auto level =
+        static_cast<std::size_t>(std::ceil(share * static_cast<double>(characters.size())));
+    text += characters[std::max<std::size_t>(level, 1) - 1];
+  }
+  return text;
+}
+
+std::string change_sparkline(std::span<const double> bytes, std::size_t columns, Glyphs glyphs) {
+  const std::size_t shown = std::min(columns, bytes.size());
+  if (shown == 0) {
+    return "";
+  }
+  const auto& characters = glyphs == Glyphs::kUtf8 ? kBars : kAsciiBars;
+  const auto [low, high] = std::minmax_element(bytes.begin(), bytes.end());
+  const double range = std::max(*high - *low, 0.02 * *high);
+  std::string text;
+  for (std::size_t x = 0; x < shown; ++x) {
+    const double share = range > 0.0 ? (bytes[x * bytes.size() / shown] - *low) / range : 0.0;
+    text += characters[static_cast<std::size_t>(std::clamp(share * 8.0, 0.0, 7.0))];
+  }
+  return text;
 }
 
 }  // namespace tidemark::report

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "common/units.h"
+#include "tracker/compare/run_diff.h"
 #include "tracker/run/judged_run.h"
 
 namespace tidemark::report {
@@ -19,5 +21,16 @@ struct DiffOptions {
 // `tidemark diff`: two recordings side by side, before and after a change. Exit code 0 whatever the
 // answer is, 3 when one of them cannot be read.
 int run_diff(const DiffOptions& options);
+
+// What is printed about a recording beside its numbers.
+struct DiffInput {
+  std::string file;
+  std::vector<std::pair<std::string, std::uint64_t>> losses;
+};
+
+// One sentence with the answer, then both runs in columns.
+std::string diff_text(const tracker::RunDiff& diff, const DiffInput& a, const DiffInput& b);
+// One object, see docs/output.md.
+std::string diff_json(const tracker::RunDiff& diff, const DiffInput& a, const DiffInput& b);
 
 }  // namespace tidemark::report

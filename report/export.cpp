@@ -9,17 +9,14 @@
 #include "common/exit_code.h"
 #include "common/messages.h"
 #include "common/process_table.h"
-#include "common/recording_sink.h"
+#include "common/redact.h"
 #include "common/run_summary.h"
 #include "common/text.h"
 #include "recording/open.h"
 #include "recording/run_writer.h"
-#include "report/export_output.h"
 #include "report/export_sites.h"
-#include "report/read_notes.h"
-#include "report/redacting_sink.h"
-#include "report/tick_csv.h"
-#include "report/tick_json.h"
+#include "report/output.h"
+#include "report/tick_formats.h"
 
 namespace tidemark::report {
 namespace {
@@ -109,15 +106,13 @@ class JsonLinesSink final : public TextSink {
 
 Result<std::unique_ptr<TextSink>> open_text_sink(const ExportOptions& options) {
   const bool is_stdout = options.output.empty() || options.output == "-";
-  auto output = is_stdout ? Result<ExportOutput>(ExportOutput::to_stdout())
-                          : ExportOutput::to_file(options.output, options.force);
-  if (!output) {
-    return output.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto output, is_stdout
+                                       ? Result<ExportOutput>(ExportOutput::to_stdout())
+                                       : ExportOutput::to_file(options.output, options.force));
   if (options.format == "csv") {
-    return std::unique_ptr<TextSink>(std::make_unique<CsvSink>(std::move(*output)));
+    return std::unique_ptr<TextSink>(std::make_unique<CsvSink>(std::move(output)));
   }
-  return std::unique_ptr<TextSink>(std::make_unique<JsonLinesSink>(std::move(*output)));
+  return std::unique_ptr<TextSink>(std::make_unique<JsonLinesSink>(std::move(output)));
 }
 
 Status check_usage(const ExportOptions& options) {
@@ -179,7 +174,33 @@ int export_run_file(recording::RecordingReader& reader, const ExportOptions& opt
   return finish_export(summary);
 }
 
+ProcessRecord redacted(ProcessRecord process) {
+  process.argv = redact_text(process.argv);
+  return process;
+}
+
 }  // namespace
+
+Status RedactingSink::begin(const RunInfo& info) {
+  RunInfo redacted_info = info;
+  redacted_info.command = redact_text(info.command);
+  return next_.begin(redacted_info);
+}
+
+Status RedactingSink::add(const Tick& tick) {
+  if (tick.new_processes.empty()) {
+    return next_.add(tick);
+  }
+  Tick redacted_tick = tick;
+  for (ProcessRecord& process : redacted_tick.new_processes) {
+    process = redacted(std::move(process));
+  }
+  return next_.add(redacted_tick);
+}
+
+Status RedactingSink::process_ended(const ProcessRecord& process) {
+  return next_.process_ended(redacted(process));
+}
 
 int run_export(const ExportOptions& options) {
   if (const Status usage = check_usage(options); !usage) {

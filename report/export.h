@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "common/recording_sink.h"
+
 namespace tidemark::report {
 
 struct ExportOptions {
@@ -19,5 +21,19 @@ struct ExportOptions {
 // `tidemark export`: converts a recording. The output file appears when it is complete, and never
 // replaces another without `force`. Notes and errors go to stderr.
 int run_export(const ExportOptions& options);
+
+// Masks the secrets of command lines that other tools logged as they were. `next` outlives it.
+class RedactingSink final : public RecordingSink {
+ public:
+  explicit RedactingSink(RecordingSink& next) : next_(next) {}
+
+  Status begin(const RunInfo& info) override;
+  Status add(const Tick& tick) override;
+  Status process_ended(const ProcessRecord& process) override;
+  Status end(double t_s) override { return next_.end(t_s); }
+
+ private:
+  RecordingSink& next_;
+};
 
 }  // namespace tidemark::report

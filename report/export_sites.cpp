@@ -12,10 +12,9 @@
 #include "common/exit_code.h"
 #include "common/messages.h"
 #include "common/units.h"
-#include "report/export_output.h"
 #include "report/folded.h"
+#include "report/output.h"
 #include "report/pprof.h"
-#include "report/read_notes.h"
 #include "report/speedscope.h"
 #include "tracker/sites/stack_lines.h"
 

@@ -2,9 +2,11 @@
 #include "report/monitor_lines.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,10 +20,6 @@ namespace {
 
 std::int64_t difference(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::int64_t>(a) - static_cast<std::int64_t>(b);
-}
-
-std::string bytes_or_unknown(const std::optional<std::uint64_t>& bytes) {
-  return bytes ? format_bytes(*bytes) : "?";
 }
 
 // Unknown figures are imported ones: then another one, under its name, is better than none.
@@ -67,8 +65,7 @@ void append_gpu(std::string& out, const GpuSample& gpu) {
   if (gpu.is_lost) {
     out += " LOST";
   } else {
-    out += fmt::format(" {} of {}", bytes_or_unknown(gpu.used_bytes),
-                       bytes_or_unknown(gpu.total_bytes));
+    out += fmt::format(" {} of {}", format_bytes(gpu.used_bytes), format_bytes(gpu.total_bytes));
   }
   if (gpu.busy_percent) {
     out += fmt::format(", {} % busy", *gpu.busy_percent);
@@ -88,38 +85,20 @@ std::string pid_list(const std::vector<pid_t>& pids) {
 }
 
 std::string_view verb_of(EventKind kind) {
-  switch (kind) {
-    case EventKind::kSpawn:
-      return "started";
-    case EventKind::kExit:
-      return "exited";
-    case EventKind::kExec:
-      return "exec";
-    case EventKind::kOomKill:
-      return "OOM KILL";
-    case EventKind::kGap:
-      return "gap";
-    case EventKind::kWarnGrowth:
-      return "WARNING";
-    case EventKind::kReparent:
-      return "orphaned";
-    case EventKind::kMark:
-      return "MARK";
-    case EventKind::kGpuLost:
-      return "GPU LOST";
-    case EventKind::kGuard:
-      return "GUARD";
-  }
-  return "?";
+  static constexpr std::array<std::string_view, 10> kVerbs{
+      "started", "exited",   "exec", "OOM KILL", "gap",
+      "WARNING", "orphaned", "MARK", "GPU LOST", "GUARD"};
+  return kVerbs[static_cast<std::size_t>(kind)];
 }
 
 std::string rate_text(const Course& course, const TimeFormat& moments) {
+  constexpr RateFormat kFixedUnit{.has_sign = true, .has_fixed_unit = true};
   std::string text;
   if (const auto per_s = course.growth_bytes_per_s(); per_s && moments.has_time()) {
-    text += fmt::format(", {}/min", format_bytes_delta(std::llround(*per_s * 60.0)));
+    text += ", " + format_rate(*per_s, RateUnit::kSecond, kFixedUnit);
   }
   if (const auto per_step = course.growth_bytes_per_step()) {
-    text += fmt::format(", {}/step", format_bytes_delta(std::llround(*per_step)));
+    text += ", " + format_rate(*per_step, RateUnit::kStep, kFixedUnit);
   }
   return text;
 }
@@ -141,6 +120,126 @@ std::string loss_text(const LossRecord& loss) {
   return fmt::format("not seen: {} x{}", escape_text(loss.what.text()), loss.count);
 }
 
+constexpr std::size_t kAlike = 4;  // so many are shown as one and the number of the others
+
+struct TreeRow {
+  const ProcessSample* sample;
+  const ProcessRecord* record;  // nullptr: unknown
+};
+
+class TreeText {
+ public:
+  TreeText(const Tick& tick, const ProcessLookup& lookup) {
+    std::map<pid_t, bool> members;
+    for (const ProcessSample& sample : tick.processes) {
+      members[sample.key.pid] = true;
+    }
+    for (const ProcessSample& sample : tick.processes) {
+      const ProcessRecord* record = lookup(sample.key);
+      // Imported series have no pid: 0 is nobody's parent.
+      const bool has_parent = record != nullptr && record->ppid > 0 &&
+                              record->ppid != sample.key.pid && members.contains(record->ppid);
+      (has_parent ? children_[record->ppid] : roots_).push_back({&sample, record});
+    }
+  }
+
+  std::string text() {
+    put("PID", "ROLE", "FOOTPRINT", "RSS", "COMMAND");
+    put_rows(roots_, 0);
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr std::size_t kDeepest = 64;  // a table read in pieces could hold a cycle
+
+  void put(std::string_view pid, std::string_view role, std::string_view footprint,
+           std::string_view rss, std::string_view command) {
+    out_ += fmt::format("{:<20} {:<18} {:>10} {:>10}  {}\n", pid, role, footprint, rss, command);
+  }
+
+  void put_row(const TreeRow& row, std::size_t depth) {
+    const std::string role = row.record == nullptr ? "?"
+                             : row.record->rank    ? fmt::format("rank {}", *row.record->rank)
+                                                   : std::string(role_name(row.record->role));
+    const std::string command = row.record == nullptr       ? "?"
+                                : !row.record->argv.empty() ? row.record->argv
+                                : !row.record->comm.empty() ? "[" + row.record->comm + "]"
+                                                            : "?";
+    const pid_t pid = row.sample->key.pid;
+    put(std::string(2 * std::min<std::size_t>(depth, 6), ' ') +
+            (pid > 0 ? std::to_string(pid) : "?"),
+        role, row.sample->state == 'Z' ? "zombie" : format_bytes(row.sample->footprint_bytes()),
+        format_bytes(row.sample->rss_bytes), shorten(escape_text(command), 80));
+  }
+
+  bool is_leaf(const TreeRow& row) const { return !children_.contains(row.sample->key.pid); }
+
+  bool alike(const TreeRow& a, const TreeRow& b) const {
+    return a.record != nullptr && b.record != nullptr && is_leaf(a) && is_leaf(b) &&
+           a.record->role == b.record->role && a.record->rank == b.record->rank &&
+           a.record->argv == b.record->argv &&
+           (!a.record->argv.empty() || a.record->comm == b.record->comm) &&
+           a.sample->state != 'Z' && b.sample->state != 'Z';
+  }
+
+  void put_children(pid_t parent, std::size_t depth) {
+    const auto found = children_.find(parent);
+    if (found != children_.end() && depth <= kDeepest) {
+      put_rows(found->second, depth);
+    }
+  }
+
+  void put_rows(const std::vector<TreeRow>& rows, std::size_t depth) {
+    for (std::size_t i = 0; i < rows.size();) {
+      std::size_t end = i + 1;
+      while (end < rows.size() && alike(rows[i], rows[end])) {
+        ++end;
+      }
+      put_row(rows[i], depth);
+      if (end - i >= kAlike) {
+        put_others(rows, i + 1, end, depth);
+      } else {
+        end = i + 1;
+        put_children(rows[i].sample->key.pid, depth + 1);
+      }
+      i = end;
+    }
+  }
+
+  void put_others(const std::vector<TreeRow>& rows, std::size_t begin, std::size_t end,
+                  std::size_t depth) {
+    const pid_t last = rows[end - 1].sample->key.pid;
+    put(std::string(2 * std::min<std::size_t>(depth, 6), ' ') + "...", "", "", "",
+        fmt::format("and {} more like it, {}{}", end - begin, range_text(rows, begin, end),
+                    last > 0 ? fmt::format(", up to pid {}", last) : ""));
+  }
+
+  // Of their footprints; of their RSS where nobody's footprint is known.
+  static std::string range_text(const std::vector<TreeRow>& rows, std::size_t begin,
+                                std::size_t end) {
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> footprint;
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> rss;
+    const auto widen = [](auto& range, const std::optional<std::uint64_t>& bytes) {
+      if (bytes) {
+        range = range ? std::pair(std::min(range->first, *bytes), std::max(range->second, *bytes))
+                      : std::pair(*bytes, *bytes);
+      }
+    };
+    for (std::size_t i = begin; i < end; ++i) {
+      widen(footprint, rows[i].sample->footprint_bytes());
+      widen(rss, rows[i].sample->rss_bytes);
+    }
+    const auto& range = footprint ? footprint : rss;
+    return range ? fmt::format("{}{} to {} each", footprint ? "" : "rss ",
+                               format_bytes(range->first), format_bytes(range->second))
+                 : "? each";
+  }
+
+  std::vector<TreeRow> roots_;
+  std::map<pid_t, std::vector<TreeRow>> children_;
+  std::string out_;
+};
+
 }  // namespace
 
 std::string TickLines::tree_part(const GroupSample& tree) {
@@ -161,7 +260,7 @@ std::string TickLines::tree_part(const GroupSample& tree) {
   const std::string words = memory_words(tree);
   if (tree.footprint_bytes) {
     return fmt::format("{}{}{}  rss {}", tree.footprint_held ? "~" : "", words, footprint_change,
-                       bytes_or_unknown(known_rss_bytes(tree)));
+                       format_bytes(known_rss_bytes(tree)));
   }
   return words + (known_rss_bytes(tree) ? rss_change : pss_change);
 }
@@ -230,7 +329,7 @@ std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& look
 std::vector<std::string> LossLines::lines(const Tick& tick) {
   std::vector<std::string> lines;
   for (const LossRecord& loss : tick.losses) {
-    if (told_.emplace(loss.what.text()).second) {
+    if (printed_.emplace(loss.what.text()).second) {
       lines.push_back(fmt::format("{}  {}", time_format_.at(tick.t_s), loss_text(loss)));
     }
   }
@@ -242,9 +341,8 @@ std::string summary_text(const RunSummary& summary, const TimeFormat& moments) {
     return "summary: nothing was seen\n";
   }
   std::string out =
-      fmt::format("summary: {} in {} {}, {} started, {} exited\n", moments.length(summary.last_s()),
-                  summary.ticks(), summary.ticks() == 1 ? "sample" : "samples", summary.births(),
-                  summary.deaths());
+      fmt::format("summary: {} in {}, {} started, {} exited\n", moments.length(summary.last_s()),
+                  format_count(summary.ticks(), "sample"), summary.births(), summary.deaths());
   const bool has_footprint = summary.footprint().seen;
   const auto add = [&](std::string_view what, const Course& course, bool with_rate) {
     out += fmt::format("  {:<22} {}\n", what,
@@ -272,6 +370,10 @@ std::string summary_text(const RunSummary& summary, const TimeFormat& moments) {
     out += fmt::format("  {}\n", loss_text(loss));
   }
   return out;
+}
+
+std::string tree_text(const Tick& tick, const ProcessLookup& lookup) {
+  return TreeText(tick, lookup).text();
 }
 
 }  // namespace tidemark::report

@@ -10,7 +10,7 @@
 #include "common/process_table.h"
 #include "common/records.h"
 #include "common/run_summary.h"
-#include "common/time_format.h"
+#include "common/units.h"
 
 namespace tidemark::report {
 
@@ -36,7 +36,7 @@ class TickLines {
   Past pss_;
 };
 
-// The events of a tick, a line each; many alike (20 workers born) become one line.
+// The events of a tick, a line each; many alike (20 workers started) become one line.
 std::vector<std::string> event_lines(const Tick& tick, const ProcessLookup& lookup,
                                      const TimeFormat& moments = {});
 
@@ -49,8 +49,12 @@ class LossLines {
 
  private:
   TimeFormat time_format_;
-  std::set<std::string> told_;
+  std::set<std::string> printed_;
 };
+
+// The tree as it stands: one row per process with its role, children below their parents. Workers
+// that are all alike (same parent, role and command, no children) share two rows.
+std::string tree_text(const Tick& tick, const ProcessLookup& lookup);
 
 // The last lines: start, end, peak, growth and rates, of the tree and per role; what was lost.
 std::string summary_text(const RunSummary& summary, const TimeFormat& moments = {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/profile_json.h"
+#include "report/profile_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,16 +23,6 @@ using tracker::TracedProcess;
 std::optional<std::int64_t> whole(const std::optional<double>& bytes) {
   return bytes && std::isfinite(*bytes) ? std::optional<std::int64_t>(std::llround(*bytes))
                                         : std::nullopt;
-}
-
-// Unknown text is null.
-void add_text(JsonWriter& json, std::string_view name, std::string_view text) {
-  json.key(name);
-  if (text.empty()) {
-    json.value(nullptr);
-  } else {
-    json.value(text);
-  }
 }
 
 void add_parts(JsonWriter& json, const MemoryParts& parts) {
@@ -67,13 +57,13 @@ void add_process(JsonWriter& json, const TracedProcess& process, const ProcessGr
   json.key("now").begin_object();
   add_parts(json, growth.now);
   json.field("account_age_s", growth.account_age_s).end_object();
-  add_text(json, "problem", last.problem);
+  json.text_field("problem", last.problem);
   json.end_object();
 }
 
 void add_target(JsonWriter& json, const ProfileReport& report) {
   json.key("target").begin_object();
-  add_text(json, "command", report.command);
+  json.text_field("command", report.command);
   // Those that grew most come first; compilers by the thousand are only counted.
   constexpr std::size_t kMostProcesses = 100;
   json.field("traced", report.run->processes.size()).key("processes").begin_array();
@@ -92,29 +82,27 @@ void add_frames(JsonWriter& json, const ProfileReport& report, const RankedSite&
     json.begin_object()
         .field("kind", frame_kind_name(frame.kind))
         .field("function", frame.function);
-    add_text(json, "file", frame.file);
+    json.text_field("file", frame.file);
     json.field("line", frame.line);
-    add_text(json, "module", shown.module);
+    json.text_field("module", shown.module);
     json.field("offset", frame.offset).field("inlined", frame.is_inlined).end_object();
   }
   json.end_array();
 }
 
 void add_ages(JsonWriter& json, const HeldMemory& held) {
-  json.key("births").begin_array();
-  for (const SiteAges::Interval& interval : held.ages) {
+  json.array("births", held.ages, [&](const SiteAges::Interval& interval) {
     json.begin_object()
         .field(interval.in_steps ? "from_step" : "from_s", interval.from)
         .field("live_bytes", interval.bytes)
         .end_object();
-  }
-  json.end_array();
+  });
 }
 
 // What a line and a site have in common.
 void add_held(JsonWriter& json, const HeldMemory& held) {
   json.field("verdict", verdict_name(held.verdict)).field("undetermined", held.undetermined);
-  add_text(json, "needs", held.needs ? needs_text(*held.needs) : "");
+  json.text_field("needs", held.needs ? needs_text(*held.needs) : "");
   json.field("growth_bytes_per_s", held.growth_bytes_per_s)
       .field("growth_bytes_per_step", held.growth_bytes_per_step)
       .field("growth_bytes", whole(held.growth_bytes))
@@ -130,11 +118,7 @@ void add_held(JsonWriter& json, const HeldMemory& held) {
       .field("temporary_blocks", held.temporary_blocks)
       .field("kind", allocation_kind_name(held.kind))
       .field("role", role_name(held.role));
-  json.key("pids").begin_array();
-  for (const ProcessKey& key : held.processes) {
-    json.value(key.pid);
-  }
-  json.end_array();
+  json.array("pids", held.processes, [&](const ProcessKey& key) { json.value(key.pid); });
   add_ages(json, held);
 }
 
@@ -145,16 +129,12 @@ void add_line(JsonWriter& json, const ProfileReport& report, const RankedLine& l
       tracker::shown_stack(*report.run, report.ranking.sites[line.sites.front()].frames);
   const auto place = tracker::find_line(stack, line.name);
   const tracker::ShownFrame* own = place ? &stack.frames[*place] : nullptr;
-  add_text(json, "function", own != nullptr ? own->frame->function : "");
-  add_text(json, "file", own != nullptr ? own->frame->file : "");
+  json.text_field("function", own != nullptr ? own->frame->function : "");
+  json.text_field("file", own != nullptr ? own->frame->file : "");
   json.field("line", own != nullptr ? own->frame->line : std::nullopt);
-  add_text(json, "module", own != nullptr ? own->module : "");
+  json.text_field("module", own != nullptr ? own->module : "");
   add_held(json, line);
-  json.key("sites").begin_array();
-  for (const std::size_t site : line.sites) {
-    json.value(site + 1);
-  }
-  json.end_array().end_object();
+  json.array("sites", line.sites, [&](std::size_t site) { json.value(site + 1); }).end_object();
 }
 
 void add_site(JsonWriter& json, const ProfileReport& report, const RankedSite& site,
@@ -192,17 +172,16 @@ void add_shm(JsonWriter& json, const ShmGrowthReport& shm) {
       .begin_object()
       .field("growth_bytes", shm.grown_bytes)
       .field("segments", shm.segments)
-      .key("largest")
-      .begin_array();
-  for (const GrowingSegment& segment : shm.largest) {
-    json.begin_object()
-        .field("path", segment.path)
-        .field("bytes", segment.bytes)
-        .field("growth_bytes", segment.grown_bytes)
-        .field("held", segment.held)
-        .end_object();
-  }
-  json.end_array().end_object();
+      .array("largest", shm.largest,
+             [&](const GrowingSegment& segment) {
+               json.begin_object()
+                   .field("path", segment.path)
+                   .field("bytes", segment.bytes)
+                   .field("growth_bytes", segment.grown_bytes)
+                   .field("held", segment.held)
+                   .end_object();
+             })
+      .end_object();
 }
 
 void add_coverage(JsonWriter& json, const ProfileReport& report) {
@@ -220,12 +199,8 @@ void add_coverage(JsonWriter& json, const ProfileReport& report) {
       .field("rest_bytes", coverage.rest_bytes)
       .field("tracer_bytes", coverage.tracer_bytes)
       .field("tracer_sum_bytes", coverage.tracer_sum_bytes)
-      .key("problems")
-      .begin_array();
-  for (const std::string& problem : coverage.problems) {
-    json.value(problem);
-  }
-  json.end_array().end_object();
+      .array("problems", coverage.problems)
+      .end_object();
 }
 
 }  // namespace

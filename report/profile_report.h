@@ -54,7 +54,7 @@ struct LostRecords {
 // stopped growing, memory that no site explains.
 std::optional<LostRecords> lost_records(const ProfileReport& report);
 
-// After a few looks everything grows: no such figure is worth a word.
+// After a few samples everything grows: such a figure is not worth printing.
 bool is_seen_long_enough(const tracker::RankedLine& line);
 // The lines that grow and were seen long enough, the fastest first; not those that grow by less
 // than a hundredth of it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/profile_rest_text.h"
+#include "report/profile_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +11,6 @@
 
 #include "common/text.h"
 #include "common/units.h"
-#include "common/wrap_text.h"
-#include "report/profile_site_text.h"
 #include "report/track_words.h"
 
 namespace tidemark::report {
@@ -31,7 +29,7 @@ std::string cell(const std::optional<double>& bytes, bool with_sign) {
   if (!bytes) {
     return "?";
   }
-  return with_sign ? signed_size(*bytes) : size_text(std::max(0.0, *bytes));
+  return with_sign ? format_bytes_delta(*bytes) : format_bytes(std::max(0.0, *bytes));
 }
 
 std::string row(std::string_view what, const std::optional<double>& grown,
@@ -58,19 +56,19 @@ std::string remainder_row(const MemoryParts& growth) {
                      rest < 0.0 ? "not touched, or estimated too high"
                      : is_known ? "estimated too low, or at another moment"
                                 : "in no site: allocator slack, or not hooked",
-                     kWhatColumns, signed_size(rest), kGrownColumns);
+                     kWhatColumns, format_bytes_delta(rest), kGrownColumns);
 }
 
 std::string remedy_text(const KeptByAllocator& kept, const ProfileStyle& style) {
   return wrap_text(
       "remedy   ",
-      fmt::format("the allocator keeps {} that no live block uses, {:.0f} % of the footprint: "
+      fmt::format("the allocator keeps {} that no live block uses, {} of the footprint: "
                   "freed memory that it has not given back (fragmentation), not a leak of a line. "
                   "With glibc call malloc_trim(0) after large frees, or set "
                   "MALLOC_TRIM_THRESHOLD_=131072 MALLOC_MMAP_THRESHOLD_=131072, and "
                   "MALLOC_ARENA_MAX=2 with many threads; or preload jemalloc, which returns unused "
                   "pages (LD_PRELOAD=libjemalloc.so.2).",
-                  size_text(kept.bytes), kept.share * 100.0),
+                  format_bytes(kept.bytes), format_percent(kept.share)),
       style.columns);
 }
 
@@ -83,7 +81,7 @@ std::string unseen_text(const UnseenMemory& unseen, const ProfileStyle& style) {
                   "allocate by system calls of its own, or may be linked with tcmalloc, jemalloc "
                   "or mimalloc and be started by a script: then give tidemark the program itself, "
                   "or preload the allocator as well.",
-                  size_text(unseen.bytes)),
+                  format_bytes(unseen.bytes)),
       style.columns);
 }
 
@@ -127,10 +125,6 @@ std::string common_name(const ShmGrowthReport& shm) {
   // Numbers that begin alike are not a name.
   common = common.substr(0, common.find_last_not_of("0123456789") + 1);
   return common.size() < kShortest ? "" : escape_text(common) + '*';
-}
-
-std::string percent(const std::optional<double>& share) {
-  return share ? fmt::format("{:.1f} %", *share * 100.0) : "unknown";
 }
 
 }  // namespace
@@ -223,8 +217,8 @@ std::string shm_text(const ShmGrowthReport& shm, const ProfileStyle& style) {
   }
   const std::string names = common_name(shm);
   std::string out =
-      wrap_text("/dev/shm ", fmt::format("grew by {} in {} {}{}", format_bytes(shm.grown_bytes),
-                                         shm.segments, shm.segments == 1 ? "segment" : "segments",
+      wrap_text("/dev/shm ", fmt::format("grew by {} in {}{}", format_bytes(shm.grown_bytes),
+                                         format_count(shm.segments, "segment"),
                                          names.empty() ? "" : " named " + names));
   constexpr std::size_t kMost = 5;
   constexpr std::size_t kRoom = 40;  // for the figures
@@ -251,16 +245,17 @@ std::string coverage_text(const ProfileReport& report, const ProfileStyle& style
     text += fmt::format(", one sample in {}", format_bytes(*coverage.sample_every_bytes));
   }
   if (report.run->processes.size() > 1) {
-    text += fmt::format("; {} processes", grouped(report.run->processes.size()));
+    text += fmt::format("; {} processes", format_grouped(report.run->processes.size()));
   }
   if (coverage.frees_known_share) {
-    text += fmt::format("; frees known {}", percent(coverage.frees_known_share));
+    text += "; frees known " + format_percent(*coverage.frees_known_share, 1);
   }
-  text += fmt::format("; RSS explained {}; records dropped {}; stacks cut off {}",
-                      percent(coverage.rss_explained_share), grouped(coverage.dropped_records),
-                      grouped(coverage.truncated_stacks));
+  text += fmt::format(
+      "; RSS explained {}; records dropped {}; stacks cut off {}",
+      coverage.rss_explained_share ? format_percent(*coverage.rss_explained_share, 1) : "unknown",
+      format_grouped(coverage.dropped_records), format_grouped(coverage.truncated_stacks));
   if (coverage.empty_stacks > 0) {
-    text += fmt::format("; stacks not walked {}", grouped(coverage.empty_stacks));
+    text += fmt::format("; stacks not walked {}", format_grouped(coverage.empty_stacks));
   }
   if (coverage.rest_bytes > 0) {
     text += fmt::format("; in small sites {}", format_bytes(coverage.rest_bytes));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/profile_site_text.h"
+#include "report/profile_text.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,8 +11,7 @@
 
 #include "common/text.h"
 #include "common/units.h"
-#include "common/wrap_text.h"
-#include "report/sparkline.h"
+#include "report/chart_text.h"
 #include "report/track_words.h"
 #include "tracker/sites/stack_lines.h"
 
@@ -40,17 +39,10 @@ std::string processes_text(const ProfileReport& report, const HeldMemory& held) 
                                                   held.processes.size(), first->key.pid);
 }
 
-std::string since_text(const tracker::Moment& since) {
-  if (since.step) {
-    return fmt::format("since step {:.0f}", *since.step);
-  }
-  return since.t_s ? "since " + format_clock(*since.t_s) : "";
-}
-
 std::string live_text(const HeldMemory& held) {
   std::string text =
-      fmt::format("{} in {} {}", format_bytes(held.live_bytes), grouped(held.live_blocks),
-                  held.live_blocks == 1 ? "block" : "blocks");
+      fmt::format("{} in {} {}", format_bytes(held.live_bytes), format_grouped(held.live_blocks),
+                  plural(held.live_blocks, "block"));
   if (held.live_blocks > 1) {
     text += fmt::format(" of about {}", format_bytes(held.live_bytes / held.live_blocks));
   }
@@ -69,7 +61,7 @@ std::string live_text(const HeldMemory& held) {
 
 // "+383 KiB/step" where steps are known, else "+12.3 MiB/min".
 std::string short_rate(const HeldMemory& held) {
-  return held.growth_bytes_per_step ? signed_size(*held.growth_bytes_per_step) + "/step"
+  return held.growth_bytes_per_step ? growth_text(*held.growth_bytes_per_step, RateUnit::kStep)
                                     : growth_text(held.growth_bytes_per_s);
 }
 
@@ -132,8 +124,7 @@ std::string frames_text(const tracker::ShownStack& stack, std::string_view label
   if (more > 0 && as_above) {
     out += "             (then as above)\n";
   } else if (more > 0) {
-    out += fmt::format("             ({} more {}; --json has all)\n", more,
-                       more == 1 ? "frame" : "frames");
+    out += fmt::format("             ({}; --json has all)\n", format_count(more, "more frame"));
   }
   return out;
 }
@@ -164,7 +155,7 @@ std::string stacks_text(const ProfileReport& report, const RankedLine& line,
     if (!is_one) {
       out += fmt::format("    stack {}  {}, live {} in {} blocks\n", i + 1,
                          site.grows() ? short_rate(site) : "does not grow",
-                         format_bytes(site.live_bytes), grouped(site.live_blocks));
+                         format_bytes(site.live_bytes), format_grouped(site.live_blocks));
     }
     out += stack.frames.empty()
                ? std::string("    stack    not known\n")
@@ -181,38 +172,20 @@ std::string stacks_text(const ProfileReport& report, const RankedLine& line,
   }
   if (line.sites.size() > shown) {
     const std::size_t more = line.sites.size() - shown;
-    out += fmt::format("    and {} more call {} through this line; --json has {}\n", more,
-                       more == 1 ? "stack" : "stacks", more == 1 ? "it" : "them");
+    out += fmt::format("    and {} through this line; --json has {}\n",
+                       format_count(more, "more call stack"), plural(more, "it", "them"));
   }
   return out;
 }
 
 }  // namespace
 
-std::string signed_size(double bytes) {
-  return bytes < 0.0 ? "-" + size_text(-bytes) : "+" + size_text(bytes);
+std::string growth_text(double bytes, RateUnit unit) {
+  return format_rate(bytes, unit, {.has_sign = true, .has_fixed_unit = true});
 }
-
-std::string grouped(std::uint64_t number) {
-  std::string digits = std::to_string(number);
-  for (std::size_t at = digits.size(); at > 3; at -= 3) {
-    digits.insert(at - 3, ",");
-  }
-  return digits;
-}
-
-std::string growth_text(double bytes_per_s) { return signed_size(bytes_per_s * 60.0) + "/min"; }
 
 std::string process_text(const TracedProcess& process) {
-  std::string text(role_name(process.role));
-  if (process.rank) {
-    text += fmt::format(" {}", *process.rank);
-  }
-  text += fmt::format(", pid {}", process.key.pid);
-  if (!process.comm.empty()) {
-    text += fmt::format(" ({})", shorten(escape_text(process.comm), 30));
-  }
-  return text;
+  return process_label(process.role, process.rank, process.key.pid, process.comm, 30);
 }
 
 std::string share_text(const ProfileReport& report, const HeldMemory& held) {
@@ -224,7 +197,7 @@ std::string share_text(const ProfileReport& report, const HeldMemory& held) {
   if (*held.share_of_growth > kMoreThanAll) {
     return fmt::format("more than {} grew by: something else of it shrank", who);
   }
-  return fmt::format("{:.0f} % of the growth of {}", std::min(*held.share_of_growth, 1.0) * 100.0,
+  return fmt::format("{} of the growth of {}", format_percent(std::min(*held.share_of_growth, 1.0)),
                      who);
 }
 
@@ -267,8 +240,7 @@ std::string age_text(std::span<const SiteAges::Interval> ages, Glyphs glyphs) {
   const SiteAges::Interval& first = ages.front();
   const SiteAges::Interval& last = ages.back();
   const auto place = [](const SiteAges::Interval& interval) {
-    return interval.in_steps ? fmt::format("step {:.0f}", interval.from)
-                             : format_clock(interval.from);
+    return format_place(interval.from, interval.in_steps ? RateUnit::kStep : RateUnit::kSecond);
   };
   return fmt::format("{}  {}, {} to {}", sparkline_text(bytes, glyphs), words, place(first),
                      place(last));
@@ -278,10 +250,10 @@ std::string line_paragraph(const ProfileReport& report, const RankedLine& line, 
                            const ProfileStyle& style) {
   std::string head = growth_text(line.growth_bytes_per_s);
   if (line.growth_bytes_per_step) {
-    head += fmt::format("  {}/step", signed_size(*line.growth_bytes_per_step));
+    head += "  " + growth_text(*line.growth_bytes_per_step, RateUnit::kStep);
   }
-  if (const std::string since = since_text(line.since); !since.empty()) {
-    head += "  " + since;
+  if (line.since.step || line.since.t_s) {
+    head += "  since " + place_text(line.since, tracker::Axis::kSteps);
   }
   const std::string front = fmt::format("{:>2}  {:<7}  ", rank, verdict_name(line.verdict));
   std::string out = wrap_text(front, head, style.columns);

@@ -8,9 +8,6 @@
 
 #include "common/text.h"
 #include "common/units.h"
-#include "common/wrap_text.h"
-#include "report/profile_rest_text.h"
-#include "report/profile_site_text.h"
 #include "report/track_words.h"
 
 namespace tidemark::report {
@@ -49,12 +46,12 @@ bool is_too_short(const ProfileReport& report) {
 std::string lost_text(const LostRecords& lost) {
   return fmt::format(
       "RECORDS LOST: {} blocks, stacks or mappings found no place in the tracer's tables, about "
-      "{:.0f} % of all: what follows is about the rest.",
-      grouped(lost.records), lost.share * 100.0);
+      "{} of all: what follows is about the rest.",
+      format_grouped(lost.records), format_percent(lost.share));
 }
 
 // No line grows.
-std::string calm_answer(const ProfileReport& report) {
+std::string answer_without_growth(const ProfileReport& report) {
   const std::size_t processes = report.run->processes.size();
   const auto kept = kept_by_allocator(report);
   if (report.shm.grown_bytes >= kShmWorthAWord) {
@@ -66,16 +63,16 @@ std::string calm_answer(const ProfileReport& report) {
   }
   if (const auto unseen = unseen_memory(report)) {
     return fmt::format(
-        "NOT SEEN: the allocations of this job are not seen, its call stacks explain {:.1f} % of "
+        "NOT SEEN: the allocations of this job are not seen, its call stacks explain {} of "
         "the memory of {}. Below is why that may be.",
-        unseen->explained_share * 100.0,
+        format_percent(unseen->explained_share, 1),
         process_text(report.run->processes[report.ranking.processes.front().process]));
   }
   if (kept) {
     return fmt::format(
-        "NO LINE GROWS, but the allocator keeps {} that was freed, {:.0f} % of the footprint: see "
+        "NO LINE GROWS, but the allocator keeps {} that was freed, {} of the footprint: see "
         "the remedy below.",
-        size_text(kept->bytes), kept->share * 100.0);
+        format_bytes(kept->bytes), format_percent(kept->share));
   }
   if (is_too_short(report)) {
     return fmt::format(
@@ -83,8 +80,8 @@ std::string calm_answer(const ProfileReport& report) {
         "often.",
         format_duration(report.run->end_s));
   }
-  return fmt::format("NOTHING GROWS: no call stack of {} {} keeps growing.", grouped(processes),
-                     processes == 1 ? "process" : "processes");
+  return fmt::format("NOTHING GROWS: no call stack of {} {} keeps growing.",
+                     format_grouped(processes), plural(processes, "process", "processes"));
 }
 
 std::string answer(const ProfileReport& report, const ProfileStyle& style) {
@@ -95,7 +92,7 @@ std::string answer(const ProfileReport& report, const ProfileStyle& style) {
   const std::string before = lost ? lost_text(*lost) + ' ' : "";
   const std::size_t growing = growing_lines(report).size();
   if (growing == 0) {
-    return before + calm_answer(report);
+    return before + answer_without_growth(report);
   }
   const RankedLine& first = *fastest_line(report);
   const std::string line = line_text(report, first, style.columns - 8);
@@ -105,7 +102,7 @@ std::string answer(const ProfileReport& report, const ProfileStyle& style) {
                                           is_leak ? "keeps growing" : "grows",
                                           growth_text(first.growth_bytes_per_s));
   if (first.growth_bytes_per_step) {
-    text += fmt::format(" ({}/step)", signed_size(*first.growth_bytes_per_step));
+    text += fmt::format(" ({})", growth_text(*first.growth_bytes_per_step, RateUnit::kStep));
   }
   if (first.sites.size() > 1) {
     text += fmt::format(" through {} call stacks", first.sites.size());
@@ -113,7 +110,7 @@ std::string answer(const ProfileReport& report, const ProfileStyle& style) {
   const std::string share = share_text(report, first);
   text += share.starts_with("in ") ? ' ' + share + '.' : ", " + share + '.';
   if (growing > 1) {
-    text += fmt::format(" {} more {}.", growing - 1, growing == 2 ? "line grows" : "lines grow");
+    text += fmt::format(" {}.", format_count(growing - 1, "more line grows", "more lines grow"));
   }
   return text;
 }
@@ -134,7 +131,7 @@ std::string holders_text(const ProfileReport& report, const ProfileStyle& style)
   const bool is_incomplete = lost_records(report).has_value();
   for (std::size_t i = 0; i < std::min(holders.size(), most); ++i) {
     const RankedLine& line = *holders[i];
-    // Too few looks to tell more, or too few records.
+    // Too few samples for a verdict, or too few records.
     const bool is_unclear = is_incomplete || line.verdict >= Verdict::kGrowing;
     out += fmt::format("{:<9}{:<9} {:>9}  {}\n", i == 0 ? "holds" : "",
                        is_unclear ? "unclear" : verdict_name(line.verdict),
@@ -157,8 +154,8 @@ std::string profile_text(const ProfileReport& report, const ProfileStyle& style)
                        growing.size() - report.top, growing.size());
   }
   if (const std::size_t slow = slow_lines(report); slow > 0) {
-    out += fmt::format("slow     {} more {} by less than a hundredth of the first\n", slow,
-                       slow == 1 ? "line grows" : "lines grow");
+    out += fmt::format("slow     {} by less than a hundredth of the first\n",
+                       format_count(slow, "more line grows", "more lines grow"));
   }
   return out + holders_text(report, style) + where_text(report, style) +
          shm_text(report.shm, style) + coverage_text(report, style);

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 
+#include "common/units.h"
+#include "report/output.h"
 #include "report/profile_report.h"
-#include "report/profile_style.h"
 
 namespace tidemark::report {
 
@@ -19,5 +23,52 @@ std::string profile_line(const ProfileReport& report, double t_s);
 // at most `rows` with the line above them.
 std::string profile_list(const ProfileReport& report, double t_s, std::size_t columns,
                          std::size_t rows);
+
+// One object, as docs/output.md has it; without a line end.
+std::string profile_json(const ProfileReport& report);
+
+// Its parts. All of it is escaped.
+
+// "+12.3 MiB/min", "+1.20 MiB/step".
+std::string growth_text(double bytes, RateUnit unit = RateUnit::kSecond);
+// "trainer, pid 4711 (python3)".
+std::string process_text(const tracker::TracedProcess& process);
+// "98 % of the growth of trainer, pid 4711 (python3)", or "in ..." when no share is known.
+std::string share_text(const ProfileReport& report, const tracker::HeldMemory& held);
+// The frame that stands for a line: "collate(Batch&) train.cpp:42".
+std::string line_text(const ProfileReport& report, const tracker::RankedLine& line,
+                      std::size_t columns);
+
+// When the live bytes of a site were born, as bars and in words: "▁▂▇█  in every part of the run".
+std::string age_text(std::span<const SiteAges::Interval> ages, Glyphs glyphs);
+
+// A line with its figures and its call stacks: a paragraph.
+std::string line_paragraph(const ProfileReport& report, const tracker::RankedLine& line,
+                           std::size_t rank, const ProfileStyle& style);
+
+// What others use /dev/shm for is not worth a word.
+inline constexpr std::uint64_t kShmWorthAWord = 1U << 20U;
+
+// The allocator of the process that grew most holds much that no live block needs.
+struct KeptByAllocator {
+  double bytes = 0.0;
+  double share = 0.0;  // of the footprint
+  bool is_most_of_the_growth = false;
+};
+std::optional<KeptByAllocator> kept_by_allocator(const ProfileReport& report);
+
+// The tracer saw next to nothing of the memory of the process that grew most, now or ever: what it
+// says about lines and about the allocator is worth nothing there.
+struct UnseenMemory {
+  double bytes = 0.0;
+  double explained_share = 0.0;  // of the footprint
+};
+std::optional<UnseenMemory> unseen_memory(const ProfileReport& report);
+
+// Where the growth of the process that grew most is, and what to do when the allocator keeps it.
+std::string where_text(const ProfileReport& report, const ProfileStyle& style);
+std::string shm_text(const ShmGrowthReport& shm, const ProfileStyle& style);
+// How far to trust the figures, and what went wrong.
+std::string coverage_text(const ProfileReport& report, const ProfileStyle& style);
 
 }  // namespace tidemark::report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/track_json.h"
+#include "report/track_text.h"
 
 #include <cmath>
 #include <cstdint>
@@ -25,18 +25,10 @@ std::optional<std::int64_t> whole(const std::optional<double>& bytes) {
 void add_who(JsonWriter& json, const tracker::Track& track) {
   using tracker::TrackKind;
   const bool is_process = track.kind == TrackKind::kProcess;
-  json.field("kind", track_kind_name(track.kind)).key("pid");
-  if (is_process && track.key.pid > 0) {
-    json.value(track.key.pid);
-  } else {
-    json.value(nullptr);
-  }
-  json.key("role");
-  if (is_process || track.kind == TrackKind::kRole) {
-    json.value(role_name(track.role));
-  } else {
-    json.value(nullptr);
-  }
+  const bool has_role = is_process || track.kind == TrackKind::kRole;
+  json.field("kind", track_kind_name(track.kind))
+      .field("pid", is_process && track.key.pid > 0 ? std::optional(track.key.pid) : std::nullopt)
+      .text_field("role", has_role ? role_name(track.role) : "");
   if (track.rank) {
     json.field("rank", *track.rank);
   }
@@ -111,11 +103,8 @@ void add_numbers(JsonWriter& json, const SeriesVerdict& reading) {
 }
 
 void add_patterns(JsonWriter& json, const SeriesVerdict& reading) {
-  json.key("patterns").begin_array();
-  for (const Pattern& pattern : reading.patterns) {
-    add_pattern(json, pattern);
-  }
-  json.end_array();
+  json.array("patterns", reading.patterns,
+             [&](const Pattern& pattern) { add_pattern(json, pattern); });
 }
 
 void add_forecast(JsonWriter& json, const tracker::JudgedRun& result,
@@ -124,13 +113,9 @@ void add_forecast(JsonWriter& json, const tracker::JudgedRun& result,
   json.key("forecast")
       .begin_object()
       .field("limit_bytes", whole(forecast.limit_bytes))
-      .key("limit_source");
-  if (forecast.limit_bytes) {
-    json.value(result.run.limit_source);
-  } else {
-    json.value(nullptr);
-  }
-  json.field("in_s_low", forecast.in_s_low)
+      .field("limit_source",
+             forecast.limit_bytes ? std::optional(result.run.limit_source) : std::nullopt)
+      .field("in_s_low", forecast.in_s_low)
       .field("in_s_high", forecast.in_s_high)
       .field("in_steps_low", forecast.in_steps_low)
       .field("in_steps_high", forecast.in_steps_high)
@@ -141,21 +126,10 @@ void add_forecast(JsonWriter& json, const tracker::JudgedRun& result,
 void add_judgement(JsonWriter& json, const SeriesVerdict& reading) {
   json.field("smallest_detectable_bytes_per_s", reading.smallest_detectable_per_s)
       .field("smallest_detectable_bytes_per_step", reading.smallest_detectable_per_step)
-      .key("needs");
-  if (reading.needs) {
-    json.value(needs_text(*reading.needs));
-  } else {
-    json.value(nullptr);
-  }
-  json.key("allowance_end");
-  if (reading.allowance_end) {
-    json.begin_object()
-        .field("t_s", reading.allowance_end->t_s)
-        .field("step", reading.allowance_end->step)
-        .end_object();
-  } else {
-    json.value(nullptr);
-  }
+      .field("needs", reading.needs ? std::optional(needs_text(*reading.needs)) : std::nullopt)
+      .object_or_null("allowance_end", reading.allowance_end, [&](const tracker::Moment& end) {
+        json.field("t_s", end.t_s).field("step", end.step);
+      });
   json.key("ignored_options").begin_array();
   if (reading.warmup_ignored) {
     json.value("warmup");
@@ -163,20 +137,17 @@ void add_judgement(JsonWriter& json, const SeriesVerdict& reading) {
   if (reading.min_leak_ignored) {
     json.value("min_leak");
   }
-  json.end_array().key("evidence").begin_array();
-  for (const tracker::Evidence& evidence : reading.evidence) {
+  json.end_array().array("evidence", reading.evidence, [&](const tracker::Evidence& evidence) {
     json.begin_object()
         .field("kind", evidence_name(evidence.kind))
         .field("value", evidence.value)
         .field("bar", evidence.bar)
         .end_object();
-  }
-  json.end_array();
+  });
 }
 
 void add_series(JsonWriter& json, const tracker::JudgedRun& result) {
-  json.key("series").begin_array();
-  for (const TrackVerdict& each : result.verdict->readings) {
+  json.array("series", result.verdict->readings, [&](const TrackVerdict& each) {
     json.begin_object();
     add_who(json, result.run.tracks[each.track]);
     json.field("metric", metric_name(each.metric))
@@ -188,13 +159,11 @@ void add_series(JsonWriter& json, const tracker::JudgedRun& result) {
     add_numbers(json, each.reading);
     add_patterns(json, each.reading);
     json.end_object();
-  }
-  json.end_array();
+  });
 }
 
 void add_overhead_and_advice(JsonWriter& json, const tracker::RunVerdict& verdict) {
-  json.key("overhead").begin_array();
-  for (const tracker::Overhead& overhead : verdict.overheads) {
+  json.array("overhead", verdict.overheads, [&](const tracker::Overhead& overhead) {
     json.begin_object()
         .field("role", role_name(overhead.role))
         .field("processes", overhead.processes)
@@ -202,52 +171,34 @@ void add_overhead_and_advice(JsonWriter& json, const tracker::RunVerdict& verdic
         .field("footprint_bytes", whole(overhead.footprint_bytes))
         .field("pss_bytes", whole(overhead.pss_bytes))
         .end_object();
-  }
-  json.end_array().key("advice").begin_array();
-  for (const tracker::Advice& advice : verdict.advice) {
+  });
+  json.array("advice", verdict.advice, [&](const tracker::Advice& advice) {
     json.begin_object()
         .field("id", advice.id)
         .field("seen", advice.seen)
         .field("cause", advice.cause)
         .field("remedy", advice.remedy)
         .end_object();
-  }
-  json.end_array();
+  });
 }
 
-void add_gpu_growth(JsonWriter& json, const std::optional<tracker::GpuGrowth>& growth) {
-  json.key("gpu_growth");
-  if (!growth) {
-    json.value(nullptr);
-    return;
-  }
-  json.begin_object()
-      .field("since_s", growth->since.t_s)
-      .field("since_step", growth->since.step)
-      .field("counts_all_users", growth->counts_all_users)
-      .field("driver_bytes", whole(growth->driver_bytes))
-      .field("torch_reserved_bytes", whole(growth->torch_reserved_bytes))
-      .field("torch_allocated_bytes", whole(growth->torch_allocated_bytes))
-      .field("explained_share", growth->explained_share())
-      .end_object();
+void add_gpu_growth(JsonWriter& json, const tracker::GpuGrowth& growth) {
+  json.field("since_s", growth.since.t_s)
+      .field("since_step", growth.since.step)
+      .field("counts_all_users", growth.counts_all_users)
+      .field("driver_bytes", whole(growth.driver_bytes))
+      .field("torch_reserved_bytes", whole(growth.torch_reserved_bytes))
+      .field("torch_allocated_bytes", whole(growth.torch_allocated_bytes))
+      .field("explained_share", growth.explained_share());
 }
 
 void add_carrier(JsonWriter& json, const tracker::JudgedRun& result) {
   const tracker::RunVerdict& verdict = *result.verdict;
-  json.key("held_as");
-  if (verdict.held_as) {
-    json.value(held_as_name(*verdict.held_as));
-  } else {
-    json.value(nullptr);
-  }
-  json.key("carrier");
-  if (!verdict.carrier) {
-    json.value(nullptr);
-    return;
-  }
-  json.begin_object();
-  add_who(json, result.run.tracks[verdict.readings[*verdict.carrier].track]);
-  json.field("share", verdict.carrier_share).end_object();
+  json.text_field("held_as", verdict.held_as ? held_as_name(*verdict.held_as) : "")
+      .object_or_null("carrier", verdict.carrier, [&](std::size_t carrier) {
+        add_who(json, result.run.tracks[verdict.readings[carrier].track]);
+        json.field("share", verdict.carrier_share);
+      });
 }
 
 }  // namespace
@@ -263,16 +214,15 @@ std::string track_json(const tracker::JudgedRun& result) {
         .field("confidence", reading.confidence)
         .field("metric", metric_name(answer.metric))
         .field("axis", reading.axis == tracker::Axis::kSteps ? "steps" : "time");
-    json.key("where").begin_object();
-    add_who(json, result.run.tracks[answer.track]);
-    json.end_object();
+    json.object("where", [&] { add_who(json, result.run.tracks[answer.track]); });
     add_carrier(json, result);
     add_numbers(json, reading);
     add_patterns(json, reading);
     add_forecast(json, result, reading);
     add_judgement(json, reading);
     add_series(json, result);
-    add_gpu_growth(json, result.verdict->gpu_growth);
+    json.object_or_null("gpu_growth", result.verdict->gpu_growth,
+                        [&](const tracker::GpuGrowth& growth) { add_gpu_growth(json, growth); });
     add_overhead_and_advice(json, *result.verdict);
   } else {
     json.field("verdict", nullptr).field("undetermined", true);

@@ -3,53 +3,46 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "common/text.h"
 #include "common/units.h"
-#include "common/wrap_text.h"
-#include "report/evidence_words.h"
-#include "report/gpu_words.h"
+#include "report/document.h"
 #include "report/track_words.h"
 
 namespace tidemark::report {
 namespace {
 
+using tracker::Axis;
+using tracker::Evidence;
+using tracker::EvidenceKind;
+using tracker::Pattern;
+using tracker::PatternKind;
 using tracker::SeriesVerdict;
 using tracker::TrackVerdict;
 
-std::string numbers_text(const SeriesVerdict& reading) {
-  std::string out = wrap_text(
-      "floor    ",
-      fmt::format("{} at first, {} at last ({}), lowest {}", size_text(reading.first_floor_bytes),
-                  size_text(reading.last_floor_bytes),
-                  change_text(reading.last_floor_bytes - reading.first_floor_bytes),
-                  size_text(reading.min_bytes)));
-  out += wrap_text("ceiling  ", fmt::format("{}, mean {}", size_text(reading.max_bytes),
-                                            size_text(reading.mean_bytes)));
+void add_numbers(Document& document, const SeriesVerdict& reading) {
+  document.row(
+      "floor",
+      fmt::format("{} at first, {} at last ({}), lowest {}",
+                  format_bytes(reading.first_floor_bytes), format_bytes(reading.last_floor_bytes),
+                  format_bytes_delta(reading.last_floor_bytes - reading.first_floor_bytes),
+                  format_bytes(reading.min_bytes)));
+  document.row("ceiling", fmt::format("{}, mean {}", format_bytes(reading.max_bytes),
+                                      format_bytes(reading.mean_bytes)));
   std::string seen = std::to_string(reading.samples);
   if (!reading.floor.empty()) {
     seen += fmt::format(", {} to {}", place_text(reading.begin, reading.axis),
                         place_text(reading.end, reading.axis));
   }
-  seen += fmt::format("; confidence {:.0f} %", reading.confidence * 100.0);
-  return out + wrap_text("samples  ", seen);
-}
-
-// `lines` under a common title that stands before the first of them.
-std::string block(std::string_view title, const std::vector<std::string>& lines) {
-  std::string out;
-  for (const std::string& line : lines) {
-    out += wrap_text(fmt::format("{:<9}", out.empty() ? title : ""), line);
-  }
-  return out;
+  document.row("samples", seen + "; confidence " + format_percent(reading.confidence));
 }
 
 // Whether growth goes on is no question where there is none; JSON has the figures.
-bool tells_something(tracker::EvidenceKind kind, const SeriesVerdict& reading) {
-  using tracker::EvidenceKind;
+bool is_worth_printing(EvidenceKind kind, const SeriesVerdict& reading) {
   if (kind == EvidenceKind::kStillSince && reading.find(tracker::PatternKind::kDrift) != nullptr) {
     return false;  // still but for the drift
   }
@@ -59,7 +52,7 @@ bool tells_something(tracker::EvidenceKind kind, const SeriesVerdict& reading) {
   return !is_about_growth || reading.verdict >= tracker::Verdict::kGrowing;
 }
 
-// A role or tree of one process says nothing that the process has not said.
+// A role or tree of one process has the curve of that process.
 bool is_same_curve(const TrackVerdict& a, const TrackVerdict& b) {
   return a.metric == b.metric && a.reading.samples == b.reading.samples &&
          a.reading.first_floor_bytes == b.reading.first_floor_bytes &&
@@ -72,7 +65,7 @@ std::vector<std::string> other_lines(const tracker::JudgedRun& result) {
   constexpr std::size_t kMost = 6;
   const tracker::RunVerdict& verdict = *result.verdict;
   std::vector<const TrackVerdict*> others;
-  std::size_t calm_processes = 0;  // their role speaks for them
+  std::size_t stable_processes = 0;  // they are in the line of their role
   for (std::size_t i = 0; i < verdict.readings.size(); ++i) {
     const TrackVerdict& other = verdict.readings[i];
     if (i == verdict.where || is_same_curve(other, verdict.answer())) {
@@ -80,7 +73,7 @@ std::vector<std::string> other_lines(const tracker::JudgedRun& result) {
     }
     if (result.run.tracks[other.track].kind == tracker::TrackKind::kProcess &&
         other.reading.verdict == tracker::Verdict::kStable) {
-      ++calm_processes;
+      ++stable_processes;
     } else {
       others.push_back(&other);
     }
@@ -97,15 +90,15 @@ std::vector<std::string> other_lines(const tracker::JudgedRun& result) {
     const TrackVerdict& other = *others[i];
     lines.push_back(fmt::format("{:<8}{}: {} -> {}", verdict_name(other.reading.verdict),
                                 curve_text(other.metric, result.run.tracks[other.track]),
-                                size_text(other.reading.first_floor_bytes),
-                                size_text(other.reading.last_floor_bytes)));
+                                format_bytes(other.reading.first_floor_bytes),
+                                format_bytes(other.reading.last_floor_bytes)));
   }
   if (others.size() > kMost) {
     lines.push_back(fmt::format("and {} more: --json shows all", others.size() - kMost));
   }
-  if (calm_processes > 0) {
-    lines.push_back(fmt::format("stable  {} single {}", calm_processes,
-                                calm_processes == 1 ? "process" : "processes"));
+  if (stable_processes > 0) {
+    lines.push_back("stable  " +
+                    format_count(stable_processes, "single process", "single processes"));
   }
   return lines;
 }
@@ -114,21 +107,16 @@ std::vector<std::string> overhead_lines(const tracker::RunVerdict& verdict) {
   std::vector<std::string> lines;
   for (const tracker::Overhead& overhead : verdict.overheads) {
     std::string line = fmt::format("{} x{}: {} of RSS together", role_name(overhead.role),
-                                   overhead.processes, size_text(overhead.rss_bytes));
+                                   overhead.processes, format_bytes(overhead.rss_bytes));
     if (overhead.footprint_bytes) {
-      line +=
-          fmt::format(", {} with shared pages counted once", size_text(*overhead.footprint_bytes));
+      line += fmt::format(", {} with shared pages counted once",
+                          format_bytes(*overhead.footprint_bytes));
     } else if (overhead.pss_bytes) {
-      line += fmt::format(", {} of PSS", size_text(*overhead.pss_bytes));
+      line += fmt::format(", {} of PSS", format_bytes(*overhead.pss_bytes));
     }
     lines.push_back(line + "; constant");
   }
   return lines;
-}
-
-std::string advice_text(const tracker::Advice& advice) {
-  return wrap_text("seen     ", advice.seen) + wrap_text("likely   ", advice.cause) +
-         wrap_text("do       ", advice.remedy);
 }
 
 std::vector<std::string> loss_lines(const tracker::RunTracks& run) {
@@ -159,12 +147,122 @@ std::string slope_text(const SeriesVerdict& reading) {
   return text.empty() ? "" : fmt::format("  {}{}", change < 0.0 ? "" : "+", text);
 }
 
+// " (needs 6)"; nothing where there is no bar.
+template <typename ToText>
+std::string bar_text(const Evidence& evidence, std::string_view words, ToText to_text) {
+  return evidence.bar ? fmt::format(" ({} {})", words, to_text(*evidence.bar)) : "";
+}
+
+// " (1.90 MiB/step to 2.10 MiB/step)", on the judged axis; "" where no interval is known.
+std::string rate_interval_text(const tracker::GrowthRate& rate, Axis axis) {
+  const bool by_step = axis == Axis::kSteps;
+  const auto& low = by_step ? rate.low_bytes_per_step : rate.low_bytes_per_s;
+  const auto& high = by_step ? rate.high_bytes_per_step : rate.high_bytes_per_s;
+  return low && high ? fmt::format(" ({} to {})", format_rate(*low, unit_of(axis)),
+                                   format_rate(*high, unit_of(axis)))
+                     : "";
+}
+
 }  // namespace
+
+std::string pattern_text(const Pattern& pattern, Axis axis) {
+  const std::string name(pattern_name(pattern.kind));
+  const std::string from = place_text(pattern.from, axis);
+  const std::string to = place_text(pattern.to, axis);
+  const std::string span = from == to ? from : from + " to " + to;
+  const std::string rate = rate_text(pattern.rate, axis);
+  switch (pattern.kind) {
+    case PatternKind::kStep:
+      return fmt::format("{:<9}at {}: {}, and stays", name, from,
+                         format_bytes_delta(pattern.height_bytes));
+    case PatternKind::kSpikes: {
+      std::string text = fmt::format("{:<9}{} of about {}, {}", name, pattern.count,
+                                     format_bytes(pattern.height_bytes), span);
+      if (pattern.period_steps) {
+        text += fmt::format(", every {} steps", number_text(*pattern.period_steps));
+      }
+      if (pattern.period_s) {
+        text += fmt::format(", every {}", format_duration(*pattern.period_s));
+      }
+      return text;
+    }
+    case PatternKind::kLeak:
+      return fmt::format("{:<9}{}, {}: {}{}{}{}", name, shape_name(pattern.shape), span,
+                         format_bytes_delta(pattern.growth_bytes), rate.empty() ? "" : ", ", rate,
+                         rate_interval_text(pattern.rate, axis));
+    case PatternKind::kWarmup:
+    case PatternKind::kDrift:
+    case PatternKind::kGrowth:
+      return fmt::format("{:<9}{}: {}{}{}", name, span, format_bytes_delta(pattern.growth_bytes),
+                         rate.empty() ? "" : ", ", rate);
+    case PatternKind::kRelease:
+    case PatternKind::kTeardown:
+      break;
+  }
+  return fmt::format("{:<9}{}: {}", name, span, format_bytes_delta(pattern.growth_bytes));
+}
+
+std::string evidence_text(const Evidence& evidence, Axis axis) {
+  const double value = evidence.value;
+  const RateUnit unit = unit_of(axis);
+  const auto count = [](double x) { return fmt::format("{:.0f}", x); };
+  const auto size = [](double x) { return format_bytes(x); };
+  const auto percent = [](double x) { return format_percent(x); };
+  const auto rate = [&](double x) { return format_rate(x, unit); };
+  const auto bar = [&](std::string_view words, auto to_text) {
+    return bar_text(evidence, words, to_text);
+  };
+  const std::string_view s = value == 1.0 ? "" : "s";
+  switch (evidence.kind) {
+    case EvidenceKind::kPoints:
+      return fmt::format("{:.0f} point{} of the curve{}", value, s, bar("needs", count));
+    case EvidenceKind::kFloorRise:
+      return fmt::format("the floor changed by {}{}", format_bytes_delta(value),
+                         bar("counts from", size));
+    case EvidenceKind::kSlopeInSigmas:
+      return fmt::format("the slope is {} times its uncertainty{}", number_text(value),
+                         bar("counts from", number_text));
+    case EvidenceKind::kRateAgainstGate:
+      return fmt::format("the rate is {}{}", rate(value), bar("--min-leak is", rate));
+    case EvidenceKind::kStillRising:
+      return fmt::format("at the end it rises at {} of its mean rate{}", format_percent(value),
+                         bar("has stopped below", percent));
+    case EvidenceKind::kSaturationBic:
+      return value >= 0.0
+                 ? fmt::format("a curve that levels off fits better than a line by {} BIC{}",
+                               number_text(value), bar("counts from", number_text))
+                 : fmt::format("a line fits better than a curve that levels off by {} BIC",
+                               number_text(-value));
+    case EvidenceKind::kSlowingDown:
+      return evidence.bar ? fmt::format("the last third grows at {} of the rate before it{}",
+                                        format_percent(value), bar("slows down below", percent))
+                          : "growth has been slowing down ever since the start";
+    case EvidenceKind::kBlocksInWindow:
+      return fmt::format("{:.0f} point{} of the floor after the allowance{}", value, s,
+                         bar("a leak needs", count));
+    case EvidenceKind::kAllowanceEnd:
+      return evidence.bar
+                 ? fmt::format("the warm-up allowance ends at {}, the data at {}",
+                               format_place(*evidence.bar, unit), format_place(value, unit))
+                 : fmt::format("the data end at {}", format_place(value, unit));
+    case EvidenceKind::kStillSince:
+      return fmt::format("the floor has stood still for the last {} of the run{}",
+                         format_percent(value), bar("counts from", percent));
+    case EvidenceKind::kEqualJumps:
+      return fmt::format("{:.0f} jump{} of similar size{}", value, s, bar("needs", count));
+    case EvidenceKind::kSpikeHeight:
+      return fmt::format("spikes rise {} above the floor{}", format_bytes(value),
+                         bar("counts from", size));
+    case EvidenceKind::kNoise:
+      return fmt::format("the floor is uncertain by {} (one sigma)", format_bytes(value));
+  }
+  return "";
+}
 
 std::vector<std::string> evidence_texts(const SeriesVerdict& reading) {
   std::vector<std::string> lines;
   for (const tracker::Evidence& evidence : reading.evidence) {
-    if (tells_something(evidence.kind, reading)) {
+    if (is_worth_printing(evidence.kind, reading)) {
       lines.push_back(evidence_text(evidence, reading.axis));
     }
   }
@@ -172,37 +270,41 @@ std::vector<std::string> evidence_texts(const SeriesVerdict& reading) {
 }
 
 std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs) {
-  std::string out = wrap_text("", answer_text(result));
+  Document document;
+  document.paragraph(answer_text(result));
   if (!result.verdict) {
-    return out + block("not seen", loss_lines(result.run));
+    return to_text(document.rows("not seen", loss_lines(result.run)));
   }
   for (const std::string& ignored : ignored_options(result)) {
-    out += wrap_text("note: ", ignored);
+    document.paragraph(ignored, "note: ");
   }
   const SeriesVerdict& reading = result.verdict->answer().reading;
   if (const std::string chart = chart_text(reading, glyphs); !chart.empty()) {
-    out += '\n' + chart;
+    document.empty_line().block(chart);
   }
-  out += '\n' + numbers_text(reading);
-  std::vector<std::string> lines;
-  for (const tracker::Pattern& pattern : reading.patterns) {
-    lines.push_back(pattern_text(pattern, reading.axis));
+  add_numbers(document.empty_line(), reading);
+  std::vector<std::string> patterns;
+  for (const Pattern& pattern : reading.patterns) {
+    patterns.push_back(pattern_text(pattern, reading.axis));
   }
-  out += block("found", lines);
-  out += block("because", evidence_texts(reading));
-  out += block("others", other_lines(result));
-  out += block("overhead", overhead_lines(*result.verdict));
+  document.rows("found", std::move(patterns))
+      .rows("because", evidence_texts(reading))
+      .rows("others", other_lines(result))
+      .rows("overhead", overhead_lines(*result.verdict));
   if (result.verdict->gpu_growth) {
-    out += wrap_text("gpu      ", gpu_growth_text(*result.verdict->gpu_growth, reading.axis));
+    document.row("gpu", gpu_growth_text(*result.verdict->gpu_growth, reading.axis));
   }
   for (const tracker::Advice& advice : result.verdict->advice) {
-    out += '\n' + advice_text(advice);
+    document.empty_line().row("seen", advice.seen).row("likely", advice.cause);
+    document.row("do", advice.remedy);
   }
   if (const std::string next = next_text(result); result.verdict->advice.empty() && !next.empty()) {
-    out += '\n' + wrap_text("next: ", next);
+    document.empty_line().paragraph(next, "next: ");
   }
-  const std::string losses = block("not seen", loss_lines(result.run));
-  return losses.empty() ? out : out + '\n' + losses;
+  if (!result.run.losses.empty()) {
+    document.empty_line().rows("not seen", loss_lines(result.run));
+  }
+  return to_text(document);
 }
 
 std::string track_line(const tracker::JudgedRun& result, double t_s) {
@@ -216,8 +318,8 @@ std::string track_line(const tracker::JudgedRun& result, double t_s) {
     if (last.at.step) {
       line += fmt::format("  step {:.0f}", *last.at.step);
     }
-    line += fmt::format("  floor {}  ceiling {}", size_text(last.floor_bytes),
-                        size_text(last.ceiling_bytes));
+    line += fmt::format("  floor {}  ceiling {}", format_bytes(last.floor_bytes),
+                        format_bytes(last.ceiling_bytes));
   }
   line += slope_text(answer.reading);
   line += fmt::format("  {}", verdict_name(result.verdict->verdict));

@@ -13,10 +13,19 @@ namespace tidemark::report {
 // was not seen. Lines of at most 80 columns, no colour, every name escaped.
 std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs);
 
+// "warmup  step 10 to step 90: +12.0 GiB, 165 MiB/step".
+std::string pattern_text(const tracker::Pattern& pattern, tracker::Axis axis);
+// What was measured and what it was measured against.
+std::string evidence_text(const tracker::Evidence& evidence, tracker::Axis axis);
+
 // What its verdict rests on: each figure with its bar.
 std::vector<std::string> evidence_texts(const tracker::SeriesVerdict& reading);
 
 // One line of a live run: when, floor, ceiling, slope, verdict so far.
 std::string track_line(const tracker::JudgedRun& result, double t_s);
+
+// The answer of `track --json`, schema 1; docs/output.md lists every field. Sizes in bytes, times
+// in seconds, unknown is null. Without the line end.
+std::string track_json(const tracker::JudgedRun& result);
 
 }  // namespace tidemark::report

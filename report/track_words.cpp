@@ -2,9 +2,11 @@
 #include "report/track_words.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,7 +14,6 @@
 
 #include "common/text.h"
 #include "common/units.h"
-#include "report/gpu_words.h"
 
 namespace tidemark::report {
 namespace {
@@ -25,34 +26,39 @@ using tracker::Verdict;
 
 constexpr std::string_view kLeakWord = "LEAK";
 
-// A figure too small to read is given for a larger unit.
-std::string per_time_text(double bytes_per_s) {
-  constexpr double kSmall = 100.0 * 1024.0;
-  const double per_min = bytes_per_s * 60.0;
-  return std::fabs(per_min) < kSmall ? size_text(per_min * 60.0) + "/h"
-                                     : size_text(per_min) + "/min";
+// "14 min to 19 min"; one of them where they read the same.
+std::string range_text(const std::string& low, const std::string& high) {
+  return low == high ? low : low + " to " + high;
 }
 
-std::string per_step_text(double bytes_per_step) {
-  constexpr double kSmall = 1024.0;
-  return std::fabs(bytes_per_step) < kSmall ? size_text(bytes_per_step * 1000.0) + "/1000 steps"
-                                            : size_text(bytes_per_step) + "/step";
+// How long it takes to the limit: "14 min to 19 min", "no less than 40 steps"; "" when unknown.
+std::string time_to_limit(const tracker::Forecast& forecast) {
+  if (forecast.in_s_low) {
+    const std::string low = format_duration(*forecast.in_s_low);
+    return forecast.in_s_high ? range_text(low, format_duration(*forecast.in_s_high))
+                              : "no less than " + low;
+  }
+  if (!forecast.in_steps_low) {
+    return "";
+  }
+  const std::string low = fmt::format("{:.0f}", *forecast.in_steps_low);
+  return (forecast.in_steps_high ? range_text(low, fmt::format("{:.0f}", *forecast.in_steps_high))
+                                 : "no less than " + low) +
+         " steps";
 }
 
-template <typename ToText>
-std::optional<std::string> with(const std::optional<double>& value, ToText to_text) {
-  return value ? std::optional<std::string>(to_text(*value)) : std::nullopt;
+bool is_over_the_limit(const tracker::Forecast& forecast) {
+  return forecast.in_s_low.value_or(forecast.in_steps_low.value_or(1.0)) <= 0.0;
 }
 
-std::string interval_text(double low, double high) {
-  const std::string from = format_duration(low);
-  const std::string to = format_duration(high);
-  return from == to ? from : from + " to " + to;
-}
-
-std::string steps_interval_text(double low, double high) {
-  return std::llround(low) == std::llround(high) ? fmt::format("{:.0f} steps", low)
-                                                 : fmt::format("{:.0f} to {:.0f} steps", low, high);
+// Where growth ends: " near 4.00 GiB, below the limit of 8.00 GiB".
+std::string settled_text(const tracker::Forecast& forecast, const std::string& source) {
+  const std::string near = " near " + format_bytes(*forecast.asymptote_bytes);
+  return forecast.limit_bytes
+             ? fmt::format("{}, {} the limit of {}{}", near,
+                           *forecast.asymptote_bytes < *forecast.limit_bytes ? "below" : "ABOVE",
+                           format_bytes(*forecast.limit_bytes), source)
+             : near;
 }
 
 // When the limit is reached, or where growth ends; "" when neither is known.
@@ -61,35 +67,18 @@ std::string forecast_text(const SeriesVerdict& reading, const std::string& limit
   const std::string source =
       limit_source.empty() ? "" : fmt::format(" ({})", shorten(escape_text(limit_source), 60));
   if (forecast.asymptote_bytes) {
-    std::string text =
-        fmt::format("It seems to settle near {}", size_text(*forecast.asymptote_bytes));
-    if (forecast.limit_bytes) {
-      const bool is_safe = *forecast.asymptote_bytes < *forecast.limit_bytes;
-      text += fmt::format(", {} the limit of {}{}", is_safe ? "below" : "ABOVE",
-                          size_text(*forecast.limit_bytes), source);
-    }
-    return text + '.';
+    return "It seems to settle" + settled_text(forecast, source) + '.';
   }
   if (!forecast.limit_bytes) {
     return "";
   }
-  if (forecast.in_s_low.value_or(forecast.in_steps_low.value_or(1.0)) <= 0.0) {
-    return fmt::format("The limit of {}{} is exceeded already.", size_text(*forecast.limit_bytes),
-                       source);
+  const std::string limit = format_bytes(*forecast.limit_bytes) + source;
+  if (is_over_the_limit(forecast)) {
+    return fmt::format("The limit of {} is exceeded already.", limit);
   }
-  std::string when;
-  if (forecast.in_s_low && forecast.in_s_high) {
-    when = interval_text(*forecast.in_s_low, *forecast.in_s_high);
-  } else if (forecast.in_s_low) {
-    when = fmt::format("no less than {}", format_duration(*forecast.in_s_low));
-  } else if (forecast.in_steps_low && forecast.in_steps_high) {
-    when = steps_interval_text(*forecast.in_steps_low, *forecast.in_steps_high);
-  } else if (forecast.in_steps_low) {
-    when = fmt::format("no less than {:.0f} steps", *forecast.in_steps_low);
-  }
+  const std::string when = time_to_limit(forecast);
   return when.empty() ? ""
-                      : fmt::format("At this rate it reaches the limit of {}{} in {}.",
-                                    size_text(*forecast.limit_bytes), source, when);
+                      : fmt::format("At this rate it reaches the limit of {} in {}.", limit, when);
 }
 
 std::string drift_text(const SeriesVerdict& reading) {
@@ -101,16 +90,9 @@ std::string drift_text(const SeriesVerdict& reading) {
 }
 
 // What the absence of a leak is worth.
-std::string detectable_text(const SeriesVerdict& reading) {
-  std::string drift = drift_text(reading);
-  const auto& per_step = reading.smallest_detectable_per_step;
-  const auto& per_s = reading.smallest_detectable_per_s;
-  if (!per_step && !per_s) {
-    return drift;
-  }
-  const bool by_step = per_step && (reading.axis == Axis::kSteps || !per_s);
-  return fmt::format("{} A leak above {} would have been seen.", drift,
-                     by_step ? per_step_text(*per_step) : per_time_text(*per_s));
+std::string drift_and_detectable_text(const SeriesVerdict& reading) {
+  const std::string detectable = detectable_text(reading);
+  return drift_text(reading) + (detectable.empty() ? "" : " A" + detectable.substr(1) + '.');
 }
 
 std::string needs_sentence(const SeriesVerdict& reading) {
@@ -126,7 +108,7 @@ std::string grows_text(const SeriesVerdict& reading, PatternKind kind) {
   const Pattern* pattern = reading.find(kind);
   if (pattern == nullptr) {
     return fmt::format("grew by {}",
-                       size_text(reading.last_floor_bytes - reading.first_floor_bytes));
+                       format_bytes(reading.last_floor_bytes - reading.first_floor_bytes));
   }
   std::string text = kind == PatternKind::kLeak ? "keeps growing" : "grows";
   if (const std::string rate = rate_text(pattern->rate, reading.axis); !rate.empty()) {
@@ -135,59 +117,60 @@ std::string grows_text(const SeriesVerdict& reading, PatternKind kind) {
   return text + " since " + place_text(pattern->from, reading.axis);
 }
 
+// "+5.0 MiB/step, +1.5 GiB/min since step 25".
+std::string short_growth(const SeriesVerdict& reading, PatternKind kind) {
+  const Pattern* pattern = reading.find(kind);
+  if (pattern == nullptr) {
+    return format_bytes_delta(reading.last_floor_bytes - reading.first_floor_bytes) + " so far";
+  }
+  const std::string rate = rate_text(pattern->rate, Axis::kSteps, {.has_sign = true});
+  return fmt::format("{}{}since {}", rate, rate.empty() ? "" : " ",
+                     place_text(pattern->from, reading.axis));
+}
+
+// "3 spikes of about 1.00 GiB"; "" where there are none.
 std::string spikes_text(const SeriesVerdict& reading) {
   const Pattern* spikes = reading.find(PatternKind::kSpikes);
-  if (spikes == nullptr) {
-    return "";
+  return spikes == nullptr ? ""
+                           : fmt::format("{} of about {}", format_count(spikes->count, "spike"),
+                                         format_bytes(spikes->height_bytes));
+}
+
+// The same with how often they come.
+std::string regular_spikes_text(const SeriesVerdict& reading) {
+  const Pattern* spikes = reading.find(PatternKind::kSpikes);
+  if (spikes != nullptr && spikes->period_steps) {
+    return fmt::format("{}, every {} steps", spikes_text(reading),
+                       number_text(*spikes->period_steps));
   }
-  std::string text =
-      fmt::format("{} {} of about {}", spikes->count, spikes->count == 1 ? "spike" : "spikes",
-                  size_text(spikes->height_bytes));
-  if (spikes->period_steps) {
-    text += fmt::format(", every {} steps", number_text(*spikes->period_steps));
-  } else if (spikes->period_s) {
-    text += ", every " + format_duration(*spikes->period_s);
-  }
-  return text;
+  return spikes != nullptr && spikes->period_s
+             ? spikes_text(reading) + ", every " + format_duration(*spikes->period_s)
+             : spikes_text(reading);
 }
 
 std::string_view held_as_text(tracker::HeldAs held_as) {
-  using tracker::HeldAs;
-  switch (held_as) {
-    case HeldAs::kPrivate:
-      return "";  // what everybody expects
-    case HeldAs::kCopyOnWrite:
-      return " The growth is shared pages that become private (copy-on-write).";
-    case HeldAs::kSharedMemory:
-      return " The growth is in shared memory.";
-    case HeldAs::kSharedSegment:
-      return " The growth is one shared segment that several processes see.";
-    case HeldAs::kSwap:
-      return " The growth is in swap.";
-    case HeldAs::kFileCache:
-      return " The growth is file cache, which the kernel takes back when it needs it.";
-    case HeldAs::kUnheldShm:
-      return " Deleting them in /dev/shm gives the memory back.";
-    case HeldAs::kProcesses:
-      return " The growth is ever more processes.";
-  }
-  return "";
-}
-
-std::string count_text(double count, std::string_view what) {
-  return fmt::format("{:.0f} {}{}", count, what, count == 1.0 ? "" : "s");
+  static constexpr std::array<std::string_view, 8> kTexts{
+      "",  // private: what everybody expects
+      " The growth is shared pages that become private (copy-on-write).",
+      " The growth is in shared memory.",
+      " The growth is one shared segment that several processes see.",
+      " The growth is in swap.",
+      " The growth is file cache, which the kernel takes back when it needs it.",
+      " Deleting them in /dev/shm gives the memory back.",
+      " The growth is ever more processes."};
+  return kTexts[static_cast<std::size_t>(held_as)];
 }
 
 // Of a curve that shows no growth, in samples that are too few to exclude one.
 std::string too_few_text(const std::string& subject, const SeriesVerdict& reading) {
-  std::string samples = count_text(static_cast<double>(reading.samples), "sample");
+  std::string samples = format_count(reading.samples, "sample");
   for (const tracker::Evidence& evidence : reading.evidence) {
     if (evidence.kind == tracker::EvidenceKind::kPoints &&
         evidence.value < static_cast<double>(reading.samples)) {
-      samples += " of " + count_text(evidence.value, "moment");
+      samples += " of " + format_count(static_cast<std::uint64_t>(evidence.value), "moment");
     }
   }
-  const std::string spikes = spikes_text(reading);
+  const std::string spikes = regular_spikes_text(reading);
   return fmt::format("CANNOT TELL YET: {} {}shows no growth in {}, which is too few.{}", subject,
                      spikes.empty() ? "" : "has " + spikes + " and ", samples,
                      needs_sentence(reading));
@@ -196,9 +179,9 @@ std::string too_few_text(const std::string& subject, const SeriesVerdict& readin
 // Where the floor is, of a curve that does not grow: "stays at 2.00 GiB".
 std::string level_text(const SeriesVerdict& reading) {
   const bool drifts = reading.find(PatternKind::kDrift) != nullptr;
-  const std::string floor = size_text(reading.last_floor_bytes);
+  const std::string floor = format_bytes(reading.last_floor_bytes);
   if (const Pattern* warmup = reading.find(PatternKind::kWarmup)) {
-    return fmt::format("grew by {} until {} and {}", size_text(warmup->growth_bytes),
+    return fmt::format("grew by {} until {} and {}", format_bytes(warmup->growth_bytes),
                        place_text(warmup->to, reading.axis),
                        drifts ? "is at " + floor + " now" : "stands at " + floor + " since");
   }
@@ -230,10 +213,10 @@ std::string reading_text(const std::string& subject, Verdict verdict, const Seri
     return too_few_text(subject, reading);
   }
   const std::string level = level_text(reading);
-  const std::string worth = detectable_text(reading);
+  const std::string worth = drift_and_detectable_text(reading);
   if (verdict == Verdict::kSpikes) {
-    return fmt::format("No leak, spikes: {} has {}; its floor {}.{}", subject, spikes_text(reading),
-                       level, worth);
+    return fmt::format("No leak, spikes: {} has {}; its floor {}.{}", subject,
+                       regular_spikes_text(reading), level, worth);
   }
   return fmt::format("No leak, {}: {} {}.{}", verdict == Verdict::kWarmup ? "warm-up" : "stable",
                      subject, level, worth);
@@ -260,45 +243,38 @@ std::string no_sample_text(const tracker::JudgedRun& result) {
 
 }  // namespace
 
-std::string per_axis_text(double bytes, Axis axis) {
-  return axis == Axis::kSteps ? per_step_text(bytes) : per_time_text(bytes);
-}
-
 std::string number_text(double value) {
   return fmt::format("{:.{}f}", value, std::fabs(value) < 10.0 ? 1 : 0);
 }
 
-std::string percent_text(double share) { return fmt::format("{:.0f} %", share * 100.0); }
-
-std::string size_text(double bytes) {
-  if (!std::isfinite(bytes)) {
-    return "?";
-  }
-  const double magnitude = std::min(std::fabs(bytes), 0x1p62);
-  return (bytes <= -0.5 ? "-" : "") +
-         format_bytes(static_cast<std::uint64_t>(std::llround(magnitude)));
-}
-
-std::string change_text(double bytes) { return (bytes <= -0.5 ? "" : "+") + size_text(bytes); }
-
 std::string place_text(const tracker::Moment& at, Axis axis) {
-  const bool by_step = at.step && (axis == Axis::kSteps || !at.t_s);
-  if (by_step) {
-    return fmt::format("step {:.0f}", *at.step);
+  if (at.step && (axis == Axis::kSteps || !at.t_s)) {
+    return format_place(*at.step, RateUnit::kStep);
   }
   return at.t_s ? format_clock(*at.t_s) : "?";
 }
 
-std::string rate_text(const tracker::GrowthRate& rate, Axis axis) {
-  const auto by_step = with(rate.bytes_per_step, per_step_text);
-  const auto by_time = with(rate.bytes_per_s, per_time_text);
-  const auto& first = axis == Axis::kSteps ? by_step : by_time;
-  const auto& second = axis == Axis::kSteps ? by_time : by_step;
-  return first.value_or("") + (first && second ? ", " : "") + second.value_or("");
+std::string rate_text(const tracker::GrowthRate& rate, Axis axis, RateFormat format) {
+  const auto text = [&](const std::optional<double>& bytes, RateUnit unit) {
+    return bytes ? format_rate(*bytes, unit, format) : "";
+  };
+  std::string first = text(rate.bytes_per_step, RateUnit::kStep);
+  std::string second = text(rate.bytes_per_s, RateUnit::kSecond);
+  if (axis == Axis::kTime) {
+    std::swap(first, second);
+  }
+  return first + (first.empty() || second.empty() ? "" : ", ") + second;
+}
+
+std::string process_label(Role role, const std::optional<std::uint32_t>& rank, pid_t pid,
+                          std::string_view comm, std::size_t columns) {
+  std::string text(role_name(role));
+  text += rank ? fmt::format(" {}", *rank) : "";
+  text += pid > 0 ? fmt::format(", pid {}", pid) : "";
+  return comm.empty() ? text : fmt::format("{} ({})", text, shorten(escape_text(comm), columns));
 }
 
 std::string who_text(const tracker::Track& track) {
-  const std::string comm = shorten(escape_text(track.comm), 40);
   switch (track.kind) {
     case tracker::TrackKind::kTree:
       return "the whole tree";
@@ -309,14 +285,40 @@ std::string who_text(const tracker::Track& track) {
     case tracker::TrackKind::kProcess:
       break;
   }
-  std::string text(role_name(track.role));
-  if (track.rank) {
-    text += fmt::format(" {}", *track.rank);
+  return process_label(track.role, track.rank, track.key.pid, track.comm, 40);
+}
+
+std::string curve_text(tracker::Metric metric, const tracker::Track& track) {
+  if (metric == tracker::Metric::kGpuDevice) {
+    return "GPU memory of all users (the driver does not tell whose it is)";
   }
-  if (track.key.pid > 0) {
-    text += fmt::format(", pid {}", track.key.pid);
+  return fmt::format("{} of {}",
+                     metric == tracker::Metric::kGpu ? "GPU memory" : metric_name(metric),
+                     who_text(track));
+}
+
+std::string gpu_growth_text(const tracker::GpuGrowth& growth, tracker::Axis axis) {
+  constexpr double kLeastBytes = 1024.0 * 1024.0;
+  const std::string since = " since " + place_text(growth.since, axis);
+  const auto share = growth.explained_share();
+  if (!share || growth.driver_bytes < kLeastBytes) {
+    return fmt::format("GPU memory {}{}, torch's allocator holds {}",
+                       format_bytes_delta(growth.driver_bytes), since,
+                       format_bytes_delta(growth.torch_reserved_bytes));
   }
-  return comm.empty() ? text : fmt::format("{} ({})", text, comm);
+  std::string text = fmt::format("GPU memory grew by {}{}, torch's allocator explains {} ({})",
+                                 format_bytes(growth.driver_bytes), since,
+                                 format_bytes(growth.torch_reserved_bytes),
+                                 format_percent(std::clamp(*share, 0.0, 1.0)));
+  const double cached = growth.torch_reserved_bytes -
+                        growth.torch_allocated_bytes.value_or(growth.torch_reserved_bytes);
+  if (*share < 0.5) {
+    text += ": most of it was allocated beside torch, by another library or the driver itself";
+  } else if (cached > 0.5 * growth.torch_reserved_bytes) {
+    text += fmt::format("; tensors {}: the allocator keeps what is free, in pieces that do not fit",
+                        format_bytes_delta(*growth.torch_allocated_bytes));
+  }
+  return text;
 }
 
 std::string answer_text(const tracker::JudgedRun& result) {
@@ -338,12 +340,67 @@ std::string answer_text(const tracker::JudgedRun& result) {
     const double share = std::clamp(verdict.carrier_share, 0.0, 1.0);
     if (verdict.verdict == Verdict::kLeak && share > 0.5) {
       text.insert(kLeakWord.size(), " in " + who_text(carrier));  // who comes first
-      text += fmt::format(" {} of the growth is there.", percent_text(share));
+      text += fmt::format(" {} of the growth is there.", format_percent(share));
     } else {
-      text += fmt::format(" {} of the growth is in {}.", percent_text(share), who_text(carrier));
+      text += fmt::format(" {} of the growth is in {}.", format_percent(share), who_text(carrier));
     }
   }
   return text;
+}
+
+std::string short_verdict(const SeriesVerdict& reading, Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kLeak:
+      return std::string(kLeakWord);
+    case Verdict::kGrowing:
+      return "GROWING";
+    case Verdict::kSpikes:
+    case Verdict::kWarmup:
+    case Verdict::kStable:
+      break;
+  }
+  return reading.undetermined          ? "TOO EARLY"
+         : verdict == Verdict::kSpikes ? "SPIKES"
+         : verdict == Verdict::kWarmup ? "WARMED UP"
+                                       : "STABLE";
+}
+
+std::string short_finding(const SeriesVerdict& reading, Verdict verdict) {
+  const std::string needs = reading.needs ? needs_text(*reading.needs) : "";
+  const std::string and_needs = needs.empty() ? "" : "; needs " + needs;
+  if (verdict == Verdict::kLeak) {
+    return short_growth(reading, PatternKind::kLeak);
+  }
+  if (verdict == Verdict::kGrowing) {
+    return short_growth(reading, PatternKind::kGrowth) + and_needs;
+  }
+  if (reading.undetermined) {
+    return needs.empty() ? "no growth in the first samples" : "no growth so far" + and_needs;
+  }
+  std::string text = spikes_text(reading);
+  text += text.empty() ? "" : ", ";
+  const std::string floor = format_bytes(reading.last_floor_bytes);
+  if (const Pattern* warmup = reading.find(PatternKind::kWarmup)) {
+    return fmt::format("{}grew by {} until {}, stands at {}", text,
+                       format_bytes(warmup->growth_bytes), place_text(warmup->to, reading.axis),
+                       floor);
+  }
+  return text + "floor stays at " + floor;
+}
+
+std::string short_forecast(const SeriesVerdict& reading) {
+  const tracker::Forecast& forecast = reading.forecast;
+  if (forecast.asymptote_bytes) {
+    return "settles" + settled_text(forecast, "");
+  }
+  if (!forecast.limit_bytes) {
+    return "";
+  }
+  const std::string limit = "limit " + format_bytes(*forecast.limit_bytes);
+  const std::string when = time_to_limit(forecast);
+  return is_over_the_limit(forecast) ? limit + " exceeded"
+         : when.empty()              ? limit
+                                     : limit + " in " + when;
 }
 
 std::vector<std::string> ignored_options(const tracker::JudgedRun& result) {
@@ -361,6 +418,18 @@ std::vector<std::string> ignored_options(const tracker::JudgedRun& result) {
     ignored.push_back(fmt::format("--min-leak {}: the default applies", why));
   }
   return ignored;
+}
+
+std::string detectable_text(const SeriesVerdict& reading) {
+  const auto& per_step = reading.smallest_detectable_per_step;
+  const auto& per_s = reading.smallest_detectable_per_s;
+  if (!per_step && !per_s) {
+    return "";
+  }
+  const bool by_step = per_step && (reading.axis == Axis::kSteps || !per_s);
+  return fmt::format(
+      "a leak above {} would have been seen",
+      by_step ? format_rate(*per_step, RateUnit::kStep) : format_rate(*per_s, RateUnit::kSecond));
 }
 
 std::string next_text(const tracker::JudgedRun& result) {

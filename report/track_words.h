@@ -1,35 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/role.h"
+#include "common/units.h"
 #include "tracker/curve/series_verdict.h"
 #include "tracker/run/judged_run.h"
 #include "tracker/run/run_tracks.h"
 #include "tracker/run/run_verdict.h"
 
-// The tracker speaks in numbers; these are the words. All of it is escaped.
+// Verdicts and figures of the tracker in words. All of it is escaped.
 namespace tidemark::report {
 
-std::string size_text(double bytes);
-// "+1.20 GiB".
-std::string change_text(double bytes);
-// A growth per second or per step, as the axis says: "72.0 MiB/min", "1.20 MiB/step".
-std::string per_axis_text(double bytes, tracker::Axis axis);
+// What a figure on the axis counts against.
+inline RateUnit unit_of(tracker::Axis axis) {
+  return axis == tracker::Axis::kSteps ? RateUnit::kStep : RateUnit::kSecond;
+}
 std::string number_text(double value);
-std::string percent_text(double share);
 // "step 90" or "00:03:20", on the axis that was judged; "?" when it is not known there.
 std::string place_text(const tracker::Moment& at, tracker::Axis axis);
 // "1.20 MiB/step, 72.0 MiB/min", the judged axis first; "" when nothing is known.
-std::string rate_text(const tracker::GrowthRate& rate, tracker::Axis axis);
+std::string rate_text(const tracker::GrowthRate& rate, tracker::Axis axis, RateFormat format = {});
+// "trainer 3, pid 1240 (python3)", as far as it is known; at most so much of the name.
+std::string process_label(Role role, const std::optional<std::uint32_t>& rank, pid_t pid,
+                          std::string_view comm, std::size_t columns);
 // "trainer, pid 1240 (python3)", "compile_worker x20", "the whole tree".
 std::string who_text(const tracker::Track& track);
 
+// What a curve is of: "footprint of trainer, pid 1240 (python3)", "GPU memory of the whole tree".
+std::string curve_text(tracker::Metric metric, const tracker::Track& track);
+
+// "GPU memory grew by 1.2 GiB since step 25, torch's allocator explains 240 MiB (20 %): ...".
+std::string gpu_growth_text(const tracker::GpuGrowth& growth, tracker::Axis axis);
+
 // The answer in one or two sentences: what, who, how fast, since when, until when.
 std::string answer_text(const tracker::JudgedRun& result);
+
+// The same in the few words that a line of a screen has room for.
+
+// "LEAK", "STABLE", "TOO EARLY", ...
+std::string short_verdict(const tracker::SeriesVerdict& reading, tracker::Verdict verdict);
+// "+5.0 MiB/step, +1.5 GiB/min since step 25".
+std::string short_finding(const tracker::SeriesVerdict& reading, tracker::Verdict verdict);
+// "limit 23.5 GiB in 14 min to 19 min"; "" when nothing is known.
+std::string short_forecast(const tracker::SeriesVerdict& reading);
+
 // Options that could not be counted, each with what applies instead: a sentence.
 std::vector<std::string> ignored_options(const tracker::JudgedRun& result);
+// "a leak above 12.0 KiB/step would have been seen"; "" when that is not known.
+std::string detectable_text(const tracker::SeriesVerdict& reading);
 // What to do when no known cause fits: a sentence.
 std::string next_text(const tracker::JudgedRun& result);
 

@@ -16,11 +16,10 @@
 
 #include "common/clock.h"
 #include "common/units.h"
-#include "dashboard/frame_painter.h"
 #include "dashboard/layout.h"
 #include "dashboard/live_judge.h"
 #include "dashboard/model_builder.h"
-#include "dashboard/screen_text.h"
+#include "dashboard/terminal.h"
 
 namespace {
 

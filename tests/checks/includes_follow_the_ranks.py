@@ -47,9 +47,8 @@ ADAPTERS = {
                   "trainer_harness/demo/truth.cpp", "trainer_harness/jobs/progress_line.cpp",
                   "dashboard/job_status.cpp"},
     "CLI/": {"cli/command.cpp", "trainer_harness/command_line.cpp"},
-    "ftxui/": {"dashboard/banner_view.cpp", "dashboard/dashboard_view.cpp",
-               "dashboard/pane_views.cpp", "dashboard/phase_line.cpp",
-               "dashboard/style.cpp", "dashboard/style.h", "dashboard/timeline_view.cpp",
+    "ftxui/": {"dashboard/dashboard_view.cpp", "dashboard/pane_views.cpp",
+               "dashboard/timeline_plot.cpp", "dashboard/timeline_view.cpp",
                "dashboard/tree_view.cpp", "dashboard/views.h"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)

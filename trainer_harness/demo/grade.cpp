@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
-#include "report/sparkline.h"
+#include "report/chart_text.h"
 #include "report/track_words.h"
 
 namespace tidemark::demo {

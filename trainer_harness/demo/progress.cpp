@@ -7,7 +7,7 @@
 
 #include "common/text.h"
 #include "common/units.h"
-#include "report/sparkline.h"
+#include "report/chart_text.h"
 #include "report/track_words.h"
 
 namespace tidemark::demo {
@@ -26,7 +26,7 @@ std::string place_of(const DemoPlace& place) {
     return fmt::format("{} loading", place.scenario->title);
   }
   return fmt::format("{} {} {}", place.scenario->title, bar(*place.step / place.scenario->steps),
-                     place.footprint_bytes ? report::size_text(*place.footprint_bytes) : "?");
+                     place.footprint_bytes ? format_bytes(*place.footprint_bytes) : "?");
 }
 
 }  // namespace

@@ -11,8 +11,7 @@
 
 #include "common/json_writer.h"
 #include "common/text.h"
-#include "common/wrap_text.h"
-#include "report/track_words.h"
+#include "common/units.h"
 
 namespace tidemark::demo {
 namespace {
@@ -30,7 +29,7 @@ std::string verdict_cell(const std::optional<tracker::Verdict>& verdict) {
 // "512 KiB / 515 KiB"
 std::string rate_cell(const DemoGrade& grade) {
   const auto text = [](const std::optional<double>& bytes) {
-    return bytes ? report::size_text(*bytes) : std::string(kNone);
+    return bytes ? format_bytes(*bytes) : std::string(kNone);
   };
   if (!grade.true_bytes_per_step && !grade.measured_bytes_per_step) {
     return std::string(kNone);
@@ -140,7 +139,7 @@ std::string demo_finding(const DemoGrade& grade) {
   }
   std::string text(grade.verdict ? tracker::verdict_name(*grade.verdict) : "no verdict");
   if (grade.measured_bytes_per_step) {
-    text += fmt::format(", {}/step", report::size_text(*grade.measured_bytes_per_step));
+    text += fmt::format(", {}/step", format_bytes(*grade.measured_bytes_per_step));
   }
   return text;
 }

@@ -9,8 +9,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "check/lines.h"
-#include "check/text.h"
 #include "check/words.h"
 #include "tests/unit/check/sample_check.h"
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/json_writer.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
 
 namespace tidemark {
 namespace {
@@ -33,6 +34,23 @@ TEST(JsonWriter, EscapesKeysAndValues) {
   JsonWriter json;
   json.begin_object().field("k\"", "v\n").end_object();
   EXPECT_EQ(json.text(), "{\"k\\\"\":\"v\\n\"}");
+}
+
+TEST(JsonWriter, WritesListsAndWhatMayBeUnknown) {
+  const std::vector<int> numbers{1, 2};
+  const std::optional<int> none;
+  JsonWriter json;
+  json.begin_object()
+      .array("values", numbers)
+      .array("doubled", numbers, [&](int number) { json.value(2 * number); })
+      .text_field("text", "")
+      .object("object", [&] { json.field("a", 1); })
+      .object_or_null("known", &numbers, [&](const auto& all) { json.field("n", all.size()); })
+      .object_or_null("unknown", none, [&](int) { json.field("n", 0); })
+      .end_object();
+
+  EXPECT_EQ(json.text(), R"({"values":[1,2],"doubled":[2,4],"text":null,"object":{"a":1},)"
+                         R"("known":{"n":2},"unknown":null})");
 }
 
 }  // namespace

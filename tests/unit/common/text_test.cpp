@@ -88,5 +88,10 @@ TEST(ParseNumber, WantsTheWholeText) {
   EXPECT_EQ(parse_number<std::uint64_t>(""), std::nullopt);
 }
 
+TEST(WrapText, BreaksAtBlanksAndKeepsNumbersWithTheirUnits) {
+  EXPECT_EQ(wrap_text("do ", "aaaa bbbb 12 GiB cc", 12), "do aaaa bbbb\n   12 GiB cc\n");
+  EXPECT_EQ(wrap_text("", "no break", 80), "no break\n");
+}
+
 }  // namespace
 }  // namespace tidemark

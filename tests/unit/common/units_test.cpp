@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/units.h"
 
+#include <limits>
+#include <optional>
+
 #include <gtest/gtest.h>
+
+#include "common/records.h"
 
 namespace tidemark {
 namespace {
@@ -83,6 +88,71 @@ TEST(FormatDuration, ReadsWellAtEveryScale) {
 TEST(FormatClock, CountsDays) {
   EXPECT_EQ(format_clock(200), "00:03:20");
   EXPECT_EQ(format_clock(2 * 86400 + 3661), "2d 01:01:01");
+}
+
+TEST(FormatBytes, TakesFractionsAndUnknownFigures) {
+  EXPECT_EQ(format_bytes(-1536.0), "-1.50 KiB");
+  EXPECT_EQ(format_bytes(-0.2), "0 B");
+  EXPECT_EQ(format_bytes_delta(-0.2), "+0 B");
+  EXPECT_EQ(format_bytes(std::numeric_limits<double>::infinity()), "?");
+  EXPECT_EQ(format_bytes(std::optional<std::uint64_t>()), "?");
+  EXPECT_EQ(format_bytes_delta(std::optional<std::int64_t>(2048)), "+2.00 KiB");
+}
+
+TEST(FormatRate, GivesSmallFiguresForALargerUnit) {
+  EXPECT_EQ(format_rate(2048.0, RateUnit::kStep), "2.00 KiB/step");
+  EXPECT_EQ(format_rate(10.0, RateUnit::kStep), "9.77 KiB/1000 steps");
+  EXPECT_EQ(format_rate(100.0, RateUnit::kSecond), "352 KiB/h");
+  EXPECT_EQ(format_rate(100.0, RateUnit::kSecond, {.has_sign = true, .has_fixed_unit = true}),
+            "+5.86 KiB/min");
+  EXPECT_EQ(format_rate(-2048.0, RateUnit::kStep, {.has_sign = true}), "-2.00 KiB/step");
+}
+
+TEST(FormatCount, KnowsOneFromSeveral) {
+  EXPECT_EQ(format_count(1, "process", "processes"), "1 process");
+  EXPECT_EQ(format_count(0, "process", "processes"), "0 processes");
+  EXPECT_EQ(format_count(2, "run"), "2 runs");
+  EXPECT_EQ(format_grouped(1234567), "1,234,567");
+  EXPECT_EQ(format_grouped(999), "999");
+  EXPECT_EQ(format_percent(0.125, 1), "12.5 %");
+}
+
+TEST(FormatPlace, IsAStepOrATime) {
+  EXPECT_EQ(format_place(90.0, RateUnit::kStep), "step 90");
+  EXPECT_EQ(format_place(90.0, RateUnit::kSecond), "00:01:30");
+}
+
+RunInfo info_of(std::optional<double> interval_s, bool time_is_steps = false) {
+  RunInfo info;
+  info.interval_s = interval_s;
+  info.time_is_steps = time_is_steps;
+  return info;
+}
+
+TEST(TimeFormat, CutsWholeSecondsAndRoundsDecimals) {
+  const TimeFormat whole = TimeFormat::of(info_of(1.0));
+  const TimeFormat exact = TimeFormat::of(info_of(0.25));
+
+  EXPECT_EQ(whole.at(59.999), "00:00:59");
+  EXPECT_EQ(exact.at(0.29), "00:00:00.29");
+  EXPECT_EQ(exact.at(59.999), "00:01:00.00");
+  EXPECT_EQ(exact.at(86400.5), "1d 00:00:00.50");
+  EXPECT_EQ(exact.at(-1.0), "00:00:00.00");
+}
+
+TEST(TimeFormat, HaveDecimalsWhereTheIntervalIsUnknown) {
+  EXPECT_EQ(TimeFormat::of(info_of({})).at(1.5), "00:00:01.50");
+}
+
+TEST(TimeFormat, AreStepsWhereThereIsNoTime) {
+  const TimeFormat steps = TimeFormat::of(info_of({}, true));
+
+  EXPECT_FALSE(steps.has_time());
+  EXPECT_EQ(steps.at(0.0), "step 0");
+  EXPECT_EQ(steps.at(1234567.0), "step 1234567");
+  EXPECT_EQ(steps.at(0.5), "step 0.5");
+  EXPECT_EQ(steps.length(200.0), "200 steps");
+  EXPECT_EQ(TimeFormat().length(200.0), "3 min 20 s");
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ TEST(JobWatch, TellsOnlyWhatIsNew) {
   JobWatch watch;
   EXPECT_EQ(watch.poll(), std::nullopt);
 
-  watch.notice(
+  watch.add_process(
       server_of(fmt::format("x serve-jobs --status {}", folder.path("status")), ::getpid()));
 
   const auto first = watch.poll();

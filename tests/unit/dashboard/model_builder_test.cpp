@@ -206,7 +206,7 @@ TEST(Timeline, OfAnotherCurveHasNoEmptyWindows) {
 }
 
 TEST(Tree, AddsUpTheCpuOfARoleWhenAllOfItsProcessesWereLookedAt) {
-  Surroundings around;
+  ScreenInputs around;
   for (int i = 0; i < tests::kWorkers; ++i) {
     around.cpu[{tests::kFirstWorker + i, 3}] = 0.05;
   }
@@ -217,7 +217,7 @@ TEST(Tree, AddsUpTheCpuOfARoleWhenAllOfItsProcessesWereLookedAt) {
 }
 
 TEST(Tree, AFilterChangesNoFigureOfARole) {
-  Surroundings around;
+  ScreenInputs around;
   for (int i = 0; i < tests::kWorkers; ++i) {
     around.cpu[{tests::kFirstWorker + i, 3}] = 0.05;
   }
@@ -266,7 +266,7 @@ TEST(Timeline, HasMarksAndPhases) {
 }
 
 TEST(Timeline, PrefersWhatTheRunFileHas) {
-  Surroundings around;
+  ScreenInputs around;
   around.recorded = {{1.0, 2.0, 3.0}};
 
   EXPECT_THAT(sample_dashboard({}, around).timeline.points, SizeIs(1));
@@ -331,7 +331,7 @@ TEST(Model, EscapesNamesOfStrangers) {
 }
 
 TEST(Model, TellsAKeyOnlyWhereItDoesSomething) {
-  Surroundings around;
+  ScreenInputs around;
   EXPECT_THAT(sample_dashboard({}, around).status.keys, Not(Contains("m mark")));
   around.can_mark = true;
 
@@ -341,9 +341,9 @@ TEST(Model, TellsAKeyOnlyWhereItDoesSomething) {
 TEST(Model, SaysInWhichStateTheScreenIs) {
   ViewState paused;
   paused.is_paused = true;
-  Surroundings ended;
+  ScreenInputs ended;
   ended.has_ended = true;
-  Surroundings replay;
+  ScreenInputs replay;
   replay.replay_speed = 20.0;
 
   EXPECT_EQ(sample_dashboard(paused).status.state, "PAUSED");
@@ -464,13 +464,13 @@ TEST_F(AfterTheEnd, ForgetsThemWhenSomebodyElseComes) {
   Tick nobody;
   nobody.t_s = 1.0;
   history.add(nobody, {});
-  ASSERT_TRUE(history.everybody_has_ended());
+  ASSERT_TRUE(history.all_have_exited());
   Tick other;
   other.t_s = 2.0;
   other.processes = {tests::sample_of({900, 9}, 5)};
   history.add(other, {});
 
-  EXPECT_FALSE(history.everybody_has_ended());
+  EXPECT_FALSE(history.all_have_exited());
   EXPECT_THAT(history.processes(), SizeIs(1));
 }
 

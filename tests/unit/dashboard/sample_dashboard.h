@@ -124,7 +124,7 @@ inline SampleRun sample_dashboard_run(int seconds) {
 }
 
 inline dashboard::DashboardModel sample_dashboard(const dashboard::ViewState& state = {},
-                                                  const dashboard::Surroundings& around = {}) {
+                                                  const dashboard::ScreenInputs& around = {}) {
   const SampleRun run = sample_dashboard_run(240);
   return dashboard::build_model(run.history, run.judged, state, around);
 }

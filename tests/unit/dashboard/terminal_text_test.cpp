@@ -8,9 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "dashboard/cpu_meter.h"
-#include "dashboard/frame_painter.h"
-#include "dashboard/output_tail.h"
+#include "dashboard/live_sources.h"
+#include "dashboard/terminal.h"
 #include "dashboard/timeline_plot.h"
 #include "tests/support/temp_tree.h"
 
@@ -69,12 +68,12 @@ TEST(CpuMeter, IsTheDifferenceBetweenTwoLooks) {
   CpuMeter meter(tree.path());
   stat(10, 100, 5);
   stat(11, 100, 5);
-  meter.look({{10, 5}, {11, 5}, {12, 5}}, 1.0);
+  meter.sample({{10, 5}, {11, 5}, {12, 5}}, 1.0);
   EXPECT_TRUE(meter.shares().empty());
   stat(10, 150, 5);
   stat(11, 150, 6);  // the pid was used again
 
-  meter.look({{10, 5}, {11, 5}, {12, 5}}, 2.0);
+  meter.sample({{10, 5}, {11, 5}, {12, 5}}, 2.0);
 
   ASSERT_EQ(meter.shares().size(), 1U);
   EXPECT_NEAR(meter.shares().at({10, 5}), 50.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)), 1e-9);
@@ -135,13 +134,6 @@ TEST(TimelinePlot, DrawsALimitThatIsInSight) {
 TEST(TimelinePlot, OfNothingIsEmpty) {
   EXPECT_EQ(line_of(draw_timeline(timeline_of({}), 4, 1, true), 0), "    ");
   EXPECT_TRUE(draw_timeline(timeline_of({}), 0, 0, true).cells.empty());
-}
-
-TEST(Sparkline, RisesWithItsValues) {
-  EXPECT_EQ(sparkline({0, 50, 100}, 10, true), "▁▅█");
-  EXPECT_EQ(sparkline({100, 100, 100}, 10, true), "▁▁▁");
-  EXPECT_EQ(sparkline({}, 10, true), "");
-  EXPECT_EQ(sparkline({1, 2, 3, 4}, 2, false).size(), 2U);
 }
 
 }  // namespace

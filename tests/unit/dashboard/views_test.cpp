@@ -13,7 +13,6 @@
 #include "common/text.h"
 #include "common/units.h"
 #include "dashboard/layout.h"
-#include "dashboard/screen_text.h"
 #include "tests/support/golden.h"
 #include "tests/unit/dashboard/sample_dashboard.h"
 
@@ -45,7 +44,7 @@ std::string picture(const DashboardModel& model, int width, int height, const Th
 }
 
 DashboardModel full_model() {
-  Surroundings around;
+  ScreenInputs around;
   around.can_mark = true;
   around.output_path = "/tmp/job.log";
   around.output = {"Step 1199", "Step 1200"};
@@ -59,7 +58,7 @@ DashboardModel full_model() {
 }
 
 TEST(Screen, LooksAsItShould) {
-  Surroundings around;
+  ScreenInputs around;
   around.can_mark = true;
   const DashboardModel model = sample_dashboard({}, around);
 
@@ -190,7 +189,7 @@ TEST(Screen, ShowsTheLastJobs) {
 TEST(Screen, HelpHasEveryNoteTheNewestFirst) {
   ViewState state;
   state.shows_help = true;
-  Surroundings around;
+  ScreenInputs around;
   around.notes = {"an older note", "the newest note: " + std::string(56, 'x') + " and its end"};
   const auto screen_at = [&](std::size_t line) {
     state.help_line = line;

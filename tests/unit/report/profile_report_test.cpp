@@ -11,8 +11,6 @@
 
 #include "common/text.h"
 #include "report/export_sites.h"
-#include "report/profile_json.h"
-#include "report/profile_site_text.h"
 #include "report/profile_text.h"
 #include "tests/support/golden.h"
 #include "tests/support/site_run.h"

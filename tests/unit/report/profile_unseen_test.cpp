@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "report/profile_json.h"
 #include "report/profile_report.h"
 #include "report/profile_text.h"
 #include "tests/support/site_run.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/track_json.h"
+#include "report/track_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,8 +6,6 @@
 
 #include "common/exit_code.h"
 #include "common/text.h"
-#include "common/wrap_text.h"
-#include "report/evidence_words.h"
 #include "report/track_words.h"
 #include "tests/support/golden.h"
 #include "tests/unit/report/sample_verdict.h"
@@ -262,11 +260,6 @@ TEST(ChartText, DoesNotMakeNoiseLookLikeGrowth) {
       EXPECT_EQ(first, 11U) << *line;  // a floor that is level from the left to the right
     }
   }
-}
-
-TEST(WrapText, BreaksAtBlanksAndKeepsNumbersWithTheirUnits) {
-  EXPECT_EQ(wrap_text("do ", "aaaa bbbb 12 GiB cc", 12), "do aaaa bbbb\n   12 GiB cc\n");
-  EXPECT_EQ(wrap_text("", "no break", 80), "no break\n");
 }
 
 TEST(ParseLimit, IsMoreThanNothing) {
