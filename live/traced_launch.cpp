@@ -42,8 +42,7 @@ void TracedLaunch::wake_in(const std::string& directory, pid_t pid) {
   reader::CollectorOptions collecting;
   collecting.directory = directory;
   collecting.remove_files = false;
-  collecting.wake_as =
-      options_.trace.mode == TraceMode::kExact ? wire::Mode::kExact : wire::Mode::kSampled;
+  collecting.wake_as = options_.trace.mode;
   collecting.wake_below = pid;
   collecting.sample_every_bytes = options_.trace.sample_every_bytes;
   make_worker(std::move(collecting));

@@ -74,18 +74,18 @@ std::uint64_t PprofBuilder::string_index(const std::string& text) {
 }
 
 std::uint64_t PprofBuilder::mapping_of(const SourceFrame& frame) {
-  if (frame.module.empty()) {
+  if (frame.module_path.empty()) {
     return 0;
   }
   const auto [place, is_new] =
-      mappings_.emplace(std::pair(frame.module, frame.build_id), mappings_.size() + 1);
+      mappings_.emplace(std::pair(frame.module_path, frame.build_id), mappings_.size() + 1);
   if (is_new) {
     mapping_names_.push_back(
-        {string_index(readable(frame.module)), string_index(readable(frame.build_id))});
+        {string_index(readable(frame.module_path)), string_index(readable(frame.build_id))});
   }
   MappingNames& names = mapping_names_[place->second - 1];
   names.has_lines |= frame.line.has_value();
-  names.has_inlined |= frame.inlined;
+  names.has_inlined |= frame.is_inlined;
   return place->second;
 }
 
@@ -111,7 +111,7 @@ std::uint64_t PprofBuilder::location_of(const SourceFrame* first, std::size_t co
     mapping = mapping_of(first[i]);
   }
   content.varint_field(2, mapping);
-  content.varint_field(3, first->address);
+  content.varint_field(3, first->offset);
   for (std::size_t i = 0; i < count; ++i) {
     ProtobufWriter line;
     line.varint_field(1, function_of(first[i]));
@@ -131,7 +131,7 @@ void PprofBuilder::add_site(const ProfileSite& site) {
   ProtobufWriter locations;
   for (std::size_t i = 0; i < site.frames.size();) {
     std::size_t end = i;
-    while (site.frames[end].inlined && end + 1 < site.frames.size()) {
+    while (site.frames[end].is_inlined && end + 1 < site.frames.size()) {
       ++end;
     }
     locations.packed(location_of(&site.frames[i], end - i + 1));

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/site_records.h"
-#include "common/source_frame.h"
 
 namespace tidemark::report {
 
@@ -23,8 +22,6 @@ struct ProfileSite {
   double growth_bytes = 0.0;  // of live bytes over the profile's time; may be negative
   double alloc_bytes = 0.0;
   double alloc_blocks = 0.0;
-  double peak_live_bytes = 0.0;
-  double temporary_blocks = 0.0;
 };
 
 // The value that exports and reports share: sites of one process or of several together.

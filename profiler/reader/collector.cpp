@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,12 +18,63 @@
 namespace tidemark::reader {
 namespace {
 
+// A key without ambiguity: each part with its length in front.
+void add_part(std::string& key, std::string_view part) {
+  key += std::to_string(part.size());
+  key += ':';
+  key += part;
+}
+
 // A folder full of rubbish is not worth more.
 constexpr std::size_t kMostNames = 1U << 16U;
 constexpr std::size_t kMostProblems = 50;
 constexpr std::size_t kMostResidencySites = 32;
 
 }  // namespace
+
+std::vector<std::uint32_t> FrameNumbers::number(const std::vector<SourceFrame>& stack,
+                                                AllocationFacts& facts) {
+  std::vector<std::uint32_t> numbers;
+  numbers.reserve(stack.size());
+  for (const SourceFrame& frame : stack) {
+    numbers.push_back(number_of_frame(frame, facts));
+  }
+  return numbers;
+}
+
+std::uint32_t FrameNumbers::number_of_module(const SourceFrame& frame, AllocationFacts& facts) {
+  std::string key;
+  add_part(key, frame.module_path);
+  add_part(key, frame.build_id);
+  const auto next = static_cast<std::uint32_t>(modules_.size() + 1);
+  const auto [it, is_new] = modules_.try_emplace(std::move(key), next);
+  if (is_new) {
+    facts.modules.push_back({next, frame.module_path, frame.build_id});
+  }
+  return it->second;
+}
+
+std::uint32_t FrameNumbers::number_of_frame(const SourceFrame& frame, AllocationFacts& facts) {
+  FrameRecord record = frame;
+  if (!frame.module_path.empty()) {
+    record.module = number_of_module(frame, facts);
+  }
+  std::string key;
+  add_part(key, std::to_string(record.module.value_or(0)));
+  add_part(key, std::to_string(record.offset));
+  add_part(key, frame.function);
+  add_part(key, frame.file);
+  add_part(key, std::to_string(record.line.value_or(0)));
+  key += frame.is_inlined ? 'i' : 'f';
+  key += frame.kind == FrameKind::kPython ? 'p' : 'n';
+  const auto next = static_cast<std::uint32_t>(frames_.size() + 1);
+  const auto [it, is_new] = frames_.try_emplace(std::move(key), next);
+  if (is_new) {
+    record.frame = next;
+    facts.frames.push_back(std::move(record));
+  }
+  return it->second;
+}
 
 Collector::Collector(CollectorOptions options, TraceWorld& world, const Clock& clock)
     : options_(std::move(options)), world_(world), clock_(clock), begun_ns_(clock.monotonic_ns()) {}
@@ -121,7 +173,7 @@ void Collector::open_file(const std::string& name) {
     has_waiting_files_ = true;
     return;
   }
-  wire::Mode mode_after = wire::Mode::kDormant;
+  TraceMode mode_after = TraceMode::kDormant;
   if (options_.wake_as) {
     const auto mode_before = wake(*file);
     if (!mode_before) {
@@ -138,14 +190,12 @@ void Collector::open_file(const std::string& name) {
 }
 
 // The mode that it was in.
-Result<wire::Mode> Collector::wake(TraceFile& file) const {
+Result<TraceMode> Collector::wake(TraceFile& file) const {
   TIDEMARK_TRY_ASSIGN(const auto before, file.snapshot());
   if (options_.sample_every_bytes > 0) {
     static_cast<void>(file.set_sample_every(options_.sample_every_bytes));
   }
-  if (const Status woken = file.set_mode(*options_.wake_as); !woken) {
-    return woken.error();
-  }
+  TIDEMARK_TRY(file.set_mode(*options_.wake_as));
   return before.mode;
 }
 
@@ -240,7 +290,7 @@ void Collector::follow(TracedFile& file, const SiteCounts& site, AllocationFacts
     return;
   }
   state.number = ++last_site_;
-  facts.sites.push_back({state.number, file.key(), kind_of(site.kind), site.truncated, {}});
+  facts.sites.push_back({state.number, file.key(), site.kind, site.truncated, {}});
 }
 
 // The largest first; what finds no time in this look is named in a later one.
@@ -269,8 +319,7 @@ void Collector::name_sites(AllocationFacts& facts, std::int64_t budget_ns) {
     TracedFile& file = *unnamed.file;
     TracedFile::SiteState& state = file.state(*unnamed.site);
     const auto stack = file.file().stack(unnamed.site->node);
-    SiteRecord record{
-        state.number, file.key(), kind_of(unnamed.site->kind), unnamed.site->truncated, {}};
+    SiteRecord record{state.number, file.key(), unnamed.site->kind, unnamed.site->truncated, {}};
     record.frames = numbers_.number(world_.name(file.key(), stack, file.file().modules()), facts);
     state.is_named = true;
     // Introduced in this very look: complete it; else it comes once more, with its frames.
@@ -361,7 +410,7 @@ void Collector::look_at_residency(TracedFile& file, const LiveScan& scan) {
 // those from before the tracer was woken, those of an allocator that it is not asked by.
 void Collector::add_account(const TracedFile& file, const LiveScan& scan, AllocationFacts& facts) {
   const TraceSnapshot& last = file.last();
-  if (last.identity.forked || options_.wake_as || last.mode == wire::Mode::kDormant ||
+  if (last.identity.forked || options_.wake_as || last.mode == TraceMode::kDormant ||
       !last.reason.empty()) {
     return;
   }
@@ -369,10 +418,10 @@ void Collector::add_account(const TracedFile& file, const LiveScan& scan, Alloca
   if (!areas) {
     return;
   }
-  std::vector<wire::SiteKind> kinds;
+  std::vector<AllocationKind> kinds;
   for (const SiteCounts& site : file.last().sites) {
     kinds.resize(std::max<std::size_t>(kinds.size(), site.index + std::size_t{1}),
-                 wire::SiteKind::kHeap);
+                 AllocationKind::kHeap);
     kinds[site.index] = site.kind;
   }
   AccountInput input;
@@ -380,12 +429,12 @@ void Collector::add_account(const TracedFile& file, const LiveScan& scan, Alloca
   input.scan = &scan;
   input.kind_of = [&](std::uint32_t site) {
     const std::uint32_t leader = file.leader_of(site);
-    return leader < kinds.size() ? kinds[leader] : wire::SiteKind::kHeap;
+    return leader < kinds.size() ? kinds[leader] : AllocationKind::kHeap;
   };
   input.residency_of = [&](std::span<const MemoryRange> ranges) {
     return world_.residency(file.key(), ranges);
   };
-  input.sample_every_bytes = last.mode == wire::Mode::kSampled ? last.sample_every_bytes : 0;
+  input.sample_every_bytes = last.mode == TraceMode::kSampled ? last.sample_every_bytes : 0;
   input.tracer_private_bytes = last.private_bytes;
   MemoryAccount account = make_account(input);
   account.key = file.key();

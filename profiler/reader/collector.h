@@ -6,16 +6,32 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "common/clock.h"
 #include "common/records.h"
-#include "profiler/reader/frame_numbers.h"
+#include "common/site_records.h"
 #include "profiler/reader/trace_world.h"
 #include "profiler/reader/traced_file.h"
 
 namespace tidemark::reader {
+
+// Numbers the modules and frames of a run: equal ones of all processes have one number, so that a
+// stack is told by its numbers alone. Not thread-safe.
+class FrameNumbers {
+ public:
+  // The numbers of a stack; modules and frames that are new are added to `facts`.
+  std::vector<std::uint32_t> number(const std::vector<SourceFrame>& stack, AllocationFacts& facts);
+
+ private:
+  std::uint32_t number_of_module(const SourceFrame& frame, AllocationFacts& facts);
+  std::uint32_t number_of_frame(const SourceFrame& frame, AllocationFacts& facts);
+
+  std::unordered_map<std::string, std::uint32_t> modules_;
+  std::unordered_map<std::string, std::uint32_t> frames_;
+};
 
 struct CollectorOptions {
   std::string directory;      // where the tracers put their files
@@ -23,7 +39,7 @@ struct CollectorOptions {
   bool remove_files = true;   // after the last look at a process that has ended
   bool only_looks = false;    // somebody else is their clock, gives orders and removes files
   // Orders to tracers that are found; none: they know what to do.
-  std::optional<wire::Mode> wake_as;
+  std::optional<TraceMode> wake_as;
   pid_t wake_below = 0;  // with wake_as: only this living process and those below it
   std::uint64_t sample_every_bytes = 0;  // with wake_as
 
@@ -70,7 +86,7 @@ class Collector {
  private:
   struct Open {
     TracedFile traced;
-    wire::Mode mode_after = wire::Mode::kDormant;
+    TraceMode mode_after = TraceMode::kDormant;
     bool has_successor = false;  // another image of the process has a file by now
     bool has_ended = false;
     bool seemed_replaced = false;  // in the last look
@@ -79,7 +95,7 @@ class Collector {
   void find_new_files();
   void open_file(const std::string& name);
   bool must_wait(const ProcessKey& key);
-  Result<wire::Mode> wake(TraceFile& file) const;
+  Result<TraceMode> wake(TraceFile& file) const;
   void read_files();
   bool is_replaced(Open& open);
   void choose_sites(AllocationFacts& facts);

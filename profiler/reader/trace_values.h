@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/site_records.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::reader {
@@ -53,7 +54,7 @@ struct ReadLosses {
 // sites may have the same stack and kind: add them up.
 struct SiteCounts {
   std::uint32_t index = 0;  // stable as long as the file exists
-  wire::SiteKind kind = wire::SiteKind::kHeap;
+  AllocationKind kind = AllocationKind::kHeap;
   std::uint32_t node = 0;   // for TraceFile::stack()
   std::uint64_t stack = 0;  // the same for the same frames, whatever the node
   bool truncated = false;   // the stack was deeper than the tracer walks
@@ -85,7 +86,7 @@ struct TraceModule {
 
 // One frame of a stack.
 struct StackFrame {
-  wire::NodeKind kind = wire::NodeKind::kNative;
+  FrameKind kind = FrameKind::kNative;
   std::uint64_t value = 0;              // native: program counter (a return address)
   std::optional<std::uint32_t> module;  // index into TraceFile::modules(); none: JIT code, vdso
 };
@@ -100,7 +101,7 @@ inline std::uint64_t call_address(const StackFrame& frame, const TraceModule& mo
 struct TraceSnapshot {
   TraceIdentity identity;
   wire::Stage stage = wire::Stage::kSettingUp;
-  wire::Mode mode = wire::Mode::kDormant;
+  TraceMode mode = TraceMode::kDormant;
   std::string reason;  // why it broke, or what it does not record; raw bytes
   std::uint64_t sample_every_bytes = 0;
   std::uint32_t epoch = 0;          // what blocks that are born now are marked with
