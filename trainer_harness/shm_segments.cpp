@@ -28,11 +28,9 @@ Result<ShmSegments> ShmSegments::start(bool keep) {
   if (keep) {
     return ShmSegments(std::move(prefix), std::nullopt);
   }
-  auto manager = start_helper({"/usr/bin/torch_shm_manager"}, "shm-manager READ_FD " + prefix);
-  if (!manager) {
-    return manager.error();
-  }
-  return ShmSegments(std::move(prefix), std::move(*manager));
+  TIDEMARK_TRY_ASSIGN(
+      auto manager, start_helper({"/usr/bin/torch_shm_manager"}, "shm-manager READ_FD " + prefix));
+  return ShmSegments(std::move(prefix), std::move(manager));
 }
 
 Status ShmSegments::leak_one(std::uint64_t bytes, LeakLines& lines) {

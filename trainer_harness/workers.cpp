@@ -29,14 +29,11 @@ Result<std::string> read_line(int fd) {
   std::string line;
   std::array<char, 512> buffer{};
   while (line.find('\n') == std::string::npos) {
-    const auto size = read_some(fd, buffer);
-    if (!size) {
-      return size.error();
-    }
-    if (*size == 0) {
+    TIDEMARK_TRY_ASSIGN(const auto size, read_some(fd, buffer));
+    if (size == 0) {
       return Error{Errc::kGone, "the compile workers ended before they had allocated their memory"};
     }
-    line.append(buffer.data(), *size);
+    line.append(buffer.data(), size);
   }
   line.resize(line.find('\n'));
   return line;
@@ -71,23 +68,19 @@ class Mapping {
 
 Result<CompilePool> CompilePool::start(const Plan::Pool& plan) {
   const std::string count = std::to_string(plan.workers);
-  auto helper = start_helper(
-      {"/usr/bin/python3",
-       "/usr/lib/python3/dist-packages/torch/_inductor/compile_worker/__main__.py",
-       "--pickler=torch._inductor.compile_worker.subproc_pool.SubprocPickler", "--kind=fork",
-       "--workers=" + count, "--parent=" + std::to_string(::getpid()), "--read-fd=READ_FD",
-       "--write-fd=WRITE_FD"},
-      "compile-sidecar READ_FD WRITE_FD " + count + " " + std::to_string(plan.shared_bytes) + " " +
-          std::to_string(plan.private_bytes));
-  if (!helper) {
-    return helper.error();
-  }
-  CompilePool pool(std::move(*helper));
-  const auto pids = read_line(pool.helper_.from_helper.get());
-  if (!pids) {
-    return pids.error();
-  }
-  for (const std::string_view word : split(*pids, ' ')) {
+  TIDEMARK_TRY_ASSIGN(
+      auto helper,
+      start_helper({"/usr/bin/python3",
+                    "/usr/lib/python3/dist-packages/torch/_inductor/compile_worker/__main__.py",
+                    "--pickler=torch._inductor.compile_worker.subproc_pool.SubprocPickler",
+                    "--kind=fork", "--workers=" + count, "--parent=" + std::to_string(::getpid()),
+                    "--read-fd=READ_FD", "--write-fd=WRITE_FD"},
+                   "compile-sidecar READ_FD WRITE_FD " + count + " " +
+                       std::to_string(plan.shared_bytes) + " " +
+                       std::to_string(plan.private_bytes)));
+  CompilePool pool(std::move(helper));
+  TIDEMARK_TRY_ASSIGN(const auto pids, read_line(pool.helper_.from_helper.get()));
+  for (const std::string_view word : split(pids, ' ')) {
     if (const auto pid = parse_number<pid_t>(word)) {
       pool.workers_.push_back(*pid);
     }
@@ -96,12 +89,8 @@ Result<CompilePool> CompilePool::start(const Plan::Pool& plan) {
 }
 
 Status CompilePool::quiesce() {
-  if (const Status sent = write_all(helper_.to_helper.get(), "q"); !sent) {
-    return sent;
-  }
-  if (const auto answer = read_line(helper_.from_helper.get()); !answer) {
-    return answer.error();
-  }
+  TIDEMARK_TRY(write_all(helper_.to_helper.get(), "q"));
+  TIDEMARK_TRY(read_line(helper_.from_helper.get()));
   return ok();
 }
 
