@@ -13,10 +13,8 @@
 #include "common/messages.h"
 #include "common/units.h"
 #include "report/export_output.h"
-#include "report/folded.h"
-#include "report/pprof.h"
+#include "report/profile_model.h"
 #include "report/read_notes.h"
-#include "report/speedscope.h"
 #include "tracker/sites/stack_lines.h"
 
 namespace tidemark::report {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields are those of proto/profile.proto of github.com/google/pprof.
-#include "report/pprof.h"
+#include "report/profile_model.h"
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "common/text.h"
-#include "report/protobuf_writer.h"
 
+// The fields are those of proto/profile.proto of github.com/google/pprof.
 namespace tidemark::report {
 namespace {
 
@@ -31,6 +31,36 @@ constexpr std::uint32_t kPeriod = 12;
 constexpr std::uint32_t kComment = 13;
 constexpr std::uint32_t kDefaultSampleType = 14;
 }  // namespace profile_field
+
+// Appends the fields of one message in the wire format of protocol buffers. A message within a
+// message is written by a writer of its own and given as bytes.
+class ProtobufWriter {
+ public:
+  void varint_field(std::uint32_t field, std::uint64_t value) {
+    varint(field << 3U);
+    varint(value);
+  }
+  void bytes_field(std::uint32_t field, std::string_view bytes) {
+    varint((field << 3U) | 2U);
+    varint(bytes.size());
+    out_ += bytes;
+  }
+  // A number of a packed list; put the finished list in by bytes_field().
+  void packed(std::uint64_t value) { varint(value); }
+
+  const std::string& bytes() const { return out_; }
+  std::string take() { return std::move(out_); }
+
+ private:
+  void varint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7U) {
+      out_ += static_cast<char>((value & 0x7fU) | 0x80U);
+    }
+    out_ += static_cast<char>(value);
+  }
+
+  std::string out_;
+};
 
 // The text of the profile must be UTF-8.
 std::string readable(std::string_view bytes) { return escape_text(bytes); }

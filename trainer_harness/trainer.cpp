@@ -18,7 +18,6 @@
 #include "common/json_writer.h"
 #include "common/text.h"
 #include "trainer_harness/collator.h"
-#include "trainer_harness/dataset.h"
 #include "trainer_harness/helper_process.h"
 #include "trainer_harness/model.h"
 #include "trainer_harness/plan.h"

@@ -86,7 +86,7 @@ int watch_in_child(const std::vector<std::string>& command, const std::string& b
   watch.interval_ns = kIntervalNs;
   watch.output = recording_of(base);
   watch.force = true;
-  // Workers are born shortly before the first step of a run of seconds: within its usual budget the
+  // Workers start shortly before the first step of a run of seconds: within its usual budget the
   // monitor would learn only later how much they share, and that looks like growth.
   watch.pss = monitor::PssMode::kAlways;
   const auto on_tick = [news](const Tick& tick) { send(news, tick); };
