@@ -109,7 +109,7 @@ LeftBehind LeftBehindMeter::measure() const {
     left.gpu_bytes = 0;  // nobody is left to hold any
   }
   collect::ShmGrowth now = before_;
-  now.look(pids_);
+  now.sample(pids_);
   ShmGrowthReport nobodys;
   for (const GrowingSegment& segment : now.report().largest) {
     if (!segment.held.value_or(false)) {  // by a stray: it is in that one's footprint

@@ -34,7 +34,7 @@ struct LeftBehind {
 class LeftBehindMeter {
  public:
   // What is in /dev/shm by now is nobody's doing.
-  LeftBehindMeter() { before_.look({}); }
+  LeftBehindMeter() { before_.sample({}); }
   // A process of a command: segments of others, where their names tell, do not count.
   void add_process(pid_t pid) { pids_.insert(pid); }
   // When a command has ended, while we are still the reaper of its orphans: all that is left, of

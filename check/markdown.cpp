@@ -64,7 +64,7 @@ std::string details_text(const CheckResult& result) {
   std::string inside;
   if (result.shown && result.shown->track.verdict) {
     inside += markdown_text(report::answer_text(result.shown->track)) + "\n\n";
-    const tracker::SeriesVerdict& reading = result.shown->track.verdict->answer().reading;
+    const tracker::SeriesVerdict& reading = result.shown->track.verdict->answer().series;
     if (const std::string chart = report::chart_text(reading, report::Glyphs::kAscii);
         !chart.empty()) {
       inside += fenced(chart);

@@ -61,7 +61,7 @@ std::string check_text(const CheckResult& result, report::Glyphs glyphs) {
   }
   if (result.shown && result.shown->track.verdict) {
     out += '\n' + wrap_text("verdict   ", report::answer_text(result.shown->track), kTextColumns);
-    const tracker::SeriesVerdict& reading = result.shown->track.verdict->answer().reading;
+    const tracker::SeriesVerdict& reading = result.shown->track.verdict->answer().series;
     if (const std::string chart = report::chart_text(reading, glyphs); !chart.empty()) {
       out += '\n' + chart;
     }
@@ -69,7 +69,7 @@ std::string check_text(const CheckResult& result, report::Glyphs glyphs) {
   std::string rest;
   if (result.status == CheckStatus::kUndetermined && result.shown && result.shown->track.verdict) {
     add_block(rest, "because",
-              report::evidence_texts(result.shown->track.verdict->answer().reading));
+              report::evidence_texts(result.shown->track.verdict->answer().series));
   }
   if (result.shown) {
     add_block(rest, "left", left_texts(result.shown->left));

@@ -194,7 +194,7 @@ std::string detectable_text(const CheckResult& result) {
   if (!result.shown || !result.shown->track.verdict) {
     return "";
   }
-  const tracker::SeriesVerdict& reading = result.shown->track.verdict->answer().reading;
+  const tracker::SeriesVerdict& reading = result.shown->track.verdict->answer().series;
   const auto& per_step = reading.smallest_detectable_per_step;
   const auto& per_s = reading.smallest_detectable_per_s;
   if (!per_step && !per_s) {

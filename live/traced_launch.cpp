@@ -17,7 +17,7 @@ void TracedLaunch::make_worker(reader::CollectorOptions collecting) {
   collecting.start_ns = start_ns_;
   worker_ =
       std::make_unique<collect::ProfileWorker>(std::move(collecting), options_.watch.interval_ns);
-  worker_->look_at_shm();
+  worker_->remember_shm();
 }
 
 Status TracedLaunch::prepare(LaunchOptions& launch) {

@@ -6,7 +6,6 @@
 
 #include <utility>
 
-#include "common/file_size_signal.h"
 #include "common/io.h"
 #include "recording/files.h"
 

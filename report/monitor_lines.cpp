@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "common/known_rss.h"
+#include "common/records.h"
 #include "common/text.h"
 #include "common/units.h"
 
@@ -243,8 +243,8 @@ std::string summary_text(const RunSummary& summary, const TimeFormat& moments) {
   }
   std::string out =
       fmt::format("summary: {} in {} {}, {} started, {} exited\n", moments.length(summary.last_s()),
-                  summary.ticks(), summary.ticks() == 1 ? "sample" : "samples", summary.births(),
-                  summary.deaths());
+                  summary.ticks(), summary.ticks() == 1 ? "sample" : "samples", summary.starts(),
+                  summary.exits());
   const bool has_footprint = summary.footprint().seen;
   const auto add = [&](std::string_view what, const Course& course, bool with_rate) {
     out += fmt::format("  {:<22} {}\n", what,

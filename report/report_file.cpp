@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "common/atomic_file.h"
-#include "common/file_size_signal.h"
 #include "common/io.h"
 
 namespace tidemark::report {

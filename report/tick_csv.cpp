@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "common/known_rss.h"
 #include "common/record_fields.h"
+#include "common/records.h"
 #include "common/text.h"
 #include "recording/import/csv_line.h"
 

@@ -80,8 +80,8 @@ Collector::Collector(CollectorOptions options, TraceWorld& world, const Clock& c
     : options_(std::move(options)), world_(world), clock_(clock), begun_ns_(clock.monotonic_ns()) {}
 
 void Collector::set_epoch(std::optional<std::uint32_t> step) {
-  find_new_files();  // a newborn learns the time at once
-  if (options_.only_looks) {
+  find_new_files();  // a new process learns the time at once
+  if (options_.read_only) {
     return;
   }
   const std::int64_t now_ns = clock_.monotonic_ns();
@@ -90,7 +90,7 @@ void Collector::set_epoch(std::optional<std::uint32_t> step) {
   }
 }
 
-void Collector::look(AllocationFacts& facts) {
+void Collector::collect(AllocationFacts& facts) {
   find_new_files();
   read_files();
   choose_sites(facts);
@@ -104,13 +104,13 @@ void Collector::look(AllocationFacts& facts) {
 }
 
 void Collector::finish(AllocationFacts& facts, std::int64_t naming_budget_ns) {
-  constexpr int kMostImages = 16;  // of one process, since the last look
+  constexpr int kMostImages = 16;  // of one process, since the last pass
   options_.naming_budget_ns = naming_budget_ns;
-  int looks = 0;
+  int passes = 0;
   do {
     next_scan_ns_ = 0;
-    look(facts);
-  } while (has_waiting_files_ && ++looks < kMostImages);
+    collect(facts);
+  } while (has_waiting_files_ && ++passes < kMostImages);
 }
 
 void Collector::put_to_sleep() {
@@ -149,7 +149,7 @@ void Collector::find_new_files() {
 void Collector::open_file(const std::string& name) {
   TraceOpenOptions options;
   options.access =
-      options_.only_looks ? TraceOpenOptions::Access::kRead : TraceOpenOptions::Access::kControl;
+      options_.read_only ? TraceOpenOptions::Access::kRead : TraceOpenOptions::Access::kControl;
   auto file = TraceFile::open(options_.directory + '/' + name, options);
   if (!file) {
     if (file.error().code != Errc::kNotFound) {  // else it is not ready yet, or gone
@@ -217,14 +217,14 @@ void Collector::read_files() {
   for (const auto& open : files_) {
     TracedFile& traced = open->traced;
     const bool is_alive = world_.is_alive(traced.key());
-    looked_ns_ = clock_.monotonic_ns();
+    read_ns_ = clock_.monotonic_ns();
     if (const Status status = traced.read(); !status) {
       note_problem(traced.name(), status.error().what);
       open->has_ended = true;
       continue;
     }
     if (traced.last().read_losses.damaged_items > 0) {
-      ++damaged_looks_;
+      ++damaged_passes_;
     }
     open->has_ended = !is_alive || open->has_successor || is_replaced(*open);
   }
@@ -293,7 +293,7 @@ void Collector::follow(TracedFile& file, const SiteCounts& site, AllocationFacts
   facts.sites.push_back({state.number, file.key(), site.kind, site.truncated, {}});
 }
 
-// The largest first; what finds no time in this look is named in a later one.
+// The largest first; what finds no time in this pass is named in a later one.
 void Collector::name_sites(AllocationFacts& facts, std::int64_t budget_ns) {
   struct Unnamed {
     std::uint64_t bytes;
@@ -322,7 +322,7 @@ void Collector::name_sites(AllocationFacts& facts, std::int64_t budget_ns) {
     SiteRecord record{state.number, file.key(), unnamed.site->kind, unnamed.site->truncated, {}};
     record.frames = numbers_.number(world_.name(file.key(), stack, file.file().modules()), facts);
     state.is_named = true;
-    // Introduced in this very look: complete it; else it comes once more, with its frames.
+    // Introduced in this very pass: complete it; else it comes once more, with its frames.
     const auto own = std::find_if(facts.sites.begin(), facts.sites.end(),
                                   [&](const SiteRecord& s) { return s.site == record.site; });
     if (own != facts.sites.end()) {
@@ -355,7 +355,7 @@ void Collector::scan(AllocationFacts& facts) {
                                         options_.start_ns);
     traced.add_ages(*found, created_s, facts);
     if (!open->has_ended) {
-      look_at_residency(traced, *found);
+      measure_residency(traced, *found);
       add_account(traced, *found, facts);
     }
   }
@@ -370,7 +370,7 @@ void Collector::scan(AllocationFacts& facts) {
 
 // Of followed sites whose blocks are so large that they may be untouched: those that grew most, as
 // the report leads with growth, then the largest.
-void Collector::look_at_residency(TracedFile& file, const LiveScan& scan) {
+void Collector::measure_residency(TracedFile& file, const LiveScan& scan) {
   std::vector<const SiteCounts*> large;
   for (const SiteCounts& site : file.last().sites) {
     const bool is_large =
@@ -444,7 +444,7 @@ void Collector::add_account(const TracedFile& file, const LiveScan& scan, Alloca
 
 void Collector::add_summaries(AllocationFacts& facts) {
   for (const auto& open : files_) {
-    TraceSample sum = open->traced.summary(to_seconds(looked_ns_ - options_.start_ns));
+    TraceSample sum = open->traced.summary(to_seconds(read_ns_ - options_.start_ns));
     sum.has_ended = open->has_ended;
     facts.traces.push_back(std::move(sum));
   }
@@ -457,7 +457,7 @@ void Collector::drop_ended() {
     }
     const std::string path = options_.directory + '/' + open->traced.name();
     const bool is_removed =
-        options_.remove_files && !options_.only_looks && ::unlink(path.c_str()) == 0;
+        options_.remove_files && !options_.read_only && ::unlink(path.c_str()) == 0;
     if (!is_removed && done_.size() < kMostNames) {
       done_.insert(open->traced.name());
     }
@@ -487,7 +487,7 @@ std::vector<LossRecord> Collector::take_losses() {
   if (const auto count = std::exchange(unreadable_files_, std::uint64_t{0}); count > 0) {
     losses.push_back({0.0, LossKind::kTraceFilesUnreadable, count});
   }
-  if (const auto count = std::exchange(damaged_looks_, std::uint64_t{0}); count > 0) {
+  if (const auto count = std::exchange(damaged_passes_, std::uint64_t{0}); count > 0) {
     losses.push_back({0.0, LossKind::kTraceLooksDamaged, count});
   }
   return losses;

@@ -13,7 +13,7 @@
 
 namespace tidemark::reader {
 
-// The least and the greatest birth epoch of each kind that live blocks have.
+// The least and the greatest epoch of each kind in which live blocks were allocated.
 class EpochRange {
  public:
   void add(std::uint32_t epoch);
@@ -30,12 +30,13 @@ class EpochRange {
   std::optional<Ends> steps_;
 };
 
-// Sorts birth epochs into at most kMostAgeBuckets buckets of equal width over the run: seconds from
-// 0, steps from the first that a live block has (a job that was resumed begins with a large one),
-// both up to now. A run that learned of its steps late has both, the seconds being the older.
+// Sorts epochs of allocation into at most kMostAgeBuckets buckets of equal width over the run:
+// seconds from 0, steps from the first that a live block has (a job that was resumed begins with a
+// large one), both up to now. A run that learned of its steps late has both, the seconds being the
+// older.
 class AgeScale {
  public:
-  // `now` is the epoch that blocks are born with at present. No live block is younger.
+  // `now` is the epoch in which blocks are allocated at present. No live block is younger.
   AgeScale(const EpochRange& seen, std::uint32_t now);
 
   const std::vector<AgeBucket>& buckets() const { return buckets_; }

@@ -77,7 +77,7 @@ class TraceFile {
   // To go to sampled mode, set the period first.
   Status set_mode(TraceMode mode);
   Status set_sample_every(std::uint64_t bytes);
-  // For the blocks that are born from now on: seconds since created_ns, or a step.
+  // For the blocks that are allocated from now on: seconds since created_ns, or a step.
   Status set_epoch_seconds(std::uint32_t seconds);
   Status set_epoch_step(std::uint32_t step);
 

@@ -20,7 +20,7 @@ struct TraceIdentity {
   std::uint32_t parent_pid = 0;  // likewise
   std::uint64_t start_ticks = 0;
   std::uint64_t pid_namespace = 0;  // inode
-  std::uint64_t created_ns = 0;     // CLOCK_MONOTONIC: second 0 of the birth epochs
+  std::uint64_t created_ns = 0;     // CLOCK_MONOTONIC: second 0 of the epochs
   bool forked = false;              // the blocks that it inherited are not listed
 
   bool operator==(const TraceIdentity&) const = default;
@@ -41,7 +41,7 @@ struct TraceLosses {
   bool operator==(const TraceLosses&) const = default;
 };
 
-// What the reader itself had to leave out of one reading.
+// What the reader itself had to leave out of one snapshot or scan.
 struct ReadLosses {
   std::uint64_t damaged_items = 0;  // sites or blocks whose fields contradict the format
   std::uint64_t unread_items = 0;   // beyond the limits of the reader, or cut off with the file
@@ -97,14 +97,14 @@ inline std::uint64_t call_address(const StackFrame& frame, const TraceModule& mo
   return frame.value - module.load_bias - 1;
 }
 
-// One reading of the header and the site table.
+// One snapshot of the header and the site table.
 struct TraceSnapshot {
   TraceIdentity identity;
   wire::Stage stage = wire::Stage::kSettingUp;
   TraceMode mode = TraceMode::kDormant;
   std::string reason;  // why it broke, or what it does not record; raw bytes
   std::uint64_t sample_every_bytes = 0;
-  std::uint32_t epoch = 0;          // what blocks that are born now are marked with
+  std::uint32_t epoch = 0;          // what blocks that are allocated now are marked with
   std::uint64_t file_bytes = 0;     // as the file system says
   std::uint64_t private_bytes = 0;  // memory that the tracer uses besides the file
   int extend_errno = 0;             // why the file last could not grow; 0: never happened
@@ -117,7 +117,8 @@ struct TraceSnapshot {
 
 inline constexpr std::size_t kMostAgeBuckets = 32;
 
-// A stretch of birth epochs, both ends included: steps, or seconds since TraceIdentity::created_ns.
+// A stretch of epochs of allocation, both ends included: steps, or seconds since
+// TraceIdentity::created_ns.
 struct AgeBucket {
   std::uint32_t first = 0;
   std::uint32_t last = 0;

@@ -98,7 +98,7 @@ void collect(const std::string& folder) {
   options.remove_files = false;
   tidemark::reader::Collector collector(options, world, clock);
   tidemark::AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
   collector.finish(facts, options.naming_budget_ns);
 }
 

@@ -41,7 +41,7 @@ TEST_F(WakingTest, WakesATracerThatSleepsAndPutsItToSleepAgain) {
   Collector collector(waking(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
   const TraceSnapshot awake = read(100);
   collector.put_to_sleep();
 
@@ -59,7 +59,7 @@ TEST_F(WakingTest, LeavesTheDeadAndTheProcessesOfOthersAlone) {
   Collector collector(waking(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   EXPECT_EQ(collector.files_seen(), 1U);
   EXPECT_EQ(facts.traces.size(), 1U);
@@ -75,7 +75,7 @@ TEST_F(WakingTest, GivesATracerThatWorkedAlreadyItsModeBack) {
   Collector collector(waking(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
   const TraceMode meanwhile = read(100).mode;
   collector.put_to_sleep();
 
