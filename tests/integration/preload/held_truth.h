@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "common/check.h"
+#include "common/site_records.h"
 #include "common/text.h"
-#include "profiler/wire/trace_layout.h"
 
 namespace tidemark::tests {
 
