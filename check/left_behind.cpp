@@ -82,7 +82,7 @@ void note_strays(const Tick& tick, const monitor::Sampler& sampler, LeftBehind& 
 
 LeftBehindMeter::LeftBehindMeter(live::WatchSystem& system)
     : system_(&system), before_(system.session_options().sampler.shm_root) {
-  before_.look({});
+  before_.sample({});
 }
 
 LeftBehind LeftBehindMeter::measure() const {
@@ -105,7 +105,7 @@ LeftBehind LeftBehindMeter::measure() const {
     left.gpu_bytes = 0;  // nobody is left to hold any
   }
   collect::ShmGrowth now = before_;
-  now.look(pids_);
+  now.sample(pids_);
   ShmGrowthReport nobodys;
   for (const GrowingSegment& segment : now.report().largest) {
     if (!segment.held.value_or(false)) {  // by a stray: it is in that one's footprint

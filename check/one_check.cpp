@@ -234,7 +234,7 @@ bool Check::is_blind_at_the_limit() const {
   if (row == result_.rows.end() || !result_.shown->track.verdict) {
     return false;
   }
-  const tracker::SeriesVerdict& reading = result_.shown->track.verdict->answer().reading;
+  const tracker::SeriesVerdict& reading = result_.shown->track.verdict->answer().series;
   const auto smallest = row->unit == tracker::BudgetUnit::kBytesPerStep
                             ? reading.smallest_detectable_per_step
                             : reading.smallest_detectable_per_s;

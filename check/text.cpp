@@ -22,9 +22,8 @@ using report::Document;
 constexpr report::TextLayout kLayout{.columns = 100, .label_columns = 10};
 
 const tracker::SeriesVerdict* shown_reading(const CheckResult& result) {
-  return result.shown && result.shown->track.verdict
-             ? &result.shown->track.verdict->answer().reading
-             : nullptr;
+  return result.shown && result.shown->track.verdict ? &result.shown->track.verdict->answer().series
+                                                     : nullptr;
 }
 
 report::Table budget_table(const tracker::BudgetRows& rows) {

@@ -89,7 +89,7 @@ std::string pass_text(const CheckResult& result) {
   }
   if (result.shown && result.shown->track.verdict) {
     const std::string detectable =
-        report::detectable_text(result.shown->track.verdict->answer().reading);
+        report::detectable_text(result.shown->track.verdict->answer().series);
     text += detectable.empty() ? "" : "; " + detectable;
   }
   return text;

@@ -12,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "common/file_size_signal.h"
 #include "common/io.h"
 
 namespace tidemark {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include <fmt/format.h>
@@ -48,6 +49,28 @@ Errc code_of(int sys_errno) {
   }
 }
 
+// Again for as long as a signal interrupts it.
+template <typename Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) {
+    result = call();
+  }
+  return result;
+}
+
+Result<std::size_t> bytes_read(ssize_t n) {
+  return n < 0 ? Result<std::size_t>(system_error("cannot read", errno))
+               : static_cast<std::size_t>(n);
+}
+
+sigset_t file_size_signal() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGXFSZ);
+  return set;
+}
+
 }  // namespace
 
 Error system_error(std::string what, int sys_errno) {
@@ -63,10 +86,7 @@ Result<Fd> open_file(const std::string& path, int flags, unsigned mode) {
 }
 
 Result<Fd> open_at(int dir, const std::string& path, int flags, unsigned mode) {
-  int fd = -1;
-  do {
-    fd = g_syscalls.openat(dir, path.c_str(), flags, mode);
-  } while (fd < 0 && errno == EINTR);
+  const int fd = uninterrupted([&] { return g_syscalls.openat(dir, path.c_str(), flags, mode); });
   if (fd < 0) {
     const int error = errno;
     return system_error(fmt::format("cannot open {}", path), error);
@@ -77,31 +97,19 @@ Result<Fd> open_at(int dir, const std::string& path, int flags, unsigned mode) {
 Result<std::size_t> pread_full(int fd, std::span<char> buffer, off_t offset) {
   std::size_t done = 0;
   while (done < buffer.size()) {
-    const ssize_t n = g_syscalls.pread(fd, buffer.data() + done, buffer.size() - done,
-                                       offset + static_cast<off_t>(done));
-    if (n < 0 && errno == EINTR) {
-      continue;
-    }
-    if (n < 0) {
-      return system_error("cannot read", errno);
-    }
+    TIDEMARK_TRY_ASSIGN(const std::size_t n,
+                        pread_once(fd, buffer.subspan(done), offset + static_cast<off_t>(done)));
     if (n == 0) {
       break;
     }
-    done += static_cast<std::size_t>(n);
+    done += n;
   }
   return done;
 }
 
 Result<std::size_t> pread_once(int fd, std::span<char> buffer, off_t offset) {
-  ssize_t n = -1;
-  do {
-    n = g_syscalls.pread(fd, buffer.data(), buffer.size(), offset);
-  } while (n < 0 && errno == EINTR);
-  if (n < 0) {
-    return system_error("cannot read", errno);
-  }
-  return static_cast<std::size_t>(n);
+  return bytes_read(
+      uninterrupted([&] { return g_syscalls.pread(fd, buffer.data(), buffer.size(), offset); }));
 }
 
 Result<std::string> read_to_end(int fd, std::size_t limit_bytes) {
@@ -111,17 +119,11 @@ Result<std::string> read_to_end(int fd, std::size_t limit_bytes) {
     if (size == text.size()) {
       text.resize(text.empty() ? 4096 : text.size() * 2);
     }
-    const ssize_t n = g_syscalls.read(fd, text.data() + size, text.size() - size);
-    if (n < 0 && errno == EINTR) {
-      continue;
-    }
-    if (n < 0) {
-      return system_error("cannot read", errno);
-    }
+    TIDEMARK_TRY_ASSIGN(const std::size_t n, read_some(fd, std::span(text).subspan(size)));
     if (n == 0) {
       break;
     }
-    size += static_cast<std::size_t>(n);
+    size += n;
     if (size > limit_bytes) {
       return Error{Errc::kMalformed, fmt::format("larger than {} bytes", limit_bytes)};
     }
@@ -146,14 +148,8 @@ Result<std::string> read_file_at(int dir, const std::string& path, std::size_t l
 }
 
 Result<std::size_t> read_some(int fd, std::span<char> buffer) {
-  ssize_t n = -1;
-  do {
-    n = g_syscalls.read(fd, buffer.data(), buffer.size());
-  } while (n < 0 && errno == EINTR);
-  if (n < 0) {
-    return system_error("cannot read", errno);
-  }
-  return static_cast<std::size_t>(n);
+  return bytes_read(
+      uninterrupted([&] { return g_syscalls.read(fd, buffer.data(), buffer.size()); }));
 }
 
 Result<std::string> read_link_at(int dir, const std::string& path) {
@@ -167,10 +163,7 @@ Result<std::string> read_link_at(int dir, const std::string& path) {
 
 Status write_all(int fd, std::string_view text) {
   while (!text.empty()) {
-    const ssize_t n = g_syscalls.write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) {
-      continue;
-    }
+    const ssize_t n = uninterrupted([&] { return g_syscalls.write(fd, text.data(), text.size()); });
     if (n < 0 && errno == EAGAIN) {  // somebody we share it with has made it non-blocking
       pollfd writable{fd, POLLOUT, 0};
       ::poll(&writable, 1, -1);
@@ -182,6 +175,21 @@ Status write_all(int fd, std::string_view text) {
     text.remove_prefix(static_cast<std::size_t>(n));
   }
   return ok();
+}
+
+FileSizeSignalBlock::FileSizeSignalBlock() {
+  const sigset_t set = file_size_signal();
+  pthread_sigmask(SIG_BLOCK, &set, &previous_);
+}
+
+FileSizeSignalBlock::~FileSizeSignalBlock() {
+  if (sigismember(&previous_, SIGXFSZ) == 1) {
+    return;  // the caller had it blocked already: what is pending is the caller's
+  }
+  const sigset_t set = file_size_signal();
+  const timespec no_wait{};
+  sigtimedwait(&set, nullptr, &no_wait);  // takes one that is pending; fails when there is none
+  pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
 }
 
 }  // namespace tidemark

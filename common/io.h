@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -51,5 +52,20 @@ Result<std::string> read_link_at(int dir, const std::string& path);
 // Writes everything or says why not; loops on EINTR and short counts, and waits where a descriptor
 // in non-blocking mode would not.
 Status write_all(int fd, std::string_view text);
+
+// A write beyond the file-size limit (ulimit -f) raises SIGXFSZ, whose default action kills the
+// process. While one of these lives, the calling thread gets EFBIG instead, like any other full
+// disk. The signal is directed at the writing thread, so that blocking it there is enough and the
+// disposition of the process, which children inherit, stays as it is.
+class FileSizeSignalBlock {
+ public:
+  FileSizeSignalBlock();
+  ~FileSizeSignalBlock();
+  FileSizeSignalBlock(const FileSizeSignalBlock&) = delete;
+  FileSizeSignalBlock& operator=(const FileSizeSignalBlock&) = delete;
+
+ private:
+  sigset_t previous_{};
+};
 
 }  // namespace tidemark

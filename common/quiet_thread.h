@@ -5,12 +5,28 @@
 #include <signal.h>
 
 #include <array>
+#include <cstddef>
+#include <memory>
 #include <thread>
 #include <utility>
 
-#include "common/signal_stack.h"
-
 namespace tidemark {
+
+// A stack for the signal handlers (SA_ONSTACK) of the thread that makes it: after an overflow there
+// is none left on its own. A thread that has such a stack already keeps it. To be destroyed by the
+// same thread.
+class SignalStack {
+ public:
+  SignalStack();
+  ~SignalStack();
+  SignalStack(SignalStack&&) noexcept = default;
+  SignalStack& operator=(SignalStack&&) = delete;
+
+ private:
+  static constexpr std::size_t kBytes = std::size_t{64} << 10U;
+
+  std::unique_ptr<std::byte[]> memory_;  // nullptr: it was there, or was moved away
+};
 
 // What the kernel, or abort(3), sends to the thread that has done wrong.
 inline constexpr std::array kCrashSignals = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE,

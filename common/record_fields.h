@@ -78,8 +78,8 @@ inline constexpr auto kFields<ProcessRecord> = std::tuple{
     Field{"rank", &ProcessRecord::rank},
     Field{"comm", &ProcessRecord::comm},
     Field{"argv", &ProcessRecord::argv},
-    Field{"born_s", &ProcessRecord::born_s},
-    Field{"died_s", &ProcessRecord::died_s},
+    Field{"born_s", &ProcessRecord::started_s},
+    Field{"died_s", &ProcessRecord::exited_s},
     Field{"exit_status", &ProcessRecord::exit_status},
 };
 

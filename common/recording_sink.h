@@ -13,7 +13,7 @@ class RecordingSink {
   virtual ~RecordingSink() = default;
   virtual Status begin(const RunInfo& info) = 0;
   virtual Status add(const Tick& tick) = 0;
-  // A process that has ended: `died_s` and, where known, `exit_status` are set.
+  // A process that has ended: `exited_s` and, where known, `exit_status` are set.
   virtual Status process_ended(const ProcessRecord& process) = 0;
   virtual Status end(double t_s) = 0;
 };

@@ -10,6 +10,19 @@
 namespace tidemark {
 namespace {
 
+constexpr std::array<std::string_view, kRoleCount> kRoleNames{"other",
+                                                              "trainer",
+                                                              "rank",
+                                                              "compile_worker",
+                                                              "dataloader_worker",
+                                                              "wrapper",
+                                                              "launcher",
+                                                              "resource_tracker",
+                                                              "shm_manager",
+                                                              "forkserver",
+                                                              "ray",
+                                                              "inference"};
+
 constexpr std::array<std::string_view, 10> kEventNames{
     "spawn",       "exit",     "exec", "oom_kill", "gap",
     "warn_growth", "reparent", "mark", "gpu_lost", "guard"};
@@ -40,7 +53,22 @@ constexpr std::array<std::string_view, 23> kLossNames{"pss_denied",
                                                       "trace_looks_damaged"};
 static_assert(kLossNames.size() == static_cast<std::size_t>(LossKind::kTraceLooksDamaged) + 1);
 
+constexpr std::array<std::string_view, 7> kAllocationKinds{
+    "heap",        "anonymous_map", "shared_map",     "allocator_map",
+    "cuda_device", "cuda_pinned",   "cuda_registered"};
+constexpr std::array<std::string_view, 2> kFrameKinds{"native", "python"};
+constexpr std::array<std::string_view, 3> kTraceModes{"dormant", "sampled", "exact"};
+
 }  // namespace
+
+std::string_view role_name(Role role) { return kRoleNames[static_cast<std::size_t>(role)]; }
+
+std::optional<Role> role_from_name(std::string_view name) {
+  if (name == "main") {
+    return Role::kTrainer;
+  }
+  return enum_from_name<Role>(kRoleNames, name);
+}
 
 std::string_view event_name(EventKind kind) { return kEventNames[static_cast<std::size_t>(kind)]; }
 std::optional<EventKind> event_from_name(std::string_view name) {
@@ -66,6 +94,25 @@ std::string gpu_label(std::uint32_t index) {
   return index < kMigIndexBase
              ? fmt::format("gpu{}", index)
              : fmt::format("gpu{}.{}", index / kMigIndexBase - 1, index % kMigIndexBase);
+}
+
+std::string_view allocation_kind_name(AllocationKind kind) {
+  return kAllocationKinds[static_cast<std::size_t>(kind)];
+}
+std::optional<AllocationKind> allocation_kind_from_name(std::string_view name) {
+  return enum_from_name<AllocationKind>(kAllocationKinds, name);
+}
+std::string_view frame_kind_name(FrameKind kind) {
+  return kFrameKinds[static_cast<std::size_t>(kind)];
+}
+std::optional<FrameKind> frame_kind_from_name(std::string_view name) {
+  return enum_from_name<FrameKind>(kFrameKinds, name);
+}
+std::string_view trace_mode_name(TraceMode mode) {
+  return kTraceModes[static_cast<std::size_t>(mode)];
+}
+std::optional<TraceMode> trace_mode_from_name(std::string_view name) {
+  return enum_from_name<TraceMode>(kTraceModes, name);
 }
 
 }  // namespace tidemark

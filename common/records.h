@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -9,13 +10,35 @@
 #include <vector>
 
 #include "common/process_key.h"
-#include "common/role.h"
 #include "common/site_records.h"
 
 // What a run consists of: the values that the monitor produces, the recording keeps and the
 // tracker reads. All times are seconds since the start of the run. What the kernel does not
 // report is nullopt, never 0.
 namespace tidemark {
+
+// What a process is in a training job. The names are written to run files and JSON: they never
+// change their meaning, and new ones are added at the end.
+enum class Role {
+  kOther,
+  kTrainer,
+  kRank,
+  kCompileWorker,
+  kDataloaderWorker,
+  kWrapper,
+  kLauncher,
+  kResourceTracker,
+  kShmManager,
+  kForkserver,
+  kRay,
+  kInference,  // vLLM engine and workers
+};
+inline constexpr int kRoleCount = 12;
+
+// "compile_worker", "other", ...
+std::string_view role_name(Role role);
+// Also understands "main" for the trainer, as other tools' files write it.
+std::optional<Role> role_from_name(std::string_view name);
 
 // The run as a whole; written once at the start, except `end_*`.
 struct RunInfo {
@@ -40,8 +63,8 @@ struct ProcessRecord {
   std::optional<int> rank;  // of Role::kRank
   std::string comm;         // raw bytes
   std::string argv;         // redacted, joined by blanks, raw bytes
-  double born_s = 0.0;      // first seen; before the run: 0
-  std::optional<double> died_s;
+  double started_s = 0.0;   // first seen; before the run: 0
+  std::optional<double> exited_s;
   std::optional<int> exit_status;  // wait status, known for our own children only
 };
 
@@ -242,5 +265,22 @@ std::string_view event_name(EventKind kind);
 std::optional<EventKind> event_from_name(std::string_view name);
 std::string_view marker_name(MarkerKind kind);
 std::optional<MarkerKind> marker_from_name(std::string_view name);
+
+// Imported runs may have no RSS, and a sum of nothing is 0: nobody who holds memory has none of it
+// in RAM.
+inline std::optional<std::uint64_t> known_rss_bytes(const GroupSample& sum) {
+  const bool is_missing =
+      sum.rss_bytes == 0 && sum.processes > 0 && sum.footprint_bytes.value_or(1) > 0;
+  return is_missing ? std::nullopt : std::optional(sum.rss_bytes);
+}
+
+// Swap of `sum`, a group of `tick`: likewise unknown where no process says how much it has.
+inline std::optional<std::uint64_t> known_swap_bytes(const Tick& tick, const GroupSample& sum) {
+  const bool is_told = std::any_of(tick.processes.begin(), tick.processes.end(),
+                                   [](const ProcessSample& s) { return s.swap_bytes.has_value(); });
+  const bool is_missing = sum.swap_bytes == 0 && !is_told && !tick.processes.empty() &&
+                          sum.footprint_bytes.value_or(1) > 0;
+  return is_missing ? std::nullopt : std::optional(sum.swap_bytes);
+}
 
 }  // namespace tidemark

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "common/known_rss.h"
+#include "common/records.h"
 
 namespace tidemark {
 
@@ -64,8 +64,8 @@ void RunSummary::add(const Tick& tick) {
   last_s_ = tick.t_s;
   worst_late_s_ = std::max(worst_late_s_, tick.late_s);
   for (const EventRecord& event : tick.events) {
-    births_ += event.kind == EventKind::kSpawn && ticks_ > 1 ? 1 : 0;  // not those found at first
-    deaths_ += event.kind == EventKind::kExit ? 1 : 0;
+    starts_ += event.kind == EventKind::kSpawn && ticks_ > 1 ? 1 : 0;  // not those found at first
+    exits_ += event.kind == EventKind::kExit ? 1 : 0;
     oom_kills_ += event.kind == EventKind::kOomKill ? event.count : 0;
   }
   for (const LossRecord& loss : tick.losses) {
@@ -95,7 +95,7 @@ void RunSummary::add(const Tick& tick) {
     course.role = sample.role;
     course.memory.ended = false;
     if (!course.memory.seen && sample.sum.footprint_held) {
-      continue;  // newborns count nothing until their first reading: that is no start
+      continue;  // new processes count nothing until they are measured: that is no start
     }
     course.steady =
         course.steady && (!course.memory.seen || course.most_processes == sample.sum.processes);

@@ -57,8 +57,8 @@ class RunSummary {
   // At some moment somebody was there.
   bool has_seen_any() const { return has_seen_any_; }
   const std::array<RoleCourse, kRoleCount>& roles() const { return roles_; }
-  std::uint64_t births() const { return births_; }
-  std::uint64_t deaths() const { return deaths_; }
+  std::uint64_t starts() const { return starts_; }
+  std::uint64_t exits() const { return exits_; }
   std::uint64_t oom_kills() const { return oom_kills_; }
   // Everything that was lost, by its id, summed up.
   const std::vector<LossRecord>& losses() const { return losses_; }
@@ -72,8 +72,8 @@ class RunSummary {
   Course pss_;
   bool has_seen_any_ = false;
   std::array<RoleCourse, kRoleCount> roles_{};
-  std::uint64_t births_ = 0;
-  std::uint64_t deaths_ = 0;
+  std::uint64_t starts_ = 0;
+  std::uint64_t exits_ = 0;
   std::uint64_t oom_kills_ = 0;
   StepCount steps_;
   std::vector<LossRecord> losses_;

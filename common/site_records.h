@@ -49,6 +49,12 @@ struct FrameRecord {
   bool is_inlined = false;  // into the next frame of the stack
 };
 
+// A frame that has no numbers yet, or needs none. All text is raw bytes from files of strangers.
+struct SourceFrame : FrameRecord {
+  std::string module_path;  // empty: none
+  std::string build_id;     // of the module
+};
+
 // A call stack of one process that allocates.
 struct SiteRecord {
   std::uint32_t site = 0;

@@ -42,7 +42,7 @@ std::string place_words(const tracker::JudgedRun& judged) {
     text = "GPU memory of " + text;
   }
   if (verdict.carrier && *verdict.carrier != verdict.where && verdict.carrier_share > 0.5) {
-    text += ", mostly " + who_words(judged.run.tracks[verdict.readings[*verdict.carrier].track]);
+    text += ", mostly " + who_words(judged.run.tracks[verdict.tracks[*verdict.carrier].track]);
   }
   return text;
 }
@@ -130,7 +130,7 @@ BannerModel build_banner(const RunHistory& history,
     return banner;
   }
   const tracker::RunVerdict& verdict = *judged->verdict;
-  const tracker::SeriesVerdict& reading = verdict.answer().reading;
+  const tracker::SeriesVerdict& reading = verdict.answer().series;
   banner.word = report::short_verdict(reading, verdict.verdict);
   banner.tone = verdict_tone(reading, verdict.verdict);
   if (!reading.undetermined) {

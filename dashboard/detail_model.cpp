@@ -60,10 +60,10 @@ tracker::SeriesVerdict reading_of(const RunHistory& history,
     options.epoch_seconds = judged->run.epoch_seconds;
   }
   if (judged && judged->verdict) {
-    for (const tracker::TrackVerdict& reading : judged->verdict->readings) {
+    for (const tracker::TrackVerdict& reading : judged->verdict->tracks) {
       const tracker::Track& track = judged->run.tracks[reading.track];
       if (track.kind == tracker::TrackKind::kProcess && track.key == process.record.key) {
-        return reading.reading;
+        return reading.series;
       }
     }
   }
@@ -95,8 +95,9 @@ DetailModel process_detail(const RunHistory& history,
   if (process.sample.threads) {
     facts += format_count(*process.sample.threads, "thread") + ", ";
   }
-  facts += record.born_s > history.first_s() ? "started at " + history.time_format(record.born_s)
-                                             : "in the first sample";
+  facts += record.started_s > history.first_s()
+               ? "started at " + history.time_format(record.started_s)
+               : "in the first sample";
   if (history.info().limit_bytes) {
     facts += fmt::format("; limit {} ({})", format_bytes(*history.info().limit_bytes),
                          shorten(escape_text(history.info().limit_source), 40));

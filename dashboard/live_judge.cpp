@@ -85,7 +85,7 @@ void LiveJudge::add(const Tick& tick) {
     if (event.kind == EventKind::kExit) {
       ProcessRecord ended;
       ended.key = event.key;
-      ended.died_s = event.t_s;
+      ended.exited_s = event.t_s;
       (void)builder_.process_ended(ended);
       waiting_.erase(event.key);
       admitted_.erase(event.key);

@@ -17,7 +17,7 @@
 #include "live/monitor_view.h"
 #include "live/replay.h"
 #include "live/watch.h"
-#include "profiler/collect/live_sites.h"
+#include "profiler/collect/collector_thread.h"
 #include "recording/open.h"
 
 namespace tidemark::dashboard {

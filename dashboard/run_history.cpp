@@ -182,7 +182,7 @@ void RunHistory::add_processes(const Tick& tick) {
     }
   }
   // A process that was announced and never sampled has exited.
-  std::erase_if(introduced_, [&](const auto& entry) { return entry.second.born_s < now_s_; });
+  std::erase_if(introduced_, [&](const auto& entry) { return entry.second.started_s < now_s_; });
 }
 
 void RunHistory::add_mark(HistoryMark mark) {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "common/fd.h"
+#include "common/quiet_thread.h"
 #include "common/result.h"
-#include "common/signal_stack.h"
 
 namespace tidemark::dashboard {
 

@@ -46,7 +46,7 @@ const tracker::TrackVerdict* other_curve(const RunHistory& history,
   }
   const tracker::Metric kept =
       history.tree().footprint_bytes ? tracker::Metric::kFootprint : tracker::Metric::kRss;
-  for (const tracker::TrackVerdict& reading : judged->verdict->readings) {
+  for (const tracker::TrackVerdict& reading : judged->verdict->tracks) {
     const tracker::Track& track = judged->run.tracks[reading.track];
     if (track.kind == tracker::TrackKind::kTree) {
       return reading.metric != kept && !track.of(reading.metric).empty() ? &reading : nullptr;
@@ -93,11 +93,11 @@ std::string title_of(std::string_view what, const RunHistory& history, const Vie
 std::vector<HistoryPoint> floor_of(const tracker::JudgedRun& judged, const Window& window,
                                    bool time_is_steps) {
   std::vector<HistoryPoint> floor;
-  for (const tracker::TrackVerdict& judged_curve : judged.verdict->readings) {
+  for (const tracker::TrackVerdict& judged_curve : judged.verdict->tracks) {
     if (judged.run.tracks[judged_curve.track].kind != tracker::TrackKind::kTree) {
       continue;
     }
-    for (const tracker::FloorPoint& point : judged_curve.reading.floor) {
+    for (const tracker::FloorPoint& point : judged_curve.series.floor) {
       if (const auto at = time_is_steps ? point.at.step : point.at.t_s) {
         floor.push_back({*at, point.floor_bytes, point.ceiling_bytes});
       }

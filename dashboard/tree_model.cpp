@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "common/known_rss.h"
+#include "common/records.h"
 #include "common/text.h"
 #include "dashboard/model_builder.h"
 

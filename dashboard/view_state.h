@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/process_key.h"
-#include "common/role.h"
+#include "common/records.h"
 #include "dashboard/key_decoder.h"
 
 namespace tidemark::dashboard {

@@ -24,7 +24,7 @@ std::optional<ProcessKey> grower(const tracker::JudgedRun& result) {
     return track.kind == tracker::TrackKind::kProcess ? std::optional(track.key) : std::nullopt;
   };
   const auto key = key_of(verdict.answer());
-  return key || !verdict.carrier ? key : key_of(verdict.readings[*verdict.carrier]);
+  return key || !verdict.carrier ? key : key_of(verdict.tracks[*verdict.carrier]);
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ void GuardForecast::judge(const Tick& tick) {
   if (result.verdict) {
     verdict_ = verdict_name(result.verdict->verdict);
     const tracker::Pattern* leak =
-        result.verdict->answer().reading.find(tracker::PatternKind::kLeak);
+        result.verdict->answer().series.find(tracker::PatternKind::kLeak);
     if (result.verdict->verdict == tracker::Verdict::kLeak && leak != nullptr &&
         leak->rate.low_bytes_per_s && leak->rate.high_bytes_per_s) {
       leak_ = {*leak->rate.low_bytes_per_s, *leak->rate.high_bytes_per_s};

@@ -10,7 +10,7 @@
 #include "common/result.h"
 #include "live/watch_options.h"
 #include "live/watch_system.h"
-#include "profiler/collect/trace_options.h"
+#include "profiler/collect/preload.h"
 #include "tracker/run/judged_run.h"
 
 namespace tidemark::live {

@@ -17,7 +17,7 @@ void TracedLaunch::make_worker(reader::CollectorOptions collecting) {
   collecting.start_ns = start_ns_;
   worker_ =
       std::make_unique<collect::ProfileWorker>(std::move(collecting), options_.watch.interval_ns);
-  worker_->look_at_shm();
+  worker_->remember_shm();
 }
 
 Status TracedLaunch::prepare(LaunchOptions& launch) {
@@ -36,8 +36,7 @@ void TracedLaunch::wake_in(const std::string& directory, pid_t pid) {
   reader::CollectorOptions collecting;
   collecting.directory = directory;
   collecting.remove_files = false;
-  collecting.wake_as =
-      options_.trace.mode == TraceMode::kExact ? wire::Mode::kExact : wire::Mode::kSampled;
+  collecting.wake_as = options_.trace.mode;
   collecting.wake_below = pid;
   collecting.sample_every_bytes = options_.trace.sample_every_bytes;
   make_worker(std::move(collecting));

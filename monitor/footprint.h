@@ -9,7 +9,6 @@
 
 #include "common/process_key.h"
 #include "common/records.h"
-#include "common/role.h"
 #include "monitor/procfs/proc_smaps.h"
 #include "monitor/sharing_ledger.h"
 

@@ -214,7 +214,7 @@ void Sampler::stop_watching(const ProcessKey& key, Tick& tick) {
     return;
   }
   ProcessRecord record = std::move(it->second.record);
-  record.died_s = tick.t_s;
+  record.exited_s = tick.t_s;
   tick.events.push_back(
       {tick.t_s, EventKind::kExit, key, fmt::format("{} {}", role_name(record.role), record.comm)});
   ended_.push_back(std::move(record));
@@ -305,7 +305,7 @@ void Sampler::check_identity(WatchedProcess& watched, Tick& tick) {
     roles_outdated_ = true;
   }
   const std::int64_t since = clock_.monotonic_ns() - watched.image_checked_ns;
-  const bool young = tick.t_s - record.born_s < to_seconds(kYoungNs);
+  const bool young = tick.t_s - record.started_s < to_seconds(kYoungNs);
   if (renamed || watched.exec_seen_ns || since >= kImageEveryNs || (young && since > 0)) {
     check_image(watched, tick);
   }
@@ -373,7 +373,7 @@ void Sampler::describe_new_images(Tick& tick) {
     }
     const ProcessRecord& record = it->second.record;
     tick.new_processes.push_back(record);
-    if (record.born_s == tick.t_s) {
+    if (record.started_s == tick.t_s) {
       tick.events.push_back({tick.t_s, EventKind::kSpawn, key,
                              fmt::format("{} {}", role_name(record.role), record.comm)});
     }

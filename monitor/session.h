@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,8 +15,8 @@
 #include "common/result.h"
 #include "common/run_summary.h"
 #include "common/step_count.h"
+#include "common/units.h"
 #include "monitor/gpu/gpu_watch.h"
-#include "monitor/growth_warning.h"
 #include "monitor/markers/markers.h"
 #include "monitor/procfs/process_source.h"
 #include "monitor/procfs/shm_watch.h"
@@ -23,6 +24,37 @@
 #include "monitor/sampler.h"
 
 namespace tidemark::monitor {
+
+// Says when memory grew by more than `rate.bytes` within `rate.per` seconds or steps: an early
+// word to somebody who watches, not a verdict. After a warning the window starts anew, so that a
+// steady climb warns once per window. Where more than a window lies between two samples, as many
+// times as much may have come. Memory is bounded however long the window is. Pure.
+class GrowthWarning {
+ public:
+  explicit GrowthWarning(Rate rate);
+
+  struct Warning {
+    std::uint64_t growth_bytes = 0;
+    double over = 0.0;  // seconds or steps in which it grew
+  };
+  // `at` is in the rate's unit: seconds, or steps.
+  std::optional<Warning> add(double at, std::uint64_t bytes);
+
+  const Rate& rate() const { return rate_; }
+
+ private:
+  struct Low {  // the lowest point of a stretch of the window
+    double from;
+    double at;
+    std::uint64_t bytes;
+  };
+
+  Rate rate_;
+  std::deque<Low> lows_;
+};
+
+// The default: 5 % of the limit per minute.
+Rate default_growth_rate(std::uint64_t limit_bytes);
 
 struct SessionOptions {
   SamplerOptions sampler;

@@ -29,12 +29,12 @@ std::optional<std::string> program_of(const ProcessHandle& handle) {
 
 }  // namespace
 
-WatchedProcess::WatchedProcess(ProcessHandle opened, const ProcessEntry& entry, double born_s)
+WatchedProcess::WatchedProcess(ProcessHandle opened, const ProcessEntry& entry, double started_s)
     : handle(std::move(opened)), cpu_ticks(entry.cpu_ticks) {
   record.key = entry.key;
   record.ppid = entry.ppid;
   record.comm = entry.comm;
-  record.born_s = born_s;
+  record.started_s = started_s;
   status.comm = entry.comm;  // until it is read
   status.ppid = entry.ppid;
 }

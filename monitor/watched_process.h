@@ -24,7 +24,7 @@ enum class ImageChange {
 
 // One member of the tree: its open files and what was last read from them.
 struct WatchedProcess {
-  WatchedProcess(ProcessHandle opened, const ProcessEntry& entry, double born_s);
+  WatchedProcess(ProcessHandle opened, const ProcessEntry& entry, double started_s);
 
   // argv, exe, rank, job: what only changes by exec or setproctitle.
   void read_identity(bool redact);

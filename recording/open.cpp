@@ -16,9 +16,7 @@
 #include "common/io.h"
 #include "common/text.h"
 #include "recording/files.h"
-#include "recording/import/csv_importer.h"
-#include "recording/import/json_series.h"
-#include "recording/import/log_importers.h"
+#include "recording/import/importers.h"
 #include "recording/import/text_input.h"
 #include "recording/run_reader.h"
 

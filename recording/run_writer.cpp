@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "common/file_size_signal.h"
+#include "common/io.h"
 #include "recording/rows.h"
 #include "recording/schema.h"
 

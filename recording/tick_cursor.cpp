@@ -280,7 +280,7 @@ Result<std::optional<ProcessRecord>> TickCursor::next_ended(double before_s) {
   }
   ProcessRecord process;
   TIDEMARK_TRY(load(table, 3, process));
-  if (!(process.died_s.value_or(0.0) < before_s)) {
+  if (!(process.exited_s.value_or(0.0) < before_s)) {
     return std::optional<ProcessRecord>();
   }
   TIDEMARK_TRY(table.advance());
@@ -327,7 +327,7 @@ Status TickCursor::take_processes(std::int64_t tick, std::vector<ProcessRecord>&
     ProcessRecord& process = processes.emplace_back();
     Status status = load(tables_.processes, 3, process);
     keys_[tables_.processes.row().integer(1)] = process.key;
-    process.died_s.reset();  // comes when its time comes: next_ended()
+    process.exited_s.reset();  // comes when its time comes: next_ended()
     process.exit_status.reset();
     return status;
   });

@@ -180,7 +180,7 @@ Status TickWriter::write_process(const ProcessRecord& process) {
 Status TickWriter::write_end(const ProcessRecord& process) {
   TIDEMARK_TRY_ASSIGN(const std::int64_t number, number_of(process.key));
   RowBinder bind(statements_.process_end);
-  bind(process.died_s), bind(process.exit_status), bind(number);
+  bind(process.exited_s), bind(process.exit_status), bind(number);
   process_numbers_.erase(process.key);
   return statements_.process_end.run();
 }
@@ -219,7 +219,7 @@ Result<std::int64_t> TickWriter::number_of(const ProcessKey& key) {
   }
   ProcessRecord process;
   process.key = key;
-  process.born_s = t_s_;
+  process.started_s = t_s_;
   TIDEMARK_TRY(write_process(process));
   return last_process_;
 }

@@ -12,10 +12,8 @@
 #include "common/exit_code.h"
 #include "common/messages.h"
 #include "common/units.h"
-#include "report/folded.h"
 #include "report/output.h"
-#include "report/pprof.h"
-#include "report/speedscope.h"
+#include "report/profile_model.h"
 #include "tracker/sites/stack_lines.h"
 
 namespace tidemark::report {
@@ -23,14 +21,7 @@ namespace {
 
 SourceFrame source_frame(const tracker::RunSites& run, const tracker::ShownFrame& shown) {
   const FrameRecord& record = *shown.frame;
-  SourceFrame frame;
-  frame.kind = record.kind == FrameKind::kPython ? FrameKind::kPython : FrameKind::kNative;
-  frame.function = record.function;
-  frame.file = record.file;
-  frame.line = record.line;
-  frame.inlined = record.is_inlined;
-  frame.module = shown.module;
-  frame.address = record.offset;
+  SourceFrame frame{record, std::string(shown.module), ""};
   if (const auto module = record.module ? run.modules.find(*record.module) : run.modules.end();
       module != run.modules.end()) {
     frame.build_id = module->second.build_id;
@@ -133,8 +124,6 @@ Profile make_profile(const tracker::RunSites& run, std::optional<double> from_s,
       into.growth_bytes = into.live_bytes - live_before(run, process, site, from_s);
       into.alloc_bytes = static_cast<double>(site.last.alloc_bytes);
       into.alloc_blocks = static_cast<double>(site.last.alloc_blocks);
-      into.peak_live_bytes = static_cast<double>(site.last.peak_bytes);
-      into.temporary_blocks = static_cast<double>(site.last.temporary_blocks);
     }
   }
   return profile;

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "common/known_rss.h"
+#include "common/records.h"
 #include "common/text.h"
 #include "common/units.h"
 
@@ -92,13 +92,13 @@ std::string_view verb_of(EventKind kind) {
 }
 
 std::string rate_text(const Course& course, const TimeFormat& moments) {
-  constexpr RateFormat kFixedUnit{.has_sign = true, .has_fixed_unit = true};
+  constexpr RateFormat kSignedRate{.has_sign = true, .has_fixed_unit = true};
   std::string text;
   if (const auto per_s = course.growth_bytes_per_s(); per_s && moments.has_time()) {
-    text += ", " + format_rate(*per_s, RateUnit::kSecond, kFixedUnit);
+    text += ", " + format_rate(*per_s, RateUnit::kSecond, kSignedRate);
   }
   if (const auto per_step = course.growth_bytes_per_step()) {
-    text += ", " + format_rate(*per_step, RateUnit::kStep, kFixedUnit);
+    text += ", " + format_rate(*per_step, RateUnit::kStep, kSignedRate);
   }
   return text;
 }
@@ -342,7 +342,7 @@ std::string summary_text(const RunSummary& summary, const TimeFormat& moments) {
   }
   std::string out =
       fmt::format("summary: {} in {}, {} started, {} exited\n", moments.length(summary.last_s()),
-                  format_count(summary.ticks(), "sample"), summary.births(), summary.deaths());
+                  format_count(summary.ticks(), "sample"), summary.starts(), summary.exits());
   const bool has_footprint = summary.footprint().seen;
   const auto add = [&](std::string_view what, const Course& course, bool with_rate) {
     out += fmt::format("  {:<22} {}\n", what,

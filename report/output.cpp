@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "common/atomic_file.h"
-#include "common/file_size_signal.h"
 #include "common/io.h"
 #include "common/messages.h"
 

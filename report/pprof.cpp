@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields are those of proto/profile.proto of github.com/google/pprof.
-#include "report/pprof.h"
+#include "report/profile_model.h"
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "common/text.h"
-#include "report/protobuf_writer.h"
 
+// The fields are those of proto/profile.proto of github.com/google/pprof.
 namespace tidemark::report {
 namespace {
 
@@ -31,6 +31,36 @@ constexpr std::uint32_t kPeriod = 12;
 constexpr std::uint32_t kComment = 13;
 constexpr std::uint32_t kDefaultSampleType = 14;
 }  // namespace profile_field
+
+// Appends the fields of one message in the wire format of protocol buffers. A message within a
+// message is written by a writer of its own and given as bytes.
+class ProtobufWriter {
+ public:
+  void varint_field(std::uint32_t field, std::uint64_t value) {
+    varint(field << 3U);
+    varint(value);
+  }
+  void bytes_field(std::uint32_t field, std::string_view bytes) {
+    varint((field << 3U) | 2U);
+    varint(bytes.size());
+    out_ += bytes;
+  }
+  // A number of a packed list; put the finished list in by bytes_field().
+  void packed(std::uint64_t value) { varint(value); }
+
+  const std::string& bytes() const { return out_; }
+  std::string take() { return std::move(out_); }
+
+ private:
+  void varint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7U) {
+      out_ += static_cast<char>((value & 0x7fU) | 0x80U);
+    }
+    out_ += static_cast<char>(value);
+  }
+
+  std::string out_;
+};
 
 // The text of the profile must be UTF-8.
 std::string readable(std::string_view bytes) { return escape_text(bytes); }
@@ -74,18 +104,18 @@ std::uint64_t PprofBuilder::string_index(const std::string& text) {
 }
 
 std::uint64_t PprofBuilder::mapping_of(const SourceFrame& frame) {
-  if (frame.module.empty()) {
+  if (frame.module_path.empty()) {
     return 0;
   }
   const auto [place, is_new] =
-      mappings_.emplace(std::pair(frame.module, frame.build_id), mappings_.size() + 1);
+      mappings_.emplace(std::pair(frame.module_path, frame.build_id), mappings_.size() + 1);
   if (is_new) {
     mapping_names_.push_back(
-        {string_index(readable(frame.module)), string_index(readable(frame.build_id))});
+        {string_index(readable(frame.module_path)), string_index(readable(frame.build_id))});
   }
   MappingNames& names = mapping_names_[place->second - 1];
   names.has_lines |= frame.line.has_value();
-  names.has_inlined |= frame.inlined;
+  names.has_inlined |= frame.is_inlined;
   return place->second;
 }
 
@@ -111,7 +141,7 @@ std::uint64_t PprofBuilder::location_of(const SourceFrame* first, std::size_t co
     mapping = mapping_of(first[i]);
   }
   content.varint_field(2, mapping);
-  content.varint_field(3, first->address);
+  content.varint_field(3, first->offset);
   for (std::size_t i = 0; i < count; ++i) {
     ProtobufWriter line;
     line.varint_field(1, function_of(first[i]));
@@ -131,7 +161,7 @@ void PprofBuilder::add_site(const ProfileSite& site) {
   ProtobufWriter locations;
   for (std::size_t i = 0; i < site.frames.size();) {
     std::size_t end = i;
-    while (site.frames[end].inlined && end + 1 < site.frames.size()) {
+    while (site.frames[end].is_inlined && end + 1 < site.frames.size()) {
       ++end;
     }
     locations.packed(location_of(&site.frames[i], end - i + 1));

@@ -46,8 +46,8 @@ void add_process(JsonWriter& json, const TracedProcess& process, const ProcessGr
   json.field("comm", process.comm)
       .field("mode", trace_mode_name(last.mode))
       .field("sample_every_bytes", last.sample_every_bytes)
-      .field("from_s", process.first_look_s)
-      .field("to_s", process.last_look_s)
+      .field("from_s", process.first_sample_s)
+      .field("to_s", process.last_sample_s)
       .field("sites", last.sites)
       .field("live_bytes", last.live_bytes)
       .field("rest_bytes", last.rest_bytes);

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/site_records.h"
-#include "common/source_frame.h"
 
 namespace tidemark::report {
 
@@ -23,8 +22,6 @@ struct ProfileSite {
   double growth_bytes = 0.0;  // of live bytes over the profile's time; may be negative
   double alloc_bytes = 0.0;
   double alloc_blocks = 0.0;
-  double peak_live_bytes = 0.0;
-  double temporary_blocks = 0.0;
 };
 
 // The value that exports and reports share: sites of one process or of several together.
@@ -41,5 +38,20 @@ enum class ProfileMeasure { kLiveBytes, kLiveBlocks, kGrowthBytes, kAllocBytes, 
 
 // The number itself, rounded; negative growth is 0: these formats show parts of a whole.
 std::uint64_t measure_of(const ProfileSite& site, ProfileMeasure measure);
+
+// Folded stacks as flame graph tools read them: "process;outermost;...;innermost 123" per line,
+// what is not heap with its kind behind the innermost frame ("[shared map]"); equal stacks added
+// up, in the order of the text. ';' in a name becomes ':', what is not printable is escaped. Sites
+// whose measure is 0 are left out.
+std::string export_folded(const Profile& profile, ProfileMeasure measure);
+
+// A speedscope file (https://www.speedscope.app/file-format-schema.json) with one profile of type
+// "sampled" per measure; sites whose measure is 0 are left out of it.
+std::string export_speedscope(const Profile& profile, const std::vector<ProfileMeasure>& measures);
+
+// An uncompressed profile.proto (`go tool pprof FILE`; compress it to save space). Each sample has
+// inuse_space, inuse_objects, alloc_space, alloc_objects and growth_space; inuse_space is the
+// default. Sites carry the label "kind".
+std::string export_pprof(const Profile& profile);
 
 }  // namespace tidemark::report

@@ -25,7 +25,7 @@ ProfileCoverage coverage_of(const tracker::RunSites& run, const tracker::SiteRan
     coverage.rest_bytes += last.rest_bytes;
     const std::uint64_t own = last.file_bytes + last.private_bytes;
     coverage.tracer_bytes = std::max(coverage.tracer_bytes, own);
-    coverage.tracer_sum_bytes += process.last_look_s >= run.end_s - kAtTheEndS ? own : 0;
+    coverage.tracer_sum_bytes += process.last_sample_s >= run.end_s - kAtTheEndS ? own : 0;
     if (last.sample_every_bytes) {
       coverage.sample_every_bytes = last.sample_every_bytes;
     }

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "common/json_writer.h"
-#include "common/known_rss.h"
 #include "common/record_fields.h"
+#include "common/records.h"
 #include "common/text.h"
 #include "recording/import/csv_line.h"
 
@@ -274,8 +274,8 @@ std::string summary_json(const RunSummary& summary, bool time_is_steps) {
       .begin_object()
       .field("ticks", summary.ticks())
       .field("worst_late_s", summary.worst_late_s())
-      .field("births", summary.births())
-      .field("deaths", summary.deaths())
+      .field("births", summary.starts())
+      .field("deaths", summary.exits())
       .field("oom_kills", summary.oom_kills());
   add_course_or_null(json, "footprint", summary.footprint(), time_is_steps);
   add_course_or_null(json, "rss", summary.rss(), time_is_steps);

@@ -147,17 +147,17 @@ void add_judgement(JsonWriter& json, const SeriesVerdict& reading) {
 }
 
 void add_series(JsonWriter& json, const tracker::JudgedRun& result) {
-  json.array("series", result.verdict->readings, [&](const TrackVerdict& each) {
+  json.array("series", result.verdict->tracks, [&](const TrackVerdict& each) {
     json.begin_object();
     add_who(json, result.run.tracks[each.track]);
     json.field("metric", metric_name(each.metric))
-        .field("verdict", verdict_name(each.reading.verdict))
-        .field("undetermined", each.reading.undetermined)
-        .field("confidence", each.reading.confidence)
+        .field("verdict", verdict_name(each.series.verdict))
+        .field("undetermined", each.series.undetermined)
+        .field("confidence", each.series.confidence)
         .field("births_taken_out", each.churn_removed)
         .field("copy_on_write", each.copy_on_write);
-    add_numbers(json, each.reading);
-    add_patterns(json, each.reading);
+    add_numbers(json, each.series);
+    add_patterns(json, each.series);
     json.end_object();
   });
 }
@@ -196,7 +196,7 @@ void add_carrier(JsonWriter& json, const tracker::JudgedRun& result) {
   const tracker::RunVerdict& verdict = *result.verdict;
   json.text_field("held_as", verdict.held_as ? held_as_name(*verdict.held_as) : "")
       .object_or_null("carrier", verdict.carrier, [&](std::size_t carrier) {
-        add_who(json, result.run.tracks[verdict.readings[carrier].track]);
+        add_who(json, result.run.tracks[verdict.tracks[carrier].track]);
         json.field("share", verdict.carrier_share);
       });
 }
@@ -208,7 +208,7 @@ std::string track_json(const tracker::JudgedRun& result) {
   json.begin_object().field("schema", 1);
   if (result.verdict) {
     const TrackVerdict& answer = result.verdict->answer();
-    const SeriesVerdict& reading = answer.reading;
+    const SeriesVerdict& reading = answer.series;
     json.field("verdict", verdict_name(result.verdict->verdict))
         .field("undetermined", reading.undetermined)
         .field("confidence", reading.confidence)

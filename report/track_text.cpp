@@ -54,10 +54,10 @@ bool is_worth_printing(EvidenceKind kind, const SeriesVerdict& reading) {
 
 // A role or tree of one process has the curve of that process.
 bool is_same_curve(const TrackVerdict& a, const TrackVerdict& b) {
-  return a.metric == b.metric && a.reading.samples == b.reading.samples &&
-         a.reading.first_floor_bytes == b.reading.first_floor_bytes &&
-         a.reading.last_floor_bytes == b.reading.last_floor_bytes &&
-         a.reading.mean_bytes == b.reading.mean_bytes;
+  return a.metric == b.metric && a.series.samples == b.series.samples &&
+         a.series.first_floor_bytes == b.series.first_floor_bytes &&
+         a.series.last_floor_bytes == b.series.last_floor_bytes &&
+         a.series.mean_bytes == b.series.mean_bytes;
 }
 
 // The other curves, those that changed most first.
@@ -66,32 +66,32 @@ std::vector<std::string> other_lines(const tracker::JudgedRun& result) {
   const tracker::RunVerdict& verdict = *result.verdict;
   std::vector<const TrackVerdict*> others;
   std::size_t stable_processes = 0;  // they are in the line of their role
-  for (std::size_t i = 0; i < verdict.readings.size(); ++i) {
-    const TrackVerdict& other = verdict.readings[i];
+  for (std::size_t i = 0; i < verdict.tracks.size(); ++i) {
+    const TrackVerdict& other = verdict.tracks[i];
     if (i == verdict.where || is_same_curve(other, verdict.answer())) {
       continue;
     }
     if (result.run.tracks[other.track].kind == tracker::TrackKind::kProcess &&
-        other.reading.verdict == tracker::Verdict::kStable) {
+        other.series.verdict == tracker::Verdict::kStable) {
       ++stable_processes;
     } else {
       others.push_back(&other);
     }
   }
   const auto change = [](const TrackVerdict* other) {
-    return std::fabs(other->reading.last_floor_bytes - other->reading.first_floor_bytes);
+    return std::fabs(other->series.last_floor_bytes - other->series.first_floor_bytes);
   };
   std::stable_sort(others.begin(), others.end(), [&](const TrackVerdict* a, const TrackVerdict* b) {
-    return a->reading.verdict != b->reading.verdict ? a->reading.verdict > b->reading.verdict
-                                                    : change(a) > change(b);
+    return a->series.verdict != b->series.verdict ? a->series.verdict > b->series.verdict
+                                                  : change(a) > change(b);
   });
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < std::min(others.size(), kMost); ++i) {
     const TrackVerdict& other = *others[i];
-    lines.push_back(fmt::format("{:<8}{}: {} -> {}", verdict_name(other.reading.verdict),
+    lines.push_back(fmt::format("{:<8}{}: {} -> {}", verdict_name(other.series.verdict),
                                 curve_text(other.metric, result.run.tracks[other.track]),
-                                format_bytes(other.reading.first_floor_bytes),
-                                format_bytes(other.reading.last_floor_bytes)));
+                                format_bytes(other.series.first_floor_bytes),
+                                format_bytes(other.series.last_floor_bytes)));
   }
   if (others.size() > kMost) {
     lines.push_back(fmt::format("and {} more: --json shows all", others.size() - kMost));
@@ -278,7 +278,7 @@ std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs) {
   for (const std::string& ignored : ignored_options(result)) {
     document.paragraph(ignored, "note: ");
   }
-  const SeriesVerdict& reading = result.verdict->answer().reading;
+  const SeriesVerdict& reading = result.verdict->answer().series;
   if (const std::string chart = chart_text(reading, glyphs); !chart.empty()) {
     document.empty_line().block(chart);
   }
@@ -313,18 +313,18 @@ std::string track_line(const tracker::JudgedRun& result, double t_s) {
     return line + "  nothing to judge yet\n";
   }
   const TrackVerdict& answer = result.verdict->answer();
-  if (!answer.reading.floor.empty()) {
-    const tracker::FloorPoint& last = answer.reading.floor.back();
+  if (!answer.series.floor.empty()) {
+    const tracker::FloorPoint& last = answer.series.floor.back();
     if (last.at.step) {
       line += fmt::format("  step {:.0f}", *last.at.step);
     }
     line += fmt::format("  floor {}  ceiling {}", format_bytes(last.floor_bytes),
                         format_bytes(last.ceiling_bytes));
   }
-  line += slope_text(answer.reading);
+  line += slope_text(answer.series);
   line += fmt::format("  {}", verdict_name(result.verdict->verdict));
-  if (answer.reading.undetermined && answer.reading.needs) {
-    if (const std::string needs = needs_text(*answer.reading.needs); !needs.empty()) {
+  if (answer.series.undetermined && answer.series.needs) {
+    if (const std::string needs = needs_text(*answer.series.needs); !needs.empty()) {
       line += fmt::format(" (needs {})", needs);
     }
   }

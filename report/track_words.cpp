@@ -330,13 +330,12 @@ std::string answer_text(const tracker::JudgedRun& result) {
   const tracker::Track& track = result.run.tracks[answer.track];
   const std::string subject =
       track.kind == tracker::TrackKind::kShm ? who_text(track) : curve_text(answer.metric, track);
-  std::string text =
-      reading_text(subject, verdict.verdict, answer.reading, result.run.limit_source);
+  std::string text = reading_text(subject, verdict.verdict, answer.series, result.run.limit_source);
   if (verdict.held_as) {
     text += held_as_text(*verdict.held_as);
   }
   if (verdict.carrier && *verdict.carrier != verdict.where) {
-    const tracker::Track& carrier = result.run.tracks[verdict.readings[*verdict.carrier].track];
+    const tracker::Track& carrier = result.run.tracks[verdict.tracks[*verdict.carrier].track];
     const double share = std::clamp(verdict.carrier_share, 0.0, 1.0);
     if (verdict.verdict == Verdict::kLeak && share > 0.5) {
       text.insert(kLeakWord.size(), " in " + who_text(carrier));  // who comes first
@@ -408,7 +407,7 @@ std::vector<std::string> ignored_options(const tracker::JudgedRun& result) {
   if (!result.verdict) {
     return ignored;
   }
-  const SeriesVerdict& reading = result.verdict->answer().reading;
+  const SeriesVerdict& reading = result.verdict->answer().series;
   const std::string_view why = reading.end.t_s ? "counts steps, and too few are known here"
                                                : "counts time, and only steps are known here";
   if (reading.warmup_ignored) {
@@ -436,7 +435,7 @@ std::string next_text(const tracker::JudgedRun& result) {
   if (!result.verdict) {
     return "";
   }
-  const SeriesVerdict& reading = result.verdict->answer().reading;
+  const SeriesVerdict& reading = result.verdict->answer().series;
   const bool has_steps = !reading.floor.empty() && reading.floor.back().at.step.has_value();
   switch (result.verdict->verdict) {
     case Verdict::kLeak:

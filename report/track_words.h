@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/role.h"
+#include "common/records.h"
 #include "common/units.h"
 #include "tracker/curve/series_verdict.h"
 #include "tracker/run/judged_run.h"

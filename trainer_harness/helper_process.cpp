@@ -50,11 +50,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }  // namespace
 
 Result<std::string> helper_path() {
-  auto self = read_link_at(AT_FDCWD, "/proc/self/exe");
-  if (!self) {
-    return self.error();
-  }
-  std::string path = self->substr(0, self->rfind('/') + 1) + "tidemark-harness-helper";
+  TIDEMARK_TRY_ASSIGN(auto self, read_link_at(AT_FDCWD, "/proc/self/exe"));
+  std::string path = self.substr(0, self.rfind('/') + 1) + "tidemark-harness-helper";
   if (::access(path.c_str(), X_OK) != 0) {
     return system_error(path, errno);
   }
@@ -71,10 +68,7 @@ HelperProcess::~HelperProcess() {
 }
 
 Result<HelperProcess> start_helper(std::vector<std::string> argv, std::string role) {
-  auto path = helper_path();
-  if (!path) {
-    return path.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto path, helper_path());
   auto to_helper = make_pipe();
   auto from_helper = make_pipe();
   if (!to_helper || !from_helper) {
@@ -100,11 +94,11 @@ Result<HelperProcess> start_helper(std::vector<std::string> argv, std::string ro
   ::posix_spawn_file_actions_adddup2(&actions, read_fd, read_fd);
   ::posix_spawn_file_actions_adddup2(&actions, write_fd, write_fd);
   pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, path->c_str(), &actions, nullptr, pointers(argv).data(),
+  const int error = ::posix_spawn(&pid, path.c_str(), &actions, nullptr, pointers(argv).data(),
                                   pointers(environment).data());
   ::posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
-    return system_error(*path, error);
+    return system_error(path, error);
   }
   HelperProcess helper;
   helper.pid = pid;

@@ -19,34 +19,22 @@ ScenarioMemory::ScenarioMemory(const Plan& plan, const TrainerOptions& options, 
 
 Status ScenarioMemory::start_processes() {
   if (plan_.copy_on_write) {
-    auto workers = CowWorkers::start(*plan_.copy_on_write);
-    if (!workers) {
-      return workers.error();
-    }
-    cow_workers_ = std::move(*workers);
+    TIDEMARK_TRY_ASSIGN(cow_workers_, CowWorkers::start(*plan_.copy_on_write));
   }
   if (plan_.pool) {
-    auto pool = CompilePool::start(*plan_.pool);
-    if (!pool) {
-      return pool.error();
-    }
-    pool_.emplace(std::move(*pool));
+    TIDEMARK_TRY_ASSIGN(auto pool, CompilePool::start(*plan_.pool));
+    pool_.emplace(std::move(pool));
   }
   if (plan_.leak && plan_.leak->cause == Cause::kShm) {
-    auto segments = ShmSegments::start(keep_shm_);
-    if (!segments) {
-      return segments.error();
-    }
-    segments_.emplace(std::move(*segments));
+    TIDEMARK_TRY_ASSIGN(auto segments, ShmSegments::start(keep_shm_));
+    segments_.emplace(std::move(segments));
   }
   return ok();
 }
 
 Status ScenarioMemory::load(std::uint64_t steps_done) {
   if (plan_.replayed) {
-    if (const Status grown = held_.resize_to(replayed_bytes(*plan_.replayed, steps_done)); !grown) {
-      return grown;
-    }
+    TIDEMARK_TRY(held_.resize_to(replayed_bytes(*plan_.replayed, steps_done)));
   }
   return held_.load_training_set(plan_.base_bytes);
 }
@@ -56,9 +44,7 @@ Status ScenarioMemory::on_step(std::uint64_t step, Model& model) {
     cow_workers_->on_step(step);
   }
   if (pool_ && step == plan_.pool->quits_after_step) {
-    if (const Status quiet = pool_->quiesce(); !quiet) {
-      return quiet;
-    }
+    TIDEMARK_TRY(pool_->quiesce());
     log_line_("compile workers quit");
   }
   if (is_due(step, plan_.collect_every)) {
@@ -104,11 +90,8 @@ Status ScenarioMemory::leak(Model& model) {
     case Cause::kPinned:
       break;
   }
-  const auto locked = held_.retain_pinned(bytes, model.on_gpu(), lines_);
-  if (!locked) {
-    return locked.error();
-  }
-  if (!*locked && !std::exchange(warned_, true)) {
+  TIDEMARK_TRY_ASSIGN(const auto locked, held_.retain_pinned(bytes, model.on_gpu(), lines_));
+  if (!locked && !std::exchange(warned_, true)) {
     log_line_("reached the limit on locked memory (ulimit -l): further buffers are not locked");
   }
   return ok();

@@ -12,7 +12,6 @@
 #include "trainer_harness/held_tensors.h"
 #include "trainer_harness/model.h"
 #include "trainer_harness/plan.h"
-#include "trainer_harness/shm_segments.h"
 #include "trainer_harness/truth.h"
 #include "trainer_harness/workers.h"
 

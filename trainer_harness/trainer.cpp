@@ -18,7 +18,6 @@
 #include "common/json_writer.h"
 #include "common/text.h"
 #include "trainer_harness/collator.h"
-#include "trainer_harness/dataset.h"
 #include "trainer_harness/helper_process.h"
 #include "trainer_harness/model.h"
 #include "trainer_harness/plan.h"
@@ -181,43 +180,23 @@ class Run {
 
 Status Run::prepare() {
   return_freed_blocks();
-  if (const Status written = write_truth(false); !written) {
-    return written;
-  }
-  if (const Status started = memory_.start_processes(); !started) {
-    return started;
-  }
-  auto model = Model::create(options_.device, options_.seed);
-  if (!model) {
-    return model.error();
-  }
-  model_ = std::move(*model);
+  TIDEMARK_TRY(write_truth(false));
+  TIDEMARK_TRY(memory_.start_processes());
+  TIDEMARK_TRY_ASSIGN(model_, Model::create(options_.device, options_.seed));
   dataset_ = std::make_unique<Dataset>(plan_, options_.seed);
   collator_ = std::make_unique<Collator>(plan_, *dataset_, model_->on_gpu());
   if (!options_.resume_path.empty()) {
-    const auto step = model_->load(options_.resume_path);
-    if (!step) {
-      return step.error();
-    }
-    outcome_.steps_done = *step;
-    first_step_ = *step + 1;
-    log_.line(fmt::format("Resumed {} at step {}", options_.resume_path, *step));
+    TIDEMARK_TRY_ASSIGN(const auto step, model_->load(options_.resume_path));
+    outcome_.steps_done = step;
+    first_step_ = step + 1;
+    log_.line(fmt::format("Resumed {} at step {}", options_.resume_path, step));
   }
   // libtorch allocates on first use; that must happen before step 1.
-  const auto batch = collator_->evaluation_batch(0);
-  if (!batch) {
-    return batch.error();
-  }
-  if (const auto loss = model_->accumulate(**batch, 1); !loss) {
-    return loss.error();
-  }
-  if (const auto loss = model_->evaluate(**batch); !loss) {
-    return loss.error();
-  }
+  TIDEMARK_TRY_ASSIGN(const auto batch, collator_->evaluation_batch(0));
+  TIDEMARK_TRY(model_->accumulate(*batch, 1));
+  TIDEMARK_TRY(model_->evaluate(*batch));
   model_->drop_gradients();
-  if (const Status loaded = memory_.load(outcome_.steps_done); !loaded) {
-    return loaded;
-  }
+  TIDEMARK_TRY(memory_.load(outcome_.steps_done));
   return write_truth(false);
 }
 
@@ -259,19 +238,14 @@ Status Run::train_all() {
     if (options_.crash_at_step == step) {
       std::abort();
     }
-    const auto loss = train(step);
-    if (!loss) {
-      return loss.error();
-    }
+    TIDEMARK_TRY_ASSIGN(const auto loss, train(step));
     tidemark_step(static_cast<std::int64_t>(step));
     outcome_.steps_done = step;
-    outcome_.last_loss = *loss;
-    log_.step(step, *loss);
-    observer_.on_step(step, *loss);
+    outcome_.last_loss = loss;
+    log_.step(step, loss);
+    observer_.on_step(step, loss);
     pacer_->wait(observer_);
-    if (const Status done = after_step(step); !done) {
-      return done;
-    }
+    TIDEMARK_TRY(after_step(step));
   }
   return options_.checkpoint_path.empty() ? ok() : checkpoint(outcome_.steps_done);
 }
@@ -279,25 +253,13 @@ Status Run::train_all() {
 Result<double> Run::train(std::uint64_t step) {
   double sum = 0;
   for (std::uint64_t part = 0; part < kMicroBatches; ++part) {
-    const auto batch = collator_->training_batch(step, part, memory_.lines());
-    if (!batch) {
-      return batch.error();
-    }
-    const auto loss = model_->accumulate(**batch, kMicroBatches);
-    if (!loss) {
-      return loss.error();
-    }
-    sum += *loss;
+    TIDEMARK_TRY_ASSIGN(const auto batch, collator_->training_batch(step, part, memory_.lines()));
+    TIDEMARK_TRY_ASSIGN(const auto loss, model_->accumulate(*batch, kMicroBatches));
+    sum += loss;
   }
-  if (const Status stepped = model_->step(); !stepped) {
-    return stepped.error();
-  }
-  if (const Status moved = memory_.on_step(step, *model_); !moved) {
-    return moved.error();
-  }
-  if (const Status written = write_new_lines(); !written) {
-    return written.error();
-  }
+  TIDEMARK_TRY(model_->step());
+  TIDEMARK_TRY(memory_.on_step(step, *model_));
+  TIDEMARK_TRY(write_new_lines());
   return sum / kMicroBatches;
 }
 
@@ -333,20 +295,12 @@ Status Run::write_new_lines() {
 
 Status Run::evaluate(std::uint64_t step) {
   const Phase phase(observer_, "eval");
-  if (const Status loaded = dataset_->load_evaluation_set(); !loaded) {
-    return loaded;
-  }
+  TIDEMARK_TRY(dataset_->load_evaluation_set());
   double sum = 0;
   for (std::uint64_t i = 0; i < plan_.eval_batches; ++i) {
-    const auto batch = collator_->evaluation_batch(i);
-    if (!batch) {
-      return batch.error();
-    }
-    const auto loss = model_->evaluate(**batch);
-    if (!loss) {
-      return loss.error();
-    }
-    sum += *loss;
+    TIDEMARK_TRY_ASSIGN(const auto batch, collator_->evaluation_batch(i));
+    TIDEMARK_TRY_ASSIGN(const auto loss, model_->evaluate(*batch));
+    sum += loss;
     pacer_->wait(observer_);
   }
   dataset_->drop_evaluation_set();

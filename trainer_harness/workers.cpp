@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer_harness/workers.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -15,8 +16,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <random>
 #include <string>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "common/io.h"
 #include "common/text.h"
@@ -29,14 +33,11 @@ Result<std::string> read_line(int fd) {
   std::string line;
   std::array<char, 512> buffer{};
   while (line.find('\n') == std::string::npos) {
-    const auto size = read_some(fd, buffer);
-    if (!size) {
-      return size.error();
-    }
-    if (*size == 0) {
+    TIDEMARK_TRY_ASSIGN(const auto size, read_some(fd, buffer));
+    if (size == 0) {
       return Error{Errc::kGone, "the compile workers ended before they had allocated their memory"};
     }
-    line.append(buffer.data(), *size);
+    line.append(buffer.data(), size);
   }
   line.resize(line.find('\n'));
   return line;
@@ -67,27 +68,29 @@ class Mapping {
   void* memory_;
 };
 
+// torch_PID_RANDOM_, as torch names them. The pid alone could be that of another run: an earlier
+// job of the same process, or one in another pid namespace that shares /dev/shm.
+std::string random_prefix() {
+  return fmt::format("torch_{}_{}_", ::getpid(), std::random_device{}());
+}
+
 }  // namespace
 
 Result<CompilePool> CompilePool::start(const Plan::Pool& plan) {
   const std::string count = std::to_string(plan.workers);
-  auto helper = start_helper(
-      {"/usr/bin/python3",
-       "/usr/lib/python3/dist-packages/torch/_inductor/compile_worker/__main__.py",
-       "--pickler=torch._inductor.compile_worker.subproc_pool.SubprocPickler", "--kind=fork",
-       "--workers=" + count, "--parent=" + std::to_string(::getpid()), "--read-fd=READ_FD",
-       "--write-fd=WRITE_FD"},
-      "compile-sidecar READ_FD WRITE_FD " + count + " " + std::to_string(plan.shared_bytes) + " " +
-          std::to_string(plan.private_bytes));
-  if (!helper) {
-    return helper.error();
-  }
-  CompilePool pool(std::move(*helper));
-  const auto pids = read_line(pool.helper_.from_helper.get());
-  if (!pids) {
-    return pids.error();
-  }
-  for (const std::string_view word : split(*pids, ' ')) {
+  TIDEMARK_TRY_ASSIGN(
+      auto helper,
+      start_helper({"/usr/bin/python3",
+                    "/usr/lib/python3/dist-packages/torch/_inductor/compile_worker/__main__.py",
+                    "--pickler=torch._inductor.compile_worker.subproc_pool.SubprocPickler",
+                    "--kind=fork", "--workers=" + count, "--parent=" + std::to_string(::getpid()),
+                    "--read-fd=READ_FD", "--write-fd=WRITE_FD"},
+                   "compile-sidecar READ_FD WRITE_FD " + count + " " +
+                       std::to_string(plan.shared_bytes) + " " +
+                       std::to_string(plan.private_bytes)));
+  CompilePool pool(std::move(helper));
+  TIDEMARK_TRY_ASSIGN(const auto pids, read_line(pool.helper_.from_helper.get()));
+  for (const std::string_view word : split(pids, ' ')) {
     if (const auto pid = parse_number<pid_t>(word)) {
       pool.workers_.push_back(*pid);
     }
@@ -96,12 +99,8 @@ Result<CompilePool> CompilePool::start(const Plan::Pool& plan) {
 }
 
 Status CompilePool::quiesce() {
-  if (const Status sent = write_all(helper_.to_helper.get(), "q"); !sent) {
-    return sent;
-  }
-  if (const auto answer = read_line(helper_.from_helper.get()); !answer) {
-    return answer.error();
-  }
+  TIDEMARK_TRY(write_all(helper_.to_helper.get(), "q"));
+  TIDEMARK_TRY(read_line(helper_.from_helper.get()));
   return ok();
 }
 
@@ -172,6 +171,45 @@ void CowWorkers::work(pid_t parent) const {
     ::nanosleep(&pause, nullptr);
   }
   ::_exit(0);
+}
+
+Result<ShmSegments> ShmSegments::start(bool keep) {
+  std::string prefix = random_prefix();
+  if (keep) {
+    return ShmSegments(std::move(prefix), std::nullopt);
+  }
+  TIDEMARK_TRY_ASSIGN(
+      auto manager, start_helper({"/usr/bin/torch_shm_manager"}, "shm-manager READ_FD " + prefix));
+  return ShmSegments(std::move(prefix), std::move(manager));
+}
+
+Status ShmSegments::leak_one(std::uint64_t bytes, LeakLines& lines) {
+  if (bytes == 0) {
+    return ok();
+  }
+  const std::string name = "/" + prefix_ + std::to_string(count_++);
+  const Fd segment(
+      noted(lines.retaining, ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600)));
+  if (!segment) {
+    return system_error("/dev/shm" + name, errno);
+  }
+  // Not ftruncate: touching a hole of a full file system is SIGBUS.
+  const auto size = static_cast<off_t>(bytes);
+  const int error = noted(lines.allocating, ::posix_fallocate(segment.get(), 0, size));
+  if (error != 0) {
+    return system_error("/dev/shm" + name, error);
+  }
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment.get(), 0);
+  if (memory == MAP_FAILED) {
+    return system_error("/dev/shm" + name, errno);
+  }
+  std::memset(memory, 0x5A, bytes);
+  ::munmap(memory, bytes);
+  return ok();
+}
+
+std::optional<pid_t> ShmSegments::manager() const {
+  return manager_ ? std::optional(manager_->pid) : std::nullopt;
 }
 
 }  // namespace tidemark::harness

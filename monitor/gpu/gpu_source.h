@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/records.h"
@@ -70,5 +71,18 @@ class GpuPidMap {
   std::string own_namespace_;  // "pid:[4026531836]"
   bool on_the_host_ = false;
 };
+
+// The memory lines of a /proc/PID/fdinfo file that belongs to a GPU
+// (https://docs.kernel.org/gpu/drm-usage-stats.html).
+struct DrmFdinfo {
+  std::string driver;                       // "amdgpu", "xe"
+  std::string device;                       // PCI address; "" where there is none
+  std::optional<std::uint64_t> client;      // one per open of the device; descriptors may share it
+  std::optional<std::uint64_t> used_bytes;  // memory of the GPU's own; of the machine where the
+                                            // GPU has none
+};
+
+// nullopt when the text is of no GPU.
+std::optional<DrmFdinfo> parse_drm_fdinfo(std::string_view text);
 
 }  // namespace tidemark::monitor

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "common/process_key.h"
+#include "common/records.h"
 #include "common/result.h"
-#include "common/role.h"
 #include "monitor/roles/process_evidence.h"
 
 namespace tidemark::monitor {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "common/role.h"
+#include "common/records.h"
 #include "monitor/roles/command.h"
 
 namespace tidemark::monitor {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/process_key.h"
-#include "common/role.h"
+#include "common/records.h"
 
 namespace tidemark::monitor {
 

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/collect/collector_thread.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <iterator>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "common/quiet_thread.h"
+#include "profiler/reader/trace_directory.h"
 
 namespace tidemark::collect {
 namespace {
 
 // How finely ages are told apart from outside.
 constexpr std::int64_t kEpochNs = kNsPerSecond / 5;
-// Between two looks at /dev/shm: the more often the younger the run is.
+// Between two samples of /dev/shm: the more often the younger the run is.
 constexpr std::int64_t kShmLeastNs = kNsPerSecond;
 constexpr std::int64_t kShmMostNs = 5 * kNsPerSecond;
 
@@ -23,7 +27,7 @@ void append(std::vector<T>& to, std::vector<T>&& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-// A tick has one look at a process: of two that wait for it the later one counts, live as in a
+// A tick has one sample of a process: of two that wait for it the later one counts, live as in a
 // file.
 void forget_what_is_old(AllocationFacts& waiting, const AllocationFacts& now) {
   std::unordered_set<std::uint32_t> sampled;
@@ -52,7 +56,7 @@ bool has_another_image(const AllocationFacts& waiting, const AllocationFacts& la
   });
 }
 
-void append_look(AllocationFacts& waiting, AllocationFacts& later) {
+void append_facts(AllocationFacts& waiting, AllocationFacts& later) {
   forget_what_is_old(waiting, later);
   append(waiting.modules, std::move(later.modules));
   append(waiting.frames, std::move(later.frames));
@@ -63,13 +67,16 @@ void append_look(AllocationFacts& waiting, AllocationFacts& later) {
   append(waiting.accounts, std::move(later.accounts));
 }
 
+// Opening a few files, where there are any.
+constexpr double kSearchEveryS = 3.0;
+
 }  // namespace
 
-bool merge_looks(AllocationFacts& waiting, AllocationFacts& later) {
+bool merge_facts(AllocationFacts& waiting, AllocationFacts& later) {
   if (has_another_image(waiting, later)) {
     return false;
   }
-  append_look(waiting, later);
+  append_facts(waiting, later);
   return true;
 }
 
@@ -97,14 +104,14 @@ void ProfileWorker::add_process(pid_t pid) {
 ProfileNews ProfileWorker::take() {
   const std::lock_guard lock(mutex_);
   ProfileNews news = std::exchange(news_, {});
-  while (!looks_.empty()) {
-    if (!merge_looks(news.facts, looks_.front())) {
+  while (!waiting_.empty()) {
+    if (!merge_facts(news.facts, waiting_.front())) {
       if (!is_stopping_) {
         break;  // for the next tick
       }
-      append_look(news.facts, looks_.front());  // there is no next one
+      append_facts(news.facts, waiting_.front());  // there is no next one
     }
-    looks_.pop_front();
+    waiting_.pop_front();
   }
   return news;
 }
@@ -121,8 +128,8 @@ void ProfileWorker::finish(std::int64_t naming_budget_ns, bool put_to_sleep) {
   world_->wait_until(clock_.monotonic_ns() + naming_budget_ns);
   thread_.join();
   naming_budget_ns_ = naming_budget_ns;
-  look(/*is_last=*/true);
-  look_at_shm_again();
+  collect(/*is_last=*/true);
+  sample_shm();
   if (put_to_sleep) {
     collector_.put_to_sleep();
   }
@@ -130,14 +137,14 @@ void ProfileWorker::finish(std::int64_t naming_budget_ns, bool put_to_sleep) {
 
 void ProfileWorker::run() {
   const std::int64_t begun_ns = clock_.monotonic_ns();
-  std::int64_t next_look_ns = begun_ns + interval_ns_ / 2;
+  std::int64_t next_pass_ns = begun_ns + interval_ns_ / 2;
   std::int64_t next_shm_ns = begun_ns + kShmLeastNs;
   while (true) {
     std::optional<std::uint32_t> step;
     {
       std::unique_lock lock(mutex_);
       const std::int64_t pause_ns =
-          std::clamp<std::int64_t>(next_look_ns - clock_.monotonic_ns(), 0, kEpochNs);
+          std::clamp<std::int64_t>(next_pass_ns - clock_.monotonic_ns(), 0, kEpochNs);
       wake_.wait_for(lock, std::chrono::nanoseconds(pause_ns), [this] { return is_stopping_; });
       if (is_stopping_) {
         return;
@@ -146,44 +153,83 @@ void ProfileWorker::run() {
     }
     collector_.set_epoch(step);
     const std::int64_t now_ns = clock_.monotonic_ns();
-    if (now_ns >= next_look_ns) {
-      look(/*is_last=*/false);
-      const std::int64_t late_ns = clock_.monotonic_ns() - next_look_ns;
-      next_look_ns += (late_ns / interval_ns_ + 1) * interval_ns_;
+    if (now_ns >= next_pass_ns) {
+      collect(/*is_last=*/false);
+      const std::int64_t late_ns = clock_.monotonic_ns() - next_pass_ns;
+      next_pass_ns += (late_ns / interval_ns_ + 1) * interval_ns_;
     }
     if (now_ns >= next_shm_ns) {
-      look_at_shm_again();
+      sample_shm();
       next_shm_ns =
           clock_.monotonic_ns() + std::clamp((now_ns - begun_ns) / 32, kShmLeastNs, kShmMostNs);
     }
   }
 }
 
-void ProfileWorker::look(bool is_last) {
+void ProfileWorker::collect(bool is_last) {
   AllocationFacts facts;
   if (is_last) {
     collector_.finish(facts, naming_budget_ns_);
   } else {
-    collector_.look(facts);
+    collector_.collect(facts);
   }
   auto problems = collector_.take_problems();
   auto losses = collector_.take_losses();
   const std::lock_guard lock(mutex_);
-  looks_.push_back(std::move(facts));
+  waiting_.push_back(std::move(facts));
   append(news_.problems, std::move(problems));
   append(news_.losses, std::move(losses));
 }
 
-void ProfileWorker::look_at_shm_again() {
+void ProfileWorker::sample_shm() {
   std::unordered_set<pid_t> pids;
   {
     const std::lock_guard lock(mutex_);
     pids = pids_;
   }
-  if (shm_.look(pids)) {
+  if (shm_.sample(pids)) {
     const std::lock_guard lock(mutex_);
     news_.facts.shm = made_by(shm_.report(), pids);
   }
+}
+
+void LiveSites::complete(Tick& tick) {
+  if (worker_ != nullptr && ::access(directory_.c_str(), F_OK) != 0) {
+    worker_.reset();
+    has_ended_ = true;
+  }
+  if (worker_ == nullptr) {
+    look_for_a_tracer(tick);
+    return;
+  }
+  ProfileNews news = worker_->take();
+  tick.allocations = std::move(news.facts);
+  for (LossRecord& loss : news.losses) {
+    loss.t_s = tick.t_s;
+    tick.losses.push_back(std::move(loss));
+  }
+}
+
+void LiveSites::look_for_a_tracer(const Tick& tick) {
+  if (tick.t_s < next_search_s_) {
+    return;
+  }
+  next_search_s_ = tick.t_s + kSearchEveryS;
+  std::vector<pid_t> pids;
+  for (const ProcessSample& sample : tick.processes) {
+    pids.push_back(sample.key.pid);
+  }
+  auto directory = reader::find_trace_of_any(pids, reader::trace_bases());
+  if (!directory) {
+    return;
+  }
+  directory_ = *std::move(directory);
+  reader::CollectorOptions collecting;
+  collecting.directory = directory_;
+  collecting.start_ns = start_ns_;
+  collecting.read_only = true;
+  worker_ = std::make_unique<ProfileWorker>(std::move(collecting), interval_ns_);
+  worker_->start();
 }
 
 }  // namespace tidemark::collect

@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "common/clock.h"
@@ -28,9 +29,10 @@ struct ProfileNews {
   std::vector<LossRecord> losses;
 };
 
-// Adds a later look to those that wait for the same tick. False, and nothing is added: a process
-// that has ended in an earlier one has another image by now, and a tick has but one of a process.
-bool merge_looks(AllocationFacts& waiting, AllocationFacts& later);
+// Adds the facts of a later pass to those that wait for the same tick. False, and nothing is added:
+// a process that has ended in an earlier one has another image by now, and a tick has but one of a
+// process.
+bool merge_facts(AllocationFacts& waiting, AllocationFacts& later);
 
 // The collector on a thread of its own: reading and naming take longer than a tick may. It is also
 // the clock of the tracers. All calls come from one thread.
@@ -42,13 +44,13 @@ class ProfileWorker {
   ProfileWorker& operator=(const ProfileWorker&) = delete;
 
   // Before the command starts: what is in /dev/shm by then is not its doing.
-  void look_at_shm() { shm_.look({}); }
+  void remember_shm() { shm_.sample({}); }
   void start();
   void set_step(std::int64_t step);
   // A process of the job: segments in /dev/shm of others, where their names tell, do not count.
   void add_process(pid_t pid);
   ProfileNews take();
-  // The last look, with all stacks named that can be named in this time; then the thread ends.
+  // The last pass, with all stacks named that can be named in this time; then the thread ends.
   // `put_to_sleep`: tracers that still run are told to rest.
   void finish(std::int64_t naming_budget_ns, bool put_to_sleep);
 
@@ -57,8 +59,8 @@ class ProfileWorker {
 
  private:
   void run();
-  void look(bool is_last);
-  void look_at_shm_again();
+  void collect(bool is_last);
+  void sample_shm();
 
   const SystemClock clock_;
   const std::int64_t interval_ns_;
@@ -72,9 +74,33 @@ class ProfileWorker {
   std::condition_variable wake_;
   bool is_stopping_ = false;
   std::optional<std::uint32_t> step_;
-  std::unordered_set<pid_t> pids_;     // of the job
-  ProfileNews news_;                   // the facts without looks
-  std::deque<AllocationFacts> looks_;  // that wait for a tick
+  std::unordered_set<pid_t> pids_;       // of the job
+  ProfileNews news_;                     // without the facts that wait
+  std::deque<AllocationFacts> waiting_;  // each of one pass, for a tick
+};
+
+// The call stacks of a run that somebody else profiles at the same time: looks for the tracer in
+// the processes of each tick, and follows its files without touching them.
+class LiveSites {
+ public:
+  // `start_ns`: CLOCK_MONOTONIC at t = 0 of the run.
+  LiveSites(std::int64_t start_ns, std::int64_t interval_ns)
+      : start_ns_(start_ns), interval_ns_(interval_ns) {}
+
+  // Adds what is known by now.
+  void complete(Tick& tick);
+  // Whether a profile that it followed has ended since the last call.
+  bool take_end() { return std::exchange(has_ended_, false); }
+
+ private:
+  void look_for_a_tracer(const Tick& tick);
+
+  const std::int64_t start_ns_;
+  const std::int64_t interval_ns_;
+  double next_search_s_ = 0.0;
+  std::string directory_;
+  std::unique_ptr<ProfileWorker> worker_;
+  bool has_ended_ = false;
 };
 
 }  // namespace tidemark::collect

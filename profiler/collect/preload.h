@@ -1,16 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "common/result.h"
-#include "profiler/collect/trace_options.h"
+#include "common/site_records.h"
 
 // How the tracer gets into a command: two environment variables.
 namespace tidemark::collect {
+
+// How the allocation tracer works in the processes that it is in.
+struct TraceOptions {
+  TraceMode mode = TraceMode::kSampled;
+  std::uint64_t sample_every_bytes = 512U << 10U;
+  bool follow_children = true;
+  bool use_libunwind = false;
+
+  bool operator==(const TraceOptions&) const = default;
+};
+
+// "sampled", "exact".
+Result<TraceMode> parse_trace_mode(std::string_view text);
+// At least 1 KiB: below that, exact is cheaper.
+Result<std::uint64_t> parse_sample_every(std::string_view text);
 
 // The tracer's library, as it was built or installed with this program.
 Result<std::string> find_tracer();

@@ -10,15 +10,15 @@
 
 namespace tidemark::collect {
 
-bool ShmGrowth::look(const std::unordered_set<pid_t>& pids) {
+bool ShmGrowth::sample(const std::unordered_set<pid_t>& pids) {
   monitor::ShmPass pass(directory_, "/proc", ::geteuid());
   while (!pass.step()) {
   }
   if (!pass.readable()) {
     return false;
   }
-  if (!has_looked_) {
-    has_looked_ = true;
+  if (!has_sampled_) {
+    has_sampled_ = true;
     for (const monitor::ShmSegment& segment : pass.segments()) {
       at_first_[segment.inode] = segment.allocated_bytes;
     }

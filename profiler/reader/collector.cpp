@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,6 +18,13 @@
 namespace tidemark::reader {
 namespace {
 
+// A key without ambiguity: each part with its length in front.
+void add_part(std::string& key, std::string_view part) {
+  key += std::to_string(part.size());
+  key += ':';
+  key += part;
+}
+
 // A folder full of rubbish is not worth more.
 constexpr std::size_t kMostNames = 1U << 16U;
 constexpr std::size_t kMostProblems = 50;
@@ -24,12 +32,56 @@ constexpr std::size_t kMostResidencySites = 32;
 
 }  // namespace
 
+std::vector<std::uint32_t> FrameNumbers::number(const std::vector<SourceFrame>& stack,
+                                                AllocationFacts& facts) {
+  std::vector<std::uint32_t> numbers;
+  numbers.reserve(stack.size());
+  for (const SourceFrame& frame : stack) {
+    numbers.push_back(number_of_frame(frame, facts));
+  }
+  return numbers;
+}
+
+std::uint32_t FrameNumbers::number_of_module(const SourceFrame& frame, AllocationFacts& facts) {
+  std::string key;
+  add_part(key, frame.module_path);
+  add_part(key, frame.build_id);
+  const auto next = static_cast<std::uint32_t>(modules_.size() + 1);
+  const auto [it, is_new] = modules_.try_emplace(std::move(key), next);
+  if (is_new) {
+    facts.modules.push_back({next, frame.module_path, frame.build_id});
+  }
+  return it->second;
+}
+
+std::uint32_t FrameNumbers::number_of_frame(const SourceFrame& frame, AllocationFacts& facts) {
+  FrameRecord record = frame;
+  if (!frame.module_path.empty()) {
+    record.module = number_of_module(frame, facts);
+  }
+  std::string key;
+  add_part(key, std::to_string(record.module.value_or(0)));
+  add_part(key, std::to_string(record.offset));
+  add_part(key, frame.function);
+  add_part(key, frame.file);
+  add_part(key, std::to_string(record.line.value_or(0)));
+  key += frame.is_inlined ? 'i' : 'f';
+  key += frame.kind == FrameKind::kPython ? 'p' : 'n';
+  const auto next = static_cast<std::uint32_t>(frames_.size() + 1);
+  const auto [it, is_new] = frames_.try_emplace(std::move(key), next);
+  if (is_new) {
+    record.frame = next;
+    facts.frames.push_back(std::move(record));
+  }
+  return it->second;
+}
+
 Collector::Collector(CollectorOptions options, TraceWorld& world, const Clock& clock)
     : options_(std::move(options)), world_(world), clock_(clock), begun_ns_(clock.monotonic_ns()) {}
 
 void Collector::set_epoch(std::optional<std::uint32_t> step) {
-  find_new_files();  // a newborn learns the time at once
-  if (options_.only_looks) {
+  find_new_files();  // a new process learns the time at once
+  if (options_.read_only) {
     return;
   }
   const std::int64_t now_ns = clock_.monotonic_ns();
@@ -38,7 +90,7 @@ void Collector::set_epoch(std::optional<std::uint32_t> step) {
   }
 }
 
-void Collector::look(AllocationFacts& facts) {
+void Collector::collect(AllocationFacts& facts) {
   find_new_files();
   read_files();
   choose_sites(facts);
@@ -52,13 +104,13 @@ void Collector::look(AllocationFacts& facts) {
 }
 
 void Collector::finish(AllocationFacts& facts, std::int64_t naming_budget_ns) {
-  constexpr int kMostImages = 16;  // of one process, since the last look
+  constexpr int kMostImages = 16;  // of one process, since the last pass
   options_.naming_budget_ns = naming_budget_ns;
-  int looks = 0;
+  int passes = 0;
   do {
     next_scan_ns_ = 0;
-    look(facts);
-  } while (has_waiting_files_ && ++looks < kMostImages);
+    collect(facts);
+  } while (has_waiting_files_ && ++passes < kMostImages);
 }
 
 void Collector::put_to_sleep() {
@@ -97,7 +149,7 @@ void Collector::find_new_files() {
 void Collector::open_file(const std::string& name) {
   TraceOpenOptions options;
   options.access =
-      options_.only_looks ? TraceOpenOptions::Access::kRead : TraceOpenOptions::Access::kControl;
+      options_.read_only ? TraceOpenOptions::Access::kRead : TraceOpenOptions::Access::kControl;
   auto file = TraceFile::open(options_.directory + '/' + name, options);
   if (!file) {
     if (file.error().code != Errc::kNotFound) {  // else it is not ready yet, or gone
@@ -121,7 +173,7 @@ void Collector::open_file(const std::string& name) {
     has_waiting_files_ = true;
     return;
   }
-  wire::Mode mode_after = wire::Mode::kDormant;
+  TraceMode mode_after = TraceMode::kDormant;
   if (options_.wake_as) {
     const auto mode_before = wake(*file);
     if (!mode_before) {
@@ -138,14 +190,12 @@ void Collector::open_file(const std::string& name) {
 }
 
 // The mode that it was in.
-Result<wire::Mode> Collector::wake(TraceFile& file) const {
+Result<TraceMode> Collector::wake(TraceFile& file) const {
   TIDEMARK_TRY_ASSIGN(const auto before, file.snapshot());
   if (options_.sample_every_bytes > 0) {
     static_cast<void>(file.set_sample_every(options_.sample_every_bytes));
   }
-  if (const Status woken = file.set_mode(*options_.wake_as); !woken) {
-    return woken.error();
-  }
+  TIDEMARK_TRY(file.set_mode(*options_.wake_as));
   return before.mode;
 }
 
@@ -167,14 +217,14 @@ void Collector::read_files() {
   for (const auto& open : files_) {
     TracedFile& traced = open->traced;
     const bool is_alive = world_.is_alive(traced.key());
-    looked_ns_ = clock_.monotonic_ns();
+    read_ns_ = clock_.monotonic_ns();
     if (const Status status = traced.read(); !status) {
       note_problem(traced.name(), status.error().what);
       open->has_ended = true;
       continue;
     }
     if (traced.last().read_losses.damaged_items > 0) {
-      ++damaged_looks_;
+      ++damaged_passes_;
     }
     open->has_ended = !is_alive || open->has_successor || is_replaced(*open);
   }
@@ -240,10 +290,10 @@ void Collector::follow(TracedFile& file, const SiteCounts& site, AllocationFacts
     return;
   }
   state.number = ++last_site_;
-  facts.sites.push_back({state.number, file.key(), kind_of(site.kind), site.truncated, {}});
+  facts.sites.push_back({state.number, file.key(), site.kind, site.truncated, {}});
 }
 
-// The largest first; what finds no time in this look is named in a later one.
+// The largest first; what finds no time in this pass is named in a later one.
 void Collector::name_sites(AllocationFacts& facts, std::int64_t budget_ns) {
   struct Unnamed {
     std::uint64_t bytes;
@@ -269,11 +319,10 @@ void Collector::name_sites(AllocationFacts& facts, std::int64_t budget_ns) {
     TracedFile& file = *unnamed.file;
     TracedFile::SiteState& state = file.state(*unnamed.site);
     const auto stack = file.file().stack(unnamed.site->node);
-    SiteRecord record{
-        state.number, file.key(), kind_of(unnamed.site->kind), unnamed.site->truncated, {}};
+    SiteRecord record{state.number, file.key(), unnamed.site->kind, unnamed.site->truncated, {}};
     record.frames = numbers_.number(world_.name(file.key(), stack, file.file().modules()), facts);
     state.is_named = true;
-    // Introduced in this very look: complete it; else it comes once more, with its frames.
+    // Introduced in this very pass: complete it; else it comes once more, with its frames.
     const auto own = std::find_if(facts.sites.begin(), facts.sites.end(),
                                   [&](const SiteRecord& s) { return s.site == record.site; });
     if (own != facts.sites.end()) {
@@ -306,7 +355,7 @@ void Collector::scan(AllocationFacts& facts) {
                                         options_.start_ns);
     traced.add_ages(*found, created_s, facts);
     if (!open->has_ended) {
-      look_at_residency(traced, *found);
+      measure_residency(traced, *found);
       add_account(traced, *found, facts);
     }
   }
@@ -321,7 +370,7 @@ void Collector::scan(AllocationFacts& facts) {
 
 // Of followed sites whose blocks are so large that they may be untouched: those that grew most, as
 // the report leads with growth, then the largest.
-void Collector::look_at_residency(TracedFile& file, const LiveScan& scan) {
+void Collector::measure_residency(TracedFile& file, const LiveScan& scan) {
   std::vector<const SiteCounts*> large;
   for (const SiteCounts& site : file.last().sites) {
     const bool is_large =
@@ -361,7 +410,7 @@ void Collector::look_at_residency(TracedFile& file, const LiveScan& scan) {
 // those from before the tracer was woken, those of an allocator that it is not asked by.
 void Collector::add_account(const TracedFile& file, const LiveScan& scan, AllocationFacts& facts) {
   const TraceSnapshot& last = file.last();
-  if (last.identity.forked || options_.wake_as || last.mode == wire::Mode::kDormant ||
+  if (last.identity.forked || options_.wake_as || last.mode == TraceMode::kDormant ||
       !last.reason.empty()) {
     return;
   }
@@ -369,10 +418,10 @@ void Collector::add_account(const TracedFile& file, const LiveScan& scan, Alloca
   if (!areas) {
     return;
   }
-  std::vector<wire::SiteKind> kinds;
+  std::vector<AllocationKind> kinds;
   for (const SiteCounts& site : file.last().sites) {
     kinds.resize(std::max<std::size_t>(kinds.size(), site.index + std::size_t{1}),
-                 wire::SiteKind::kHeap);
+                 AllocationKind::kHeap);
     kinds[site.index] = site.kind;
   }
   AccountInput input;
@@ -380,12 +429,12 @@ void Collector::add_account(const TracedFile& file, const LiveScan& scan, Alloca
   input.scan = &scan;
   input.kind_of = [&](std::uint32_t site) {
     const std::uint32_t leader = file.leader_of(site);
-    return leader < kinds.size() ? kinds[leader] : wire::SiteKind::kHeap;
+    return leader < kinds.size() ? kinds[leader] : AllocationKind::kHeap;
   };
   input.residency_of = [&](std::span<const MemoryRange> ranges) {
     return world_.residency(file.key(), ranges);
   };
-  input.sample_every_bytes = last.mode == wire::Mode::kSampled ? last.sample_every_bytes : 0;
+  input.sample_every_bytes = last.mode == TraceMode::kSampled ? last.sample_every_bytes : 0;
   input.tracer_private_bytes = last.private_bytes;
   MemoryAccount account = make_account(input);
   account.key = file.key();
@@ -395,7 +444,7 @@ void Collector::add_account(const TracedFile& file, const LiveScan& scan, Alloca
 
 void Collector::add_summaries(AllocationFacts& facts) {
   for (const auto& open : files_) {
-    TraceSample sum = open->traced.summary(to_seconds(looked_ns_ - options_.start_ns));
+    TraceSample sum = open->traced.summary(to_seconds(read_ns_ - options_.start_ns));
     sum.has_ended = open->has_ended;
     facts.traces.push_back(std::move(sum));
   }
@@ -408,7 +457,7 @@ void Collector::drop_ended() {
     }
     const std::string path = options_.directory + '/' + open->traced.name();
     const bool is_removed =
-        options_.remove_files && !options_.only_looks && ::unlink(path.c_str()) == 0;
+        options_.remove_files && !options_.read_only && ::unlink(path.c_str()) == 0;
     if (!is_removed && done_.size() < kMostNames) {
       done_.insert(open->traced.name());
     }
@@ -438,7 +487,7 @@ std::vector<LossRecord> Collector::take_losses() {
   if (const auto count = std::exchange(unreadable_files_, std::uint64_t{0}); count > 0) {
     losses.push_back({0.0, LossKind::kTraceFilesUnreadable, count});
   }
-  if (const auto count = std::exchange(damaged_looks_, std::uint64_t{0}); count > 0) {
+  if (const auto count = std::exchange(damaged_passes_, std::uint64_t{0}); count > 0) {
     losses.push_back({0.0, LossKind::kTraceLooksDamaged, count});
   }
   return losses;

@@ -4,8 +4,35 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
+#include "common/io.h"
+#include "common/text.h"
+#include "monitor/procfs/kernel_text.h"
+#include "monitor/procfs/proc_smaps.h"
+#include "profiler/wire/trace_layout.h"
+
 namespace tidemark::reader {
 namespace {
+
+// A process with a hundred thousand mappings is still read; more is cut off.
+constexpr std::size_t kMostBytes = 128U << 20U;
+
+AreaKind kind_of(std::string_view name) {
+  if (name.empty() || name.starts_with("[anon")) {
+    return AreaKind::kAnonymous;
+  }
+  if (name == "[heap]") {
+    return AreaKind::kHeap;
+  }
+  if (name.starts_with("[stack")) {
+    return AreaKind::kStack;
+  }
+  if (name.ends_with(" (deleted)")) {
+    name.remove_suffix(std::string_view(" (deleted)").size());
+  }
+  return name.ends_with(wire::kTraceSuffix) ? AreaKind::kTrace : AreaKind::kOther;
+}
 
 // A mapping that holds a block of which nothing was recorded may be that block alone. From this
 // many sampling distances on that does not happen.
@@ -48,9 +75,38 @@ double resident_bytes(const AccountInput& input, const std::vector<MemoryRange>&
   return residency ? bytes * (residency->resident_share + residency->swapped_share) : bytes;
 }
 
-bool is_heap(wire::SiteKind kind) { return kind == wire::SiteKind::kHeap; }
+bool is_heap(AllocationKind kind) { return kind == AllocationKind::kHeap; }
 
 }  // namespace
+
+std::vector<MemoryArea> parse_memory_areas(std::string_view smaps) {
+  std::vector<MemoryArea> areas;
+  std::string_view line;
+  while (monitor::take_line(smaps, line)) {
+    if (const auto head = monitor::parse_mapping_head(line)) {
+      areas.push_back({head->begin, head->end, kind_of(trim(head->name))});
+      continue;
+    }
+    const auto field = monitor::parse_smaps_field(line);
+    if (!field || areas.empty()) {
+      continue;
+    }
+    if (field->key == "Rss") {
+      areas.back().resident_bytes = field->bytes;
+    } else if (field->key == "Anonymous" || field->key == "Swap") {
+      areas.back().anonymous_bytes += field->bytes;
+    }
+  }
+  return areas;
+}
+
+std::optional<std::vector<MemoryArea>> memory_areas_of(pid_t pid, const std::string& proc_root) {
+  const auto text = read_file(fmt::format("{}/{}/smaps", proc_root, pid), kMostBytes);
+  if (!text || text->empty()) {
+    return std::nullopt;
+  }
+  return parse_memory_areas(*text);
+}
 
 MemoryAccount make_account(const AccountInput& input) {
   Marks marks(input.areas);
@@ -61,13 +117,13 @@ MemoryAccount make_account(const AccountInput& input) {
     small_bytes += is_heap(input.kind_of(site.site)) ? site.bytes : 0.0;
   }
   for (const LiveBlock& block : input.scan->blocks) {
-    const wire::SiteKind kind = input.kind_of(block.site);
+    const AllocationKind kind = input.kind_of(block.site);
     const MemoryRange range{block.address, block.size_bytes, block.weight};
-    if (is_heap(kind) || kind == wire::SiteKind::kAnonymousMap ||
-        kind == wire::SiteKind::kAllocatorMap) {
+    if (is_heap(kind) || kind == AllocationKind::kAnonymousMap ||
+        kind == AllocationKind::kAllocatorMap) {
       marks.mark(block.address, std::max<std::uint64_t>(block.size_bytes, 1));
     }
-    if (kind == wire::SiteKind::kAnonymousMap) {
+    if (kind == AllocationKind::kAnonymousMap) {
       mapped.push_back(range);
     } else if (is_heap(kind) && block.size_bytes >= kLargeBlockBytes) {
       large.push_back(range);

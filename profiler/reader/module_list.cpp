@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "profiler/reader/elf_text.h"
-#include "profiler/reader/trace_limits.h"
+#include "profiler/reader/trace_image.h"
 
 namespace tidemark::reader {
 namespace {

@@ -98,17 +98,15 @@ void Symbolizer::State::close_the_oldest() {
 std::vector<SourceFrame> Symbolizer::State::look_up(const Key& key, Module& module,
                                                     std::uint64_t address) {
   SourceFrame base;
-  base.module = key.first;
+  base.module_path = key.first;
   base.build_id = key.second;
-  base.address = address;
-  base.detail = FrameDetail::kModule;
+  base.offset = address;
   base.function = module_and_offset(key.first, address);
   if (!module.file) {
     return {base};
   }
   const auto symbol = module.file->symbol(address);
   if (symbol && symbol->contains) {
-    base.detail = FrameDetail::kSymbol;
     base.function = fmt::format("{}+{:#x}", symbol->name, symbol->offset);
   } else if (symbol && symbol->offset < kNearBytes) {
     base.function += " (after " + symbol->name + ")";
@@ -116,7 +114,6 @@ std::vector<SourceFrame> Symbolizer::State::look_up(const Key& key, Module& modu
   std::vector<SourceFrame> frames;
   for (DebugFrame& found : module.file->debug_frames(address)) {
     SourceFrame& frame = frames.emplace_back(base);
-    frame.detail = FrameDetail::kSource;
     if (!found.has_arguments && !found.inlined && symbol && symbol->contains &&
         symbol->is_mangled) {
       // Which copy the compiler made of it is nothing that the source knows.
@@ -126,12 +123,12 @@ std::vector<SourceFrame> Symbolizer::State::look_up(const Key& key, Module& modu
     }
     frame.file = std::move(found.file);
     frame.line = found.line;
-    frame.inlined = found.inlined;
+    frame.is_inlined = found.inlined;
   }
   if (frames.empty()) {
     frames.push_back(std::move(base));
   }
-  frames.back().inlined = false;
+  frames.back().is_inlined = false;
   return frames;
 }
 
@@ -172,14 +169,14 @@ std::vector<SourceFrame> Symbolizer::resolve(const std::string& module_path,
 
 std::vector<SourceFrame> Symbolizer::resolve(const StackFrame& frame,
                                              const std::vector<TraceModule>& modules) {
-  if (frame.kind == wire::NodeKind::kNative && frame.module && *frame.module < modules.size()) {
+  if (frame.kind == FrameKind::kNative && frame.module && *frame.module < modules.size()) {
     const TraceModule& module = modules[*frame.module];
     return resolve(module.path, module.build_id, call_address(frame, module));
   }
   SourceFrame unknown;
-  unknown.address = frame.value;
+  unknown.offset = frame.value;
   unknown.function = fmt::format("{:#x}", frame.value);
-  if (frame.kind == wire::NodeKind::kPython) {
+  if (frame.kind == FrameKind::kPython) {
     unknown.kind = FrameKind::kPython;
     unknown.function = "[Python]";
   }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/source_frame.h"
+#include "common/site_records.h"
 #include "profiler/reader/trace_values.h"
 
 namespace tidemark::reader {

@@ -114,9 +114,7 @@ std::uint64_t free_bytes_at(const std::string& base) {
 }
 
 Result<std::string> make_in(const std::string& base, std::uint64_t least_free_bytes) {
-  if (const Status made = make_private(base); !made) {
-    return made.error();
-  }
+  TIDEMARK_TRY(make_private(base));
   if (free_bytes_at(base) < least_free_bytes) {
     return Error{Errc::kNoSpace, fmt::format("{} is full", base)};
   }

@@ -6,25 +6,40 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "common/io.h"
 #include "profiler/reader/live_table.h"
 #include "profiler/reader/module_list.h"
-#include "profiler/reader/stack_tree.h"
 #include "profiler/reader/trace_image.h"
-#include "profiler/reader/trace_limits.h"
+#include "profiler/wire/trace_layout.h"
 
 namespace tidemark::reader {
 namespace {
+
+bool is_a_kind(std::uint32_t kind) {
+  return kind == static_cast<std::uint32_t>(wire::NodeKind::kNative) ||
+         kind == static_cast<std::uint32_t>(wire::NodeKind::kPython);
+}
 
 using wire::Control;
 using wire::Header;
 using wire::Table;
 
 constexpr std::size_t kChunkSites = 4096;
+
+// The enumerators of the format are those of a run file, in their order: here, and nowhere else,
+// the ones become the others.
+static_assert(static_cast<int>(wire::SiteKind::kHeap) - 1 ==
+              static_cast<int>(AllocationKind::kHeap));
+static_assert(wire::kMaxSiteKind - 1 == static_cast<int>(AllocationKind::kCudaRegistered));
+static_assert(static_cast<int>(wire::Mode::kExact) == static_cast<int>(TraceMode::kExact));
+static_assert(static_cast<int>(wire::NodeKind::kPython) == static_cast<int>(FrameKind::kPython));
 
 template <typename T>
 T load(const std::atomic<T>& value) {
@@ -71,7 +86,7 @@ bool read_state(const TraceHeader& header, TraceSnapshot& out) {
   }
   out.identity = identity_in(raw);
   out.stage = static_cast<wire::Stage>(stage);
-  out.mode = static_cast<wire::Mode>(mode);
+  out.mode = static_cast<TraceMode>(mode);
   out.reason.assign(raw.reason, ::strnlen(raw.reason, sizeof raw.reason));
   out.sample_every_bytes = load(raw.control.sample_every_bytes);
   out.epoch = load(raw.control.epoch);
@@ -85,7 +100,7 @@ bool read_state(const TraceHeader& header, TraceSnapshot& out) {
 SiteCounts counts_of(const wire::Site& raw, std::uint64_t index) {
   SiteCounts counts;
   counts.index = static_cast<std::uint32_t>(index);
-  counts.kind = raw.kind;
+  counts.kind = static_cast<AllocationKind>(static_cast<int>(raw.kind) - 1);
   counts.node = raw.node;
   counts.truncated = raw.truncated != 0;
   counts.alloc_bytes = load(raw.alloc_bytes);
@@ -118,6 +133,84 @@ void read_sites(int fd, const TraceHeader& header, TraceSnapshot& out) {
 }
 
 }  // namespace
+
+inline constexpr std::size_t kMostFrames = 256;
+
+// The nodes of all stacks, kept from one reading to the next. A node is handed out before it is
+// written, and nothing in it says that it is complete; but a site that is ready was published after
+// all nodes of its stack. So whoever reads sites first, then nodes, may believe the nodes of those
+// sites, and no others: they are read again once a site leads to them.
+class StackTree {
+ public:
+  // Reads the nodes that came since the last call.
+  void extend(int fd, const TraceHeader& header);
+  // Makes the stack of a site that was ready before extend() was called fit to be walked.
+  // `modules` were read after the site.
+  void settle(int fd, const TraceHeader& header, std::uint32_t node, const ModuleList& modules);
+
+  std::size_t size() const { return nodes_.size(); }
+  // The node numbers from `node` to the root, innermost first; at most kMostFrames.
+  std::vector<std::uint32_t> path(std::uint32_t node) const;
+  const wire::StackNode& at(std::uint32_t node) const { return nodes_[node]; }
+  // The same for all settled nodes with the same frames, of which the tracer may make several: it
+  // does not look for every node that it has.
+  std::uint64_t identity(std::uint32_t node) const {
+    return node < identities_.size() ? identities_[node] : 0;
+  }
+
+ private:
+  std::vector<wire::StackNode> nodes_;
+  std::vector<bool> settled_;
+  std::vector<std::uint64_t> identities_;  // 0: not settled, or the root
+  std::size_t fresh_from_ = 0;             // nodes from here on were read by the last extend()
+};
+
+void StackTree::extend(int fd, const TraceHeader& header) {
+  const std::uint64_t known = nodes_.size();
+  const TableView& table = header.table(wire::Table::kNodes);
+  const std::uint64_t now =
+      bounded(header.used(wire::Table::kNodes), readable_end(table), kMostNodes).end;
+  fresh_from_ = nodes_.size();
+  if (now <= known) {
+    return;
+  }
+  nodes_.resize(static_cast<std::size_t>(now));
+  settled_.resize(nodes_.size(), false);
+  identities_.resize(nodes_.size(), 0);
+  read_items(fd, table, known, now - known, &nodes_[fresh_from_]);
+}
+
+void StackTree::settle(int fd, const TraceHeader& header, std::uint32_t node,
+                       const ModuleList& modules) {
+  std::vector<std::uint32_t> inner;
+  while (node != 0 && node < nodes_.size() && !settled_[node]) {
+    if (node < fresh_from_) {
+      read_items(fd, header.table(wire::Table::kNodes), node, 1, &nodes_[node]);
+    }
+    settled_[node] = true;
+    inner.push_back(node);
+    node = nodes_[node].parent;
+  }
+  for (; !inner.empty(); inner.pop_back()) {
+    const std::uint32_t at = inner.back();
+    const wire::StackNode& raw = nodes_[at];
+    // The same address is another place once another module was loaded there.
+    const auto module = modules.find(raw.value - 1, at);
+    std::uint64_t hash = wire::mix(identity(raw.parent) ^ raw.value);
+    hash = wire::mix(hash ^ (std::uint64_t{raw.kind} << 32U) ^ (module ? *module + 1U : 0U));
+    identities_[at] = hash;
+  }
+}
+
+std::vector<std::uint32_t> StackTree::path(std::uint32_t node) const {
+  std::vector<std::uint32_t> path;
+  while (node != 0 && node < nodes_.size() && path.size() < kMostFrames &&
+         is_a_kind(nodes_[node].kind)) {
+    path.push_back(node);
+    node = nodes_[node].parent;
+  }
+  return path;
+}
 
 class TraceFile::State {
  public:
@@ -216,9 +309,9 @@ std::vector<StackFrame> TraceFile::stack(std::uint32_t node) const {
   for (const std::uint32_t at : state_->stacks.path(node)) {
     const wire::StackNode& raw = state_->stacks.at(at);
     StackFrame frame;
-    frame.kind = static_cast<wire::NodeKind>(raw.kind);
+    frame.kind = static_cast<FrameKind>(raw.kind);
     frame.value = raw.value;
-    if (frame.kind == wire::NodeKind::kNative && raw.value > 0) {
+    if (frame.kind == FrameKind::kNative && raw.value > 0) {
       // By the call before the return address, which may be the first byte of the next module.
       frame.module = state_->modules.find(raw.value - 1, at);
     }
@@ -232,7 +325,7 @@ Result<LiveScan> TraceFile::live_blocks(const LiveScanOptions& options) const {
   return scan_live_blocks(state_->file.get(), header, options);
 }
 
-Status TraceFile::set_mode(wire::Mode mode) {
+Status TraceFile::set_mode(TraceMode mode) {
   return state_->write_control(offsetof(Control, mode), static_cast<std::uint32_t>(mode));
 }
 

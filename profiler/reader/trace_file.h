@@ -75,9 +75,9 @@ class TraceFile {
 
   // Orders to the tracer, which takes them up at its next allocation. They need Access::kControl.
   // To go to sampled mode, set the period first.
-  Status set_mode(wire::Mode mode);
+  Status set_mode(TraceMode mode);
   Status set_sample_every(std::uint64_t bytes);
-  // For the blocks that are born from now on: seconds since created_ns, or a step.
+  // For the blocks that are allocated from now on: seconds since created_ns, or a step.
   Status set_epoch_seconds(std::uint32_t seconds);
   Status set_epoch_step(std::uint32_t step);
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/site_records.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::reader {
@@ -19,7 +20,7 @@ struct TraceIdentity {
   std::uint32_t parent_pid = 0;  // likewise
   std::uint64_t start_ticks = 0;
   std::uint64_t pid_namespace = 0;  // inode
-  std::uint64_t created_ns = 0;     // CLOCK_MONOTONIC: second 0 of the birth epochs
+  std::uint64_t created_ns = 0;     // CLOCK_MONOTONIC: second 0 of the epochs
   bool forked = false;              // the blocks that it inherited are not listed
 
   bool operator==(const TraceIdentity&) const = default;
@@ -40,7 +41,7 @@ struct TraceLosses {
   bool operator==(const TraceLosses&) const = default;
 };
 
-// What the reader itself had to leave out of one reading.
+// What the reader itself had to leave out of one snapshot or scan.
 struct ReadLosses {
   std::uint64_t damaged_items = 0;  // sites or blocks whose fields contradict the format
   std::uint64_t unread_items = 0;   // beyond the limits of the reader, or cut off with the file
@@ -53,7 +54,7 @@ struct ReadLosses {
 // sites may have the same stack and kind: add them up.
 struct SiteCounts {
   std::uint32_t index = 0;  // stable as long as the file exists
-  wire::SiteKind kind = wire::SiteKind::kHeap;
+  AllocationKind kind = AllocationKind::kHeap;
   std::uint32_t node = 0;   // for TraceFile::stack()
   std::uint64_t stack = 0;  // the same for the same frames, whatever the node
   bool truncated = false;   // the stack was deeper than the tracer walks
@@ -85,7 +86,7 @@ struct TraceModule {
 
 // One frame of a stack.
 struct StackFrame {
-  wire::NodeKind kind = wire::NodeKind::kNative;
+  FrameKind kind = FrameKind::kNative;
   std::uint64_t value = 0;              // native: program counter (a return address)
   std::optional<std::uint32_t> module;  // index into TraceFile::modules(); none: JIT code, vdso
 };
@@ -96,14 +97,14 @@ inline std::uint64_t call_address(const StackFrame& frame, const TraceModule& mo
   return frame.value - module.load_bias - 1;
 }
 
-// One reading of the header and the site table.
+// One snapshot of the header and the site table.
 struct TraceSnapshot {
   TraceIdentity identity;
   wire::Stage stage = wire::Stage::kSettingUp;
-  wire::Mode mode = wire::Mode::kDormant;
+  TraceMode mode = TraceMode::kDormant;
   std::string reason;  // why it broke, or what it does not record; raw bytes
   std::uint64_t sample_every_bytes = 0;
-  std::uint32_t epoch = 0;          // what blocks that are born now are marked with
+  std::uint32_t epoch = 0;          // what blocks that are allocated now are marked with
   std::uint64_t file_bytes = 0;     // as the file system says
   std::uint64_t private_bytes = 0;  // memory that the tracer uses besides the file
   int extend_errno = 0;             // why the file last could not grow; 0: never happened
@@ -116,7 +117,8 @@ struct TraceSnapshot {
 
 inline constexpr std::size_t kMostAgeBuckets = 32;
 
-// A stretch of birth epochs, both ends included: steps, or seconds since TraceIdentity::created_ns.
+// A stretch of epochs of allocation, both ends included: steps, or seconds since
+// TraceIdentity::created_ns.
 struct AgeBucket {
   std::uint32_t first = 0;
   std::uint32_t last = 0;

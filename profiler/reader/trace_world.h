@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/process_key.h"
-#include "common/source_frame.h"
-#include "profiler/reader/memory_areas.h"
+#include "common/site_records.h"
+#include "profiler/reader/memory_account.h"
 #include "profiler/reader/residency.h"
 #include "profiler/reader/trace_values.h"
 

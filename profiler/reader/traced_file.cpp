@@ -7,7 +7,7 @@
 #include <map>
 
 #include "common/clock.h"
-#include "profiler/reader/trace_limits.h"
+#include "profiler/reader/trace_image.h"
 
 namespace tidemark::reader {
 namespace {
@@ -16,20 +16,8 @@ std::uint64_t whole(double value) {
   return value > 0.0 ? static_cast<std::uint64_t>(std::llround(std::min(value, 0x1p62))) : 0;
 }
 
-TraceMode mode_of(wire::Mode mode) {
-  switch (mode) {
-    case wire::Mode::kSampled:
-      return TraceMode::kSampled;
-    case wire::Mode::kExact:
-      return TraceMode::kExact;
-    case wire::Mode::kDormant:
-      break;
-  }
-  return TraceMode::kDormant;
-}
-
-bool is_host_memory(wire::SiteKind kind) {
-  return !is_counted_elsewhere(kind_of(kind)) && kind != wire::SiteKind::kCudaDevice;
+bool is_host_memory(AllocationKind kind) {
+  return !is_counted_elsewhere(kind) && kind != AllocationKind::kCudaDevice;
 }
 
 // What the tracer does not record, or why it lost records; "" when all is well.
@@ -48,26 +36,6 @@ bool is_same(const SiteSample& a, const SiteSample& b) {
 }
 
 }  // namespace
-
-AllocationKind kind_of(wire::SiteKind kind) {
-  switch (kind) {
-    case wire::SiteKind::kHeap:
-      return AllocationKind::kHeap;
-    case wire::SiteKind::kAnonymousMap:
-      return AllocationKind::kAnonymousMap;
-    case wire::SiteKind::kSharedMap:
-      return AllocationKind::kSharedMap;
-    case wire::SiteKind::kAllocatorMap:
-      return AllocationKind::kAllocatorMap;
-    case wire::SiteKind::kCudaDevice:
-      return AllocationKind::kCudaDevice;
-    case wire::SiteKind::kCudaPinned:
-      return AllocationKind::kCudaPinned;
-    case wire::SiteKind::kCudaRegistered:
-      return AllocationKind::kCudaRegistered;
-  }
-  return AllocationKind::kHeap;
-}
 
 Status TracedFile::read() {
   TIDEMARK_TRY_ASSIGN(last_, file_.snapshot());
@@ -188,8 +156,8 @@ TraceSample TracedFile::summary(double t_s) {
   TraceSample sum;
   sum.key = key_;
   sum.t_s = t_s;
-  sum.mode = mode_of(last_.mode);
-  if (last_.mode == wire::Mode::kSampled) {
+  sum.mode = last_.mode;
+  if (last_.mode == TraceMode::kSampled) {
     sum.sample_every_bytes = last_.sample_every_bytes;
   }
   sum.sites = last_.sites.size();

@@ -74,7 +74,4 @@ class TracedFile {
   std::vector<std::pair<std::uint32_t, double>> resident_;        // by index of the site
 };
 
-// What the format calls it, in the words of a run file.
-AllocationKind kind_of(wire::SiteKind kind);
-
 }  // namespace tidemark::reader

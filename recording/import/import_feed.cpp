@@ -85,7 +85,7 @@ Status ImportFeed::start_tick(double t_s, const RunInfo& info) {
 }
 
 void ImportFeed::introduce(ProcessRecord process) {
-  process.born_s = tick_.t_s;
+  process.started_s = tick_.t_s;
   tick_.new_processes.push_back(std::move(process));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/import/log_importers.h"
+#include "recording/import/importers.h"
 
 #include <algorithm>
 #include <array>

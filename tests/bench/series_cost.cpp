@@ -19,7 +19,7 @@
 #include "common/check.h"
 #include "common/io.h"
 #include "common/text.h"
-#include "recording/import/csv_importer.h"
+#include "recording/import/importers.h"
 #include "tracker/curve/judge.h"
 
 namespace {

@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "common/check.h"
-#include "profiler/tracer/unwind/cfi_expression.h"
-#include "profiler/tracer/unwind/eh_frame.h"
+#include "profiler/tracer/unwind/cfi.h"
 #include "tests/unit/tracer/unwind/eh_frame_builder.h"
 
 namespace {

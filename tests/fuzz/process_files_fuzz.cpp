@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "common/check.h"
-#include "monitor/gpu/drm_fdinfo.h"
+#include "monitor/gpu/gpu_source.h"
 #include "monitor/procfs/proc_files.h"
 #include "monitor/procfs/proc_smaps.h"
 #include "monitor/procfs/shm_pass.h"

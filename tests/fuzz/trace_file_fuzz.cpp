@@ -14,12 +14,12 @@
 
 #include "common/check.h"
 #include "profiler/reader/collector.h"
-#include "profiler/reader/trace_dump.h"
 #include "profiler/reader/trace_file.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_trace_world.h"
 #include "tests/support/temp_tree.h"
 #include "tests/support/trace_builder.h"
+#include "tests/support/trace_dump.h"
 
 namespace {
 
@@ -81,9 +81,9 @@ void read_all(TraceFile& file) {
   }
   const auto live = file.live_blocks({true, {}, 64});
   TIDEMARK_CHECK(!live || live->blocks.size() <= 64, "more blocks than asked for");
-  TIDEMARK_CHECK(!tidemark::reader::dump_text(*snapshot, file.modules()).empty(), "no text");
+  TIDEMARK_CHECK(!tidemark::tests::dump_text(*snapshot, file.modules()).empty(), "no text");
   if (live) {
-    tidemark::reader::dump_text(*live);
+    tidemark::tests::dump_text(*live);
   }
 }
 
@@ -98,7 +98,7 @@ void collect(const std::string& folder) {
   options.remove_files = false;
   tidemark::reader::Collector collector(options, world, clock);
   tidemark::AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
   collector.finish(facts, options.naming_budget_ns);
 }
 

@@ -43,8 +43,8 @@ class FakeTraceWorld final : public reader::TraceWorld {
     for (const reader::StackFrame& frame : stack) {
       SourceFrame& source = frames.emplace_back();
       source.function = fmt::format("f{:x}", frame.value);
-      source.module = "/lib/a.so";
-      source.address = frame.value;
+      source.module_path = "/lib/a.so";
+      source.offset = frame.value;
     }
     return frames;
   }

@@ -54,7 +54,7 @@ inline Tick filled_tick() {
   filler.fill<GroupSample>(tick.tree);
   tick.roles = {{Role::kTrainer, filler.filled<GroupSample>()}};
   ProcessRecord process = filler.filled<ProcessRecord>();
-  process.died_s.reset();  // not yet
+  process.exited_s.reset();  // not yet
   process.exit_status.reset();
   tick.new_processes = {process};
   tick.processes = {filler.filled<ProcessSample>()};

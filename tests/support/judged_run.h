@@ -16,7 +16,7 @@ struct HandMadeRun {
   tracker::RunTracks tracks;
   tracker::RunVerdict verdict;
 
-  tracker::SeriesVerdict& tree() { return verdict.readings[0].reading; }
+  tracker::SeriesVerdict& tree() { return verdict.tracks[0].series; }
   tracker::JudgedRun judged() const { return {tracks, verdict, std::nullopt}; }
 };
 
@@ -49,7 +49,7 @@ inline HandMadeRun settled_run(double floor_mib, double steps = 400, double firs
         {step, {n / 2, step}, floor_mib * kMiB, floor_mib * kMiB, floor_mib * kMiB});
   }
   run.verdict.verdict = reading.verdict;
-  run.verdict.readings.push_back({0, tracker::Metric::kFootprint, std::move(reading)});
+  run.verdict.tracks.push_back({0, tracker::Metric::kFootprint, std::move(reading)});
   return run;
 }
 
@@ -89,7 +89,7 @@ inline void add_role(HandMadeRun& run, Role role, std::uint32_t processes, doubl
   run.tracks.tracks.push_back(std::move(track));
   tracker::SeriesVerdict reading;
   reading.last_floor_bytes = mib * kMiB;
-  run.verdict.readings.push_back(
+  run.verdict.tracks.push_back(
       {run.tracks.tracks.size() - 1, tracker::Metric::kFootprint, std::move(reading)});
 }
 

@@ -11,24 +11,22 @@ namespace tidemark::tests {
 inline SourceFrame source_frame(std::string function, std::string file, std::uint32_t line,
                                 std::uint64_t address, bool inlined = false) {
   SourceFrame frame;
-  frame.detail = FrameDetail::kSource;
   frame.function = std::move(function);
   frame.file = std::move(file);
   frame.line = line;
-  frame.inlined = inlined;
-  frame.module = "/usr/bin/train";
+  frame.is_inlined = inlined;
+  frame.module_path = "/usr/bin/train";
   frame.build_id = "abcd01";
-  frame.address = address;
+  frame.offset = address;
   return frame;
 }
 
 // Two sites of a trainer: one that leaks below an inlined function, and pinned memory that shrank.
 inline report::Profile sample_profile() {
   SourceFrame library;
-  library.detail = FrameDetail::kModule;
   library.function = "libcudart.so.12+0x20";
-  library.module = "/usr/lib/libcudart.so.12";
-  library.address = 0x20;
+  library.module_path = "/usr/lib/libcudart.so.12";
+  library.offset = 0x20;
   const auto main = source_frame("main", "/src/main.cpp", 7, 0x900);
 
   report::ProfileSite leak;

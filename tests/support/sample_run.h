@@ -43,7 +43,7 @@ inline ProcessRecord worker_record() {
   process.rank = 3;
   process.comm = std::string("pt\xff\x01 \"x\"", 8);  // names are bytes
   process.argv = "python3\nworker";
-  process.born_s = 1.5;
+  process.started_s = 1.5;
   return process;
 }
 

@@ -100,7 +100,7 @@ bool read_one(const std::string& path, bool with_names, TracedFile& result) {
 
 }  // namespace
 
-TracedSite TracedFile::sum_of(const std::string& function, wire::SiteKind kind) const {
+TracedSite TracedFile::sum_of(const std::string& function, AllocationKind kind) const {
   TracedSite sum;
   sum.kind = kind;
   for (const TracedSite& site : sites) {

@@ -26,7 +26,7 @@ struct TraceAsk {
 
 // What the allocations of one stack came to, or the sum of several of them.
 struct TracedSite {
-  wire::SiteKind kind = wire::SiteKind::kHeap;
+  AllocationKind kind = AllocationKind::kHeap;
   // Of the frames in programs and libraries of this build tree, innermost first, without their
   // parameters.
   std::vector<std::string> functions;
@@ -46,7 +46,7 @@ struct TracedFile {
   double listed_blocks = 0.0;
 
   // The sum of the sites that the function is on the stack of.
-  TracedSite sum_of(const std::string& function, wire::SiteKind kind) const;
+  TracedSite sum_of(const std::string& function, AllocationKind kind) const;
   // The site with most live bytes.
   const TracedSite& top() const;
 };

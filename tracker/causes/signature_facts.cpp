@@ -2,19 +2,63 @@
 #include "tracker/causes/signature_facts.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
-#include "tracker/run/group_sharing.h"
+#include "tracker/curve/curve_window.h"
 #include "tracker/run/judged_tracks.h"
 #include "tracker/run/run_tracks.h"
 #include "tracker/run/run_verdict.h"
 
 namespace tidemark::tracker {
 namespace {
+
+struct NamePart {
+  std::string_view part;
+  PhaseKind kind;
+};
+
+// The first that matches: "validation_metrics" is an evaluation, "save_log" a checkpoint.
+constexpr std::array<NamePart, 14> kNameParts{{{"eval", PhaseKind::kEval},
+                                               {"valid", PhaseKind::kEval},
+                                               {"test", PhaseKind::kEval},
+                                               {"checkpoint", PhaseKind::kCheckpoint},
+                                               {"ckpt", PhaseKind::kCheckpoint},
+                                               {"save", PhaseKind::kCheckpoint},
+                                               {"profil", PhaseKind::kProfile},
+                                               {"token", PhaseKind::kTokenize},
+                                               {"export", PhaseKind::kExport},
+                                               {"jit", PhaseKind::kExport},
+                                               {"trace", PhaseKind::kExport},
+                                               {"logging", PhaseKind::kLogging},
+                                               {"log_", PhaseKind::kLogging},
+                                               {"metric", PhaseKind::kLogging}}};
+
+// Where a curve stood when a phase began, at most while it lasted, and right after it.
+struct Passage {
+  double before_bytes = 0.0;
+  double peak_bytes = 0.0;
+  double after_bytes = 0.0;
+};
+
+std::optional<Passage> passage_through(const Series& series, const Phase& phase) {
+  const Cell* before = cell_before(series, phase.from_s);
+  const Cell* after = cell_after(series, phase.to_s);
+  if (before == nullptr || after == nullptr || after < before) {
+    return std::nullopt;
+  }
+  Passage passage{before->min_bytes, before->min_bytes, after->min_bytes};
+  for (const Cell* cell = before; cell <= after; ++cell) {
+    passage.peak_bytes = std::max(passage.peak_bytes, cell->max_bytes);
+  }
+  return passage;
+}
 
 constexpr double kStartShare = 0.2;  // of a run: until then everything fills
 constexpr double kFirstCompilationS = 600.0;
@@ -23,33 +67,24 @@ constexpr std::uint32_t kPool = 4;  // compile workers that are worth a word
 
 const JudgedTrack* judged_of(const JudgedTracks& judged, std::size_t track) {
   const auto it = std::find_if(judged.tracks.begin(), judged.tracks.end(),
-                               [&](const JudgedTrack& one) { return one.reading.track == track; });
+                               [&](const JudgedTrack& one) { return one.verdict.track == track; });
   return it == judged.tracks.end() ? nullptr : &*it;
 }
 
 // The process that trains, see Facts::trainer_track.
 const JudgedTrack& trainer_of(const RunTracks& run, const JudgedTracks& judged) {
   const auto key = [&](const JudgedTrack& one) {
-    const Track& track = run.tracks[one.reading.track];
+    const Track& track = run.tracks[one.verdict.track];
     const bool process = track.kind == TrackKind::kProcess;
     const int standing = !process                       ? 0
                          : track.role == Role::kTrainer ? 3
                          : track.role == Role::kRank    ? 2
                                                         : 1;
-    return std::pair(standing, one.reading.reading.max_bytes);
+    return std::pair(standing, one.verdict.series.max_bytes);
   };
   return *std::max_element(
       judged.tracks.begin(), judged.tracks.end(),
       [&](const JudgedTrack& a, const JudgedTrack& b) { return key(a) < key(b); });
-}
-
-const Pattern* growth_of(const SeriesVerdict& reading) {
-  for (const PatternKind kind : {PatternKind::kLeak, PatternKind::kGrowth, PatternKind::kWarmup}) {
-    if (const Pattern* pattern = reading.find(kind)) {
-      return pattern;
-    }
-  }
-  return nullptr;
 }
 
 Window window_of(const Pattern& pattern, const Window& otherwise) {
@@ -73,7 +108,7 @@ std::optional<double> growth_of_members(const RunTracks& run, Metric metric, con
   std::optional<double> sum;
   for (const Track& track : run.tracks) {
     const bool stayed =
-        track.born_s <= window.from && track.died_s.value_or(window.to) >= window.to;
+        track.started_s <= window.from && track.exited_s.value_or(window.to) >= window.to;
     if (track.kind != TrackKind::kProcess || !stayed || (role && track.role != *role)) {
       continue;
     }
@@ -88,7 +123,7 @@ std::optional<double> growth_of_members(const RunTracks& run, Metric metric, con
 double host_floor(const RunTracks& run, const JudgedTracks& judged) {
   const JudgedTrack& whole = judged.tracks.front();
   const Series* host =
-      is_gpu(whole.curve.metric) ? size_curve(run.tracks[whole.reading.track]) : nullptr;
+      is_gpu(whole.curve.metric) ? size_curve(run.tracks[whole.verdict.track]) : nullptr;
   return host == nullptr ? judged.tree_floor_bytes : levels_in(*host, {})->last_bytes;
 }
 
@@ -103,13 +138,14 @@ bool anyone_came_or_went(const ProcessCounts& process_counts, const Window& wind
 
 void add_trainer(const RunTracks& run, const JudgedTracks& judged, Facts& facts) {
   const JudgedTrack& trainer = trainer_of(run, judged);
-  const Track& track = run.tracks[trainer.reading.track];
-  const SeriesVerdict& reading = trainer.reading.reading;
-  facts.trainer_track = trainer.reading.track;
-  facts.trainer_verdict = reading.verdict;
-  facts.trainer_drifts = reading.find(PatternKind::kDrift) != nullptr;
+  const Track& track = run.tracks[trainer.verdict.track];
+  const SeriesVerdict& series = trainer.verdict.series;
+  facts.trainer_track = trainer.verdict.track;
+  facts.trainer_verdict = series.verdict;
+  facts.trainer_drifts = series.find(PatternKind::kDrift) != nullptr;
   Window window = judged_window(trainer);
-  const Pattern* growth = growth_of(reading);
+  const Pattern* growth =
+      series.find({PatternKind::kLeak, PatternKind::kGrowth, PatternKind::kWarmup});
   if (growth != nullptr) {
     facts.trainer_leak_shape = growth->shape;
     window = window_of(*growth, window);
@@ -122,7 +158,7 @@ void add_trainer(const RunTracks& run, const JudgedTracks& judged, Facts& facts)
   if (!facts.trainer.footprint_bytes) {
     facts.trainer.footprint_bytes = growth_in(trainer.curve.series, window);
   }
-  const Pattern* rate = growth != nullptr ? growth : reading.find(PatternKind::kDrift);
+  const Pattern* rate = growth != nullptr ? growth : series.find(PatternKind::kDrift);
   if (rate != nullptr && rate->rate.bytes_per_step) {
     const GrowthRate& by = rate->rate;
     facts.bytes_per_step = by.bytes_per_step;
@@ -146,7 +182,7 @@ std::optional<double> distance(std::optional<double> from, std::optional<double>
 }
 
 void add_warmup(const RunTracks& run, const JudgedTrack& trainer, Facts& facts) {
-  const Pattern* warmup = trainer.reading.reading.find(PatternKind::kWarmup);
+  const Pattern* warmup = trainer.verdict.series.find(PatternKind::kWarmup);
   if (warmup == nullptr) {
     return;
   }
@@ -172,7 +208,7 @@ void add_first_step(const JudgedTrack& trainer, Facts& facts) {
 }
 
 void add_teeth(const RunTracks& run, const JudgedTrack& trainer, Facts& facts) {
-  const Pattern* spikes = trainer.reading.reading.find(PatternKind::kSpikes);
+  const Pattern* spikes = trainer.verdict.series.find(PatternKind::kSpikes);
   if (spikes == nullptr || !is_sawtooth(trainer.curve.series, *spikes)) {
     return;
   }
@@ -186,7 +222,7 @@ void add_teeth(const RunTracks& run, const JudgedTrack& trainer, Facts& facts) {
 
 void add_phases(const RunTracks& run, const JudgedTrack& trainer, Facts& facts) {
   const std::vector<Phase> phases = phases_of(run.events);
-  const Series& gpu = run.tracks[trainer.reading.track].of(Metric::kGpu);
+  const Series& gpu = run.tracks[trainer.verdict.track].of(Metric::kGpu);
   const double much = 0.01 * facts.tree_floor_bytes;
   const double much_gpu = gpu.empty() ? 0.0 : 0.01 * levels_in(gpu, {})->max_bytes;
   for (std::size_t i = 0; i < kPhaseKindCount; ++i) {
@@ -243,7 +279,7 @@ std::uint32_t outliving(const RunTracks& run) {
     if (track.kind == TrackKind::kProcess &&
         (track.role == Role::kTrainer || track.role == Role::kRank)) {
       any = true;
-      ended_s = std::max(ended_s, track.died_s.value_or(std::numeric_limits<double>::infinity()));
+      ended_s = std::max(ended_s, track.exited_s.value_or(std::numeric_limits<double>::infinity()));
     }
   }
   const auto lives_on = [&](const Track& track) {
@@ -251,7 +287,7 @@ std::uint32_t outliving(const RunTracks& run) {
         track.of(track.of(Metric::kRss).empty() ? Metric::kFootprint : Metric::kRss);
     const bool worker = track.role == Role::kDataloaderWorker || track.role == Role::kCompileWorker;
     return track.kind == TrackKind::kProcess && worker && !rss.empty() &&
-           place_of(rss.cells().back()) >= ended_s + kOutlivedS;
+           rss.cells().back().place() >= ended_s + kOutlivedS;
   };
   return any ? static_cast<std::uint32_t>(
                    std::count_if(run.tracks.begin(), run.tracks.end(), lives_on))
@@ -287,13 +323,13 @@ bool names_a_tokenizer(std::string comm) {
 
 void add_others(const RunTracks& run, const JudgedTracks& judged, Facts& facts) {
   for (const JudgedTrack& one : judged.tracks) {
-    const Track& track = run.tracks[one.reading.track];
-    const SeriesVerdict& reading = one.reading.reading;
-    const bool much = facts.is_much(reading.last_floor_bytes - reading.first_floor_bytes);
+    const Track& track = run.tracks[one.verdict.track];
+    const SeriesVerdict& series = one.verdict.series;
+    const bool much = facts.is_much(series.last_floor_bytes - series.first_floor_bytes);
     if (track.kind == TrackKind::kShm) {
       facts.unheld_shm_grows |= much;
     } else if (track.kind == TrackKind::kProcess && names_a_tokenizer(track.comm)) {
-      facts.tokenizer_process_grows |= much && reading.verdict >= Verdict::kGrowing;
+      facts.tokenizer_process_grows |= much && series.verdict >= Verdict::kGrowing;
     }
   }
   facts.gpu_used = std::any_of(run.tracks.begin(), run.tracks.end(), [](const Track& track) {
@@ -303,6 +339,71 @@ void add_others(const RunTracks& run, const JudgedTracks& judged, Facts& facts) 
 }
 
 }  // namespace
+
+PhaseKind phase_kind(std::string_view name) {
+  std::string lower(name);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (lower == "val" || lower == "log") {
+    return lower == "val" ? PhaseKind::kEval : PhaseKind::kLogging;
+  }
+  const auto* const match = std::find_if(
+      kNameParts.begin(), kNameParts.end(),
+      [&](const NamePart& entry) { return lower.find(entry.part) != std::string::npos; });
+  return match == kNameParts.end() ? PhaseKind::kOther : match->kind;
+}
+
+std::vector<Phase> phases_of(const std::vector<RunEvent>& events) {
+  std::vector<Phase> phases;
+  std::map<std::string_view, double> open;
+  for (const RunEvent& event : events) {
+    if (event.kind == RunEvent::Kind::kPhaseBegin) {
+      open[event.name] = event.t_s;
+    } else if (event.kind == RunEvent::Kind::kPhaseEnd) {
+      const auto begun = open.find(event.name);
+      if (begun != open.end()) {
+        phases.push_back({phase_kind(event.name), begun->second, event.t_s});
+        open.erase(begun);
+      }
+    }
+  }
+  std::stable_sort(phases.begin(), phases.end(),
+                   [](const Phase& a, const Phase& b) { return a.from_s < b.from_s; });
+  return phases;
+}
+
+PhaseGrowth growth_in_phases(const Series& series, const std::vector<Phase>& phases, PhaseKind kind,
+                             double threshold_bytes) {
+  PhaseGrowth growth;
+  std::optional<Passage> last;
+  const auto close_gap = [&](double level_bytes) {
+    growth.outside_bytes += std::max(level_bytes - last->after_bytes, 0.0);
+    const double rise = last->peak_bytes - last->before_bytes;
+    if (rise > threshold_bytes) {
+      const bool kept = level_bytes > last->before_bytes + rise / 2.0;
+      ++(kept ? growth.kept : growth.released);
+    }
+  };
+  for (const Phase& phase : phases) {
+    const std::optional<Passage> passage =
+        phase.kind == kind ? passage_through(series, phase) : std::nullopt;
+    if (!passage) {
+      continue;
+    }
+    if (last) {
+      close_gap(passage->before_bytes);
+    }
+    ++growth.phases;
+    growth.rising += passage->peak_bytes - passage->before_bytes > threshold_bytes ? 1U : 0U;
+    growth.released += passage->before_bytes - passage->after_bytes > threshold_bytes ? 1U : 0U;
+    growth.inside_bytes += passage->peak_bytes - passage->before_bytes;
+    last = passage;
+  }
+  if (last) {
+    close_gap(series.cells().back().min_bytes);
+  }
+  return growth;
+}
 
 Facts gather_facts(const RunTracks& run, const JudgedTracks& judged,
                    const std::vector<Overhead>& overheads) {
@@ -319,7 +420,7 @@ Facts gather_facts(const RunTracks& run, const JudgedTracks& judged,
   const JudgedTrack& whole = tree == nullptr ? trainer : *tree;
   const Window all = judged_window(whole);
   const Window late{all.from + kStartShare * (all.to - all.from), all.to};
-  facts.tree = moves_of(run.tracks[whole.reading.track], late);
+  facts.tree = moves_of(run.tracks[whole.verdict.track], late);
   if (anyone_came_or_went(judged.process_counts, late)) {
     facts.tree.rss_bytes.reset();  // its sum tells nothing then
   }
@@ -336,8 +437,8 @@ Facts gather_facts(const RunTracks& run, const JudgedTracks& judged,
   }
   facts.dataloader_workers_copy =
       std::any_of(judged.tracks.begin(), judged.tracks.end(), [&](const JudgedTrack& one) {
-        return one.reading.copy_on_write &&
-               run.tracks[one.reading.track].role == Role::kDataloaderWorker;
+        return one.verdict.copy_on_write &&
+               run.tracks[one.verdict.track].role == Role::kDataloaderWorker;
       });
   if (!facts.dataloader_workers.shmem_bytes) {
     facts.dataloader_workers.shmem_bytes =

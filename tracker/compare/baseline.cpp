@@ -12,7 +12,7 @@
 namespace tidemark::tracker {
 namespace {
 
-constexpr double kQuietest = 0.002;  // of the level: runs do not resemble each other more
+constexpr double kQuietestRuns = 0.002;  // of the level: runs do not resemble each other more
 constexpr std::size_t kLeastBefore = 3;
 constexpr std::size_t kLeastAfter = 2;
 constexpr std::size_t kFewestValues = 6;
@@ -142,7 +142,7 @@ std::optional<LevelChange> find_level_change(std::span<const double> values, dou
   const LevelChange change{best, mean_of(values.first(best)), mean_of(values.subspan(best))};
   const double freedom = static_cast<double>(count) - 2.0;
   const double level = std::max(std::abs(change.before), std::abs(change.after));
-  const double sigma = std::max(std::sqrt(least / freedom), kQuietest * level);
+  const double sigma = std::max(std::sqrt(least / freedom), kQuietestRuns * level);
   const double error =
       sigma * std::sqrt(1.0 / static_cast<double>(best) + 1.0 / static_cast<double>(count - best));
   const double height = std::abs(change.after - change.before);

@@ -13,7 +13,7 @@ constexpr int kPlaces = 4;
 // A tree of one run: its curve and the verdict on it.
 struct TreeCurve {
   const Series& series;
-  const SeriesVerdict& reading;
+  const SeriesVerdict& verdict;
 };
 
 struct Span {
@@ -57,10 +57,10 @@ std::optional<Alignment> align_on(const Span& a, const Span& b, Axis axis) {
 }
 
 // The floor of the stretch that `place` lies in.
-std::optional<double> floor_at(const SeriesVerdict& reading, const Alignment& alignment,
+std::optional<double> floor_at(const SeriesVerdict& judged, const Alignment& alignment,
                                double place, std::size_t side) {
   std::optional<double> floor;
-  for (const FloorPoint& point : reading.floor) {
+  for (const FloorPoint& point : judged.floor) {
     const std::optional<double>& at = alignment.axis == Axis::kSteps ? point.at.step : point.at.t_s;
     if (at && *at - alignment.first[side] <= place) {
       floor = point.floor_bytes;
@@ -71,7 +71,7 @@ std::optional<double> floor_at(const SeriesVerdict& reading, const Alignment& al
 
 // On steps when both were judged on steps, else on time; nullopt when there is no common axis.
 std::optional<Alignment> align(const TreeCurve& a, const TreeCurve& b) {
-  const bool on_steps = a.reading.axis == Axis::kSteps && b.reading.axis == Axis::kSteps;
+  const bool on_steps = a.verdict.axis == Axis::kSteps && b.verdict.axis == Axis::kSteps;
   for (const Axis axis : {Axis::kSteps, Axis::kTime}) {
     if (axis == Axis::kSteps && !on_steps) {
       continue;
@@ -94,8 +94,8 @@ std::vector<FloorPair> floors_side_by_side(const TreeCurve& a, const TreeCurve& 
   }
   for (int i = 1; i <= kPlaces; ++i) {
     const double place = alignment.from + (alignment.to - alignment.from) * i / kPlaces;
-    pairs.push_back({place, floor_at(a.reading, alignment, place, 0),
-                     floor_at(b.reading, alignment, place, 1)});
+    pairs.push_back({place, floor_at(a.verdict, alignment, place, 0),
+                     floor_at(b.verdict, alignment, place, 1)});
   }
   return pairs;
 }
@@ -130,20 +130,20 @@ struct Side {
   Metric metric;
 
   // nullptr: not judged.
-  const SeriesVerdict* reading_of(TrackKind kind, Role role) const {
-    for (const TrackVerdict& one : verdict.readings) {
+  const SeriesVerdict* verdict_of(TrackKind kind, Role role) const {
+    for (const TrackVerdict& one : verdict.tracks) {
       const Track& track = tracks.tracks[one.track];
       if (one.metric == metric && track.kind == kind &&
           (kind == TrackKind::kTree || track.role == role)) {
-        return &one.reading;
+        return &one.series;
       }
     }
     return nullptr;
   }
-  const SeriesVerdict* reading_of_role(const Track& track) const {
-    const SeriesVerdict* const of_role = reading_of(TrackKind::kRole, track.role);
+  const SeriesVerdict* verdict_of_role(const Track& track) const {
+    const SeriesVerdict* const of_role = verdict_of(TrackKind::kRole, track.role);
     return of_role == nullptr && track.most_processes == 1
-               ? reading_of(TrackKind::kProcess, track.role)
+               ? verdict_of(TrackKind::kProcess, track.role)
                : of_role;
   }
   const Track* track_of(TrackKind kind, Role role) const {
@@ -155,8 +155,8 @@ struct Side {
   }
 };
 
-double sigma_of(const SeriesVerdict& reading) {
-  for (const Evidence& evidence : reading.evidence) {
+double sigma_of(const SeriesVerdict& judged) {
+  for (const Evidence& evidence : judged.evidence) {
     if (evidence.kind == EvidenceKind::kNoise) {
       return evidence.value;
     }
@@ -180,9 +180,9 @@ Change change_of(const DiffRow& row, bool less_is_better = true) {
   return (*difference < 0) == less_is_better ? Change::kBetter : Change::kWorse;
 }
 
-bool is_settled(const SeriesVerdict& reading) {
-  return !reading.undetermined && reading.verdict != Verdict::kLeak &&
-         reading.verdict != Verdict::kGrowing;
+bool is_settled(const SeriesVerdict& judged) {
+  return !judged.undetermined && judged.verdict != Verdict::kLeak &&
+         judged.verdict != Verdict::kGrowing;
 }
 
 DiffRow settled_floor(const SeriesVerdict& a, const SeriesVerdict& b) {
@@ -201,19 +201,17 @@ DiffRow settled_floor(const SeriesVerdict& a, const SeriesVerdict& b) {
 
 // Growth after warm-up. Of a floor that stands still it is none, known as well as the smallest leak
 // that would have been seen.
-DiffValue growth_of(const SeriesVerdict& reading, Axis axis) {
+DiffValue growth_value(const SeriesVerdict& judged, Axis axis) {
   const bool steps = axis == Axis::kSteps;
-  for (const PatternKind kind : {PatternKind::kLeak, PatternKind::kGrowth, PatternKind::kDrift}) {
-    if (const Pattern* const pattern = reading.find(kind); pattern != nullptr) {
-      const GrowthRate& rate = pattern->rate;
-      return steps
-                 ? DiffValue{rate.bytes_per_step, rate.low_bytes_per_step, rate.high_bytes_per_step}
+  if (const Pattern* const pattern =
+          judged.find({PatternKind::kLeak, PatternKind::kGrowth, PatternKind::kDrift})) {
+    const GrowthRate& rate = pattern->rate;
+    return steps ? DiffValue{rate.bytes_per_step, rate.low_bytes_per_step, rate.high_bytes_per_step}
                  : DiffValue{rate.bytes_per_s, rate.low_bytes_per_s, rate.high_bytes_per_s};
-    }
   }
   const std::optional<double>& detectable =
-      steps ? reading.smallest_detectable_per_step : reading.smallest_detectable_per_s;
-  if (!is_settled(reading) || !detectable) {
+      steps ? judged.smallest_detectable_per_step : judged.smallest_detectable_per_s;
+  if (!is_settled(judged) || !detectable) {
     return {};
   }
   return {0.0, -*detectable, *detectable};
@@ -226,8 +224,8 @@ std::optional<double> half_width(const DiffValue& value) {
 DiffRow growth_rate(const SeriesVerdict& a, const SeriesVerdict& b, const Alignment& alignment) {
   DiffRow row;
   row.what = DiffWhat::kGrowthRate;
-  row.a = growth_of(a, alignment.axis);
-  row.b = growth_of(b, alignment.axis);
+  row.a = growth_value(a, alignment.axis);
+  row.b = growth_value(b, alignment.axis);
   const auto width_a = half_width(row.a);
   const auto width_b = half_width(row.b);
   const double length = alignment.to - alignment.from;
@@ -248,9 +246,9 @@ DiffRow growth_rate(const SeriesVerdict& a, const SeriesVerdict& b, const Alignm
 DiffRow peak(const TreeCurve& a, const TreeCurve& b, const std::optional<Alignment>& alignment) {
   DiffRow row;
   row.what = DiffWhat::kPeak;
-  row.a.value = alignment ? peak_bytes(a, *alignment, 0) : a.reading.max_bytes;
-  row.b.value = alignment ? peak_bytes(b, *alignment, 1) : b.reading.max_bytes;
-  row.noise = std::max(kSigmas * common_sigma(a.reading, b.reading),
+  row.a.value = alignment ? peak_bytes(a, *alignment, 0) : a.verdict.max_bytes;
+  row.b.value = alignment ? peak_bytes(b, *alignment, 1) : b.verdict.max_bytes;
+  row.noise = std::max(kSigmas * common_sigma(a.verdict, b.verdict),
                        kNoticeable * row.a.value.value_or(0.0));
   row.change = change_of(row);
   return row;
@@ -325,9 +323,9 @@ DiffValue role_value(const Side& side, Role role) {
   if (track == nullptr) {
     return {0.0, std::nullopt, std::nullopt};  // no process, no memory
   }
-  const SeriesVerdict* const reading = side.reading_of_role(*track);
-  if (reading != nullptr) {
-    return {reading->last_floor_bytes, std::nullopt, std::nullopt};
+  const SeriesVerdict* const judged = side.verdict_of_role(*track);
+  if (judged != nullptr) {
+    return {judged->last_floor_bytes, std::nullopt, std::nullopt};
   }
   std::vector<double> levels;
   for (const Cell& cell : track->of(side.metric).cells()) {
@@ -343,8 +341,8 @@ DiffValue role_value(const Side& side, Role role) {
 
 double role_sigma(const Side& side, Role role) {
   const Track* const track = side.track_of(TrackKind::kRole, role);
-  const SeriesVerdict* const reading = track == nullptr ? nullptr : side.reading_of_role(*track);
-  return reading == nullptr ? 0.0 : sigma_of(*reading);
+  const SeriesVerdict* const judged = track == nullptr ? nullptr : side.verdict_of_role(*track);
+  return judged == nullptr ? 0.0 : sigma_of(*judged);
 }
 
 // nullopt: neither run has processes of this role.
@@ -370,8 +368,8 @@ std::optional<DiffRow> role_row(const Side& a, const Side& b, Role role, double 
 DiffSide side_of(const RunVerdict& verdict, const SeriesVerdict& tree) {
   DiffSide side;
   side.verdict = verdict.verdict;
-  side.undetermined = verdict.answer().reading.undetermined;
-  side.confidence = verdict.answer().reading.confidence;
+  side.undetermined = verdict.answer().series.undetermined;
+  side.confidence = verdict.answer().series.confidence;
   side.samples = tree.samples;
   const Pattern* const spikes = tree.find(PatternKind::kSpikes);
   side.spikes = spikes != nullptr ? spikes->count : 0;
@@ -445,35 +443,35 @@ std::optional<RunDiff> compare_runs(const JudgedRun& a, const JudgedRun& b, Metr
   }
   const Side side_a{a.run, *a.verdict, metric};
   const Side side_b{b.run, *b.verdict, metric};
-  const SeriesVerdict* const reading_a = side_a.reading_of(TrackKind::kTree, Role::kOther);
-  const SeriesVerdict* const reading_b = side_b.reading_of(TrackKind::kTree, Role::kOther);
-  if (reading_a == nullptr || reading_b == nullptr) {
+  const SeriesVerdict* const verdict_a = side_a.verdict_of(TrackKind::kTree, Role::kOther);
+  const SeriesVerdict* const verdict_b = side_b.verdict_of(TrackKind::kTree, Role::kOther);
+  if (verdict_a == nullptr || verdict_b == nullptr) {
     return std::nullopt;
   }
-  const TreeCurve curve_a{side_a.track_of(TrackKind::kTree, Role::kOther)->of(metric), *reading_a};
-  const TreeCurve curve_b{side_b.track_of(TrackKind::kTree, Role::kOther)->of(metric), *reading_b};
+  const TreeCurve curve_a{side_a.track_of(TrackKind::kTree, Role::kOther)->of(metric), *verdict_a};
+  const TreeCurve curve_b{side_b.track_of(TrackKind::kTree, Role::kOther)->of(metric), *verdict_b};
 
   RunDiff diff;
   diff.metric = metric;
   diff.alignment = align(curve_a, curve_b);
-  diff.a = side_of(*a.verdict, *reading_a);
-  diff.b = side_of(*b.verdict, *reading_b);
+  diff.a = side_of(*a.verdict, *verdict_a);
+  diff.b = side_of(*b.verdict, *verdict_b);
   diff.verdict = verdict_change(diff.a, diff.b);
-  diff.rows.push_back(settled_floor(*reading_a, *reading_b));
+  diff.rows.push_back(settled_floor(*verdict_a, *verdict_b));
   if (diff.alignment) {
-    diff.rows.push_back(growth_rate(*reading_a, *reading_b, *diff.alignment));
+    diff.rows.push_back(growth_rate(*verdict_a, *verdict_b, *diff.alignment));
     diff.floors = floors_side_by_side(curve_a, curve_b, *diff.alignment);
   }
   diff.rows.push_back(peak(curve_a, curve_b, diff.alignment));
   if (diff.a.spikes + diff.b.spikes > 0) {
-    diff.rows.push_back(spike_height(*reading_a, *reading_b));
-    if (auto row = diff.alignment ? spike_every(*reading_a, *reading_b, diff.alignment->axis)
+    diff.rows.push_back(spike_height(*verdict_a, *verdict_b));
+    if (auto row = diff.alignment ? spike_every(*verdict_a, *verdict_b, diff.alignment->axis)
                                   : std::nullopt) {
       diff.rows.push_back(*row);
     }
   }
   for (int i = 0; i < kRoleCount; ++i) {
-    if (auto row = role_row(side_a, side_b, static_cast<Role>(i), reading_a->last_floor_bytes)) {
+    if (auto row = role_row(side_a, side_b, static_cast<Role>(i), verdict_a->last_floor_bytes)) {
       diff.rows.push_back(*row);
     }
   }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/role.h"
+#include "common/records.h"
 #include "tracker/curve/series_verdict.h"
 #include "tracker/run/judged_run.h"
 #include "tracker/run/run_tracks.h"

@@ -64,7 +64,7 @@ void join(CurvePoint& into, const CurvePoint& next) {
 }
 
 // How much neighbouring samples differ, whatever the curve does.
-double scatter_of(const std::vector<CurvePoint>& points) {
+double scatter_of_points(const std::vector<CurvePoint>& points) {
   std::vector<double> values;
   values.reserve(points.size());
   for (const CurvePoint& point : points) {
@@ -79,7 +79,7 @@ std::uint64_t repair_dips(std::vector<CurvePoint>& points) {
   if (points.size() < kFewSteps) {
     return 0;
   }
-  const double scatter = scatter_of(points);
+  const double scatter = scatter_of_points(points);
   std::vector<std::size_t> dips;
   for (std::size_t i = 1; i + 1 < points.size(); ++i) {
     const double before = points[i - 1].min_bytes;
@@ -131,7 +131,7 @@ std::optional<Pattern> cut_teardown(std::vector<CurvePoint>& points) {
   if (fall <= 0.0 || fall < kTeardownDepth * level) {
     return std::nullopt;
   }
-  const double noise = std::min(kTeardownNoise * scatter_of(points), fall / 2.0);
+  const double noise = std::min(kTeardownNoise * scatter_of_points(points), fall / 2.0);
   auto start = static_cast<std::size_t>(high - points.begin()) + 1;
   for (std::size_t i = start; i < points.size(); ++i) {
     start = points[i].min_bytes >= level - noise ? i + 1 : start;

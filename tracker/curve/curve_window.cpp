@@ -8,15 +8,13 @@
 
 namespace tidemark::tracker {
 
-double place_of(const Cell& cell) { return std::isnan(cell.t_s) ? cell.step : cell.t_s; }
-
 std::optional<Levels> levels_in(const Series& series, const Window& window) {
   const std::vector<Cell>& cells = series.cells();
   const auto first = std::find_if(cells.begin(), cells.end(), [&](const Cell& cell) {
-    return place_of(cell) >= window.from && place_of(cell) <= window.to;
+    return cell.place() >= window.from && cell.place() <= window.to;
   });
-  const auto end = std::find_if(first, cells.end(),
-                                [&](const Cell& cell) { return place_of(cell) > window.to; });
+  const auto end =
+      std::find_if(first, cells.end(), [&](const Cell& cell) { return cell.place() > window.to; });
   if (first == end) {
     return std::nullopt;
   }
@@ -40,7 +38,7 @@ const Cell* cell_before(const Series& series, double place) {
   const std::vector<Cell>& cells = series.cells();
   const auto after =
       std::upper_bound(cells.begin(), cells.end(), place,
-                       [](double at, const Cell& cell) { return at < place_of(cell); });
+                       [](double at, const Cell& cell) { return at < cell.place(); });
   if (cells.empty()) {
     return nullptr;
   }
@@ -50,7 +48,7 @@ const Cell* cell_before(const Series& series, double place) {
 const Cell* cell_after(const Series& series, double place) {
   const std::vector<Cell>& cells = series.cells();
   const auto it = std::lower_bound(cells.begin(), cells.end(), place,
-                                   [](const Cell& cell, double at) { return place_of(cell) < at; });
+                                   [](const Cell& cell, double at) { return cell.place() < at; });
   if (cells.empty()) {
     return nullptr;
   }
@@ -67,7 +65,7 @@ constexpr double kSlower = 1.3;  // one third of the window against the next
 std::vector<Cell> cells_in(const Series& series, const Window& window) {
   std::vector<Cell> inside;
   for (const Cell& cell : series.cells()) {
-    if (place_of(cell) >= window.from && place_of(cell) <= window.to) {
+    if (cell.place() >= window.from && cell.place() <= window.to) {
       inside.push_back(cell);
     }
   }

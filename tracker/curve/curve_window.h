@@ -25,8 +25,6 @@ struct Levels {
   double growth_bytes() const { return last_bytes - first_bytes; }
 };
 
-double place_of(const Cell& cell);
-
 // nullopt: the curve has nothing in the window.
 std::optional<Levels> levels_in(const Series& series, const Window& window);
 // nullopt: the curve is unknown.

@@ -20,8 +20,8 @@ constexpr double kOffTheFloor = 0.1;  // of its height
 constexpr double kRegular = 0.3;
 constexpr std::size_t kManyExcursions = 6;  // fewer are regular by chance
 constexpr std::size_t kTrendBlocks = 20;
-constexpr std::size_t kFewPoints = 8;  // too few to tell noise from excursions:
-constexpr double kLeastOfFew = 0.1;    // only large ones count
+constexpr std::size_t kFewCyclePoints = 8;  // too few to tell noise from excursions:
+constexpr double kLeastOfFew = 0.1;         // only large ones count
 
 // How the values of this curve scatter: from one sample to the next, and around their trend.
 // Neighbours that resemble each other make the first much smaller than the second.
@@ -196,7 +196,7 @@ Cycles find_cycles(const Curve& curve) {
   for (const CurvePoint& point : points) {
     levels.push_back(point.mean_bytes);
   }
-  const bool few = points.size() < kFewPoints;
+  const bool few = points.size() < kFewCyclePoints;
   const Scatter scatter = few ? Scatter{} : scatter_of(points);
   const double least = std::max((few ? kLeastOfFew : kLeastHeight) * median(std::move(levels)),
                                 kStepSigmas * scatter.step);

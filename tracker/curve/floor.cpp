@@ -9,7 +9,7 @@ namespace tidemark::tracker {
 namespace {
 
 constexpr double kWidthsPerBlock = 1.25;
-constexpr double kFewestBlocks = 4.0;
+constexpr double kFewestFloorBlocks = 4.0;
 constexpr double kLongestLoner = 0.125;
 constexpr double kMissedDoubts = 3.0;
 
@@ -25,7 +25,7 @@ std::size_t block_count(const Curve& curve, const Cycles& cycles) {
   const double wide = kWidthsPerBlock * cycles.width;
   const double length = cycles.period ? std::min(wide, *cycles.period) : wide;
   const double fitting = std::floor(curve.span() / length);
-  return std::min(most, static_cast<std::size_t>(std::max(kFewestBlocks, fitting)));
+  return std::min(most, static_cast<std::size_t>(std::max(kFewestFloorBlocks, fitting)));
 }
 
 // Samples [first, last) of the curve.

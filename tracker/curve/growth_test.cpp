@@ -32,7 +32,7 @@ constexpr int kMostOnsets = 2;
 constexpr double kStricterAfterBreak = 1.5;
 constexpr std::size_t kMostJumps = 2;
 
-struct Window {
+struct FloorWindow {
   std::span<const double> x;
   std::span<const double> y;
   // Jumps that were taken out make a slope less certain: by this share of the spread.
@@ -41,7 +41,9 @@ struct Window {
   std::size_t size() const { return x.size(); }
   double span() const { return x.back() - x.front(); }
   double error_of_unit() const { return 1.0 / std::sqrt(std::max(certainty * spread(x), 1e-300)); }
-  Window from(std::size_t first) const { return {x.subspan(first), y.subspan(first), certainty}; }
+  FloorWindow from(std::size_t first) const {
+    return {x.subspan(first), y.subspan(first), certainty};
+  }
 };
 
 double least_sigma(std::span<const double> y) {
@@ -57,7 +59,7 @@ std::vector<Jump> upward(const std::vector<Jump>& jumps) {
 
 // Three or more jumps of one kind that carry the rise, and no pause since that is longer than
 // usual.
-bool climbs_by_jumps(const Window& window, GrowthTest& test, const Gates& gates) {
+bool climbs_by_jumps(const FloorWindow& window, GrowthTest& test, const Gates& gates) {
   const std::vector<Jump> up = upward(test.jumps);
   if (up.size() < kSimilarJumps) {
     return false;
@@ -109,7 +111,7 @@ bool climbs_by_jumps(const Window& window, GrowthTest& test, const Gates& gates)
 Noise quieter(const Noise& a, const Noise& b) { return b.long_run < a.long_run ? b : a; }
 
 // Rises in each third, not only in one of them.
-bool is_sustained(const Window& window, double rise_bytes) {
+bool is_sustained(const FloorWindow& window, double rise_bytes) {
   const std::size_t third = window.size() / 3;
   if (third < 2) {
     return true;
@@ -126,15 +128,15 @@ bool is_sustained(const Window& window, double rise_bytes) {
          high - middle >= least;
 }
 
-double best_kink_squares(const Window& window) {
+double best_kink_squares(const FloorWindow& window) {
   const auto kink = fit_kink(window.x, window.y, kLeastBesideKink);
   return kink ? kink->squares : std::numeric_limits<double>::infinity();
 }
 
-GrowthTest test_slope(const Window& window, const Gates& gates, int onsets_left);
+GrowthTest test_slope(const FloorWindow& window, const Gates& gates, int onsets_left);
 
 // One line through the window.
-GrowthTest test_straight(const Window& window, const Gates& gates) {
+GrowthTest test_straight(const FloorWindow& window, const Gates& gates) {
   GrowthTest test;
   const double least = least_sigma(window.y);
   const Line line = fit_line(window.x, window.y);
@@ -193,7 +195,7 @@ GrowthTest test_straight(const Window& window, const Gates& gates) {
 
 // Where the window bends: growth that began late is judged from there, and so is what remains after
 // growth that fell off to a slower one. nullopt: one line is as good.
-std::optional<GrowthTest> test_after_bend(const Window& window, const Gates& gates,
+std::optional<GrowthTest> test_after_bend(const FloorWindow& window, const Gates& gates,
                                           int onsets_left) {
   if (window.size() < kBlocksForKink || onsets_left == 0) {
     return std::nullopt;
@@ -236,7 +238,7 @@ std::optional<GrowthTest> test_after_bend(const Window& window, const Gates& gat
   return rest;
 }
 
-GrowthTest test_slope(const Window& window, const Gates& gates, int onsets_left) {
+GrowthTest test_slope(const FloorWindow& window, const Gates& gates, int onsets_left) {
   if (window.size() < gates.fewest_blocks || window.span() <= 0.0) {
     return {};
   }
@@ -254,7 +256,7 @@ GrowthTest test_slope(const Window& window, const Gates& gates, int onsets_left)
 }  // namespace
 
 GrowthTest test_growth(std::span<const double> x, std::span<const double> y, const Gates& gates) {
-  Window window{x, y};
+  FloorWindow window{x, y};
   if (x.size() < gates.fewest_blocks || window.span() <= 0.0) {
     return {};
   }

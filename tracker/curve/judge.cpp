@@ -77,20 +77,20 @@ class Judge {
   GrowthTest growth_;
   bool slowing_since_start_ = false;
   std::optional<std::size_t> still_;
-  SeriesVerdict reading_;
+  SeriesVerdict verdict_;
 };
 
 Judge::Judge(const Series& series, const Options& options)
     : options_(options), curve_(prepare(series)) {
-  reading_.samples = series.samples();
-  reading_.axis = curve_.axis;
+  verdict_.samples = series.samples();
+  verdict_.axis = curve_.axis;
 }
 
 SeriesVerdict Judge::run() {
   if (curve_.points.empty()) {
-    reading_.undetermined = true;
-    reading_.needs = Needs{std::nullopt, std::nullopt, static_cast<double>(kEnoughPoints)};
-    return std::move(reading_);
+    verdict_.undetermined = true;
+    verdict_.needs = Needs{std::nullopt, std::nullopt, static_cast<double>(kEnoughPoints)};
+    return std::move(verdict_);
   }
   measure();
   if (curve_.points.size() < kEnoughPoints) {
@@ -100,15 +100,15 @@ SeriesVerdict Judge::run() {
   }
   add_spikes();
   if (curve_.teardown) {
-    reading_.patterns.push_back(*curve_.teardown);
+    verdict_.patterns.push_back(*curve_.teardown);
   }
-  sort_by_place(reading_.patterns, curve_.axis);
+  sort_by_place(verdict_.patterns, curve_.axis);
   set_detectable();
-  reading_.forecast = forecast(reading_, floor_, pace_, options_.limit_bytes);
+  verdict_.forecast = forecast(verdict_, floor_, pace_, options_.limit_bytes);
   set_needs();
   add_evidence();
-  reading_.confidence = confidence_of(reading_, growth_);
-  return std::move(reading_);
+  verdict_.confidence = confidence_of(verdict_, growth_);
+  return std::move(verdict_);
 }
 
 void Judge::measure() {
@@ -124,24 +124,24 @@ void Judge::measure() {
   allowance_end_ = allowance_end(curve_, pace_, options_);
 
   const bool one_place = curve_.span() <= 0.0;  // nothing applies, and nothing is missing
-  reading_.warmup_ignored = !one_place && automatic_ && !options_.warmup.automatic();
-  reading_.min_leak_ignored =
+  verdict_.warmup_ignored = !one_place && automatic_ && !options_.warmup.automatic();
+  verdict_.min_leak_ignored =
       !one_place && options_.min_leak && !min_leak_applies(pace_, *options_.min_leak);
-  reading_.begin = moment_of(curve_.points.front());
-  reading_.end = moment_of(curve_.points.back());
-  reading_.floor = floor_.points;
-  reading_.first_floor_bytes = floor_.bytes.front();
-  reading_.last_floor_bytes = floor_.bytes.back();
-  reading_.min_bytes = curve_.points.front().min_bytes;
+  verdict_.begin = moment_of(curve_.points.front());
+  verdict_.end = moment_of(curve_.points.back());
+  verdict_.floor = floor_.points;
+  verdict_.first_floor_bytes = floor_.bytes.front();
+  verdict_.last_floor_bytes = floor_.bytes.back();
+  verdict_.min_bytes = curve_.points.front().min_bytes;
   double sum = 0.0;
   double samples = 0.0;
   for (const CurvePoint& point : curve_.points) {
-    reading_.min_bytes = std::min(reading_.min_bytes, point.min_bytes);
-    reading_.max_bytes = std::max(reading_.max_bytes, point.max_bytes);
+    verdict_.min_bytes = std::min(verdict_.min_bytes, point.min_bytes);
+    verdict_.max_bytes = std::max(verdict_.max_bytes, point.max_bytes);
     sum += point.mean_bytes * static_cast<double>(point.samples);
     samples += static_cast<double>(point.samples);
   }
-  reading_.mean_bytes = sum / samples;
+  verdict_.mean_bytes = sum / samples;
 
   Moment allowance;
   const double distance = allowance_end_ - curve_.points.front().x;
@@ -151,17 +151,17 @@ void Judge::measure() {
   if (curve_.axis == Axis::kSteps) {
     allowance.step = allowance_end_;
   }
-  reading_.allowance_end = allowance;
+  verdict_.allowance_end = allowance;
 }
 
 bool Judge::is_rising() const {
-  return reading_.last_floor_bytes > (1.0 + kRising) * reading_.first_floor_bytes;
+  return verdict_.last_floor_bytes > (1.0 + kRising) * verdict_.first_floor_bytes;
 }
 
 void Judge::judge_few_points() {
-  reading_.undetermined = true;
+  verdict_.undetermined = true;
   if (is_rising()) {
-    reading_.verdict = Verdict::kGrowing;
+    verdict_.verdict = Verdict::kGrowing;
     add_growth_pattern();
   }
 }
@@ -180,7 +180,7 @@ void Judge::judge_window() {
     judge_automatic();
   }
   if (growth_.outcome == Growth::kKeepsRising) {
-    reading_.verdict = Verdict::kLeak;
+    verdict_.verdict = Verdict::kLeak;
     add_leak_pattern();
   } else {
     settle_or_grow();
@@ -271,10 +271,10 @@ std::optional<std::size_t> Judge::find_plateau() const {
 double Judge::growth_before(std::size_t plateau) const {
   if (growth_.outcome != Growth::kDrift) {
     const std::span<const double> settled = bytes(plateau);
-    return median({settled.begin(), settled.end()}) - reading_.first_floor_bytes;
+    return median({settled.begin(), settled.end()}) - verdict_.first_floor_bytes;
   }
   const double distance = floor_.x[growth_.first] - floor_.x.front();
-  double grown = growth_.level_bytes - growth_.slope * distance - reading_.first_floor_bytes;
+  double grown = growth_.level_bytes - growth_.slope * distance - verdict_.first_floor_bytes;
   for (const Jump& jump : growth_.jumps) {
     const bool in_line = growth_.shape == LeakShape::kSteps;
     grown += jump.index <= plateau && !in_line ? jump.height_bytes : 0.0;
@@ -291,16 +291,16 @@ void Judge::settle_or_grow() {
     const double grown = growth_before(*still_);
     const double sigma = local_sigma(floor_.bytes);
     const bool grew =
-        *still_ > 0 && grown > kRising * reading_.first_floor_bytes && grown > 3.0 * sigma;
+        *still_ > 0 && grown > kRising * verdict_.first_floor_bytes && grown > 3.0 * sigma;
     if (grew) {
-      reading_.verdict = Verdict::kWarmup;
-      reading_.patterns.push_back(warmup_pattern(floor_, pace_, *still_));
+      verdict_.verdict = Verdict::kWarmup;
+      verdict_.patterns.push_back(warmup_pattern(floor_, pace_, *still_));
     }
     return;
   }
   if (is_rising() || has_clear_growth()) {
-    reading_.verdict = Verdict::kGrowing;
-    reading_.undetermined = true;
+    verdict_.verdict = Verdict::kGrowing;
+    verdict_.undetermined = true;
     add_growth_pattern();
   }
 }
@@ -328,7 +328,7 @@ void Judge::add_leak_pattern() {
     const auto settled =
         still_since(std::span(floor_.x).first(began + 1), std::span(floor_.bytes).first(began + 1));
     const std::size_t plateau = settled.value_or(0) > 0 ? *settled : began;
-    reading_.patterns.push_back(warmup_pattern(floor_, pace_, plateau));
+    verdict_.patterns.push_back(warmup_pattern(floor_, pace_, plateau));
   }
   Pattern pattern;
   pattern.kind = PatternKind::kLeak;
@@ -339,7 +339,7 @@ void Judge::add_leak_pattern() {
       growth_.rise_bytes + growth_.slope * (floor_.x[growth_.first] - floor_.x[began]);
   pattern.rate = rate_on_axes(pace_, growth_.slope, growth_.low, growth_.high);
   pattern.count = growth_.shape == LeakShape::kSteps ? growth_.similar_jumps : 0;
-  reading_.patterns.push_back(pattern);
+  verdict_.patterns.push_back(pattern);
 }
 
 void Judge::add_growth_pattern() {
@@ -353,32 +353,32 @@ void Judge::add_growth_pattern() {
   pattern.growth_bytes = floor_.bytes.back() - *lowest;
   const GrowthEstimate now = estimate_growth(xs(first), bytes(first));
   pattern.rate = rate_on_axes(pace_, now.slope, now.low, now.high);
-  reading_.patterns.push_back(pattern);
+  verdict_.patterns.push_back(pattern);
 }
 
 void Judge::add_minor_patterns() {
-  if (reading_.verdict != Verdict::kLeak && growth_.outcome == Growth::kDrift) {
+  if (verdict_.verdict != Verdict::kLeak && growth_.outcome == Growth::kDrift) {
     Pattern drift;
     drift.kind = PatternKind::kDrift;
     drift.from = floor_.points[growth_.first].at;
     drift.to = moment_of(curve_.points.back());
     drift.growth_bytes = growth_.rise_bytes;
     drift.rate = rate_on_axes(pace_, growth_.slope, growth_.low, growth_.high);
-    reading_.patterns.push_back(drift);
+    verdict_.patterns.push_back(drift);
   }
   if (growth_.shape != LeakShape::kSteps) {
     for (const Jump& jump : growth_.jumps) {
-      reading_.patterns.push_back(jump_pattern(floor_, jump));
+      verdict_.patterns.push_back(jump_pattern(floor_, jump));
     }
   }
-  const bool released = reading_.last_floor_bytes < (1.0 - kRelease) * reading_.first_floor_bytes;
-  if (released && reading_.find(PatternKind::kRelease) == nullptr) {
+  const bool released = verdict_.last_floor_bytes < (1.0 - kRelease) * verdict_.first_floor_bytes;
+  if (released && verdict_.find(PatternKind::kRelease) == nullptr) {
     Pattern release;
     release.kind = PatternKind::kRelease;
     release.from = floor_.points.front().at;
     release.to = moment_of(curve_.points.back());
-    release.growth_bytes = reading_.last_floor_bytes - reading_.first_floor_bytes;
-    reading_.patterns.push_back(release);
+    release.growth_bytes = verdict_.last_floor_bytes - verdict_.first_floor_bytes;
+    verdict_.patterns.push_back(release);
   }
 }
 
@@ -387,9 +387,9 @@ void Judge::add_spikes() {
   if (!spikes) {
     return;
   }
-  reading_.patterns.push_back(*spikes);
-  if (reading_.verdict < Verdict::kSpikes) {
-    reading_.verdict = Verdict::kSpikes;
+  verdict_.patterns.push_back(*spikes);
+  if (verdict_.verdict < Verdict::kSpikes) {
+    verdict_.verdict = Verdict::kSpikes;
   }
 }
 
@@ -413,12 +413,12 @@ void Judge::set_detectable() {
     return;  // of nothing at all
   }
   const GrowthRate both = rate_on_axes(pace_, rate, rate, rate);
-  reading_.smallest_detectable_per_s = both.bytes_per_s;
-  reading_.smallest_detectable_per_step = both.bytes_per_step;
+  verdict_.smallest_detectable_per_s = both.bytes_per_s;
+  verdict_.smallest_detectable_per_step = both.bytes_per_step;
 }
 
 void Judge::set_needs() {
-  if (!reading_.undetermined) {
+  if (!verdict_.undetermined) {
     return;
   }
   Needs needs;
@@ -439,12 +439,12 @@ void Judge::set_needs() {
       needs.more_s = missing;
     }
   }
-  reading_.needs = needs;
+  verdict_.needs = needs;
 }
 
 void Judge::add_evidence() {
   const auto add = [&](EvidenceKind kind, double value, std::optional<double> bar) {
-    reading_.evidence.push_back({kind, value, bar});
+    verdict_.evidence.push_back({kind, value, bar});
   };
   add(EvidenceKind::kPoints, static_cast<double>(curve_.points.size()),
       static_cast<double>(kEnoughPoints));

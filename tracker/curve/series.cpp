@@ -8,9 +8,7 @@
 namespace tidemark::tracker {
 namespace {
 
-double place_of(const Cell& cell) { return std::isnan(cell.t_s) ? cell.step : cell.t_s; }
-
-bool comes_before(const Cell& a, const Cell& b) { return place_of(a) < place_of(b); }
+bool comes_before(const Cell& a, const Cell& b) { return a.place() < b.place(); }
 
 void absorb(Cell& into, const Cell& next) {
   into.min_bytes = std::min(into.min_bytes, next.min_bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -20,6 +21,8 @@ struct Cell {
   std::uint64_t count = 0;
 
   double mean_bytes() const { return sum_bytes / static_cast<double>(count); }
+  // Its time; without one its step.
+  double place() const { return std::isnan(t_s) ? step : t_s; }
 };
 
 // One memory curve, in a bounded amount of memory: when it has more samples than `max_cells`,

@@ -43,6 +43,15 @@ const Pattern* SeriesVerdict::find(PatternKind kind) const {
   return it == patterns.end() ? nullptr : &*it;
 }
 
+const Pattern* SeriesVerdict::find(std::initializer_list<PatternKind> kinds) const {
+  for (const PatternKind kind : kinds) {
+    if (const Pattern* pattern = find(kind)) {
+      return pattern;
+    }
+  }
+  return nullptr;
+}
+
 std::string_view verdict_name(Verdict verdict) {
   static constexpr std::array<std::string_view, 5> kNames{"stable", "warmup", "spikes", "growing",
                                                           "leak"};

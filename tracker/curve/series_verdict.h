@@ -144,6 +144,8 @@ struct SeriesVerdict {
   std::vector<FloorPoint> floor;  // for charts
 
   const Pattern* find(PatternKind kind) const;
+  // Of the first kind that there is one of.
+  const Pattern* find(std::initializer_list<PatternKind> kinds) const;
 };
 
 // "leak", "warmup", ...: they are in JSON and never change.

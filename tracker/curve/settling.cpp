@@ -14,22 +14,22 @@
 namespace tidemark::tracker {
 namespace {
 
-constexpr std::size_t kEnoughPoints = 4;
+constexpr std::size_t kEnoughFloorPoints = 4;
 constexpr double kHalf = 0.5;
 constexpr double kRiseSigmas = 4.0;
-constexpr double kJumpSigmas = 5.0;
+constexpr double kFloorJumpSigmas = 5.0;
 constexpr double kRiseShare = 0.01;
-constexpr double kQuietest = 5e-5;
+constexpr double kSteadiestFloor = 5e-5;
 constexpr double kFellOff = 0.3;
-constexpr double kClearly = 3.0;  // standard errors; many places are tried
-constexpr double kRising = 0.02;
+constexpr double kClearRise = 3.0;  // standard errors; many places are tried
+constexpr double kRisingFloor = 0.02;
 constexpr std::size_t kPointsThatScatter = 12;
-constexpr std::size_t kFewPoints = 8;  // tell little about their noise
+constexpr std::size_t kFewFloorPoints = 8;  // tell little about their noise
 constexpr double kMostOfFew = 0.05;
 
 bool long_enough(std::span<const double> x, std::size_t first) {
   const std::size_t count = x.size() - first;
-  if (count >= kEnoughPoints) {
+  if (count >= kEnoughFloorPoints) {
     return true;
   }
   return count >= 2 && x.back() - x[first] >= kHalf * (x.back() - x.front());
@@ -54,12 +54,13 @@ bool stands_still(std::span<const double> x, std::span<const double> y, double s
       y.size() < kPointsThatScatter ? 0.0 : robust_sigma(residuals(theil_sen(x, y), x, y));
   const double sigma = std::max(sigma_of_all, around);
   const double level = std::abs(median({y.begin(), y.end()}));
-  const double noisy = y.size() < kFewPoints ? std::min(kRiseSigmas * sigma, kMostOfFew * level)
-                                             : kRiseSigmas * sigma;
+  const double noisy = y.size() < kFewFloorPoints
+                           ? std::min(kRiseSigmas * sigma, kMostOfFew * level)
+                           : kRiseSigmas * sigma;
   if (rise_of(x, y) > std::max(noisy, kRiseShare * level)) {
     return false;
   }
-  const double bar = std::max(kJumpSigmas * std::sqrt(2.0) * sigma, kRiseShare / 2.0 * level);
+  const double bar = std::max(kFloorJumpSigmas * std::sqrt(2.0) * sigma, kRiseShare / 2.0 * level);
   const std::vector<double> steps = differences(y);
   return std::none_of(steps.begin(), steps.end(), [&](double step) { return step > bar; });
 }
@@ -71,12 +72,12 @@ bool fell_off(std::span<const double> x, std::span<const double> y, std::size_t 
   const Kink kink = fit_kink_at(x, y, x[first]);
   const double before = kink.before * (x[first] - x.front());
   const double level = std::abs(median({y.begin(), y.end()}));
-  if (before <= kRising * level) {
+  if (before <= kRisingFloor * level) {
     return true;
   }
   const Noise noise = noise_of(kink.residuals, 3, sigma / 4.0);
   return kink.after <= kFellOff * kink.before &&
-         kink.before - kink.after >= kClearly * noise.long_run * kink.bend_error;
+         kink.before - kink.after >= kClearRise * noise.long_run * kink.bend_error;
 }
 
 // The end of a climb may be inside a stretch that counts as still: it begins where its level does.
@@ -95,7 +96,7 @@ std::size_t plateau_start(std::span<const double> x, std::span<const double> y, 
 
 double local_sigma(std::span<const double> y) {
   const double level = std::abs(median({y.begin(), y.end()}));
-  return std::max(kQuietest * level, robust_sigma(differences(y)) / std::sqrt(2.0));
+  return std::max(kSteadiestFloor * level, robust_sigma(differences(y)) / std::sqrt(2.0));
 }
 
 std::optional<std::size_t> still_since(std::span<const double> x, std::span<const double> y,
@@ -112,8 +113,8 @@ std::optional<std::size_t> still_since(std::span<const double> x, std::span<cons
 
 namespace {
 
-constexpr double kStartShare = 0.1;
-constexpr double kSlower = 0.8;
+constexpr double kFirstShare = 0.1;
+constexpr double kSlowedDown = 0.8;
 constexpr std::size_t kManyPoints = 24;
 constexpr double kSlowerSigmas = 2.0;  // standard errors, where there are points enough for some
 
@@ -153,7 +154,7 @@ bool slows_down(std::span<const double> x, std::span<const double> y) {
     return false;
   }
   const double span = x.back() - x.front();
-  const double start = x.front() + kStartShare * span;
+  const double start = x.front() + kFirstShare * span;
   const double third = (x.back() - start) / 3.0;
   if (third <= 0.0) {
     return false;
@@ -165,7 +166,8 @@ bool slows_down(std::span<const double> x, std::span<const double> y) {
   }
   const auto slower = [](const Rate& now, const Rate& before) {
     const double error = std::hypot(now.error, before.error);
-    return now.slope <= kSlower * before.slope && before.slope - now.slope >= kSlowerSigmas * error;
+    return now.slope <= kSlowedDown * before.slope &&
+           before.slope - now.slope >= kSlowerSigmas * error;
   };
   return rates[0].slope > 0.0 && slower(rates[1], rates[0]) && slower(rates[2], rates[1]);
 }
@@ -176,12 +178,12 @@ constexpr double kLateRiseSteps = 200;
 constexpr double kLateRiseSeconds = 600;
 constexpr std::size_t kSettledBlocks = 4;
 constexpr std::size_t kLeastBesideOnset = 3;
-constexpr double kCalm = 0.3;         // of the slope that follows
-constexpr double kLowestPart = 0.15;  // of the rise
-constexpr double kSurely = 2.0;       // standard errors
-constexpr double kClearlyLess = 0.5;  // of the slope that follows
-constexpr double kEndPart = 0.15;     // of the rise
-constexpr double kEndShare = 0.3;     // of its slope
+constexpr double kCalm = 0.3;          // of the slope that follows
+constexpr double kLowestPart = 0.15;   // of the rise
+constexpr double kSurely = 2.0;        // standard errors
+constexpr double kClearlyLess = 0.5;   // of the slope that follows
+constexpr double kRiseEndPart = 0.15;  // of the rise
+constexpr double kRiseEndShare = 0.3;  // of its slope
 constexpr std::size_t kFewestOfEnd = 4;
 constexpr std::size_t kBlocksBefore = 3;
 
@@ -263,14 +265,14 @@ bool has_settled_before(const Floor& floor, std::size_t onset, double slope_afte
 bool has_stopped(const Floor& floor, std::size_t first, double slope) {
   const std::size_t count = floor.x.size() - std::min(first, floor.x.size());
   const std::size_t end =
-      std::max(kFewestOfEnd, static_cast<std::size_t>(kEndPart * static_cast<double>(count)));
+      std::max(kFewestOfEnd, static_cast<std::size_t>(kRiseEndPart * static_cast<double>(count)));
   if (count < 2 * end) {
     return false;
   }
   const auto x = std::span(floor.x).last(end);
   const auto y = std::span(floor.bytes).last(end);
   const double error = local_sigma(floor.bytes) / std::sqrt(std::max(spread(x), 1e-300));
-  return fit_line(x, y).slope + kSurely * error < kEndShare * slope;
+  return fit_line(x, y).slope + kSurely * error < kRiseEndShare * slope;
 }
 
 }  // namespace tidemark::tracker

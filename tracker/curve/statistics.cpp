@@ -11,7 +11,7 @@ namespace {
 constexpr double kMadToSigma = 1.4826;  // of a normal distribution
 constexpr double kQuarterToSigma = 0.3186;
 constexpr double kMostCorrelated = 0.9;
-constexpr std::size_t kFewPoints = 8;  // tell nothing about their correlation
+constexpr std::size_t kFewCorrelated = 8;  // tell nothing about their correlation
 
 struct TableEntry {
   double freedom;
@@ -52,7 +52,7 @@ double neighbour_correlation(std::span<const double> residuals) {
     same += residuals[i] * residuals[i];
     next += i > 0 ? residuals[i] * residuals[i - 1] : 0.0;
   }
-  if (same <= 0.0 || residuals.size() < kFewPoints) {
+  if (same <= 0.0 || residuals.size() < kFewCorrelated) {
     return 0.0;
   }
   const double raw = next / same;

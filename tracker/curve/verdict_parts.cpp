@@ -126,21 +126,20 @@ GrowthEstimate estimate_growth(std::span<const double> x, std::span<const double
   return estimate;
 }
 
-Forecast forecast(const SeriesVerdict& reading, const Floor& floor, const Pace& pace,
+Forecast forecast(const SeriesVerdict& judged, const Floor& floor, const Pace& pace,
                   std::optional<double> limit_bytes) {
   Forecast result;
   result.limit_bytes = limit_bytes;
-  if (reading.verdict != Verdict::kLeak && reading.verdict != Verdict::kGrowing) {
+  if (judged.verdict != Verdict::kLeak && judged.verdict != Verdict::kGrowing) {
     return result;
   }
-  if (reading.verdict == Verdict::kGrowing) {
+  if (judged.verdict == Verdict::kGrowing) {
     result.asymptote_bytes = asymptote(floor);
     if (result.asymptote_bytes && limit_bytes && *result.asymptote_bytes < *limit_bytes) {
       return result;  // it ends before
     }
   }
-  const Pattern* growth = reading.find(PatternKind::kLeak);
-  growth = growth != nullptr ? growth : reading.find(PatternKind::kGrowth);
+  const Pattern* growth = judged.find({PatternKind::kLeak, PatternKind::kGrowth});
   if (growth == nullptr || !limit_bytes || floor.points.empty()) {
     return result;
   }
@@ -209,18 +208,18 @@ constexpr double kManySpikes = 6;
 constexpr double kRegularSpikes = 0.95;
 constexpr double kUndecided = 0.5;
 
-std::optional<Evidence> find(const SeriesVerdict& reading, EvidenceKind kind) {
-  const auto it = std::find_if(reading.evidence.begin(), reading.evidence.end(),
+std::optional<Evidence> find(const SeriesVerdict& judged, EvidenceKind kind) {
+  const auto it = std::find_if(judged.evidence.begin(), judged.evidence.end(),
                                [&](const Evidence& evidence) { return evidence.kind == kind; });
-  return it == reading.evidence.end() ? std::nullopt : std::optional(*it);
+  return it == judged.evidence.end() ? std::nullopt : std::optional(*it);
 }
 
-double of_spikes(const SeriesVerdict& reading) {
-  const auto height = find(reading, EvidenceKind::kSpikeHeight);
+double of_spikes(const SeriesVerdict& judged) {
+  const auto height = find(judged, EvidenceKind::kSpikeHeight);
   const double margin =
       height && height->bar.value_or(0.0) > 0.0 ? height->value / *height->bar : 1.0;
   const double right = look_up(kSpikes, margin);
-  const Pattern* spikes = reading.find(PatternKind::kSpikes);
+  const Pattern* spikes = judged.find(PatternKind::kSpikes);
   const bool regular = spikes != nullptr && (spikes->period_s || spikes->period_steps) &&
                        static_cast<double>(spikes->count) >= kManySpikes;
   return regular ? std::max(right, kRegularSpikes) : right;
@@ -228,18 +227,18 @@ double of_spikes(const SeriesVerdict& reading) {
 
 }  // namespace
 
-double confidence_of(const SeriesVerdict& reading, const GrowthTest& growth) {
-  if (reading.undetermined) {
+double confidence_of(const SeriesVerdict& judged, const GrowthTest& growth) {
+  if (judged.undetermined) {
     return kUndecided;
   }
-  const double quiet = look_up(kQuiet, static_cast<double>(reading.samples));
-  switch (reading.verdict) {
+  const double quiet = look_up(kQuiet, static_cast<double>(judged.samples));
+  switch (judged.verdict) {
     case Verdict::kLeak: {
       const bool by_slope = growth.shape != LeakShape::kSteps && growth.error > 0.0;
       return look_up(kLeak, by_slope ? growth.slope / growth.error / growth.bar : 1.5);
     }
     case Verdict::kSpikes:
-      return std::min(quiet, of_spikes(reading));
+      return std::min(quiet, of_spikes(judged));
     case Verdict::kStable:
     case Verdict::kWarmup:
     case Verdict::kGrowing:

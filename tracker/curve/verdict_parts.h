@@ -38,7 +38,7 @@ struct GrowthEstimate {
 GrowthEstimate estimate_growth(std::span<const double> x, std::span<const double> y);
 
 // When a series that grows reaches the limit, or where it seems to end.
-Forecast forecast(const SeriesVerdict& reading, const Floor& floor, const Pace& pace,
+Forecast forecast(const SeriesVerdict& judged, const Floor& floor, const Pace& pace,
                   std::optional<double> limit_bytes);
 
 // The smallest growth per unit of the axis that would have been called a leak in this window: what
@@ -48,6 +48,6 @@ double smallest_detectable(std::span<const double> x, std::span<const double> y,
 
 // How often a verdict like this one is right: fitted on generated curves of one seed and checked on
 // another (docs/accuracy.md).
-double confidence_of(const SeriesVerdict& reading, const GrowthTest& growth);
+double confidence_of(const SeriesVerdict& judged, const GrowthTest& growth);
 
 }  // namespace tidemark::tracker

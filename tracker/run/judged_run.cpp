@@ -94,7 +94,7 @@ int exit_code_of(const JudgedRun& result) {
     case Verdict::kSpikes:
       break;
   }
-  return result.verdict->answer().reading.undetermined ? kExitUndetermined : kExitOk;
+  return result.verdict->answer().series.undetermined ? kExitUndetermined : kExitOk;
 }
 
 }  // namespace tidemark::tracker

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "tracker/curve/judge.h"
-#include "tracker/run/group_sharing.h"
 #include "tracker/run/process_churn.h"
+#include "tracker/run/run_tracks.h"
 
 namespace tidemark::tracker {
 namespace {
@@ -91,7 +91,7 @@ class Judging {
       put(index, std::move(*curve), options_);
       const JudgedTrack& tree = judged_.tracks.back();
       judged_.tree_floor_bytes =
-          std::max(judged_.tree_floor_bytes, tree.reading.reading.last_floor_bytes);
+          std::max(judged_.tree_floor_bytes, tree.verdict.series.last_floor_bytes);
       tree_ = levels_in(tree.curve.series, judged_window(tree));
     }
   }
@@ -130,17 +130,17 @@ class Judging {
     const Track& track = run_.tracks[index];
     options.age_at_start_s = age_of(run_, track);
     JudgedTrack judged;
-    judged.reading.track = index;
-    judged.reading.metric = curve.metric;
-    judged.reading.reading = judge(curve.series, options);
+    judged.verdict.track = index;
+    judged.verdict.metric = curve.metric;
+    judged.verdict.series = judge(curve.series, options);
     judged.curve = std::move(curve);
     remove_process_churn(track, options, judged);
     bound_unsharing(track, judged);
     if (!options_.min_leak) {
-      judged.reading.reading.min_leak_ignored = false;  // it was ours
+      judged.verdict.series.min_leak_ignored = false;  // it was ours
     }
-    if (judged.reading.reading.forecast.limit_bytes) {
-      judged.reading.reading.forecast.limit_bytes = options_.limit_bytes;
+    if (judged.verdict.series.forecast.limit_bytes) {
+      judged.verdict.series.forecast.limit_bytes = options_.limit_bytes;
     }
     judged_.tracks.push_back(std::move(judged));
   }
@@ -148,9 +148,9 @@ class Judging {
   // Processes that start or exit are events. What is left of the curve without them decides, unless
   // ever more of them start.
   void remove_process_churn(const Track& track, const Options& options, JudgedTrack& judged) const {
-    SeriesVerdict& reading = judged.reading.reading;
+    SeriesVerdict& series = judged.verdict.series;
     if (track.kind == TrackKind::kProcess || track.kind == TrackKind::kShm ||
-        reading.verdict < Verdict::kSpikes) {
+        series.verdict < Verdict::kSpikes) {
       return;
     }
     if (keeps_starting(track, judged_window(judged))) {
@@ -161,22 +161,22 @@ class Judging {
       return;
     }
     SeriesVerdict without = judge(*steady, options);
-    if (without.verdict > reading.verdict) {
+    if (without.verdict > series.verdict) {
       return;
     }
     // The levels stay those of the curve as it was; only the starts do not count as growth.
-    without.first_floor_bytes = reading.first_floor_bytes;
-    without.last_floor_bytes = reading.last_floor_bytes;
-    without.min_bytes = reading.min_bytes;
-    without.max_bytes = reading.max_bytes;
-    without.mean_bytes = reading.mean_bytes;
-    without.samples = reading.samples;
-    without.begin = reading.begin;
-    without.end = reading.end;
-    without.floor = std::move(reading.floor);
-    reading = std::move(without);
+    without.first_floor_bytes = series.first_floor_bytes;
+    without.last_floor_bytes = series.last_floor_bytes;
+    without.min_bytes = series.min_bytes;
+    without.max_bytes = series.max_bytes;
+    without.mean_bytes = series.mean_bytes;
+    without.samples = series.samples;
+    without.begin = series.begin;
+    without.end = series.end;
+    without.floor = std::move(series.floor);
+    series = std::move(without);
     judged.curve.series = std::move(*steady);
-    judged.reading.churn_removed = true;
+    judged.verdict.churn_removed = true;
   }
 
   bool keeps_starting(const Track& group, const Window& window) const {
@@ -190,39 +190,39 @@ class Judging {
   }
 
   void bound_unsharing(const Track& track, JudgedTrack& judged) const {
-    SeriesVerdict& reading = judged.reading.reading;
+    SeriesVerdict& series = judged.verdict.series;
     const Window window = judged_window(judged);
     const std::optional<double> bound =
-        unsharing_bound(run_, track, judged.curve, since_growth(window, reading));
+        unsharing_bound(run_, track, judged.curve, since_growth(window, series));
     if (!bound) {
       return;
     }
-    judged.reading.copy_on_write = true;
-    if (reading.verdict < Verdict::kGrowing) {
+    judged.verdict.copy_on_write = true;
+    if (series.verdict < Verdict::kGrowing) {
       return;
     }
-    for (Pattern& pattern : reading.patterns) {
+    for (Pattern& pattern : series.patterns) {
       if (pattern.kind == PatternKind::kLeak) {
         pattern.kind = PatternKind::kGrowth;
       }
     }
-    reading.verdict = Verdict::kGrowing;
-    reading.undetermined = true;
-    Forecast& forecast = reading.forecast;
+    series.verdict = Verdict::kGrowing;
+    series.undetermined = true;
+    Forecast& forecast = series.forecast;
     forecast.asymptote_bytes = std::min(*bound, forecast.asymptote_bytes.value_or(*bound));
     if (forecast.limit_bytes && *forecast.asymptote_bytes < *forecast.limit_bytes) {
       forecast.in_s_low = forecast.in_s_high = std::nullopt;
       forecast.in_steps_low = forecast.in_steps_high = std::nullopt;
     }
-    if (!reading.needs) {
-      reading.needs = until_bound(reading, *bound);
+    if (!series.needs) {
+      series.needs = until_bound(series, *bound);
     }
   }
 
   // Without what came before it: when workers start, all that they see is new.
-  static Window since_growth(Window window, const SeriesVerdict& reading) {
+  static Window since_growth(Window window, const SeriesVerdict& series) {
     for (const PatternKind kind : {PatternKind::kGrowth, PatternKind::kLeak}) {
-      if (const Pattern* const growth = reading.find(kind)) {
+      if (const Pattern* const growth = series.find(kind)) {
         const Moment& from = growth->from;
         window.from = std::max(window.from, from.t_s.value_or(from.step.value_or(window.from)));
       }
@@ -230,10 +230,10 @@ class Judging {
     return window;
   }
 
-  static Needs until_bound(const SeriesVerdict& reading, double bound_bytes) {
+  static Needs until_bound(const SeriesVerdict& series, double bound_bytes) {
     Needs needs;
-    const Pattern* growth = reading.find(PatternKind::kGrowth);
-    const double left = bound_bytes - reading.last_floor_bytes;
+    const Pattern* growth = series.find(PatternKind::kGrowth);
+    const double left = bound_bytes - series.last_floor_bytes;
     if (growth != nullptr && growth->rate.bytes_per_s.value_or(0.0) > 0.0) {
       needs.more_s = left / *growth->rate.bytes_per_s;
     }
@@ -293,7 +293,7 @@ class Judging {
 
 const JudgedTrack* JudgedTracks::tree(const RunTracks& run) const {
   const auto it = std::find_if(tracks.begin(), tracks.end(), [&](const JudgedTrack& judged) {
-    return run.tracks[judged.reading.track].kind == TrackKind::kTree;
+    return run.tracks[judged.verdict.track].kind == TrackKind::kTree;
   });
   return it == tracks.end() ? nullptr : &*it;
 }
@@ -305,13 +305,13 @@ JudgedTracks judge_tracks(const RunTracks& run, const Options& options,
 
 Window judged_window(const JudgedTrack& judged) {
   const std::vector<Cell>& cells = judged.curve.series.cells();
-  Window window{place_of(cells.front()), place_of(cells.back())};
-  if (judged.reading.reading.axis == Axis::kSteps) {  // after the last step nothing was judged
+  Window window{cells.front().place(), cells.back().place()};
+  if (judged.verdict.series.axis == Axis::kSteps) {  // after the last step nothing was judged
     const auto last = std::find_if(cells.rbegin(), cells.rend(),
                                    [](const Cell& cell) { return !std::isnan(cell.step); });
-    window.to = last == cells.rend() ? window.to : place_of(*last);
+    window.to = last == cells.rend() ? window.to : last->place();
   }
-  if (const Pattern* teardown = judged.reading.reading.find(PatternKind::kTeardown)) {
+  if (const Pattern* teardown = judged.verdict.series.find(PatternKind::kTeardown)) {
     const Moment& at = teardown->from;
     const double begin = at.t_s.value_or(at.step.value_or(window.to));
     window.to = std::min(window.to, std::nextafter(begin, window.from));

@@ -14,7 +14,7 @@
 namespace tidemark::tracker {
 
 struct JudgedTrack {
-  TrackVerdict reading;
+  TrackVerdict verdict;
   JudgedCurve curve;
 };
 

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "tracker/curve/curve_window.h"
-#include "tracker/run/group_sharing.h"
 #include "tracker/run/run_tracks.h"
 
 namespace tidemark::tracker {
@@ -79,13 +78,13 @@ RoleMoves moves_from_tracks(const RunTracks& run, Role role, double start_s) {
     if (track.kind != TrackKind::kProcess || track.role != role) {
       continue;
     }
-    if (track.born_s <= start_s) {
+    if (track.started_s <= start_s) {
       ++found.at_first;
     } else {
-      found.moves.push_back({track.born_s, settled_after_start(track), 1});
+      found.moves.push_back({track.started_s, settled_after_start(track), 1});
     }
-    if (track.died_s) {
-      found.moves.push_back({*track.died_s, *track.died_s, -1});
+    if (track.exited_s) {
+      found.moves.push_back({*track.exited_s, *track.exited_s, -1});
     }
   }
   return found;
@@ -95,7 +94,7 @@ double start_of(const RunTracks& run) {
   double start_s = std::numeric_limits<double>::infinity();
   for (const Track& track : run.tracks) {
     if (track.kind == TrackKind::kProcess) {
-      start_s = std::min(start_s, track.born_s);
+      start_s = std::min(start_s, track.started_s);
     }
   }
   return start_s;
@@ -160,7 +159,7 @@ constexpr std::size_t kAround = 3;      // cells on either side that tell how fa
 constexpr std::size_t kFewestLeft = 4;  // one cell of so many must be left
 
 // Starts and exits of processes that cannot be told apart in time.
-struct Change {
+struct MemberChange {
   double from_s = 0.0;
   double to_s = 0.0;
   std::vector<std::size_t> started;  // indices of members
@@ -178,19 +177,19 @@ std::vector<Member> members_of(const RunTracks& run, const Track& group) {
   double start_s = kNever;
   for (const Track& track : run.tracks) {
     if (track.kind == TrackKind::kProcess) {
-      start_s = std::min(start_s, track.born_s);
+      start_s = std::min(start_s, track.started_s);
     }
   }
   std::vector<Member> members;
   for (const Track& track : run.tracks) {
     if (is_member(track, group)) {
-      members.push_back({&track, track.born_s <= start_s, std::nullopt, 0});
+      members.push_back({&track, track.started_s <= start_s, std::nullopt, 0});
     }
   }
   return members;
 }
 
-void join(const Change& next, Change& into) {
+void join(const MemberChange& next, MemberChange& into) {
   into.to_s = std::max(into.to_s, next.to_s);
   into.started.insert(into.started.end(), next.started.begin(), next.started.end());
   into.exited.insert(into.exited.end(), next.exited.begin(), next.exited.end());
@@ -207,7 +206,7 @@ void join(const Change& next, Change& into) {
                     into.exited.end());
 }
 
-std::vector<Change> changes_of(const std::vector<Member>& members, double end) {
+std::vector<MemberChange> changes_of(const std::vector<Member>& members, double end) {
   struct Event {
     double from_s = 0.0;
     double to_s = 0.0;
@@ -218,17 +217,17 @@ std::vector<Change> changes_of(const std::vector<Member>& members, double end) {
   for (std::size_t i = 0; i < members.size(); ++i) {
     const Track& track = *members[i].track;
     if (!members[i].from_the_start) {
-      moves.push_back({track.born_s, settled_after_start(track) + kLagS, i, true});
+      moves.push_back({track.started_s, settled_after_start(track) + kLagS, i, true});
     }
-    if (track.died_s && *track.died_s <= end) {
-      moves.push_back({*track.died_s, *track.died_s + kLagS, i, false});
+    if (track.exited_s && *track.exited_s <= end) {
+      moves.push_back({*track.exited_s, *track.exited_s + kLagS, i, false});
     }
   }
   std::stable_sort(moves.begin(), moves.end(),
                    [](const Event& a, const Event& b) { return a.from_s < b.from_s; });
-  std::vector<Change> changes;
+  std::vector<MemberChange> changes;
   for (const Event& move : moves) {
-    Change one{move.from_s, move.to_s, {}, {}};
+    MemberChange one{move.from_s, move.to_s, {}, {}};
     (move.is_start ? one.started : one.exited).push_back(move.member);
     if (changes.empty() || move.from_s > changes.back().to_s) {
       changes.push_back(std::move(one));
@@ -269,7 +268,7 @@ class ChurnRemoval {
   ChurnRemoval(const RunTracks& run, const Track& group, const Series& curve)
       : cells_(curve.cells()),
         members_(members_of(run, group)),
-        changes_(changes_of(members_, place_of(cells_.back()))) {
+        changes_(changes_of(members_, cells_.back().place())) {
     alive_ = static_cast<std::size_t>(
         std::count_if(members_.begin(), members_.end(),
                       [](const Member& member) { return member.from_the_start; }));
@@ -282,20 +281,20 @@ class ChurnRemoval {
     if (changes_.empty()) {
       return std::nullopt;
     }
-    std::optional<Change> open;  // what happened since the curve was last seen
+    std::optional<MemberChange> open;  // what happened since the curve was last seen
     for (std::size_t i = 0; i < changes_.size(); ++i) {
       if (open) {
         join(changes_[i], *open);
       } else {
         open = changes_[i];
       }
-      const Change& change = *open;
+      const MemberChange& change = *open;
       keep_until(change.from_s);
-      while (next_ < cells_.size() && place_of(cells_[next_]) <= change.to_s) {
+      while (next_ < cells_.size() && cells_[next_].place() <= change.to_s) {
         ++next_;
       }
       const auto before_next_change = [&](const Cell& cell) {
-        return i + 1 == changes_.size() || place_of(cell) < changes_[i + 1].from_s;
+        return i + 1 == changes_.size() || cell.place() < changes_[i + 1].from_s;
       };
       std::size_t end = next_;
       while (end < std::min(next_ + kAround, cells_.size()) && before_next_change(cells_[end])) {
@@ -324,9 +323,9 @@ class ChurnRemoval {
   void keep_until(double t_s) {
     const std::size_t first = next_;
     // A merged cell that reaches beyond t_s is part of the change.
-    while (next_ < cells_.size() && place_of(cells_[next_]) < t_s &&
+    while (next_ < cells_.size() && cells_[next_].place() < t_s &&
            (next_ + 1 == cells_.size() || cells_[next_].count == 1 ||
-            place_of(cells_[next_ + 1]) <= t_s)) {
+            cells_[next_ + 1].place() <= t_s)) {
       kept_.push_back({next_, alive_bytes_});
       ++next_;
     }
@@ -336,7 +335,7 @@ class ChurnRemoval {
   }
 
   // Splits what the curve moved by in this change between the processes that started and exited.
-  void attribute(const Change& change, std::size_t generation, double moved) {
+  void attribute(const MemberChange& change, std::size_t generation, double moved) {
     double taken = 0.0;
     for (const std::size_t gone : change.exited) {
       taken += members_[gone].weight_bytes.value_or(0.0);
@@ -373,7 +372,8 @@ class ChurnRemoval {
 
   // Of workers that are replaced, the new ones add, in proportion to their size, what the old ones
   // added when they started: so what the old ones had grown by counts as given back.
-  std::optional<double> weight_of_predecessor(const Change& change, std::size_t newcomer) const {
+  std::optional<double> weight_of_predecessor(const MemberChange& change,
+                                              std::size_t newcomer) const {
     double weight = 0.0;
     double size = 0.0;
     for (const std::size_t gone : change.exited) {
@@ -389,7 +389,7 @@ class ChurnRemoval {
 
   // The start of the processes that are as old as the run was not seen; their exit tells what they
   // add to the curve.
-  void learn_from_exit(const Change& change, double fallen) {
+  void learn_from_exit(const MemberChange& change, double fallen) {
     double first_share = 0.0;
     std::size_t count = 0;
     for (const std::size_t gone : change.exited) {
@@ -408,11 +408,11 @@ class ChurnRemoval {
 
   // Pages that the exited processes shared with those of their generation now count for the rest of
   // it alone.
-  void assign_shared_pages(const Change& change, double left) {
+  void assign_shared_pages(const MemberChange& change, double left) {
     std::set<std::size_t> sharers;
     for (const std::size_t gone : change.exited) {
       for (const std::size_t sibling : generations_[members_[gone].generation]) {
-        if (members_[sibling].track->died_s.value_or(kNever) > change.to_s) {
+        if (members_[sibling].track->exited_s.value_or(kNever) > change.to_s) {
           sharers.insert(sibling);
         }
       }
@@ -438,7 +438,7 @@ class ChurnRemoval {
 
   const std::vector<Cell>& cells_;
   std::vector<Member> members_;
-  std::vector<Change> changes_;
+  std::vector<MemberChange> changes_;
   // Members, by the change in which they started.
   std::map<std::size_t, std::vector<std::size_t>> generations_;
   std::vector<Kept> kept_;
@@ -453,15 +453,15 @@ class ChurnRemoval {
 double settled_after_start(const Track& process) {
   const Series* curve = size_curve(process);
   if (curve == nullptr) {
-    return process.born_s;
+    return process.started_s;
   }
-  const double grown_bytes = cell_before(*curve, process.born_s + kLongestStartS)->min_bytes;
+  const double grown_bytes = cell_before(*curve, process.started_s + kLongestStartS)->min_bytes;
   for (const Cell& cell : curve->cells()) {
     if (cell.max_bytes >= kGrownShare * grown_bytes) {
-      return std::max(place_of(cell), process.born_s);
+      return std::max(cell.place(), process.started_s);
     }
   }
-  return process.born_s;
+  return process.started_s;
 }
 
 std::optional<Series> without_process_churn(const RunTracks& run, const Track& group,

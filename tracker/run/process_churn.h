@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/role.h"
+#include "common/records.h"
 #include "tracker/curve/curve_window.h"
 #include "tracker/curve/series.h"
 #include "tracker/run/run_tracks.h"

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "common/process_key.h"
-#include "common/role.h"
+#include "common/records.h"
+#include "tracker/curve/curve_window.h"
 #include "tracker/curve/series.h"
 
 namespace tidemark::tracker {
@@ -45,8 +46,8 @@ struct Track {
   Role role = Role::kOther;
   std::optional<int> rank;
   std::string comm;  // raw bytes
-  double born_s = 0.0;
-  std::optional<double> died_s;
+  double started_s = 0.0;
+  std::optional<double> exited_s;
   double age_at_start_s = 0.0;       // of a process that is older than the run
   std::uint32_t most_processes = 1;  // of a role or tree, at one time
   std::array<Series, kMetricCount> curves;
@@ -98,5 +99,21 @@ std::optional<JudgedCurve> choose_curve(const Track& track, std::optional<Metric
 
 // How large a process is, by whichever curve there is; nullptr: none.
 const Series* size_curve(const Track& track);
+
+bool is_member(const Track& process, const Track& group);
+
+// The window from when all processes that start at its beginning are there: a start adds all that
+// the process sees, and is no growth.
+Window after_first_starts(const RunTracks& run, const Track& group, Window window);
+
+// Where the growth of a role or tree must end when it is nothing but pages that were shared and
+// become private by being written to: the sum of what its processes see. nullopt when it is
+// something else, or when that end was passed.
+std::optional<double> unsharing_bound(const RunTracks& run, const Track& group,
+                                      const JudgedCurve& curve, const Window& judged);
+
+// True when a process grew by touching a segment that others had filled: its shared memory rose,
+// and the tree, which counts the segment once, did not.
+bool grew_by_touching_shared(const Track& process, const Series& tree, const Window& window);
 
 }  // namespace tidemark::tracker

@@ -11,8 +11,8 @@
 
 #include "tracker/causes/signature_facts.h"
 #include "tracker/curve/curve_window.h"
-#include "tracker/run/group_sharing.h"
 #include "tracker/run/judged_tracks.h"
+#include "tracker/run/run_tracks.h"
 
 namespace tidemark::tracker {
 namespace {
@@ -30,7 +30,7 @@ std::optional<GpuGrowth> find_gpu_growth(const RunTracks& run, const JudgedTrack
   if (whole == nullptr) {
     return std::nullopt;
   }
-  const Track& tree = run.tracks[whole->reading.track];
+  const Track& tree = run.tracks[whole->verdict.track];
   GpuGrowth growth;
   growth.counts_all_users = tree.of(Metric::kGpu).empty();
   const Series& driver = tree.of(growth.counts_all_users ? Metric::kGpuDevice : Metric::kGpu);
@@ -39,15 +39,15 @@ std::optional<GpuGrowth> find_gpu_growth(const RunTracks& run, const JudgedTrack
     return std::nullopt;
   }
   // Since the growth began that was found on this curve; else since both are known.
-  const Cell& first_both = place_of(driver.cells().front()) > place_of(reserved.cells().front())
+  const Cell& first_both = driver.cells().front().place() > reserved.cells().front().place()
                                ? driver.cells().front()
                                : reserved.cells().front();
-  Window window{place_of(first_both), place_of(driver.cells().back())};
+  Window window{first_both.place(), driver.cells().back().place()};
   growth.since = moment_of(first_both);
   const bool is_judged = is_gpu(whole->curve.metric);
-  const SeriesVerdict& reading = whole->reading.reading;
+  const SeriesVerdict& series = whole->verdict.series;
   for (const PatternKind kind : {PatternKind::kLeak, PatternKind::kGrowth}) {
-    const Pattern* const pattern = is_judged ? reading.find(kind) : nullptr;
+    const Pattern* const pattern = is_judged ? series.find(kind) : nullptr;
     const double from = pattern == nullptr
                             ? window.from
                             : pattern->from.t_s.value_or(pattern->from.step.value_or(window.from));
@@ -71,14 +71,14 @@ std::optional<GpuGrowth> find_gpu_growth(const RunTracks& run, const JudgedTrack
 constexpr double kNamedFrom = 1.0 / 3.0;
 constexpr double kOneHasIt = 0.8;  // of what its role has
 
-const Pattern* growth_pattern(const SeriesVerdict& reading) {
-  switch (reading.verdict) {
+const Pattern* growth_pattern(const SeriesVerdict& series) {
+  switch (series.verdict) {
     case Verdict::kLeak:
-      return reading.find(PatternKind::kLeak);
+      return series.find(PatternKind::kLeak);
     case Verdict::kGrowing:
-      return reading.find(PatternKind::kGrowth);
+      return series.find(PatternKind::kGrowth);
     case Verdict::kWarmup:
-      return reading.find(PatternKind::kWarmup);
+      return series.find(PatternKind::kWarmup);
     case Verdict::kSpikes:
     case Verdict::kStable:
       break;
@@ -96,8 +96,8 @@ double place_or(const Moment& at, double otherwise) {
   return at.t_s.value_or(at.step.value_or(otherwise));
 }
 
-double spike_height(const SeriesVerdict& reading) {
-  const Pattern* spikes = reading.find(PatternKind::kSpikes);
+double spike_height(const SeriesVerdict& series) {
+  const Pattern* spikes = series.find(PatternKind::kSpikes);
   return spikes == nullptr ? 0.0 : spikes->height_bytes;
 }
 
@@ -108,7 +108,7 @@ double growth_of_part(const JudgedTrack& part, const Window& window, bool starts
   if (!levels) {
     return 0.0;
   }
-  const bool started_inside = place_of(part.curve.series.cells().front()) > window.from;
+  const bool started_inside = part.curve.series.cells().front().place() > window.from;
   return starts_count && started_inside ? levels->last_bytes : levels->growth_bytes();
 }
 
@@ -117,10 +117,10 @@ double growth_of_part(const JudgedTrack& part, const Window& window, bool starts
 std::optional<Carrier> find_carrier(const RunTracks& run, const JudgedTracks& judged,
                                     std::size_t where) {
   const JudgedTrack& whole = judged.tracks[where];
-  const Track& group = run.tracks[whole.reading.track];
-  const SeriesVerdict& reading = whole.reading.reading;
-  const bool spikes = reading.verdict == Verdict::kSpikes;
-  const Pattern* growth = growth_pattern(reading);
+  const Track& group = run.tracks[whole.verdict.track];
+  const SeriesVerdict& series = whole.verdict.series;
+  const bool spikes = series.verdict == Verdict::kSpikes;
+  const Pattern* growth = growth_pattern(series);
   if (group.kind == TrackKind::kProcess || group.kind == TrackKind::kShm ||
       (!spikes && growth == nullptr)) {
     return std::nullopt;
@@ -129,7 +129,7 @@ std::optional<Carrier> find_carrier(const RunTracks& run, const JudgedTracks& ju
   if (growth != nullptr) {
     window = {place_or(growth->from, window.from), place_or(growth->to, window.to)};
   }
-  const double all = spikes ? spike_height(reading) : growth_of_part(whole, window, false);
+  const double all = spikes ? spike_height(series) : growth_of_part(whole, window, false);
   if (all <= 0.0) {
     return std::nullopt;
   }
@@ -137,13 +137,13 @@ std::optional<Carrier> find_carrier(const RunTracks& run, const JudgedTracks& ju
   std::optional<Carrier> role;
   for (std::size_t i = 0; i < judged.tracks.size(); ++i) {
     const JudgedTrack& part = judged.tracks[i];
-    const Track& track = run.tracks[part.reading.track];
+    const Track& track = run.tracks[part.verdict.track];
     const bool is_role = track.kind == TrackKind::kRole && group.kind == TrackKind::kTree;
     if (!is_role && !is_member(track, group)) {
       continue;
     }
-    const double own = spikes ? spike_height(part.reading.reading)
-                              : growth_of_part(part, window, !whole.reading.churn_removed);
+    const double own = spikes ? spike_height(part.verdict.series)
+                              : growth_of_part(part, window, !whole.verdict.churn_removed);
     std::optional<Carrier>& best = is_role ? role : process;
     if (own / all > (best ? best->share : 0.0)) {
       best = Carrier{i, own / all};
@@ -160,7 +160,7 @@ std::optional<Carrier> find_carrier(const RunTracks& run, const JudgedTracks& ju
 
 constexpr double kWorthTelling = 0.01;  // of the tree
 
-std::optional<double> value_at(const Series& series, double place) {
+std::optional<double> value_at_place(const Series& series, double place) {
   const Cell* cell = cell_before(series, place);
   return cell == nullptr ? std::nullopt : std::optional(cell->mean_bytes());
 }
@@ -171,9 +171,9 @@ bool is_helper(Role role) {
 
 bool rises(const JudgedTracks& judged, const RunTracks& run, const Track& role) {
   return std::any_of(judged.tracks.begin(), judged.tracks.end(), [&](const JudgedTrack& one) {
-    const Track& track = run.tracks[one.reading.track];
+    const Track& track = run.tracks[one.verdict.track];
     return track.kind == TrackKind::kRole && track.role == role.role &&
-           one.reading.reading.verdict >= Verdict::kGrowing;
+           one.verdict.series.verdict >= Verdict::kGrowing;
   });
 }
 
@@ -199,32 +199,32 @@ std::vector<Overhead> find_overheads(const RunTracks& run, const JudgedTracks& j
       ++last;
     }
     overheads.push_back({track.role, track.most_processes, most->mean_bytes(),
-                         value_at(track.of(Metric::kFootprint), place_of(*last)),
-                         value_at(track.of(Metric::kPss), place_of(*last))});
+                         value_at_place(track.of(Metric::kFootprint), last->place()),
+                         value_at_place(track.of(Metric::kPss), last->place())});
   }
   return overheads;
 }
 
-constexpr double kLeakShare = 0.01;    // of the floor of the tree: less of a part is no answer
-constexpr double kRisingShare = 0.02;  // the same for what is no leak, as of one curve
-constexpr double kEndShare = 0.05;     // of the run: whoever exits before that ended early
+constexpr double kLeakShare = 0.01;       // of the floor of the tree: less of a part is no answer
+constexpr double kRisingShare = 0.02;     // the same for what is no leak, as of one curve
+constexpr double kEarlyExitShare = 0.05;  // of the run: whoever exits before that ended early
 
 // What a verdict is about, in bytes.
-double weight_of(const SeriesVerdict& reading) {
+double weight_of(const SeriesVerdict& series) {
   double weight = 0.0;
   bool told = false;
-  for (const Pattern& pattern : reading.patterns) {
+  for (const Pattern& pattern : series.patterns) {
     const bool spikes = pattern.kind == PatternKind::kSpikes;
-    if (spikes && reading.verdict == Verdict::kSpikes) {
+    if (spikes && series.verdict == Verdict::kSpikes) {
       weight = std::max(weight, pattern.height_bytes);
       told = true;
-    } else if (!spikes && reading.verdict != Verdict::kSpikes &&
+    } else if (!spikes && series.verdict != Verdict::kSpikes &&
                pattern.kind != PatternKind::kTeardown) {
       weight = std::max(weight, pattern.growth_bytes);
       told = true;
     }
   }
-  return told ? weight : reading.last_floor_bytes - reading.first_floor_bytes;
+  return told ? weight : series.last_floor_bytes - series.first_floor_bytes;
 }
 
 // On equal verdicts the whole answers for its parts; of a tree of one process, the process.
@@ -265,9 +265,9 @@ class Choice {
   bool beats(std::size_t a, std::size_t b) const {
     const auto key = [&](std::size_t i) {
       const JudgedTrack& judged = judged_.tracks[i];
-      const SeriesVerdict& reading = judged.reading.reading;
-      return std::tuple(reading.verdict, rank_of(run_.tracks[judged.reading.track], alone()),
-                        weight_of(reading));
+      const SeriesVerdict& series = judged.verdict.series;
+      return std::tuple(series.verdict, rank_of(run_.tracks[judged.verdict.track], alone()),
+                        weight_of(series));
     };
     return key(a) > key(b);
   }
@@ -275,17 +275,17 @@ class Choice {
   bool alone() const { return processes_ <= 1; }
 
   bool may_answer(const JudgedTrack& judged) const {
-    const Track& track = run_.tracks[judged.reading.track];
+    const Track& track = run_.tracks[judged.verdict.track];
     if (track.kind == TrackKind::kTree || tree_ == nullptr) {
       return true;
     }
-    const SeriesVerdict& reading = judged.reading.reading;
-    const bool leak = reading.verdict == Verdict::kLeak;
+    const SeriesVerdict& series = judged.verdict.series;
+    const bool leak = series.verdict == Verdict::kLeak;
     const double least = (leak ? kLeakShare : kRisingShare) * judged_.tree_floor_bytes;
-    if (reading.verdict == Verdict::kStable) {
+    if (series.verdict == Verdict::kStable) {
       return alone();
     }
-    if (weight_of(reading) < least) {
+    if (weight_of(series) < least) {
       return false;
     }
     return track.kind != TrackKind::kProcess || process_may_answer(track, judged, leak);
@@ -295,7 +295,7 @@ class Choice {
     const Window window = judged_window(*tree_);
     const bool trains = track.role == Role::kTrainer || track.role == Role::kRank;
     const bool ended_early =
-        track.died_s && *track.died_s < window.to - kEndShare * (window.to - window.from);
+        track.exited_s && *track.exited_s < window.to - kEarlyExitShare * (window.to - window.from);
     if (!leak && (!trains || ended_early) && !alone()) {
       return false;  // a worker counts through its role, and who has exited grows no more
     }
@@ -329,7 +329,7 @@ std::optional<HeldAs> held_as(const RunTracks& run, const RunVerdict& verdict, c
   }
   const bool trainer_carries =
       answer.track == facts.trainer_track ||
-      (verdict.carrier && verdict.readings[*verdict.carrier].track == facts.trainer_track);
+      (verdict.carrier && verdict.tracks[*verdict.carrier].track == facts.trainer_track);
   if (answer.copy_on_write) {
     return HeldAs::kCopyOnWrite;
   }
@@ -353,7 +353,7 @@ std::optional<RunVerdict> judge_run(const RunTracks& run, const Options& options
   }
   RunVerdict verdict;
   verdict.where = Choice(run, judged).best();
-  verdict.verdict = judged.tracks[verdict.where].reading.reading.verdict;
+  verdict.verdict = judged.tracks[verdict.where].verdict.series.verdict;
   if (const std::optional<Carrier> carrier = find_carrier(run, judged, verdict.where)) {
     verdict.carrier = carrier->judged;
     verdict.carrier_share = carrier->share;
@@ -362,7 +362,7 @@ std::optional<RunVerdict> judge_run(const RunTracks& run, const Options& options
   const Facts facts = gather_facts(run, judged, verdict.overheads);
   verdict.gpu_growth = find_gpu_growth(run, judged);
   for (JudgedTrack& track : judged.tracks) {
-    verdict.readings.push_back(std::move(track.reading));
+    verdict.tracks.push_back(std::move(track.verdict));
   }
   verdict.held_as = held_as(run, verdict, facts);
   verdict.advice = advice_for(facts);

@@ -34,7 +34,7 @@ struct GpuGrowth {
 struct TrackVerdict {
   std::size_t track = 0;  // index into RunTracks::tracks
   Metric metric = Metric::kFootprint;
-  SeriesVerdict reading;
+  SeriesVerdict series;
   // Processes started or exited, and that was not counted as growth or as spikes.
   bool churn_removed = false;
   // Its growth was shared pages that became private, bounded by what its processes see.
@@ -65,17 +65,17 @@ struct Overhead {
 // The answer for a run: that of its most telling curve, and what the others say.
 struct RunVerdict {
   Verdict verdict = Verdict::kStable;
-  std::size_t where = 0;  // index into `readings`: whose curve gave the answer
-  // Who carries the growth of `where` when that is a role or a tree; index into `readings`.
+  std::size_t where = 0;  // index into `tracks`: whose curve gave the answer
+  // Who carries the growth of `where` when that is a role or a tree; index into `tracks`.
   std::optional<std::size_t> carrier;
   double carrier_share = 0.0;     // of the growth
   std::optional<HeldAs> held_as;  // nullopt: nothing grows
-  std::vector<TrackVerdict> readings;
+  std::vector<TrackVerdict> tracks;
   std::vector<Overhead> overheads;
   std::optional<GpuGrowth> gpu_growth;  // nullopt: torch's side of it is unknown
   std::vector<Advice> advice;
 
-  const TrackVerdict& answer() const { return readings[where]; }
+  const TrackVerdict& answer() const { return tracks[where]; }
 };
 
 // nullopt when no track has a sample of any metric that can be judged. `metric`: the one to judge

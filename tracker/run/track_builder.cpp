@@ -140,11 +140,11 @@ void reset_curves(Track& track) {
   }
 }
 
-std::size_t add_track(std::vector<Track>& tracks, TrackKind kind, Role role, double born_s) {
+std::size_t add_track(std::vector<Track>& tracks, TrackKind kind, Role role, double started_s) {
   Track& track = tracks.emplace_back();
   track.kind = kind;
   track.role = role;
-  track.born_s = born_s;
+  track.started_s = started_s;
   reset_curves(track);
   return tracks.size() - 1;
 }
@@ -257,7 +257,7 @@ Status TrackBuilder::add(const Tick& tick) {
 Status TrackBuilder::process_ended(const ProcessRecord& process) {
   if (const auto it = processes_.find(process.key); it != processes_.end()) {
     if (it->second.track != kNoTrack) {
-      run_.tracks[it->second.track].died_s = process.died_s.value_or(now_s_);
+      run_.tracks[it->second.track].exited_s = process.exited_s.value_or(now_s_);
     }
     processes_.erase(it);
   }
@@ -287,7 +287,7 @@ TrackBuilder::Known& TrackBuilder::find_or_add(const ProcessKey& key) {
   if (is_new) {  // its record comes later or never
     ProcessRecord unnamed;
     unnamed.key = key;
-    unnamed.born_s = now_s_;
+    unnamed.started_s = now_s_;
     it->second.track = track_for(unnamed);
   }
   return it->second;
@@ -322,7 +322,7 @@ std::size_t TrackBuilder::track_for(const ProcessRecord& process) {
   track.role = process.role;
   track.rank = process.rank;
   track.comm = process.comm;
-  track.born_s = process.born_s;
+  track.started_s = process.started_s;
   reset_curves(track);
   run_.tracks[at] = std::move(track);
   return at;
@@ -338,7 +338,7 @@ std::size_t TrackBuilder::room_for_process(bool is_important) {
   const auto spent =
       std::find_if(process_tracks_.begin(), process_tracks_.end(), [this](std::size_t i) {
         const Track& track = run_.tracks[i];
-        return track.died_s && track.of(Metric::kRss).samples() < kFewestToJudge;
+        return track.exited_s && track.of(Metric::kRss).samples() < kFewestToJudge;
       });
   if (spent == process_tracks_.end()) {
     return kNoTrack;
@@ -370,7 +370,7 @@ void TrackBuilder::take_event(const EventRecord& event) {
   if (event.kind == EventKind::kExec && process != processes_.end() &&
       process->second.track != kNoTrack) {
     forget_curves(process->second.track);  // the memory of another program
-    run_.tracks[process->second.track].born_s = event.t_s;
+    run_.tracks[process->second.track].started_s = event.t_s;
   }
 }
 

@@ -13,8 +13,6 @@
 namespace tidemark::tracker {
 namespace {
 
-double as_double(std::uint64_t bytes) { return static_cast<double>(bytes); }
-
 // Sites with the same one are one stack; one that has no names yet is like no other.
 auto stack_of(const SiteTrack& track) {
   const SiteRecord& record = track.record;
@@ -83,7 +81,7 @@ std::vector<CandidateStack> candidate_stacks(const RunSites& run, std::size_t mo
 
 namespace {
 
-constexpr std::size_t kFewestPoints = 4;  // of the floor, for a rate
+constexpr std::size_t kFewestFloorPoints = 4;  // of the floor, for a rate
 
 // The low-water mark at a time; nothing before the first sample.
 double low_at(const std::vector<Cell>& cells, double t_s) {
@@ -92,78 +90,74 @@ double low_at(const std::vector<Cell>& cells, double t_s) {
   return after == cells.begin() ? 0.0 : std::prev(after)->min_bytes;
 }
 
-// A site that came after the first look at its process held nothing before: that is part of its
+// A site that came after the first sample of its process held nothing before: that is part of its
 // curve, and tells a late leak from a warm-up.
 bool came_later(const SiteTrack& track, const TracedProcess& process) {
-  return track.first_seen_s > process.first_look_s;
+  return track.first_seen_s > process.first_sample_s;
 }
 
-struct Look {
+struct SumPoint {
   const Cell* at = nullptr;
   double bytes = 0.0;  // that all sites held
 };
 
-// The process may end in the middle of a look: what it held as a whole is from before, its sites
+// The process may end while it is sampled: what it held as a whole is from before, its sites
 // are from after. A last fall, without an earlier one half that size, is no part of the curve.
-void leave_out_last_fall(std::vector<Look>& looks) {
-  constexpr std::ptrdiff_t kLooks = 4;
+void leave_out_last_fall(std::vector<SumPoint>& points) {
+  constexpr std::ptrdiff_t kPoints = 4;
   constexpr double kStillUp = 0.95;
-  if (looks.empty()) {
+  if (points.empty()) {
     return;
   }
-  const auto low = [](const Look& a, const Look& b) { return a.bytes < b.bytes; };
-  const auto first = looks.end() - std::min(kLooks, std::ssize(looks));
-  const double level = std::max_element(first, looks.end(), low)->bytes;
-  auto end = looks.end();
+  const auto low = [](const SumPoint& a, const SumPoint& b) { return a.bytes < b.bytes; };
+  const auto first = points.end() - std::min(kPoints, std::ssize(points));
+  const double level = std::max_element(first, points.end(), low)->bytes;
+  auto end = points.end();
   while (std::prev(end)->bytes < kStillUp * level) {
     --end;
   }
   double high = 0.0;
   double earlier_fall = 0.0;
-  for (auto look = looks.begin(); look != end; ++look) {
-    high = std::max(high, look->bytes);
-    earlier_fall = std::max(earlier_fall, high - look->bytes);
+  for (auto point = points.begin(); point != end; ++point) {
+    high = std::max(high, point->bytes);
+    earlier_fall = std::max(earlier_fall, high - point->bytes);
   }
-  if (earlier_fall < (level - looks.back().bytes) / 2.0) {
-    looks.erase(end, looks.end());
+  if (earlier_fall < (level - points.back().bytes) / 2.0) {
+    points.erase(end, points.end());
   }
 }
 
-// At each look at the process while it was up, what all of them held.
+// At each sample of the process while it ran, what all of them held.
 Series sum_of(const std::vector<const SiteTrack*>& tracks, const TracedProcess& process) {
-  std::vector<Look> looks;
+  std::vector<SumPoint> points;
   for (const Cell& cell : process.live.cells()) {
-    if (cell.t_s > process.last_look_s) {
+    if (cell.t_s > process.last_sample_s) {
       break;
     }
-    Look& look = looks.emplace_back(Look{&cell, 0.0});
+    SumPoint& point = points.emplace_back(SumPoint{&cell, 0.0});
     for (const SiteTrack* track : tracks) {
-      look.bytes += low_at(track->live.cells(), cell.t_s);
+      point.bytes += low_at(track->live.cells(), cell.t_s);
     }
   }
   if (process.last.has_ended) {
-    leave_out_last_fall(looks);
+    leave_out_last_fall(points);
   }
   Series sum(SiteTrackBuilder::kCells);
-  for (const Look& look : looks) {
-    sum.add(look.at->t_s, look.at->step, look.bytes);
+  for (const SumPoint& point : points) {
+    sum.add(point.at->t_s, point.at->step, point.bytes);
   }
   return sum;
 }
 
-const Pattern* growth_pattern(const SeriesVerdict& reading) {
-  const Pattern* leak = reading.find(PatternKind::kLeak);
-  return leak != nullptr ? leak : reading.find(PatternKind::kGrowth);
-}
-
-// Sites that hold nothing do not grow yet: with few looks the judge sees the bend too early. Growth
-// begins where they last held nothing.
+// Sites that hold nothing do not grow yet: with few points the judge sees the bend too early.
+// Growth begins where they last held nothing.
 void begin_with_the_first_byte(JudgedSites& sites) {
-  const bool on_steps = sites.reading.axis == Axis::kSteps;
+  const bool on_steps = sites.series.axis == Axis::kSteps;
   const double from = (on_steps ? sites.since.step : sites.since.t_s).value_or(0.0);
-  const std::vector<FloorPoint>& floor = sites.reading.floor;
+  const std::vector<FloorPoint>& floor = sites.series.floor;
   // What came only at the very end has no rate of its own.
-  for (std::size_t i = 0; i + kFewestPoints <= floor.size() && floor[i].floor_bytes <= 0.0; ++i) {
+  for (std::size_t i = 0; i + kFewestFloorPoints <= floor.size() && floor[i].floor_bytes <= 0.0;
+       ++i) {
     if (floor[i].x > from) {
       sites.since = floor[i].at;
     }
@@ -174,14 +168,14 @@ void begin_with_the_first_byte(JudgedSites& sites) {
 // estimated from samples wanders: its jumps, which the judge takes for steps that stay, are part of
 // the rate.
 void fit_rate(JudgedSites& sites) {
-  const SeriesVerdict& reading = sites.reading;
-  const bool on_steps = reading.axis == Axis::kSteps;
+  const SeriesVerdict& judged = sites.series;
+  const bool on_steps = judged.axis == Axis::kSteps;
   const double from = (on_steps ? sites.since.step : sites.since.t_s).value_or(0.0);
   std::vector<double> x;
   std::vector<double> y;
   const FloorPoint* first = nullptr;
   const FloorPoint* last = nullptr;
-  for (const FloorPoint& point : reading.floor) {
+  for (const FloorPoint& point : judged.floor) {
     if (point.x >= from) {
       x.push_back(point.x);
       y.push_back(point.floor_bytes);
@@ -189,7 +183,7 @@ void fit_rate(JudgedSites& sites) {
       last = &point;
     }
   }
-  if (x.size() < kFewestPoints) {
+  if (x.size() < kFewestFloorPoints) {
     return;
   }
   const double slope = fit_line(x, y).slope;
@@ -217,19 +211,19 @@ double resident_share(const std::vector<const SiteTrack*>& tracks) {
 }
 
 void measure_growth(JudgedSites& sites) {
-  const SeriesVerdict& reading = sites.reading;
-  if (const Pattern* pattern = growth_pattern(reading)) {
+  const SeriesVerdict& judged = sites.series;
+  if (const Pattern* pattern = judged.find({PatternKind::kLeak, PatternKind::kGrowth})) {
     sites.per_s = pattern->rate.bytes_per_s.value_or(0.0);
     sites.per_step = pattern->rate.bytes_per_step;
     sites.growth_bytes = pattern->growth_bytes;
     sites.since = pattern->from;
   } else {  // too few points for a pattern
-    sites.growth_bytes = reading.last_floor_bytes - reading.first_floor_bytes;
-    sites.since = reading.begin;
+    sites.growth_bytes = judged.last_floor_bytes - judged.first_floor_bytes;
+    sites.since = judged.begin;
   }
-  if (sites.per_s == 0.0 && reading.end.t_s && sites.since.t_s &&
-      *reading.end.t_s > *sites.since.t_s) {
-    sites.per_s = sites.growth_bytes / (*reading.end.t_s - *sites.since.t_s);
+  if (sites.per_s == 0.0 && judged.end.t_s && sites.since.t_s &&
+      *judged.end.t_s > *sites.since.t_s) {
+    sites.per_s = sites.growth_bytes / (*judged.end.t_s - *sites.since.t_s);
   }
   begin_with_the_first_byte(sites);
   fit_rate(sites);
@@ -262,7 +256,7 @@ JudgedSites judge_sites(const TracedProcess& process, std::vector<const SiteTrac
   sites.tracks = std::move(tracks);
   const bool is_plain = sites.tracks.size() == 1 && !came_later(*sites.tracks.front(), process) &&
                         !process.last.has_ended;
-  sites.reading =
+  sites.series =
       judge(is_plain ? sites.tracks.front()->live : sum_of(sites.tracks, process), options);
   if (sites.grows()) {
     measure_growth(sites);
@@ -271,8 +265,22 @@ JudgedSites judge_sites(const TracedProcess& process, std::vector<const SiteTrac
 }
 
 double end_of(const JudgedSites& sites) {
-  const double last_look_s = sites.process->last_look_s;
-  return std::min(last_look_s, sites.reading.end.t_s.value_or(last_look_s));
+  const double last_sample_s = sites.process->last_sample_s;
+  return std::min(last_sample_s, sites.series.end.t_s.value_or(last_sample_s));
+}
+
+void add_held(SiteSample& sum, const SiteSample& held) {
+  // Where nothing was measured the blocks are small: they are there.
+  if (held.resident_bytes || sum.resident_bytes) {
+    sum.resident_bytes =
+        sum.resident_bytes.value_or(sum.live_bytes) + held.resident_bytes.value_or(held.live_bytes);
+  }
+  sum.live_bytes += held.live_bytes;
+  sum.live_blocks += held.live_blocks;
+  sum.alloc_bytes += held.alloc_bytes;
+  sum.alloc_blocks += held.alloc_blocks;
+  sum.peak_bytes += held.peak_bytes;
+  sum.temporary_blocks += held.temporary_blocks;
 }
 
 SiteSample held_by(const JudgedSites& sites) {
@@ -280,21 +288,10 @@ SiteSample held_by(const JudgedSites& sites) {
   for (const SiteTrack* track : sites.tracks) {
     last_bytes += as_double(track->last.live_bytes);
   }
-  const bool is_given_back = sites.grows() && last_bytes < 0.9 * sites.reading.last_floor_bytes;
+  const bool is_given_back = sites.grows() && last_bytes < 0.9 * sites.series.last_floor_bytes;
   SiteSample sum;
   for (const SiteTrack* track : sites.tracks) {
-    const SiteSample& held = is_given_back ? track->highest : track->last;
-    // Where nobody looked the blocks are small: they are there.
-    if (held.resident_bytes || sum.resident_bytes) {
-      sum.resident_bytes = sum.resident_bytes.value_or(sum.live_bytes) +
-                           held.resident_bytes.value_or(held.live_bytes);
-    }
-    sum.live_bytes += held.live_bytes;
-    sum.live_blocks += held.live_blocks;
-    sum.alloc_bytes += held.alloc_bytes;
-    sum.alloc_blocks += held.alloc_blocks;
-    sum.peak_bytes += held.peak_bytes;
-    sum.temporary_blocks += held.temporary_blocks;
+    add_held(sum, is_given_back ? track->highest : track->last);
   }
   return sum;
 }

@@ -33,14 +33,14 @@ double held_late(const SiteTrack& track);
 struct JudgedSites {
   const TracedProcess* process = nullptr;
   std::vector<const SiteTrack*> tracks;  // at least one
-  SeriesVerdict reading;
+  SeriesVerdict series;
   // How it grows; reserved memory that is not resident does not count. 0 unless it does.
   double per_s = 0.0;
   std::optional<double> per_step;
   double growth_bytes = 0.0;  // since `since`
   Moment since;
 
-  bool grows() const { return reading.verdict >= Verdict::kGrowing; }
+  bool grows() const { return series.verdict >= Verdict::kGrowing; }
 };
 
 JudgedSites judge_sites(const TracedProcess& process, std::vector<const SiteTrack*> tracks,
@@ -49,6 +49,8 @@ JudgedSites judge_sites(const TracedProcess& process, std::vector<const SiteTrac
 // Where what was judged ends: a process that ends gives back what it held.
 double end_of(const JudgedSites& sites);
 
+// Adds what other sites hold.
+void add_held(SiteSample& sum, const SiteSample& held);
 // What they hold together; of a process that ended, what they held before it gave all back.
 SiteSample held_by(const JudgedSites& sites);
 

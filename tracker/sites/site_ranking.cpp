@@ -19,7 +19,7 @@ constexpr double kWorthComparing = 256.0 * 1024.0;
 
 // Sites of processes that ended long before the others of their group hold nothing any more.
 bool is_of_the_end(const TracedProcess& process, double end_s) {
-  return process.last_look_s >= end_s - std::max(2.0, 0.02 * end_s);
+  return process.last_sample_s >= end_s - std::max(2.0, 0.02 * end_s);
 }
 
 // In a stretch of fewer samples the two sides of the division are hardly of the same moments.
@@ -68,7 +68,7 @@ void explain(ProcessGrowth& growth) {
 // Where a process begins to give back what it held, because it ends: by its blocks and, whose
 // samples are later ones, by its footprint.
 double end_without_teardown(const TracedProcess& process, const Options& options) {
-  double end_s = process.last_look_s;
+  double end_s = process.last_sample_s;
   for (const Series* series : {&process.live, &process.footprint}) {
     end_s = std::min(end_s, judge(*series, options).end.t_s.value_or(end_s));
   }
@@ -103,17 +103,7 @@ void add_share(HeldMemory& held, const std::vector<const JudgedSites*>& members,
 }
 
 void add_member(HeldMemory& held, const JudgedSites& sites) {
-  const SiteSample now = held_by(sites);
-  if (now.resident_bytes || held.resident_bytes) {
-    held.resident_bytes =
-        held.resident_bytes.value_or(held.live_bytes) + now.resident_bytes.value_or(now.live_bytes);
-  }
-  held.live_bytes += now.live_bytes;
-  held.live_blocks += now.live_blocks;
-  held.alloc_bytes += now.alloc_bytes;
-  held.alloc_blocks += now.alloc_blocks;
-  held.peak_bytes += now.peak_bytes;
-  held.temporary_blocks += now.temporary_blocks;
+  add_held(held, held_by(sites));
   held.growth_bytes_per_s += sites.per_s;
   held.growth_bytes += sites.growth_bytes;
   if (sites.per_step) {
@@ -157,7 +147,7 @@ HeldMemory add_up(std::vector<const JudgedSites*>& members, const ProcessEnds& e
   });
   double end_s = 0.0;
   for (const JudgedSites* sites : members) {
-    end_s = std::max(end_s, sites->process->last_look_s);
+    end_s = std::max(end_s, sites->process->last_sample_s);
   }
   std::erase_if(members,
                 [&](const JudgedSites* sites) { return !is_of_the_end(*sites->process, end_s); });
@@ -173,14 +163,14 @@ HeldMemory add_up(std::vector<const JudgedSites*>& members, const ProcessEnds& e
       held.processes.push_back(key);
     }
     add_member(held, *sites);
-    if (std::pair(sites->reading.verdict, sites->per_s) >
-        std::pair(leading->reading.verdict, leading->per_s)) {
+    if (std::pair(sites->series.verdict, sites->per_s) >
+        std::pair(leading->series.verdict, leading->per_s)) {
       leading = sites;
     }
   }
-  held.verdict = leading->reading.verdict;
-  held.undetermined = leading->reading.undetermined;
-  held.needs = leading->reading.needs;
+  held.verdict = leading->series.verdict;
+  held.undetermined = leading->series.undetermined;
+  held.needs = leading->series.needs;
   held.since = leading->since;
   if (held.grows()) {
     add_share(held, members, ends);
@@ -414,7 +404,7 @@ class Ranking {
     const TracedProcess& process = run_.processes[index];
     ProcessGrowth growth;
     growth.process = index;
-    growth.from_s = fastest != nullptr ? *fastest->since.t_s : process.first_look_s;
+    growth.from_s = fastest != nullptr ? *fastest->since.t_s : process.first_sample_s;
     if (!process.footprint.empty()) {  // the first look may come before the first sample of memory
       growth.from_s = std::max(growth.from_s, process.footprint.cells().front().t_s);
     }

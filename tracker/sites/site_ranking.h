@@ -13,8 +13,9 @@
 
 namespace tidemark::tracker {
 
-// What one or more call stacks hold, over all processes of one role that have them.
-struct HeldMemory {
+// What one or more call stacks hold, over all processes of one role that have them. It has no site
+// number.
+struct HeldMemory : SiteSample {
   AllocationKind kind = AllocationKind::kHeap;  // of the largest
   Role role = Role::kOther;
   std::vector<ProcessKey> processes;  // the one with the most live bytes first
@@ -32,13 +33,6 @@ struct HeldMemory {
   // too little, to be compared.
   std::optional<double> share_of_growth;
 
-  std::uint64_t live_bytes = 0;
-  std::uint64_t live_blocks = 0;
-  std::uint64_t alloc_bytes = 0;
-  std::uint64_t alloc_blocks = 0;
-  std::uint64_t peak_bytes = 0;
-  std::uint64_t temporary_blocks = 0;
-  std::optional<std::uint64_t> resident_bytes;
   std::vector<SiteAges::Interval> ages;  // of the process with the most live bytes
 
   bool grows() const { return verdict >= Verdict::kGrowing && growth_bytes_per_s > 0.0; }

@@ -8,8 +8,6 @@
 namespace tidemark::tracker {
 namespace {
 
-double as_double(std::uint64_t bytes) { return static_cast<double>(bytes); }
-
 // The last looks at a process that has ended may have come while it gave its memory back.
 void leave_out_teardown(TracedProcess& process) {
   constexpr std::ptrdiff_t kLooks = 4;
@@ -23,7 +21,7 @@ void leave_out_teardown(TracedProcess& process) {
   const double high = std::max_element(first, cells.end(), low)->min_bytes;
   auto last = std::prev(cells.end());
   while (last->min_bytes < kStillUp * high) {
-    process.last_look_s = (--last)->t_s;
+    process.last_sample_s = (--last)->t_s;
   }
 }
 
@@ -49,19 +47,19 @@ Status SiteTrackBuilder::add(const Tick& tick) {
   for (const SiteSample& sample : facts.samples) {
     current_[sample.site] = sample;
   }
-  // Looks and markers in the order of time, so that each look finds its step.
-  std::vector<const TraceSample*> looks;
+  // Samples and markers in the order of time, so that each sample finds its step.
+  std::vector<const TraceSample*> samples;
   for (const TraceSample& trace : facts.traces) {
-    looks.push_back(&trace);
+    samples.push_back(&trace);
   }
-  std::stable_sort(looks.begin(), looks.end(),
+  std::stable_sort(samples.begin(), samples.end(),
                    [](const TraceSample* a, const TraceSample* b) { return a->t_s < b->t_s; });
   auto marker = tick.markers.begin();
-  for (const TraceSample* look : looks) {
-    for (; marker != tick.markers.end() && marker->t_s <= look->t_s; ++marker) {
+  for (const TraceSample* sample : samples) {
+    for (; marker != tick.markers.end() && marker->t_s <= sample->t_s; ++marker) {
       take_marker(*marker);
     }
-    take_look(*look);
+    take_sample(*sample);
   }
   for (; marker != tick.markers.end(); ++marker) {
     take_marker(*marker);
@@ -129,8 +127,8 @@ std::size_t SiteTrackBuilder::process_of(const ProcessKey& key, double t_s) {
   if (is_new) {
     TracedProcess& process = run_.processes.emplace_back();
     process.key = key;
-    process.first_look_s = t_s;
-    process.last_look_s = t_s;
+    process.first_sample_s = t_s;
+    process.last_sample_s = t_s;
     for (Series* series : {&process.live, &process.footprint, &process.file, &process.shared,
                            &process.blocks, &process.slack, &process.unhooked}) {
       *series = Series(kCells);
@@ -146,7 +144,7 @@ std::size_t SiteTrackBuilder::process_of(const ProcessKey& key, double t_s) {
 
 // A process that exits gives memory back at the very end: its last look then tells nothing about
 // what it held. One that was killed is seen as it was.
-void SiteTrackBuilder::take_look(const TraceSample& trace) {
+void SiteTrackBuilder::take_sample(const TraceSample& trace) {
   TracedProcess& process = run_.processes[process_of(trace.key, trace.t_s)];
   const bool is_first = process.live.empty();
   const bool is_teardown =
@@ -158,8 +156,8 @@ void SiteTrackBuilder::take_look(const TraceSample& trace) {
     process.last.rest_bytes = before.rest_bytes;
     process.last.rest_blocks = before.rest_blocks;
   } else {
-    process.first_look_s = is_first ? trace.t_s : process.first_look_s;
-    process.last_look_s = trace.t_s;
+    process.first_sample_s = is_first ? trace.t_s : process.first_sample_s;
+    process.last_sample_s = trace.t_s;
     const double step = clock_.is_running() ? clock_.place_after_last(trace.t_s) : kUnknown;
     process.live.add(trace.t_s, step, as_double(trace.live_bytes));
     for (const std::size_t i : process.sites) {

@@ -15,6 +15,8 @@
 
 namespace tidemark::tracker {
 
+inline double as_double(std::uint64_t bytes) { return static_cast<double>(bytes); }
+
 // One call stack of one process, over time.
 struct SiteTrack {
   SiteRecord record;
@@ -33,8 +35,8 @@ struct TracedProcess {
   std::optional<int> rank;
   std::string comm;  // raw bytes
   TraceSample last;  // as it was while the process ran, but for what counts up
-  double first_look_s = 0.0;
-  double last_look_s = 0.0;
+  double first_sample_s = 0.0;
+  double last_sample_s = 0.0;
   std::vector<std::size_t> sites;  // into RunSites::sites
   Series live;                     // bytes of all sites
   Series footprint;
@@ -84,8 +86,7 @@ class SiteTrackBuilder final : public RecordingSink {
 
   void take_record(const ProcessRecord& process);
   void take_record(const SiteRecord& site);
-  void take_sample(const SiteSample& sample);
-  void take_look(const TraceSample& trace);
+  void take_sample(const TraceSample& trace);
   void take_memory(const ProcessSample& sample);
   void take_account(const MemoryAccount& account);
   void take_marker(const MarkerRecord& marker);

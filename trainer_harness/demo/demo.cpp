@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <list>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -21,11 +23,10 @@
 #include "common/exit_code.h"
 #include "common/io.h"
 #include "common/messages.h"
+#include "common/result.h"
 #include "common/text.h"
 #include "common/units.h"
 #include "live/launch/signal_inbox.h"
-#include "trainer_harness/demo/folder.h"
-#include "trainer_harness/demo/progress.h"
 #include "trainer_harness/demo/run.h"
 #include "trainer_harness/demo/scenarios.h"
 #include "trainer_harness/demo/table.h"
@@ -244,6 +245,49 @@ std::string closing(std::span<const DemoGrade> grades, double seconds, const std
 }
 
 }  // namespace
+
+// Where the demo's files go: a folder that stays, or a private one that is removed at the end.
+class DemoFolder {
+ public:
+  // `keep` is made when it is not there; empty: one that is removed.
+  static Result<DemoFolder> make(const std::string& keep);
+  ~DemoFolder();
+  DemoFolder(DemoFolder&& other) noexcept
+      : path_(std::move(other.path_)), is_kept_(std::exchange(other.is_kept_, true)) {}
+  DemoFolder& operator=(DemoFolder&&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  DemoFolder(std::string path, bool is_kept) : path_(std::move(path)), is_kept_(is_kept) {}
+
+  std::string path_;
+  bool is_kept_;
+};
+
+Result<DemoFolder> DemoFolder::make(const std::string& keep) {
+  std::error_code error;
+  if (!keep.empty()) {
+    std::filesystem::create_directories(keep, error);
+    if (error) {
+      return system_error(fmt::format("cannot make {}", keep), error.value());
+    }
+    return DemoFolder(keep, true);
+  }
+  const std::filesystem::path base = std::filesystem::temp_directory_path(error);
+  std::string path = ((error ? "/tmp" : base) / "tidemark-demo-XXXXXX").string();
+  if (::mkdtemp(path.data()) == nullptr) {
+    return system_error(fmt::format("cannot make a folder like {}", path), errno);
+  }
+  return DemoFolder(std::move(path), false);
+}
+
+DemoFolder::~DemoFolder() {
+  if (!is_kept_) {
+    std::error_code ignored;  // a temporary folder: somebody else sweeps up what is left
+    std::filesystem::remove_all(path_, ignored);
+  }
+}
 
 int run_demo(const DemoOptions& options) {
   auto scenarios = chosen_scenarios(options);

@@ -26,7 +26,7 @@ constexpr std::size_t kOutlineColumns = 32;
 const tracker::Track& culprit(const tracker::JudgedRun& result) {
   const RunVerdict& verdict = *result.verdict;
   const tracker::TrackVerdict& reading =
-      verdict.carrier ? verdict.readings[*verdict.carrier] : verdict.answer();
+      verdict.carrier ? verdict.tracks[*verdict.carrier] : verdict.answer();
   return result.run.tracks[reading.track];
 }
 
@@ -120,10 +120,10 @@ DemoGrade grade_demo(std::string scenario, const DemoTruth& truth, const tracker
     grade.verdict = result.verdict->verdict;
     grade.outline = report::sparkline_values(result.run.tracks[answer.track].of(answer.metric),
                                              kOutlineColumns);
-    if (const auto* leak = answer.reading.find(tracker::PatternKind::kLeak)) {
+    if (const auto* leak = answer.series.find(tracker::PatternKind::kLeak)) {
       grade.measured_bytes_per_step = leak->rate.bytes_per_step;
     }
-    if (const auto* warmup = answer.reading.find(tracker::PatternKind::kWarmup)) {
+    if (const auto* warmup = answer.series.find(tracker::PatternKind::kWarmup)) {
       grade.measured_plateau_step = warmup->to.step;
       grade.measured_growth_bytes = warmup->growth_bytes;
     }

@@ -100,7 +100,7 @@ int watch_in_child(const std::vector<std::string>& command, const std::string& b
   watch.interval_ns = kIntervalNs;
   watch.output = recording_of(base);
   watch.force = true;
-  // Workers are born shortly before the first step of a run of seconds: within its usual budget the
+  // Workers start shortly before the first step of a run of seconds: within its usual budget the
   // monitor would learn only later how much they share, and that looks like growth.
   watch.pss = monitor::PssMode::kAlways;
   NewsSink sink(news);
@@ -140,14 +140,9 @@ std::string growing_line(const std::string& path) {
 }
 
 Result<tracker::JudgedRun> judge_recording(const std::string& path) {
-  auto reader = recording::open_recording(path);
-  if (!reader) {
-    return reader.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto reader, recording::open_recording(path));
   tracker::TrackBuilder builder;
-  if (const auto summary = (*reader)->read(builder); !summary) {
-    return summary.error();
-  }
+  TIDEMARK_TRY(reader->read(builder));
   return tracker::judge_run(builder.take(), tracker::JudgeOptions{});
 }
 
@@ -187,10 +182,8 @@ Result<DemoRun> DemoRun::start(const DemoScenario& scenario, std::uint64_t seed,
   if (::unlink(truth_of(base).c_str()) != 0 && errno != ENOENT) {
     return system_error(truth_of(base), errno);
   }
-  auto log = open_file(log_of(base), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
-  if (!log) {
-    return log.error();
-  }
+  TIDEMARK_TRY_ASSIGN(auto log,
+                      open_file(log_of(base), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600));
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
     return system_error("cannot make a pipe", errno);
@@ -209,7 +202,7 @@ Result<DemoRun> DemoRun::start(const DemoScenario& scenario, std::uint64_t seed,
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     // Between fork and prctl the parent may have gone.
     const int code = ::getppid() == parent
-                         ? watch_in_child(command, base, traced, log->get(), to_us.get())
+                         ? watch_in_child(command, base, traced, log.get(), to_us.get())
                          : kExitTarget;
     ::_exit(code);
   }

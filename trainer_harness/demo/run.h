@@ -10,8 +10,8 @@
 #include "common/result.h"
 #include "live/launch/signal_inbox.h"
 #include "trainer_harness/demo/grade.h"
-#include "trainer_harness/demo/progress.h"
 #include "trainer_harness/demo/scenarios.h"
+#include "trainer_harness/demo/table.h"
 
 namespace tidemark::demo {
 

@@ -112,11 +112,8 @@ Result<DemoTruth> parse_demo_truth(std::string_view text) {
 }
 
 Result<DemoTruth> read_demo_truth(const std::string& path) {
-  const auto text = read_file(path, kMostBytes);
-  if (!text) {
-    return text.error();
-  }
-  return parse_demo_truth(*text);
+  TIDEMARK_TRY_ASSIGN(const auto text, read_file(path, kMostBytes));
+  return parse_demo_truth(text);
 }
 
 }  // namespace tidemark::demo

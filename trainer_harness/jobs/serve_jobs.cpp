@@ -17,8 +17,8 @@
 #include "common/io.h"
 #include "common/text.h"
 #include "trainer_harness/jobs/job_report.h"
+#include "trainer_harness/jobs/job_runners.h"
 #include "trainer_harness/jobs/job_server.h"
-#include "trainer_harness/jobs/subprocess_runner.h"
 
 namespace tidemark::harness {
 namespace {

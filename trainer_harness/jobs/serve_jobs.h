@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer_harness/jobs/inprocess_runner.h"
+#include "trainer_harness/jobs/job_runners.h"
 #include "trainer_harness/jobs/job_server.h"
 
 namespace tidemark::harness {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/tracer/unwind/cfi_program.h"
 
 #include <cstddef>
 
-#include "profiler/tracer/unwind/cfi_expression.h"
+#include "profiler/tracer/unwind/cfi.h"
 
 namespace tidemark::tracer {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/tracer/unwind/rule_cache.h"
 
-#include "profiler/tracer/unwind/eh_frame.h"
+#include "profiler/tracer/unwind/cfi.h"
 #include "profiler/tracer/unwind/module_lookup.h"
 
 namespace tidemark::tracer {

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/io.h"
-#include "recording/import/json_series.h"
+#include "recording/import/importers.h"
 #include "tracker/curve/judge.h"
 
 namespace tidemark::bench {

@@ -31,7 +31,7 @@ class CheckingSink final : public RecordingSink {
     return ok();
   }
   Status process_ended(const ProcessRecord& process) override {
-    TIDEMARK_CHECK(process.died_s.has_value(), "an end without its time");
+    TIDEMARK_CHECK(process.exited_s.has_value(), "an end without its time");
     return ok();
   }
   Status end(double) override {

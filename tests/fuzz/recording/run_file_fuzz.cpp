@@ -25,7 +25,7 @@ std::string make_run_file(const std::string& path) {
     TIDEMARK_CHECK((*writer)->add(tests::plain_tick(n)), "no tick");
   }
   ProcessRecord dead = tests::worker_record();
-  dead.died_s = 6.0;
+  dead.exited_s = 6.0;
   TIDEMARK_CHECK((*writer)->process_ended(dead) && (*writer)->end(12.0), "no end");
   return *read_file(path);
 }

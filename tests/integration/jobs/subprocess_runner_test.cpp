@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer_harness/jobs/subprocess_runner.h"
+#include "trainer_harness/jobs/job_runners.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -28,7 +28,7 @@ double live_bytes(TraceFile& file) {
   EXPECT_TRUE(snapshot);
   double sum = 0.0;
   for (const auto& site : snapshot->sites) {
-    sum += site.kind == wire::SiteKind::kHeap ? static_cast<double>(site.live_bytes()) : 0.0;
+    sum += site.kind == AllocationKind::kHeap ? static_cast<double>(site.live_bytes()) : 0.0;
   }
   return sum;
 }
@@ -54,18 +54,18 @@ TEST(Control, ADormantTracerIsWokenAndSentToSleepAgain) {
   program.read_until("kept 0\n");
   EXPECT_EQ(live_bytes(*file), 0.0);
 
-  ASSERT_TRUE(file->set_mode(Mode::kExact));
+  ASSERT_TRUE(file->set_mode(TraceMode::kExact));
   program.send("awake\n");
   program.read_until("kept 1\n");
   EXPECT_NEAR(live_bytes(*file), kStep, 0.1 * kStep);
 
   ASSERT_TRUE(file->set_sample_every(20'000));
-  ASSERT_TRUE(file->set_mode(Mode::kSampled));
+  ASSERT_TRUE(file->set_mode(TraceMode::kSampled));
   program.send("half awake\n");
   program.read_until("kept 2\n");
   EXPECT_NEAR(live_bytes(*file), 2 * kStep, 0.35 * kStep);
 
-  ASSERT_TRUE(file->set_mode(Mode::kDormant));
+  ASSERT_TRUE(file->set_mode(TraceMode::kDormant));
   const double before = live_bytes(*file);
   program.send("asleep again\n");
   program.read_until("kept 3\n");

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "common/check.h"
+#include "common/site_records.h"
 #include "common/text.h"
-#include "profiler/wire/trace_layout.h"
 
 namespace tidemark::tests {
 
 struct HeldTruth {
   std::string function;
-  wire::SiteKind kind = wire::SiteKind::kHeap;
+  AllocationKind kind = AllocationKind::kHeap;
   double live_bytes = 0.0;
   double live_blocks = 0.0;
 };
@@ -27,12 +27,11 @@ struct ProcessTruth {
   std::vector<HeldTruth> held;
 };
 
-inline wire::SiteKind kind_named(const std::string& name) {
-  using wire::SiteKind;
-  static const std::map<std::string, SiteKind> kKinds = {
-      {"heap", SiteKind::kHeap},         {"map", SiteKind::kAnonymousMap},
-      {"shared", SiteKind::kSharedMap},  {"device", SiteKind::kCudaDevice},
-      {"pinned", SiteKind::kCudaPinned}, {"registered", SiteKind::kCudaRegistered}};
+inline AllocationKind kind_named(const std::string& name) {
+  static const std::map<std::string, AllocationKind> kKinds = {
+      {"heap", AllocationKind::kHeap},         {"map", AllocationKind::kAnonymousMap},
+      {"shared", AllocationKind::kSharedMap},  {"device", AllocationKind::kCudaDevice},
+      {"pinned", AllocationKind::kCudaPinned}, {"registered", AllocationKind::kCudaRegistered}};
   return kKinds.at(name);
 }
 

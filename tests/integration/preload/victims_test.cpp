@@ -148,8 +148,8 @@ TEST(Victims, BlocksFreedAtOnceAreTemporary) {
   const TracedRun run = run_victim("leak_linear", {});
 
   const TracedFile& file = run.files.at(0);
-  EXPECT_EQ(file.sum_of("use_and_drop", wire::SiteKind::kHeap).temporary_blocks, 3000);
-  EXPECT_EQ(file.sum_of("leak_a_little", wire::SiteKind::kHeap).temporary_blocks, 0);
+  EXPECT_EQ(file.sum_of("use_and_drop", AllocationKind::kHeap).temporary_blocks, 3000);
+  EXPECT_EQ(file.sum_of("leak_a_little", AllocationKind::kHeap).temporary_blocks, 0);
 }
 
 TEST(Victims, ForkedProcessesHaveFilesOfTheirOwn) {
@@ -202,7 +202,7 @@ TEST_P(ExitPath, LeavesACompleteFile) {
   ASSERT_FALSE(run.files.empty());
   const TracedFile& first = run.files[0];
   EXPECT_EQ(first.snapshot.stage, GetParam().stage);
-  EXPECT_GE(first.sum_of("before_the_end", wire::SiteKind::kHeap).live_blocks, 40);
+  EXPECT_GE(first.sum_of("before_the_end", AllocationKind::kHeap).live_blocks, 40);
 }
 
 INSTANTIATE_TEST_SUITE_P(, ExitPath,
@@ -340,7 +340,7 @@ TEST_P(OwnAllocator, ServesTheProgramAndTheFileSaysThatItsHeapIsNotThere) {
   const TracedFile& file = run.files[0];
   EXPECT_THAT(file.snapshot.reason, HasSubstr("the program has its own allocator"));
   for (const TracedSite& site : file.sites) {
-    EXPECT_NE(site.kind, wire::SiteKind::kHeap);
+    EXPECT_NE(site.kind, AllocationKind::kHeap);
   }
   const HeldTruth held = parse_truth(run.output).at(0).held.at(0);
   EXPECT_EQ(file.sum_of(held.function, held.kind).live_bytes,

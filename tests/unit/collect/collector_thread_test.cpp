@@ -27,7 +27,7 @@ TEST(MergedLooks, HaveTheLaterOneOfAProcess) {
   AllocationFacts waiting = look_at(kTrainer, false);
   AllocationFacts later = look_at(kTrainer, true);
 
-  EXPECT_TRUE(merge_looks(waiting, later));
+  EXPECT_TRUE(merge_facts(waiting, later));
 
   ASSERT_EQ(waiting.traces.size(), 1U);
   EXPECT_TRUE(waiting.traces[0].has_ended);
@@ -39,8 +39,8 @@ TEST(MergedLooks, DoNotMixTheImagesOfAProcess) {
   AllocationFacts after_exec = look_at(kTrainer, false);
   AllocationFacts of_another = look_at(kWorker, false);
 
-  EXPECT_FALSE(merge_looks(waiting, after_exec));
-  EXPECT_TRUE(merge_looks(waiting, of_another));
+  EXPECT_FALSE(merge_facts(waiting, after_exec));
+  EXPECT_TRUE(merge_facts(waiting, of_another));
 
   EXPECT_EQ(waiting.traces.size(), 2U);
   EXPECT_EQ(after_exec.traces.size(), 1U);

@@ -158,12 +158,12 @@ TEST(ShmGrowth, NamesTheSegmentsThatAreNewOrGrew) {
   dir.write("old", std::string(64 * kKiB, 'x'));
   dir.write("grows", std::string(64 * kKiB, 'x'));
   ShmGrowth growth(dir.path());
-  growth.look({});
+  growth.sample({});
   dir.write("new", std::string(256 * kKiB, 'x'));
   dir.write("torch_77_1", std::string(128 * kKiB, 'x'));
   dir.write("tt/1.trace", std::string(512 * kKiB, 'x'));
 
-  growth.look({1});
+  growth.sample({1});
 
   const ShmGrowthReport own = made_by(growth.report(), {1});
   EXPECT_EQ(growth.report().segments, 2U);
@@ -176,13 +176,13 @@ TEST(ShmGrowth, NamesTheSegmentsThatAreNewOrGrew) {
 TEST(ShmGrowth, IsNotHiddenByTheSegmentsOfOthers) {
   const TempTree dir;
   ShmGrowth growth(dir.path());
-  growth.look({});
+  growth.sample({});
   dir.write("torch_88_1", std::string(512 * kKiB, 'x'));  // a neighbour, large and soon gone
-  growth.look({77});
+  growth.sample({77});
   dir.remove("torch_88_1");
   dir.write("torch_77_1", std::string(128 * kKiB, 'x'));
 
-  const bool is_more = growth.look({77});
+  const bool is_more = growth.sample({77});
 
   EXPECT_TRUE(is_more);
   EXPECT_EQ(made_by(growth.report(), {77}).grown_bytes, 128 * kKiB);
@@ -191,12 +191,12 @@ TEST(ShmGrowth, IsNotHiddenByTheSegmentsOfOthers) {
 TEST(ShmGrowth, TellsOfASegmentOnceItsMakerIsKnown) {
   const TempTree dir;
   ShmGrowth growth(dir.path());
-  growth.look({});
+  growth.sample({});
   dir.write("torch_77_1", std::string(128 * kKiB, 'x'));
 
-  EXPECT_FALSE(growth.look({1}));
-  EXPECT_TRUE(growth.look({1, 77}));
-  EXPECT_FALSE(growth.look({1, 77}));
+  EXPECT_FALSE(growth.sample({1}));
+  EXPECT_TRUE(growth.sample({1, 77}));
+  EXPECT_FALSE(growth.sample({1, 77}));
 }
 
 }  // namespace

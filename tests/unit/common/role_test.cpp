@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/role.h"
 
 #include <gtest/gtest.h>
 

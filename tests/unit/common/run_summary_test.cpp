@@ -102,7 +102,7 @@ TEST(RunSummary, AddsUpLossesAndEvents) {
 
   ASSERT_EQ(summary.losses().size(), 1U);
   EXPECT_EQ(summary.losses()[0].count, 6U);
-  EXPECT_EQ(summary.births(), 2U) << "who was there at first is not born";
+  EXPECT_EQ(summary.starts(), 2U) << "who was there at first did not start";
   EXPECT_EQ(summary.oom_kills(), 3U);
 }
 

@@ -290,12 +290,12 @@ TEST(Detail, KnowsWhoWasThereFromTheBeginning) {
   Tick tick = tests::dashboard_tick(0, 0);
   tick.t_s = 0.25;
   for (ProcessRecord& record : tick.new_processes) {
-    record.born_s = 0.25;
+    record.started_s = 0.25;
   }
   history.add(tick, kTrainer);
   Tick later = tests::dashboard_tick(1, 1);
   later.new_processes = {tests::record_of({200, 3}, 110, Role::kCompileWorker, "python3")};
-  later.new_processes[0].born_s = 1.0;
+  later.new_processes[0].started_s = 1.0;
   history.add(later, kTrainer);
   ViewState state;
   const auto lines = [&] { return build_model(history, std::nullopt, state, {}).detail->lines; };

@@ -168,7 +168,7 @@ TEST(LiveJudge, FindsTheLeakAndItsCarrier) {
   ASSERT_TRUE(run.judged->verdict);
   EXPECT_EQ(run.judged->verdict->verdict, tracker::Verdict::kLeak);
   ASSERT_TRUE(run.judged->verdict->carrier);
-  const std::size_t track = run.judged->verdict->readings[*run.judged->verdict->carrier].track;
+  const std::size_t track = run.judged->verdict->tracks[*run.judged->verdict->carrier].track;
   EXPECT_EQ(run.judged->run.tracks[track].key, kTrainer);
 }
 
@@ -184,7 +184,7 @@ TEST(LiveJudge, ForetellsByTheLimitThatHoldsNow) {
   const tracker::JudgedRun judged = tracker::judge_run(judge.tracks(), {});
 
   ASSERT_TRUE(judged.verdict);
-  EXPECT_EQ(judged.verdict->answer().reading.forecast.limit_bytes, 1024.0 * kMiB);
+  EXPECT_EQ(judged.verdict->answer().series.forecast.limit_bytes, 1024.0 * kMiB);
   EXPECT_EQ(judged.run.limit_source, "RLIMIT_AS");
 }
 

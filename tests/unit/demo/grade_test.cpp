@@ -79,8 +79,8 @@ TEST(DemoGrade, GoesByWhoCarriesTheGrowthOfATree) {
   tracker::JudgedRun result = leaking_run();
   result.verdict->carrier = result.verdict->where;
   result.verdict->where = 0;  // the tree
-  result.verdict->readings[0].reading.patterns =
-      result.verdict->readings[*result.verdict->carrier].reading.patterns;
+  result.verdict->tracks[0].series.patterns =
+      result.verdict->tracks[*result.verdict->carrier].series.patterns;
 
   EXPECT_TRUE(grade_demo("leak", true_leak(), result).is_right());
 }
@@ -123,7 +123,7 @@ tracker::JudgedRun warmed_up_run() {
   tracker::Pattern warmup;
   warmup.to.step = 90;
   warmup.growth_bytes = 100 * kMiBf;
-  result.verdict->readings[result.verdict->where].reading.patterns = {warmup};
+  result.verdict->tracks[result.verdict->where].series.patterns = {warmup};
   return result;
 }
 
@@ -144,7 +144,7 @@ TEST(DemoGrade, WantsPlateauAndGrowthOfARecordedJob) {
             "the warm-up ends at step 90, not 79");
 
   tracker::JudgedRun without_end = warmed_up_run();
-  without_end.verdict->readings[without_end.verdict->where].reading.patterns.clear();
+  without_end.verdict->tracks[without_end.verdict->where].series.patterns.clear();
   EXPECT_EQ(grade_demo("job1", truth, without_end).problem, "no end of the warm-up was found");
 
   truth.is_replay = false;

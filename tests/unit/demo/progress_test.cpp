@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer_harness/demo/progress.h"
+#include "trainer_harness/demo/table.h"
 
 #include <vector>
 

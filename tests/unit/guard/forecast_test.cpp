@@ -50,7 +50,7 @@ class GuardForecastTest : public testing::Test {
 
   void end(const ProcessKey& key) {
     ProcessRecord record = record_of(key);
-    record.died_s = 0.1 * static_cast<double>(ticks_);
+    record.exited_s = 0.1 * static_cast<double>(ticks_);
     (void)forecast_.process_ended(record);
   }
 
@@ -65,10 +65,10 @@ class GuardForecastTest : public testing::Test {
     sample.rss_shmem_bytes = 0;
     sample.state = 'S';
     tick.processes.push_back(sample);
-    if (!record_of(key).died_s) {
-      record_of(key).died_s = 0.0;  // introduced
+    if (!record_of(key).exited_s) {
+      record_of(key).exited_s = 0.0;  // introduced
       tick.new_processes.push_back(record_of(key));
-      tick.new_processes.back().died_s.reset();
+      tick.new_processes.back().exited_s.reset();
     }
   }
   ProcessRecord& record_of(const ProcessKey& key) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "monitor/growth_warning.h"
+#include "monitor/session.h"
 
 #include <gtest/gtest.h>
 

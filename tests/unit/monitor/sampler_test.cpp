@@ -397,7 +397,7 @@ TEST_F(SamplerTest, SaysWhoEndedAndWhenNobodyIsLeft) {
   EXPECT_TRUE(sampler->finished());
   const auto ended = sampler->take_ended();
   ASSERT_EQ(ended.size(), 1U);
-  EXPECT_EQ(ended[0].died_s, tick.t_s);
+  EXPECT_EQ(ended[0].exited_s, tick.t_s);
   EXPECT_TRUE(sampler->take_ended().empty());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/reader/age_scale.h"
+#include "profiler/reader/live_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -27,7 +27,7 @@ TEST_F(CollectorOfImages, IsDoneWithAnImageThatWasReplacedByExec) {
   Collector collector(options(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   EXPECT_TRUE(facts.traces.at(0).has_ended);
   EXPECT_FALSE(exists("100.trace"));
@@ -39,8 +39,8 @@ TEST_F(CollectorOfImages, KeepsTheFileOfAProcessWhoseExecFails) {
   write("100.trace", builder);
   Collector collector(options(), world_, clock_);
   AllocationFacts facts;
-  collector.look(facts);
-  collector.look(facts);
+  collector.collect(facts);
+  collector.collect(facts);
 
   ASSERT_TRUE(exists("100.trace"));
   EXPECT_FALSE(facts.traces.at(1).has_ended);
@@ -48,7 +48,7 @@ TEST_F(CollectorOfImages, KeepsTheFileOfAProcessWhoseExecFails) {
   builder.site(0).alloc_bytes += 1'000;
   write("100.trace", builder);
   facts = {};
-  collector.look(facts);
+  collector.collect(facts);
 
   ASSERT_EQ(facts.samples.size(), 1U);
   EXPECT_EQ(facts.samples[0].live_bytes, 6'000U);
@@ -61,16 +61,16 @@ TEST_F(CollectorOfImages, WhereMappingsCannotBeReadAnImageIsReplacedWhenItStaysS
   Collector collector(options(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
   EXPECT_FALSE(facts.traces.at(0).has_ended);
   builder.header().stage = static_cast<std::uint32_t>(wire::Stage::kRecording);
   write("100.trace", builder);
-  collector.look(facts);
+  collector.collect(facts);
   builder.header().stage = static_cast<std::uint32_t>(wire::Stage::kReplaced);
   write("100.trace", builder);
-  collector.look(facts);
+  collector.collect(facts);
   EXPECT_TRUE(exists("100.trace"));
-  collector.look(facts);
+  collector.collect(facts);
   EXPECT_TRUE(facts.traces.at(3).has_ended);
   EXPECT_FALSE(exists("100.trace"));
 }
@@ -100,9 +100,9 @@ TEST_F(CollectorOfImages, TellsOfOneImageOfAProcessAtATime) {
   Collector collector(options(), world_, clock_);
 
   AllocationFacts first;
-  collector.look(first);
+  collector.collect(first);
   AllocationFacts second;
-  collector.look(second);
+  collector.collect(second);
 
   ASSERT_EQ(first.traces.size(), 1U);
   EXPECT_TRUE(first.traces[0].has_ended);

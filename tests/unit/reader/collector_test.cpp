@@ -26,7 +26,7 @@ TEST_F(CollectorTest, TellsTheSitesOfANewProcess) {
   Collector collector(options(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   ASSERT_EQ(facts.sites.size(), 1U);
   EXPECT_EQ(facts.sites[0].key, (ProcessKey{100, 5'000}));
@@ -49,12 +49,12 @@ TEST_F(CollectorTest, TellsOnlyWhatHasChanged) {
   write("100.trace", builder);
   Collector collector(options(), world_, clock_);
   AllocationFacts first;
-  collector.look(first);
+  collector.collect(first);
   builder.site(grows).alloc_bytes += 90;
   write("100.trace", builder);
 
   AllocationFacts second;
-  collector.look(second);
+  collector.collect(second);
 
   EXPECT_THAT(second.sites, IsEmpty());
   EXPECT_THAT(second.frames, IsEmpty());
@@ -71,7 +71,7 @@ TEST_F(CollectorTest, ReadsTheRestOfAProcessThatHasDiedAndRemovesItsFile) {
   world_.dead.insert(100);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   EXPECT_TRUE(facts.traces.at(0).has_ended);
   EXPECT_EQ(facts.samples.at(0).live_bytes, 5'000U);
@@ -86,9 +86,9 @@ TEST_F(CollectorTest, NamesAFileThatIsNoTraceOnce) {
   Collector collector(options(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
   const auto problems = collector.take_problems();
-  collector.look(facts);
+  collector.collect(facts);
 
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_THAT(problems[0], HasSubstr("bad\\x1b.trace is not used"));
@@ -111,13 +111,13 @@ TEST_F(CollectorTest, FollowsTheLargestAndTheGrowingAndSumsUpTheRest) {
   few.most_sites = 3;
   Collector collector(few, world_, clock_);
   AllocationFacts first;
-  collector.look(first);
+  collector.collect(first);
   builder.site(0).alloc_bytes += 500;
   builder.site(1).alloc_bytes += 10;
   write("100.trace", builder);
 
   AllocationFacts second;
-  collector.look(second);
+  collector.collect(second);
 
   ASSERT_EQ(first.sites.size(), 2U);  // the two largest
   EXPECT_EQ(first.traces[0].rest_bytes, 55'000U - 19'000U);
@@ -133,12 +133,12 @@ TEST_F(CollectorTest, LeavesSmallSitesToTheRest) {
   write("100.trace", builder);
   Collector collector(options(), world_, clock_);
   AllocationFacts first;
-  collector.look(first);
+  collector.collect(first);
   builder.site(small).alloc_bytes += 10'000;  // it grows
   write("100.trace", builder);
 
   AllocationFacts second;
-  collector.look(second);
+  collector.collect(second);
 
   EXPECT_EQ(first.sites.size(), 1U);
   EXPECT_EQ(first.traces[0].rest_bytes, 100U);
@@ -155,7 +155,7 @@ TEST_F(CollectorTest, GivesOneNumberToOneStackInTwoProcesses) {
   Collector collector(options(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   ASSERT_EQ(facts.sites.size(), 2U);
   EXPECT_EQ(facts.sites[0].frames, facts.sites[1].frames);
@@ -171,7 +171,7 @@ TEST_F(CollectorTest, IsTheClockOfTheTracers) {
 
   collector.set_epoch(std::nullopt);
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
   const auto file = TraceFile::open(dir_.path("run/100.trace"));
   ASSERT_TRUE(file);
   auto in_seconds = TraceFile::open(dir_.path("run/100.trace"))->snapshot();
@@ -195,7 +195,7 @@ TEST_F(CollectorTest, TellsWhenLiveBlocksWereBorn) {
   Collector collector(late, world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   ASSERT_EQ(facts.ages.size(), 1U);
   const auto& ages = facts.ages[0].intervals;
@@ -214,7 +214,7 @@ TEST_F(CollectorTest, TellsHowMuchOfALargeBlockIsResident) {
   Collector collector(options(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   ASSERT_EQ(facts.samples.size(), 1U);
   EXPECT_EQ(facts.samples[0].resident_bytes, 250'000U);
@@ -233,7 +233,7 @@ TEST_F(CollectorTest, LooksAtTheResidencyOfWhatGrewMostHoweverManySitesAreLarge)
   world_.resident = Residency{0.0, 0.0, 250, 250};
   Collector collector(options(), world_, clock_);
   AllocationFacts first;
-  collector.look(first);
+  collector.collect(first);
   builder.site(reserved).alloc_bytes += 500'000;
   write("100.trace", builder);
 
@@ -255,7 +255,7 @@ TEST_F(CollectorTest, TellsWhatTheAllocatorKeeps) {
   Collector collector(options(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   ASSERT_EQ(facts.accounts.size(), 1U);
   EXPECT_EQ(facts.accounts[0].key, (ProcessKey{100, 5'000}));
@@ -271,7 +271,7 @@ TEST_F(CollectorTest, DoesNotCallTheInheritedBlocksOfAForkedChildSlack) {
   Collector collector(options(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   EXPECT_THAT(facts.accounts, IsEmpty());
 }
@@ -284,7 +284,7 @@ TEST_F(CollectorTest, NamesLaterWhatItHasNoTimeForNow) {
   hasty.naming_budget_ns = -1;
   Collector collector(hasty, world_, clock_);
   AllocationFacts first;
-  collector.look(first);
+  collector.collect(first);
 
   AllocationFacts last;
   collector.finish(last, kNsPerSecond);
@@ -305,7 +305,7 @@ TEST_F(CollectorTest, DoesNotCountMemoryTwice) {
   Collector collector(options(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   EXPECT_EQ(facts.traces.at(0).live_bytes, 5'000U);
 }
@@ -322,7 +322,7 @@ TEST_F(CollectorTest, AddsUpSitesOfOneStack) {
   Collector collector(options(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   ASSERT_EQ(facts.samples.size(), 2U);
   EXPECT_EQ(facts.samples[0].live_bytes, 300U);
@@ -340,13 +340,13 @@ TEST_F(CollectorTest, DoesNotAddUpPeaksThatWereNotAtOneTime) {
   write("100.trace", builder);
   Collector collector(options(), world_, clock_);
   AllocationFacts looks[3];
-  collector.look(looks[0]);
+  collector.collect(looks[0]);
   builder.site(first).alloc_bytes += 800;  // 900 and 1,000 at one time
   write("100.trace", builder);
-  collector.look(looks[1]);
+  collector.collect(looks[1]);
   builder.site(second).free_bytes += 1'000;
   write("100.trace", builder);
-  collector.look(looks[2]);
+  collector.collect(looks[2]);
 
   EXPECT_EQ(looks[0].samples.at(0).peak_bytes, 1'100U);  // 100 and 1,000
   EXPECT_EQ(looks[1].samples.at(0).peak_bytes, 1'900U);
@@ -370,7 +370,7 @@ TEST_F(CollectorTest, AddsUpSitesWhoseFramesHaveSeveralNodes) {
   Collector collector(options(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   std::vector<std::uint64_t> held;
   for (const SiteSample& sample : facts.samples) {
@@ -389,12 +389,12 @@ TEST_F(CollectorTest, LetsTheSiteThatWasSeenFirstStandForItsStack) {
   write("100.trace", builder);
   Collector collector(options(), world_, clock_);
   AllocationFacts first;
-  collector.look(first);
+  collector.collect(first);
   builder.site(late).ready = 1;
   write("100.trace", builder);
 
   AllocationFacts second;
-  collector.look(second);
+  collector.collect(second);
 
   EXPECT_THAT(second.sites, IsEmpty());
   ASSERT_EQ(second.samples.size(), 1U);
@@ -410,7 +410,7 @@ TEST_F(CollectorTest, SaysWhyRecordsWereLost) {
   Collector collector(options(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   EXPECT_EQ(facts.traces.at(0).dropped_records, 5U);
   EXPECT_EQ(facts.traces.at(0).problem, "its file could not grow: File too large");
@@ -424,7 +424,7 @@ TEST_F(CollectorTest, SaysWhatATracerDoesNotRecordAndMakesNoAccountOfIt) {
   Collector collector(options(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   EXPECT_EQ(facts.traces.at(0).problem, "the program has its own allocator");
   EXPECT_THAT(facts.accounts, IsEmpty());
@@ -444,7 +444,7 @@ TEST_F(CollectorTest, LivesWithoutItsFolder) {
   Collector collector(nowhere, world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   EXPECT_TRUE(facts.empty());
 }

@@ -19,7 +19,7 @@ class WakingTest : public CollectorTest {
   CollectorOptions waking() const {
     CollectorOptions wake = options();
     wake.remove_files = false;
-    wake.wake_as = Mode::kSampled;
+    wake.wake_as = TraceMode::kSampled;
     wake.wake_below = 100;
     wake.sample_every_bytes = 4'096;
     return wake;
@@ -41,13 +41,13 @@ TEST_F(WakingTest, WakesATracerThatSleepsAndPutsItToSleepAgain) {
   Collector collector(waking(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
   const TraceSnapshot awake = read(100);
   collector.put_to_sleep();
 
-  EXPECT_EQ(awake.mode, Mode::kSampled);
+  EXPECT_EQ(awake.mode, TraceMode::kSampled);
   EXPECT_EQ(awake.sample_every_bytes, 4'096U);
-  EXPECT_EQ(read(100).mode, Mode::kDormant);
+  EXPECT_EQ(read(100).mode, TraceMode::kDormant);
 }
 
 TEST_F(WakingTest, LeavesTheDeadAndTheProcessesOfOthersAlone) {
@@ -59,13 +59,13 @@ TEST_F(WakingTest, LeavesTheDeadAndTheProcessesOfOthersAlone) {
   Collector collector(waking(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
+  collector.collect(facts);
 
   EXPECT_EQ(collector.files_seen(), 1U);
   EXPECT_EQ(facts.traces.size(), 1U);
-  EXPECT_EQ(read(100).mode, Mode::kSampled);
-  EXPECT_EQ(read(101).mode, Mode::kDormant);
-  EXPECT_EQ(read(102).mode, Mode::kDormant);
+  EXPECT_EQ(read(100).mode, TraceMode::kSampled);
+  EXPECT_EQ(read(101).mode, TraceMode::kDormant);
+  EXPECT_EQ(read(102).mode, TraceMode::kDormant);
   EXPECT_TRUE(collector.take_problems().empty());
 }
 
@@ -75,13 +75,13 @@ TEST_F(WakingTest, GivesATracerThatWorkedAlreadyItsModeBack) {
   Collector collector(waking(), world_, clock_);
 
   AllocationFacts facts;
-  collector.look(facts);
-  const Mode meanwhile = read(100).mode;
+  collector.collect(facts);
+  const TraceMode meanwhile = read(100).mode;
   collector.put_to_sleep();
 
-  EXPECT_EQ(meanwhile, Mode::kSampled);
-  EXPECT_EQ(read(100).mode, Mode::kExact);
-  EXPECT_EQ(read(101).mode, Mode::kDormant);
+  EXPECT_EQ(meanwhile, TraceMode::kSampled);
+  EXPECT_EQ(read(100).mode, TraceMode::kExact);
+  EXPECT_EQ(read(101).mode, TraceMode::kDormant);
 }
 
 TEST(TraceWorld, KnowsWhoIsBelowAProcess) {

@@ -36,7 +36,7 @@ class Process {
     input.areas = areas;
     input.scan = &scan;
     input.kind_of = [](std::uint32_t site) {
-      return site == kMapSite ? wire::SiteKind::kAnonymousMap : wire::SiteKind::kHeap;
+      return site == kMapSite ? AllocationKind::kAnonymousMap : AllocationKind::kHeap;
     };
     input.residency_of = [this](std::span<const MemoryRange>) { return residency; };
     input.sample_every_bytes = sample_every_bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/reader/memory_areas.h"
+#include "profiler/reader/memory_account.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

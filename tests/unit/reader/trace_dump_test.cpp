@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/reader/trace_dump.h"
+#include "tests/support/trace_dump.h"
 
 #include <gtest/gtest.h>
 
@@ -15,6 +15,7 @@ namespace tidemark::reader {
 namespace {
 
 using tests::difference_from_golden;
+using tests::dump_text;
 using tests::open_trace;
 using tests::TraceBuilder;
 

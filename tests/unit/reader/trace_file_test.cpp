@@ -67,7 +67,7 @@ TEST(TraceFile, ReadsEveryFieldOfTheHeader) {
   ASSERT_TRUE(snapshot) << snapshot.error().what;
   EXPECT_EQ(snapshot->stage, Stage::kExited);
   EXPECT_EQ(snapshot->reason, "no memory");
-  EXPECT_EQ(snapshot->mode, Mode::kSampled);
+  EXPECT_EQ(snapshot->mode, TraceMode::kSampled);
   EXPECT_EQ(snapshot->sample_every_bytes, 524288U);
   EXPECT_EQ(snapshot->epoch, wire::kEpochIsStep | 7U);
   EXPECT_EQ(snapshot->private_bytes, 4096U);
@@ -93,7 +93,7 @@ TEST(TraceFile, ReadsSitesWithTheirExactCounts) {
   ASSERT_EQ(snapshot->sites.size(), 2U);
   const SiteCounts& first = snapshot->sites[0];
   EXPECT_EQ(first.index, 0U);
-  EXPECT_EQ(first.kind, SiteKind::kHeap);
+  EXPECT_EQ(first.kind, AllocationKind::kHeap);
   EXPECT_EQ(first.alloc_bytes, 1000U);
   EXPECT_EQ(first.free_bytes, 400U);
   EXPECT_EQ(first.live_bytes(), 600U);
@@ -103,7 +103,7 @@ TEST(TraceFile, ReadsSitesWithTheirExactCounts) {
   EXPECT_EQ(first.temporary_blocks, 3.0);
   EXPECT_FALSE(first.truncated);
   EXPECT_EQ(snapshot->sites[1].alloc_blocks, 2.5);
-  EXPECT_EQ(snapshot->sites[1].kind, SiteKind::kCudaPinned);
+  EXPECT_EQ(snapshot->sites[1].kind, AllocationKind::kCudaPinned);
   EXPECT_TRUE(snapshot->sites[1].truncated);
 }
 
@@ -238,7 +238,7 @@ TEST(TraceFile, OrdersReachTheControlBlock) {
   ASSERT_TRUE(file) << file.error().what;
 
   EXPECT_TRUE(file->set_sample_every(65536));
-  EXPECT_TRUE(file->set_mode(Mode::kSampled));
+  EXPECT_TRUE(file->set_mode(TraceMode::kSampled));
   EXPECT_TRUE(file->set_epoch_seconds(12));
   const auto by_seconds = file->snapshot();
   EXPECT_TRUE(file->set_epoch_step(40));
@@ -246,7 +246,7 @@ TEST(TraceFile, OrdersReachTheControlBlock) {
 
   ASSERT_TRUE(by_seconds);
   ASSERT_TRUE(by_steps);
-  EXPECT_EQ(by_seconds->mode, Mode::kSampled);
+  EXPECT_EQ(by_seconds->mode, TraceMode::kSampled);
   EXPECT_EQ(by_seconds->sample_every_bytes, 65536U);
   EXPECT_EQ(by_seconds->epoch, 12U);
   EXPECT_EQ(by_steps->epoch, wire::kEpochIsStep | 40U);
@@ -257,11 +257,11 @@ TEST(TraceFile, RefusesOrdersWhenItIsOpenForReadingOnly) {
   auto file = open_trace(builder.bytes());
   ASSERT_TRUE(file);
 
-  const auto done = file->set_mode(Mode::kDormant);
+  const auto done = file->set_mode(TraceMode::kDormant);
 
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Errc::kPermission);
-  EXPECT_EQ(file->snapshot()->mode, Mode::kExact);
+  EXPECT_EQ(file->snapshot()->mode, TraceMode::kExact);
 }
 
 TEST(TraceFile, RefusesAPeriodOfNoBytes) {

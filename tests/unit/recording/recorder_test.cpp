@@ -57,7 +57,7 @@ TEST(Recorder, WritesEveryTickInOrder) {
     ASSERT_TRUE(recorder.add(plain_tick(n)));
   }
   ProcessRecord dead = tests::trainer_record();
-  dead.died_s = 49.5;
+  dead.exited_s = 49.5;
   ASSERT_TRUE(recorder.process_ended(dead));
   ASSERT_TRUE(recorder.end(50.0));
 

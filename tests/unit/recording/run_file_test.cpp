@@ -91,7 +91,7 @@ TEST(RunFile, DeliversTheEndOfAProcessWhenItsTimeComes) {
   ASSERT_TRUE(writer->begin(full_run_info()));
   ASSERT_TRUE(writer->add(full_tick()));
   ProcessRecord dead = tests::worker_record();
-  dead.died_s = 2.0;
+  dead.exited_s = 2.0;
   dead.exit_status = 9;
   ASSERT_TRUE(writer->process_ended(dead));
   ASSERT_TRUE(writer->add(empty_tick(2.0)));
@@ -114,7 +114,7 @@ TEST(RunFile, TakesTheLastLookAtATracedProcessAfterItsEnd) {
   first.allocations.traces = {tests::trace_sample(tests::trainer_record().key, 0.0)};
   ASSERT_TRUE(writer->add(first));
   ProcessRecord dead = tests::trainer_record();
-  dead.died_s = 1.0;
+  dead.exited_s = 1.0;
   ASSERT_TRUE(writer->process_ended(dead));
   ASSERT_TRUE(writer->add(empty_tick(1.0)));
   Tick last = empty_tick(2.0);
@@ -177,7 +177,7 @@ TEST(RunFile, KeepsAProcessThatCameAndWentBetweenTwoTicksAsOne) {
   ASSERT_TRUE(writer->begin(full_run_info()));
   ASSERT_TRUE(writer->add(plain_tick(0)));
   ProcessRecord dead = tests::worker_record();
-  dead.died_s = 1.75;
+  dead.exited_s = 1.75;
   ASSERT_TRUE(writer->process_ended(dead));
   Tick late = empty_tick(3.0);
   late.new_processes = {tests::worker_record()};  // of a tick that was dropped

@@ -4,8 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "report/folded.h"
-#include "report/speedscope.h"
+#include "report/profile_model.h"
 #include "tests/support/sample_profile.h"
 #include "tests/support/speedscope_check.h"
 

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "common/check.h"
-#include "report/pprof.h"
+#include "report/profile_model.h"
 #include "tests/support/sample_profile.h"
 #include "tests/support/subprocess.h"
 #include "tests/support/temp_tree.h"

@@ -115,13 +115,13 @@ inline tracker::JudgedRun leaking_run() {
   verdict.verdict = Verdict::kLeak;
   verdict.where = 2;
   verdict.held_as = HeldAs::kPrivate;
-  verdict.readings.push_back({0, Metric::kFootprint,
-                              reading_of(Verdict::kLeak, Axis::kSteps,
-                                         [&](double x) { return bytes_at(x) + 300 * kMiBf; })});
-  verdict.readings.push_back(
+  verdict.tracks.push_back({0, Metric::kFootprint,
+                            reading_of(Verdict::kLeak, Axis::kSteps,
+                                       [&](double x) { return bytes_at(x) + 300 * kMiBf; })});
+  verdict.tracks.push_back(
       {1, Metric::kFootprint,
        reading_of(Verdict::kStable, Axis::kSteps, [](double) { return 300 * kMiBf; })});
-  verdict.readings.push_back({2, Metric::kFootprint, std::move(reading)});
+  verdict.tracks.push_back({2, Metric::kFootprint, std::move(reading)});
   verdict.overheads = {{Role::kCompileWorker, 20, 4.6 * kGiBf, 300 * kMiBf, 320 * kMiBf}};
   verdict.advice = {{"kept_per_step", "the trainer grows at a steady rate",
                      "Something that each step makes is kept, for example a loss with its graph.",
@@ -136,7 +136,7 @@ inline tracker::JudgedRun one_curve(tracker::SeriesVerdict reading) {
   result.run.tracks.push_back(track_of(tracker::TrackKind::kProcess, Role::kTrainer, 77));
   tracker::RunVerdict verdict;
   verdict.verdict = reading.verdict;
-  verdict.readings.push_back({0, tracker::Metric::kRss, std::move(reading)});
+  verdict.tracks.push_back({0, tracker::Metric::kRss, std::move(reading)});
   result.verdict = std::move(verdict);
   return result;
 }

@@ -59,9 +59,9 @@ TEST(TrackText, SaysFirstWhatWhoHowFastSinceAndUntilWhen) {
 TEST(TrackText, GivesTheIntervalOfALeaksRate) {
   const tracker::JudgedRun result = leaking_run();
 
-  EXPECT_THAT(pattern_text(result.verdict->answer().reading.patterns[1], Axis::kSteps),
+  EXPECT_THAT(pattern_text(result.verdict->answer().series.patterns[1], Axis::kSteps),
               HasSubstr("1.90 MiB/step to 2.10 MiB/step"));
-  EXPECT_THAT(pattern_text(result.verdict->answer().reading.patterns[1], Axis::kTime),
+  EXPECT_THAT(pattern_text(result.verdict->answer().series.patterns[1], Axis::kTime),
               HasSubstr("114 MiB/min to 126 MiB/min"));
 }
 
@@ -81,10 +81,9 @@ TEST(TrackText, CountsCalmProcessesInsteadOfListingThem) {
   for (int i = 0; i < 3; ++i) {
     result.run.tracks.push_back(
         tests::track_of(tracker::TrackKind::kProcess, Role::kCompileWorker, 2000 + i));
-    result.verdict->readings.push_back(
-        {3U + static_cast<std::size_t>(i), tracker::Metric::kFootprint,
-         tests::reading_of(Verdict::kStable, Axis::kSteps,
-                           [&](double) { return (i + 1) * kMiBf; })});
+    result.verdict->tracks.push_back({3U + static_cast<std::size_t>(i), tracker::Metric::kFootprint,
+                                      tests::reading_of(Verdict::kStable, Axis::kSteps,
+                                                        [&](double) { return (i + 1) * kMiBf; })});
   }
 
   const std::string text = track_text(result, Glyphs::kAscii);
@@ -95,7 +94,7 @@ TEST(TrackText, CountsCalmProcessesInsteadOfListingThem) {
 
 TEST(TrackText, SaysThatTooFewSamplesProveNothing) {
   tracker::JudgedRun result = stable_run();
-  tracker::SeriesVerdict& reading = result.verdict->readings[0].reading;
+  tracker::SeriesVerdict& reading = result.verdict->tracks[0].series;
   reading.undetermined = true;
   reading.samples = 4;
   reading.needs = tracker::Needs{{}, {}, 2.0};
@@ -108,7 +107,7 @@ TEST(TrackText, SaysThatTooFewSamplesProveNothing) {
 TEST(TrackText, CountsTheMomentsOfTooFewSamplesAndNamesTheirSpike) {
   tracker::JudgedRun result = stable_run();
   result.verdict->verdict = Verdict::kSpikes;
-  tracker::SeriesVerdict& reading = result.verdict->readings[0].reading;
+  tracker::SeriesVerdict& reading = result.verdict->tracks[0].series;
   reading.undetermined = true;
   reading.samples = 3;
   reading.evidence = {{tracker::EvidenceKind::kPoints, 1.0, 6.0}};
@@ -131,7 +130,7 @@ TEST(TrackText, SaysThatTheFloorUnderSpikesGrewBefore) {
 
 TEST(TrackText, SaysThatTheLimitIsExceededAlready) {
   tracker::JudgedRun result = leaking_run();
-  tracker::Forecast& forecast = result.verdict->readings[2].reading.forecast;
+  tracker::Forecast& forecast = result.verdict->tracks[2].series.forecast;
   forecast.in_s_low = forecast.in_s_high = 0.0;
 
   EXPECT_THAT(answer_text(result),
@@ -141,7 +140,7 @@ TEST(TrackText, SaysThatTheLimitIsExceededAlready) {
 
 TEST(TrackText, SaysWhichOptionsCouldNotBeCounted) {
   tracker::JudgedRun result = stable_run();
-  tracker::SeriesVerdict& reading = result.verdict->readings[0].reading;
+  tracker::SeriesVerdict& reading = result.verdict->tracks[0].series;
   reading.warmup_ignored = true;
   reading.min_leak_ignored = true;
 
@@ -162,7 +161,7 @@ TEST(TrackText, SaysWhichMetricsThereAreInstead) {
 
 TEST(TrackText, SaysFromWhereToWhereTheDataAre) {
   tracker::JudgedRun result = stable_run();
-  result.verdict->readings[0].reading.end.t_s = 1000.0;  // the last stretch begins at 990
+  result.verdict->tracks[0].series.end.t_s = 1000.0;  // the last stretch begins at 990
 
   const std::string text = track_text(result, Glyphs::kAscii);
 
@@ -185,7 +184,7 @@ TEST(TrackText, SaysThatAStableCurveDrifts) {
   tracker::Pattern drift;
   drift.kind = tracker::PatternKind::kDrift;
   drift.rate.bytes_per_s = 3000.0;
-  result.verdict->readings[0].reading.patterns = {drift};
+  result.verdict->tracks[0].series.patterns = {drift};
 
   EXPECT_THAT(answer_text(result), HasSubstr(" is at 2.00 GiB."));
   EXPECT_THAT(track_text(result, Glyphs::kAscii), Not(HasSubstr("stood still")));
@@ -225,7 +224,7 @@ TEST(JudgedRun, ExitsWithOneForALeakFourWhenNobodyCanTellElseZero) {
   EXPECT_EQ(tracker::exit_code_of(stable_run()), kExitOk);
   EXPECT_EQ(tracker::exit_code_of(tracker::JudgedRun{}), kExitUndetermined);
   tracker::JudgedRun few = stable_run();
-  few.verdict->readings[0].reading.undetermined = true;
+  few.verdict->tracks[0].series.undetermined = true;
   EXPECT_EQ(tracker::exit_code_of(few), kExitUndetermined);
 }
 
@@ -238,7 +237,7 @@ TEST(ChartText, DrawsNothingFromTwoPoints) {
 }
 
 TEST(ChartText, MarksWhatBeginsWithTheFirstStretch) {
-  tracker::SeriesVerdict reading = growing_run().verdict->readings[0].reading;
+  tracker::SeriesVerdict reading = growing_run().verdict->tracks[0].series;
   for (tracker::FloorPoint& point : reading.floor) {
     point.x += 5.0;  // its middle
   }

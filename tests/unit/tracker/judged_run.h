@@ -30,7 +30,7 @@ inline const tracker::Track& where(const tracker::RunTracks& run,
 
 inline const tracker::Track* carrier(const tracker::RunTracks& run,
                                      const tracker::RunVerdict& verdict) {
-  return verdict.carrier ? &run.tracks[verdict.readings[*verdict.carrier].track] : nullptr;
+  return verdict.carrier ? &run.tracks[verdict.tracks[*verdict.carrier].track] : nullptr;
 }
 
 inline std::set<std::string> advised(const tracker::RunVerdict& verdict) {
@@ -45,11 +45,11 @@ inline const tracker::TrackVerdict* reading_of(const tracker::RunTracks& run,
                                                const tracker::RunVerdict& verdict,
                                                tracker::TrackKind kind, Role role) {
   const auto it = std::find_if(
-      verdict.readings.begin(), verdict.readings.end(), [&](const tracker::TrackVerdict& reading) {
+      verdict.tracks.begin(), verdict.tracks.end(), [&](const tracker::TrackVerdict& reading) {
         const tracker::Track& track = run.tracks[reading.track];
         return track.kind == kind && (kind == tracker::TrackKind::kTree || track.role == role);
       });
-  return it == verdict.readings.end() ? nullptr : &*it;
+  return it == verdict.tracks.end() ? nullptr : &*it;
 }
 
 }  // namespace tidemark::tests

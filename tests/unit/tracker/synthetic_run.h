@@ -43,8 +43,8 @@ struct Actor {
   Shape shmem;  // part of `own`; unset: unknown
   Shape swap;   // part of `own`; unset: unknown
   Shape gpu;    // unset: none
-  double born_s = 0.0;
-  double died_s = std::numeric_limits<double>::infinity();
+  double started_s = 0.0;
+  double exited_s = std::numeric_limits<double>::infinity();
   std::string comm = "python3";
   double age_at_start_s = 0.0;
 };
@@ -62,10 +62,10 @@ inline Actor worker(Role role, Shape own, Shape once = {}) {
   actor.once = std::move(once);
   return actor;
 }
-inline Actor loader(double born_s, double died_s = std::numeric_limits<double>::infinity()) {
+inline Actor loader(double started_s, double exited_s = std::numeric_limits<double>::infinity()) {
   Actor actor = worker(Role::kDataloaderWorker, flat(100 * kMB));
-  actor.born_s = born_s;
-  actor.died_s = died_s;
+  actor.started_s = started_s;
+  actor.exited_s = exited_s;
   return actor;
 }
 
@@ -122,7 +122,7 @@ class SyntheticRun {
       Totals all;
       for (std::size_t i = 0; i < cast_.size(); ++i) {
         const Actor& actor = cast_[i];
-        if (t_s < actor.born_s || t_s >= actor.died_s) {
+        if (t_s < actor.started_s || t_s >= actor.exited_s) {
           continue;
         }
         const Totals now = sample(actor, t_s, jitter(), step, processes[i]);
@@ -205,10 +205,10 @@ class SyntheticRun {
       track.key = {static_cast<pid_t>(100 + i), 1};
       track.role = cast_[i].role;
       track.comm = cast_[i].comm;
-      track.born_s = cast_[i].born_s;
+      track.started_s = cast_[i].started_s;
       track.age_at_start_s = cast_[i].age_at_start_s;
-      if (cast_[i].died_s <= length_s_) {
-        track.died_s = cast_[i].died_s;
+      if (cast_[i].exited_s <= length_s_) {
+        track.exited_s = cast_[i].exited_s;
       }
       run.tracks.push_back(std::move(track));
     }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "monitor/gpu/drm_fdinfo.h"
 #include "common/units.h"
 
 #include <gmock/gmock.h>

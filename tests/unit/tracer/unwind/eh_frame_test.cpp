@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/tracer/unwind/eh_frame.h"
+#include "profiler/tracer/unwind/cfi.h"
 
 #include <gtest/gtest.h>
 

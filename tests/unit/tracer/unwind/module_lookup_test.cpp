@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "profiler/tracer/unwind/eh_frame.h"
+#include "profiler/tracer/unwind/cfi.h"
 
 namespace tidemark::tracer {
 namespace {

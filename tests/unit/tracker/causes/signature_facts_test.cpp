@@ -35,11 +35,11 @@ Actor gpu_trainer(Shape own) {
   return one;
 }
 
-Actor compile_worker(double born_s, double died_s = std::numeric_limits<double>::infinity()) {
+Actor compile_worker(double started_s, double exited_s = std::numeric_limits<double>::infinity()) {
   Actor one = worker(Role::kCompileWorker, flat(250 * kMB));
   one.once = flat(2 * kMB);
-  one.born_s = born_s;
-  one.died_s = died_s;
+  one.started_s = started_s;
+  one.exited_s = exited_s;
   return one;
 }
 
@@ -255,7 +255,7 @@ TEST(Signatures, EvalWorkersStay) {
                                     "eval", 1200, 100, 4 * kHour);
   for (int i = 1; i < 12; ++i) {
     Actor loader = worker(Role::kDataloaderWorker, flat(300 * kMB));
-    loader.born_s = i * 1200.0 + 10.0;
+    loader.started_s = i * 1200.0 + 10.0;
     script.add(2, loader);
   }
 
@@ -307,7 +307,7 @@ TEST(Signatures, OptimizerState) {
 
 TEST(Signatures, OrphanedWorkers) {
   Actor crashed = gpu_trainer(flat(6 * kGB));
-  crashed.died_s = 3000.0;
+  crashed.exited_s = 3000.0;
   const RunTracks run = SyntheticRun(2 * kHour, 10.0)
                             .add(crashed)
                             .add(worker(Role::kWrapper, flat(20 * kMB)))

@@ -188,15 +188,15 @@ TEST(RunDiff, TakesTheOnlyProcessForItsRoleAndTheMedianOfWhatWasNotJudged) {
   HandMadeRun run = settled_run(1000);
   add_role(run, Role::kTrainer, 1, 700);
   add_role(run, Role::kCompileWorker, 20, 300);
-  run.verdict.readings.pop_back();
-  run.verdict.readings.pop_back();
+  run.verdict.tracks.pop_back();
+  run.verdict.tracks.pop_back();
   Track process;
   process.kind = TrackKind::kProcess;
   process.role = Role::kTrainer;
   run.tracks.tracks.push_back(process);
   SeriesVerdict reading;
   reading.last_floor_bytes = 701 * kMiB;
-  run.verdict.readings.push_back({run.tracks.tracks.size() - 1, Metric::kFootprint, reading});
+  run.verdict.tracks.push_back({run.tracks.tracks.size() - 1, Metric::kFootprint, reading});
 
   const RunDiff diff = compare(run, run);
 

@@ -34,11 +34,11 @@ TEST(RunVerdict, BoundsCopyOnWriteGrowthByWhatTheWorkersSee) {
   const RunVerdict verdict = judged(run);
 
   EXPECT_EQ(verdict.verdict, Verdict::kGrowing);
-  EXPECT_TRUE(verdict.answer().reading.undetermined);
-  ASSERT_TRUE(verdict.answer().reading.forecast.asymptote_bytes.has_value());
-  EXPECT_LE(*verdict.answer().reading.forecast.asymptote_bytes, 15.1 * kGB);
-  EXPECT_GT(*verdict.answer().reading.forecast.asymptote_bytes, 9 * kGB);
-  EXPECT_EQ(verdict.answer().reading.find(PatternKind::kLeak), nullptr);
+  EXPECT_TRUE(verdict.answer().series.undetermined);
+  ASSERT_TRUE(verdict.answer().series.forecast.asymptote_bytes.has_value());
+  EXPECT_LE(*verdict.answer().series.forecast.asymptote_bytes, 15.1 * kGB);
+  EXPECT_GT(*verdict.answer().series.forecast.asymptote_bytes, 9 * kGB);
+  EXPECT_EQ(verdict.answer().series.find(PatternKind::kLeak), nullptr);
   EXPECT_EQ(verdict.held_as, HeldAs::kCopyOnWrite);
   EXPECT_EQ(carrier(run, verdict)->role, Role::kDataloaderWorker);
   EXPECT_TRUE(advised(verdict).contains("dataloader_copy_on_write"));
@@ -46,12 +46,12 @@ TEST(RunVerdict, BoundsCopyOnWriteGrowthByWhatTheWorkersSee) {
 
 // Workers that share what they see, copy it at a constant rate from their birth on, and are gone
 // with the last step.
-RunTracks copying_workers(double born_s, double last_born_s, double end_step) {
-  Actor actor = worker(Role::kDataloaderWorker, flat(3 * kGB), ramp(0, 2 * kGB, born_s, 12'000));
-  actor.born_s = born_s;
+RunTracks copying_workers(double started_s, double last_born_s, double end_step) {
+  Actor actor = worker(Role::kDataloaderWorker, flat(3 * kGB), ramp(0, 2 * kGB, started_s, 12'000));
+  actor.started_s = started_s;
   SyntheticRun play(2 * kHour, 10.0);
   play.steps_per_s(1.0).add(trainer(flat(3 * kGB))).add(3, actor);
-  actor.born_s = last_born_s;
+  actor.started_s = last_born_s;
   RunTracks run = play.add(actor).play();
   for (Track& track : run.tracks) {
     const double left = track.kind == TrackKind::kTree ? 3 * kGB : 0.0;
@@ -74,7 +74,7 @@ TEST(RunVerdict, BoundsCopyOnWriteGrowthOfWorkersThatCameAndWentInTheRun) {
     const RunVerdict verdict = judged(run, options);
 
     EXPECT_EQ(verdict.verdict, Verdict::kGrowing);
-    EXPECT_EQ(verdict.answer().reading.find(PatternKind::kLeak), nullptr);
+    EXPECT_EQ(verdict.answer().series.find(PatternKind::kLeak), nullptr);
     EXPECT_EQ(verdict.held_as, HeldAs::kCopyOnWrite);
   }
   const RunVerdict verdict = judged(copying_workers(0, 300, 7210), options);
@@ -119,7 +119,7 @@ TEST(RunVerdict, BoundsCopyOnWriteGrowthOfATreeWhoseProcessesAreUnknown) {
 
   EXPECT_EQ(verdict.verdict, Verdict::kGrowing);
   EXPECT_EQ(verdict.answer().metric, Metric::kPss);
-  EXPECT_EQ(verdict.answer().reading.forecast.asymptote_bytes, 13.4 * kGB);
+  EXPECT_EQ(verdict.answer().series.forecast.asymptote_bytes, 13.4 * kGB);
 }
 
 TEST(RunVerdict, DoesNotTakeALeakForCopyOnWriteWhenFilesMakeRoomForIt) {

@@ -150,7 +150,7 @@ TEST(GpuTracks, AreJudgedLikeTheOthersAndAgainstTheLimitOfTheDevice) {
 
   EXPECT_EQ(verdict.verdict, Verdict::kLeak);
   EXPECT_EQ(verdict.answer().metric, Metric::kGpu);
-  EXPECT_EQ(verdict.answer().reading.forecast.limit_bytes, run.gpu_limit_bytes);
+  EXPECT_EQ(verdict.answer().series.forecast.limit_bytes, run.gpu_limit_bytes);
   EXPECT_EQ(verdict.held_as, std::nullopt);
 }
 

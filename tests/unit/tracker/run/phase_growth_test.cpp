@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tracker/run/phase_growth.h"
+#include "tracker/causes/signature_facts.h"
 
 #include <gtest/gtest.h>
 

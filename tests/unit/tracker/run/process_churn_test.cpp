@@ -73,7 +73,7 @@ TEST(WithoutProcessChurn, DoesNotAddUpWhatEachGenerationGrowsBy) {
   script.noise(0).add(trainer(flat(500 * kMB)));
   for (int i = 0; i < 9; ++i) {
     Actor growing = loader(i * 100.0, i * 100.0 + 90.0);
-    growing.own = ramp(100 * kMB, 200 * kMB, growing.born_s, growing.died_s);
+    growing.own = ramp(100 * kMB, 200 * kMB, growing.started_s, growing.exited_s);
     script.add(growing);
   }
   const RunTracks run = script.play();
@@ -91,7 +91,7 @@ TEST(WithoutProcessChurn, SeesWhatEachGenerationGivesBackWhenTheNextReplacesItAt
   script.noise(0).add(trainer(flat(500 * kMB)));
   for (int i = 0; i < 9; ++i) {
     Actor growing = loader(50.0 + i * 100.0, 150.0 + i * 100.0);
-    growing.own = ramp(100 * kMB, 200 * kMB, growing.born_s, growing.died_s);
+    growing.own = ramp(100 * kMB, 200 * kMB, growing.started_s, growing.exited_s);
     script.add(growing);
   }
 
@@ -116,7 +116,7 @@ TEST(WithoutProcessChurn, CountsSharedPagesOfExitedProcessesWithThoseOfTheirGene
   stays.own = flat(305 * kMB);
   stays.once = part;
   Actor goes = stays;
-  goes.died_s = 500.0;
+  goes.exited_s = 500.0;
   const RunTracks run =
       SyntheticRun(1000, 1.0).noise(0).add(trainer(flat(500 * kMB))).add(3, stays).add(goes).play();
 

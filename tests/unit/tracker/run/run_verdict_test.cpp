@@ -71,11 +71,11 @@ TEST(RunVerdict, TellsCompileWorkersAsOverheadWithBothFigures) {
 TEST(RunVerdict, TakesAPoolThatQuitsAndReturnsForAnEvent) {
   SyntheticRun script(kHour, 5.0);
   script.add(trainer(flat(4 * kGB)));
-  for (const auto& [born_s, died_s] : {std::pair(0.0, 59.0), std::pair(900.0, 1200.0),
-                                       std::pair(1500.0, 1560.0), std::pair(2400.0, 2600.0)}) {
+  for (const auto& [started_s, exited_s] : {std::pair(0.0, 59.0), std::pair(900.0, 1200.0),
+                                            std::pair(1500.0, 1560.0), std::pair(2400.0, 2600.0)}) {
     Actor pool = worker(Role::kCompileWorker, flat(280 * kMB), flat(60 * kMB));
-    pool.born_s = born_s;
-    pool.died_s = died_s;
+    pool.started_s = started_s;
+    pool.exited_s = exited_s;
     script.add(20, pool);
   }
   const RunTracks run = script.play();
@@ -95,10 +95,10 @@ TEST(RunVerdict, StillSeesTheSpikesOfATrainerBesideAPoolThatReturns) {
     const double in_period = std::fmod(t_s, 300.0);
     return in_period > 250.0 && in_period < 280.0 ? 7 * kGB : 4 * kGB;
   }));
-  for (const double born_s : {0.0, 900.0, 2000.0}) {
+  for (const double started_s : {0.0, 900.0, 2000.0}) {
     Actor pool = worker(Role::kCompileWorker, flat(280 * kMB), flat(60 * kMB));
-    pool.born_s = born_s;
-    pool.died_s = born_s + 60.0;
+    pool.started_s = started_s;
+    pool.exited_s = started_s + 60.0;
     script.add(20, pool);
   }
 
@@ -108,9 +108,9 @@ TEST(RunVerdict, StillSeesTheSpikesOfATrainerBesideAPoolThatReturns) {
 TEST(RunVerdict, DoesNotTakeWorkersThatComeLateForGrowth) {
   SyntheticRun script(2 * kHour, 10.0);
   script.add(trainer(flat(4 * kGB)));
-  for (const double born_s : {4000.0, 5000.0, 6500.0}) {
+  for (const double started_s : {4000.0, 5000.0, 6500.0}) {
     Actor loader = worker(Role::kDataloaderWorker, flat(500 * kMB));
-    loader.born_s = born_s;
+    loader.started_s = started_s;
     script.add(loader);
   }
   const RunTracks run = script.play();
@@ -125,7 +125,7 @@ TEST(RunVerdict, CallsProcessesThatPileUpALeak) {
   script.add(trainer(flat(4 * kGB)));
   for (int i = 0; i < 138; ++i) {
     Actor loader = worker(Role::kDataloaderWorker, flat(60 * kMB));
-    loader.born_s = 300.0 + i * 75.0;
+    loader.started_s = 300.0 + i * 75.0;
     script.add(loader);
   }
   const RunTracks run = script.play();
@@ -144,8 +144,8 @@ TEST(RunVerdict, SeesALeakOfTheTrainerWhileWorkersComeAndGo) {
   script.add(trainer(ramp(4 * kGB, 7 * kGB, 2000, 20000)));
   for (int epoch = 0; epoch < 18; ++epoch) {
     Actor loader = worker(Role::kDataloaderWorker, flat(400 * kMB));
-    loader.born_s = epoch * 600.0;
-    loader.died_s = epoch * 600.0 + 560.0;
+    loader.started_s = epoch * 600.0;
+    loader.exited_s = epoch * 600.0 + 560.0;
     script.add(4, loader);
   }
   const RunTracks run = script.play();
@@ -161,7 +161,7 @@ TEST(RunVerdict, SeesALeakOfTheTrainerWhileWorkersComeAndGo) {
 
 TEST(RunVerdict, NamesTheProcessThatCameWithAllItsMemory) {
   Actor late = trainer(flat(5 * kGB));
-  late.born_s = 400.0;
+  late.started_s = 400.0;
   const RunTracks run =
       SyntheticRun(2 * kHour, 10.0).add(worker(Role::kLauncher, flat(200 * kMB))).add(late).play();
 
@@ -314,9 +314,9 @@ TEST(RunVerdict, LetsALoneWorkerAnswerWhenItsLeakIsLargeForTheTree) {
 
 TEST(RunVerdict, ForgetsTheGrowthOfATrainerThatEndedLongAgo) {
   Actor first = trainer(ramp(1 * kGB, 3 * kGB, 0, 200));
-  first.died_s = 200.0;
+  first.exited_s = 200.0;
   Actor second = trainer(flat(3 * kGB));
-  second.born_s = 210.0;
+  second.started_s = 210.0;
   const RunTracks run = SyntheticRun(2 * kHour, 5.0).add(first).add(second).play();
 
   EXPECT_LT(judged(run).verdict, Verdict::kGrowing);
@@ -335,7 +335,7 @@ TEST(RunVerdict, LeavesTheOthersTheirPartOfTheLimit) {
   // 16 of the 20 GB are taken at the end; the role grows by 2 GB in 3 hours.
   EXPECT_EQ(verdict.verdict, Verdict::kLeak);
   EXPECT_EQ(where(run, verdict).role, Role::kRay);
-  const Forecast& forecast = verdict.answer().reading.forecast;
+  const Forecast& forecast = verdict.answer().series.forecast;
   EXPECT_EQ(forecast.limit_bytes, 20 * kGB);
   ASSERT_TRUE(forecast.in_s_low && forecast.in_s_high);
   EXPECT_NEAR((*forecast.in_s_low + *forecast.in_s_high) / 2.0, 6 * kHour, kHour);

@@ -350,7 +350,7 @@ TEST(TrackBuilder, BeginsAnewWhenAProcessRunsAnotherProgram) {
 
   const Track& process = *find(run, TrackKind::kProcess);
   EXPECT_EQ(process.of(Metric::kFootprint).samples(), 1U);
-  EXPECT_EQ(process.born_s, 1.0);
+  EXPECT_EQ(process.started_s, 1.0);
   EXPECT_THAT(run.events, SizeIs(1));
 }
 
@@ -380,7 +380,7 @@ TEST(TrackBuilder, GivesTheRoomOfShortLivedHelpersToOthers) {
     tick.processes = {sample_of(key, 1)};
     ASSERT_TRUE(builder.add(tick));
     ProcessRecord ended = record_of(key, Role::kOther);
-    ended.died_s = tick.t_s;
+    ended.exited_s = tick.t_s;
     ASSERT_TRUE(builder.process_ended(ended));
   }
 

@@ -14,6 +14,20 @@
 
 namespace tidemark::recording {
 
+// CSV with a header line; docs/run-file.md says which columns and how odd rows are treated. Fails
+// when the header has no time or no memory column.
+Result<std::unique_ptr<RecordingReader>> open_csv(TextInput input);
+
+// The .dat files of memory_profiler's `mprof run`: "MEM mib t", with -M "CHLD n mib t" for each
+// child, "FUNC name mib t mib t" for functions that it watched.
+std::unique_ptr<RecordingReader> open_mprof(TextInput input);
+bool looks_like_mprof(std::string_view head);
+
+// The plain logs of psrecord: "# Elapsed time   CPU (%)   Real (MB)   Virtual (MB)" and rows of
+// numbers. Its MB are MiB. (Its CSV logs are CSV.)
+Result<std::unique_ptr<RecordingReader>> open_psrecord(TextInput input);
+bool looks_like_psrecord(std::string_view head);
+
 // One series of the file, as numbers; what is not a number is nullopt.
 struct JsonSeries {
   std::string id;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/reader/trace_dump.h"
+#include "tests/support/trace_dump.h"
 
 #include <fmt/format.h>
 
@@ -12,25 +12,29 @@
 
 #include "common/text.h"
 
-namespace tidemark::reader {
+namespace tidemark::tests {
 namespace {
 
-const char* site_kind_name(wire::SiteKind kind) {
-  switch (kind) {
-    case wire::SiteKind::kHeap:
-      return "heap";
-    case wire::SiteKind::kAnonymousMap:
-      return "anonymous map";
-    case wire::SiteKind::kSharedMap:
-      return "shared map";
-    case wire::SiteKind::kAllocatorMap:
-      return "allocator map";
-    case wire::SiteKind::kCudaDevice:
-      return "CUDA device";
-    case wire::SiteKind::kCudaPinned:
-      return "CUDA pinned";
-    case wire::SiteKind::kCudaRegistered:
-      return "CUDA registered";
+using reader::AgeBucket;
+using reader::LiveScan;
+using reader::LiveSite;
+using reader::ReadLosses;
+using reader::SiteCounts;
+using reader::TraceIdentity;
+using reader::TraceLosses;
+using reader::TraceModule;
+using reader::TraceSnapshot;
+
+const char* stage_name(wire::Stage stage) {
+  switch (stage) {
+    case wire::Stage::kSettingUp:
+      return "setting up";
+    case wire::Stage::kRecording:
+      return "recording";
+    case wire::Stage::kReplaced:
+      return "replaced";
+    case wire::Stage::kExited:
+      return "exited";
   }
   return "unknown";
 }
@@ -48,8 +52,8 @@ void dump_process(Out out, const TraceSnapshot& snapshot) {
                  "process pid={} parent={} start_ticks={} namespace={} created_ns={} forked={}\n",
                  id.pid, id.parent_pid, id.start_ticks, id.pid_namespace, id.created_ns, id.forked);
   fmt::format_to(out, "state stage={} mode={} sample_every={} epoch=\"{}\" nodes={}\n",
-                 stage_name(snapshot.stage), mode_name(snapshot.mode), snapshot.sample_every_bytes,
-                 epoch_text(snapshot.epoch), snapshot.nodes);
+                 stage_name(snapshot.stage), trace_mode_name(snapshot.mode),
+                 snapshot.sample_every_bytes, epoch_text(snapshot.epoch), snapshot.nodes);
   fmt::format_to(out, "memory file={} private={}\n", snapshot.file_bytes, snapshot.private_bytes);
   if (!snapshot.reason.empty()) {
     fmt::format_to(out, "limited {}\n", escape_text(snapshot.reason));
@@ -74,32 +78,6 @@ void dump_read_losses(Out out, const ReadLosses& losses) {
 }
 
 }  // namespace
-
-const char* stage_name(wire::Stage stage) {
-  switch (stage) {
-    case wire::Stage::kSettingUp:
-      return "setting up";
-    case wire::Stage::kRecording:
-      return "recording";
-    case wire::Stage::kReplaced:
-      return "replaced";
-    case wire::Stage::kExited:
-      return "exited";
-  }
-  return "unknown";
-}
-
-const char* mode_name(wire::Mode mode) {
-  switch (mode) {
-    case wire::Mode::kDormant:
-      return "dormant";
-    case wire::Mode::kSampled:
-      return "sampled";
-    case wire::Mode::kExact:
-      return "exact";
-  }
-  return "unknown";
-}
 
 std::string dump_text(const TraceSnapshot& snapshot, const std::vector<TraceModule>& modules) {
   std::string text;
@@ -126,7 +104,7 @@ std::string dump_text(const TraceSnapshot& snapshot, const std::vector<TraceModu
     fmt::format_to(out,
                    "site {} kind=\"{}\" node={} live={} live_blocks={} alloc={} alloc_blocks={} "
                    "free={} free_blocks={} peak={} temporary={}{}\n",
-                   site.index, site_kind_name(site.kind), site.node, site.live_bytes(),
+                   site.index, allocation_kind_name(site.kind), site.node, site.live_bytes(),
                    site.live_blocks(), site.alloc_bytes, site.alloc_blocks, site.free_bytes,
                    site.free_blocks, site.peak_live_bytes, site.temporary_blocks,
                    site.truncated ? " truncated" : "");
@@ -156,4 +134,4 @@ std::string dump_text(const LiveScan& scan) {
   return text;
 }
 
-}  // namespace tidemark::reader
+}  // namespace tidemark::tests

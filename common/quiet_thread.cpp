@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/signal_stack.h"
+#include "common/quiet_thread.h"
 
 namespace tidemark {
 
