@@ -100,6 +100,70 @@ TEST(AtomicFile, KeepsALinkAndReplacesWhatItPointsTo) {
   EXPECT_EQ(*read_file(folder.path("real")), "new");
 }
 
+TEST(AtomicFile, KeepsTheModeOfAFileThatWasThere) {
+  const TempTree tree;
+  tree.write("private", "old");
+  ASSERT_EQ(::chmod(tree.path("private").c_str(), 0600), 0);
+
+  ASSERT_TRUE(write_file_atomically(tree.path("private"), "new"));
+
+  struct stat status {};
+  ASSERT_EQ(::stat(tree.path("private").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0600U);
+}
+
+TEST(AtomicFile, KeepsTheOwnerOfAFileThatRootReplaces) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root can give files away";
+  }
+  const TempTree tree;
+  tree.write("theirs", "old");
+  ASSERT_EQ(::chown(tree.path("theirs").c_str(), 65534, 65534), 0);
+
+  ASSERT_TRUE(write_file_atomically(tree.path("theirs"), "new"));
+
+  struct stat status {};
+  ASSERT_EQ(::stat(tree.path("theirs").c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, 65534U);
+}
+
+TEST(AtomicFile, DoesNotFollowALinkOfAnotherUser) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root can make links of others";
+  }
+  const TempTree tree;
+  tree.write("mine", "old");
+  tree.link("report.xml", "mine");
+  ASSERT_EQ(::lchown(tree.path("report.xml").c_str(), 65534, 65534), 0);
+
+  const Status written = write_file_atomically(tree.path("report.xml"), "new");
+
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().what, HasSubstr("is a link of another user (uid 65534)"));
+  EXPECT_EQ(*read_file(tree.path("mine")), "old");
+  EXPECT_FALSE(can_write_file(tree.path("report.xml")));
+}
+
+TEST(AtomicFile, FollowsALinkToAnotherFolderByItsOwnPlace) {
+  const TempTree tree;
+  tree.write("below/real", "old");
+  tree.link("link", "below/other");
+  tree.link("below/other", "real");
+
+  ASSERT_TRUE(write_file_atomically(tree.path("link"), "new"));
+
+  EXPECT_EQ(*read_file(tree.path("below/real")), "new");
+}
+
+TEST(AtomicFile, SaysThatLinksLeadInACircle) {
+  const TempTree tree;
+  tree.link("a", "b");
+  tree.link("b", "a");
+
+  EXPECT_THAT(write_file_atomically(tree.path("a"), "new").error().what,
+              HasSubstr("too many links"));
+}
+
 TEST(AtomicFile, WritesIntoWhatIsNoFile) {
   const TempTree folder;
   const std::string path = folder.path("pipe");
