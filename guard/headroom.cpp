@@ -72,26 +72,37 @@ std::uint64_t KeepFree::of(std::uint64_t limit_bytes) const {
 }
 
 TreeUse::TreeUse(const std::string& root, std::uint64_t footprint_bytes,
-                 std::span<const ProcessKey> members)
+                 std::span<const ProcessSample> members)
     : footprint_bytes_(footprint_bytes) {
-  for (const ProcessKey& key : members.first(std::min(members.size(), kMostMembers))) {
-    Member member{open_quietly(fmt::format("{}/proc/{}/statm", root, key.pid)), 0};
-    if (const auto bytes = private_bytes(member.statm)) {
-      member.base_bytes = *bytes;
-      members_.push_back(std::move(member));
+  for (const ProcessSample& sample : members) {
+    rest_bytes_ += sample.rss_shmem_bytes.value_or(0) + sample.swap_bytes.value_or(0);
+    Fd statm = members_.size() < kMostMembers
+                   ? open_quietly(fmt::format("{}/proc/{}/statm", root, sample.key.pid))
+                   : Fd();
+    // Before Linux 4.5 a sample does not have it.
+    const std::uint64_t anon =
+        sample.rss_anon_bytes.value_or(private_bytes(statm).value_or(sample.rss_bytes.value_or(0)));
+    if (statm) {
+      members_.push_back({std::move(statm), anon});
+    } else {
+      rest_bytes_ += anon;
     }
   }
 }
 
 std::uint64_t TreeUse::read() const {
   std::int64_t gained = 0;
+  std::uint64_t largest = 0;
+  std::uint64_t sum = rest_bytes_;
   for (const Member& member : members_) {
     // Who has ended since holds nothing any more.
-    gained += static_cast<std::int64_t>(private_bytes(member.statm).value_or(0)) -
-              static_cast<std::int64_t>(member.base_bytes);
+    const std::uint64_t now = private_bytes(member.statm).value_or(0);
+    gained += static_cast<std::int64_t>(now) - static_cast<std::int64_t>(member.base_bytes);
+    largest = std::max(largest, now);
+    sum += now;
   }
-  const auto now = static_cast<std::int64_t>(footprint_bytes_) + gained;
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, now));
+  const auto now = std::max<std::int64_t>(0, static_cast<std::int64_t>(footprint_bytes_) + gained);
+  return std::clamp(static_cast<std::uint64_t>(now), largest, sum);
 }
 
 HeadroomReader::HeadroomReader(const Options& options) : keep_free_(options.keep_free) {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/fd.h"
-#include "common/process_key.h"
+#include "common/records.h"
 
 namespace tidemark::guard {
 
@@ -54,14 +54,19 @@ struct KeepFree {
 
 // The footprint of a tree between two samples: what the sample said, and what the largest members
 // have gained since. Reading allocates nothing. Not thread-safe.
+//
+// A gain counts from the memory that the same sample saw. A base that is read later than the
+// footprint would count a spike twice that came down in between, and the job would be stopped for
+// memory that it does not hold. The footprint may be older still (GroupSample::footprint_held), so
+// that the answer also stays between two bounds that are read anew each time.
 class TreeUse {
  public:
   static constexpr std::size_t kMostMembers = 64;
 
   TreeUse() = default;
-  // `members`: the largest first; their memory is looked at now, when the tree held `footprint`.
+  // `members`: those of the sample, the largest first.
   TreeUse(const std::string& root, std::uint64_t footprint_bytes,
-          std::span<const ProcessKey> members);
+          std::span<const ProcessSample> members);
 
   std::uint64_t read() const;
 
@@ -71,6 +76,8 @@ class TreeUse {
     std::uint64_t base_bytes = 0;
   };
   std::uint64_t footprint_bytes_ = 0;
+  std::uint64_t rest_bytes_ =
+      0;  // what is not read again, with shared pages counted more than once
   std::vector<Member> members_;
 };
 

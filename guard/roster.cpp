@@ -40,7 +40,7 @@ Roster make_roster(const monitor::Sampler& sampler, const Tick& tick) {
     return size_of(*a.first) > size_of(*b.first);
   });
   for (const auto& [sample, role] : alive) {
-    roster.largest.push_back(sample->key);
+    roster.largest.push_back(*sample);
   }
   roster.is_recognised = !roster.trainers.empty();
   if (roster.is_recognised) {

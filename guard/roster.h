@@ -14,10 +14,10 @@ struct Roster {
   // Who gets the signal: the trainer or all ranks; where nobody was recognised, the largest process
   // that is neither a wrapper nor a worker.
   std::vector<ProcessKey> trainers;
-  std::vector<ProcessKey> members;  // that are alive
-  std::vector<ProcessKey> largest;  // the same, by footprint
-  std::string who;                  // the trainers, for people
-  bool is_recognised = false;       // they are trainers, and not just large
+  std::vector<ProcessKey> members;     // that are alive
+  std::vector<ProcessSample> largest;  // the same, by footprint
+  std::string who;                     // the trainers, for people
+  bool is_recognised = false;          // they are trainers, and not just large
 };
 
 Roster make_roster(const monitor::Sampler& sampler, const Tick& tick);

@@ -73,6 +73,16 @@ class HeadroomTest : public testing::Test {
   HeadroomReader::Options options_;
 };
 
+constexpr std::uint64_t mib(std::uint64_t count) { return count << 20U; }
+
+// A sample of a process with so much memory of its own.
+ProcessSample held(pid_t pid, std::uint64_t anon_mib) {
+  ProcessSample sample;
+  sample.key = {pid, 1};
+  sample.rss_anon_bytes = mib(anon_mib);
+  return sample;
+}
+
 TEST_F(HeadroomTest, OfTheMachineIsWhatIsAvailableAndFreeSwap) {
   meminfo(20'000, 500);
   HeadroomReader reader(options_);
@@ -208,12 +218,60 @@ TEST_F(HeadroomTest, AGivenLimitCountsTheTreeAndWhatItsMembersGainedSince) {
   statm(100);
   options_.given_bytes = 500 * kMib;
   HeadroomReader reader(options_);
-  const TreeUse tree(root_.path(), 300 * kMib, std::vector<ProcessKey>{{kPid, 1}, {4711, 1}});
+  const TreeUse tree(root_.path(), 300 * kMib, std::vector{held(kPid, 100), held(4711, 200)});
   EXPECT_EQ(reader.read(&tree).value().free_bytes, 200 * kMib);
 
   statm(180);
 
   EXPECT_EQ(reader.read(&tree).value().free_bytes, 120 * kMib);
+}
+
+class TreeUseTest : public testing::Test {
+ protected:
+  void hold(std::int64_t private_mib) {
+    const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+    root_.write("proc/42/statm", fmt::format("999999 {} {} 1 0 1 0\n",
+                                             (private_mib + 30) * kMib / page, 30 * kMib / page));
+  }
+
+  tests::TempTree root_;
+};
+
+// The list is made a moment after the tick that it goes by.
+TEST_F(TreeUseTest, ASpikeThatFallsAfterTheSampleIsNotCountedTwice) {
+  hold(20);
+  const TreeUse tree(root_.path(), mib(165), std::vector{held(kPid, 165)});
+  EXPECT_EQ(tree.read(), mib(20));
+
+  hold(165);  // the next one
+
+  EXPECT_EQ(tree.read(), mib(165));
+}
+
+TEST_F(TreeUseTest, AFootprintOfEarlierIsBoundedByWhatTheMembersHoldNow) {
+  hold(20);
+  const TreeUse tree(root_.path(), mib(165), std::vector{held(kPid, 20)});
+  EXPECT_EQ(tree.read(), mib(20));
+
+  hold(185);
+
+  EXPECT_EQ(tree.read(), mib(185));
+}
+
+TEST_F(TreeUseTest, NeverIsLessThanOneMemberHolds) {
+  hold(150);
+  const TreeUse tree(root_.path(), mib(10), std::vector{held(kPid, 150)});
+
+  EXPECT_EQ(tree.read(), mib(150));
+}
+
+TEST_F(TreeUseTest, CountsSharedMemoryAndMembersThatHaveNoFile) {
+  hold(100);
+  ProcessSample other = held(4711, 50);
+  other.rss_shmem_bytes = mib(30);
+  const TreeUse tree(root_.path(), mib(180), std::vector{held(kPid, 100), other});
+
+  EXPECT_EQ(tree.read(), mib(180));
 }
 
 TEST_F(HeadroomTest, WhatIsToBeKeptFreeCanBeGiven) {
@@ -237,7 +295,7 @@ TEST_F(HeadroomTest, ReadingAllocatesNothingEvenWhenFilesHaveGone) {
   root_.write("proc/42/statm", "100 50 20 1 0 1 0\n");
   options_.given_bytes = 500 * kMib;
   HeadroomReader reader(options_);
-  const TreeUse tree(root_.path(), 300 * kMib, std::vector<ProcessKey>{{kPid, 1}});
+  const TreeUse tree(root_.path(), 300 * kMib, std::vector{held(kPid, 100)});
   root_.write("proc/42/statm", "");  // as of a process that has ended
 
   const NoAllocScope scope;
