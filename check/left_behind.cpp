@@ -9,6 +9,8 @@
 
 #include "common/clock.h"
 #include "live/launch/ending.h"
+#include "live/target.h"
+#include "monitor/procfs/process_handle.h"
 #include "monitor/session.h"
 
 namespace tidemark::check {
@@ -21,35 +23,6 @@ constexpr std::int64_t kPauseNs = kNsPerSecond / 10;
 void reap() {
   while (::waitpid(-1, nullptr, WNOHANG) > 0) {
   }
-}
-
-// All that is below this process. nullptr: nobody.
-struct Below {
-  std::unique_ptr<monitor::ProcessSource> source;
-  std::unique_ptr<monitor::Session> session;
-  std::string problem;
-};
-
-Below watch_below(live::WatchSystem& system) {
-  Below below;
-  auto source = system.open_processes();
-  if (!source) {
-    below.problem = source.error().what;
-    return below;
-  }
-  below.source = *std::move(source);
-  monitor::SessionOptions options = system.session_options();
-  options.sampler.roots.children_of = ::getpid();
-  options.sampler.pss = monitor::PssMode::kAlways;
-  options.start_ns = system.clock().monotonic_ns();
-  options.warn = false;
-  auto session = monitor::Session::start(std::move(options), *below.source, system.clock());
-  if (session) {
-    below.session = *std::move(session);
-  } else if (session.error().code != Errc::kNotFound) {
-    below.problem = session.error().what;
-  }
-  return below;
 }
 
 void note_strays(const Tick& tick, const monitor::Sampler& sampler, LeftBehind& left) {
@@ -85,11 +58,45 @@ LeftBehindMeter::LeftBehindMeter(live::WatchSystem& system)
   before_.sample({});
 }
 
-LeftBehind LeftBehindMeter::measure() const {
+// What is left of the commands. No session: nobody.
+struct LeftBehindMeter::Below {
+  std::unique_ptr<monitor::ProcessSource> source;
+  std::unique_ptr<monitor::Session> session;
+  std::string problem;
+};
+
+LeftBehindMeter::Below LeftBehindMeter::watch_below() {
+  Below below;
+  auto source = system_->open_processes();
+  if (!source) {
+    below.problem = source.error().what;
+    return below;
+  }
+  below.source = *std::move(source);
+  monitor::SessionOptions options = system_->session_options();
+  std::erase_if(seen_, [&](const ProcessKey& key) {
+    const auto now = monitor::process_key_of(options.sampler.proc_root, key.pid);
+    return !now || *now != key;
+  });
+  options.sampler.roots = live::roots_of_command({}, options.sampler.proc_root);
+  options.sampler.roots.keys = seen_;
+  options.sampler.pss = monitor::PssMode::kAlways;
+  options.start_ns = system_->clock().monotonic_ns();
+  options.warn = false;
+  auto session = monitor::Session::start(std::move(options), *below.source, system_->clock());
+  if (session) {
+    below.session = *std::move(session);
+  } else if (session.error().code != Errc::kNotFound) {
+    below.problem = session.error().what;
+  }
+  return below;
+}
+
+LeftBehind LeftBehindMeter::measure() {
   const Clock& clock = system_->clock();
   LeftBehind left;
   reap();
-  const Below below = watch_below(*system_);
+  const Below below = watch_below();
   left.problem = below.problem;
   const std::int64_t end_ns = clock.monotonic_ns() + kSettleNs;
   while (below.session != nullptr) {
@@ -116,9 +123,9 @@ LeftBehind LeftBehindMeter::measure() const {
   return left;
 }
 
-void end_strays(live::WatchSystem& system) {
-  const Clock& clock = system.clock();
-  const Below below = watch_below(system);
+void LeftBehindMeter::end_strays() {
+  const Clock& clock = system_->clock();
+  const Below below = watch_below();
   if (below.session == nullptr) {
     return;
   }
@@ -126,8 +133,8 @@ void end_strays(live::WatchSystem& system) {
   const std::int64_t give_up_ns = clock.monotonic_ns() + 3 * kSettleNs;
   while (!below.session->sampler().finished() && clock.monotonic_ns() < give_up_ns) {
     ending.act(clock.monotonic_ns(), below.session->sampler().members(),
-               [&](const ProcessKey& key, int number) { system.send_signal(key, number); });
-    system.wait(clock.monotonic_ns() + kPauseNs / 2, {});
+               [&](const ProcessKey& key, int number) { system_->send_signal(key, number); });
+    system_->wait(clock.monotonic_ns() + kPauseNs / 2, {});
     reap();
     (void)below.session->sample(clock.monotonic_ns(), {});
   }

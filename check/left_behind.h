@@ -37,18 +37,24 @@ class LeftBehindMeter {
   // What is in /dev/shm by now is nobody's doing. `system` outlives it.
   explicit LeftBehindMeter(live::WatchSystem& system);
   // A process of a command: segments of others, where their names tell, do not count.
-  void add_process(pid_t pid) { pids_.insert(pid); }
+  void add_process(const ProcessKey& key) {
+    pids_.insert(key.pid);
+    seen_.push_back(key);
+  }
   // When a command has ended, while we are still the reaper of its orphans: all that is left, of
   // earlier commands too. Whoever is about to end gets a moment for it.
-  LeftBehind measure() const;
+  LeftBehind measure();
+  // Ends them, so that the next command begins alone.
+  void end_strays();
 
  private:
+  struct Below;
+  Below watch_below();
+
   live::WatchSystem* system_;
   collect::ShmGrowth before_;
   std::unordered_set<pid_t> pids_;
+  std::vector<ProcessKey> seen_;  // without those that are known to have exited
 };
-
-// Ends what a command has left running, so that the next begins alone.
-void end_strays(live::WatchSystem& system);
 
 }  // namespace tidemark::check

@@ -178,7 +178,7 @@ void Check::run_all() {
       return;
     }
     if (spec_.jobs < 2 && number < planned) {
-      end_strays(*system_);  // the next repeat begins alone
+      meter_->end_strays();  // the next repeat begins alone
     }
   }
 }

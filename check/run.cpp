@@ -59,7 +59,7 @@ class Checking final : public live::WatchHandler {
   }
   void on_tick(const Tick& tick, const monitor::Session& /*session*/) override {
     for (const ProcessRecord& process : tick.new_processes) {
-      meter_.add_process(process.key.pid);
+      meter_.add_process(process.key);
     }
     run_.seconds = tick.t_s;
   }

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "guard/guard_watch.h"
 #include "guard/tree_killer.h"
 #include "live/watch.h"
+#include "monitor/procfs/launch_mark.h"
 
 namespace tidemark::guard {
 namespace {
@@ -77,10 +79,12 @@ void reap() {
 }
 
 // What the command left behind ends before the command is started again: they would pile up.
-void clear_leftovers(std::int64_t patience_ns, std::optional<pid_t> helper) {
+void clear_leftovers(std::span<const ProcessKey> members, std::int64_t patience_ns,
+                     ResumeHelper* resume) {
   TreeKiller::Options options;
   options.children_of = ::getpid();
-  options.except = helper;
+  options.launch_mark = monitor::launch_mark();
+  options.resume = resume;
   auto killer = TreeKiller::open(options);
   if (!killer) {
     print_error(killer.error());
@@ -89,7 +93,7 @@ void clear_leftovers(std::int64_t patience_ns, std::optional<pid_t> helper) {
   const SystemClock clock;
   const std::int64_t end_ns = clock.monotonic_ns() + patience_ns;
   reap();
-  std::uint32_t running = killer->count({});
+  std::uint32_t running = killer->count(members);
   if (running > 0) {
     print_note(fmt::format("guard: {} processes of the job still run; they have {} to end", running,
                            format_duration(to_seconds(patience_ns))));
@@ -97,13 +101,13 @@ void clear_leftovers(std::int64_t patience_ns, std::optional<pid_t> helper) {
   while (running > 0 && clock.monotonic_ns() < end_ns) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     reap();
-    running = killer->count({});
+    running = killer->count(members);
   }
   for (int i = 0; running > 0 && i < 50; ++i) {
-    killer->kill({});
+    killer->kill(members);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     reap();
-    running = killer->count({});
+    running = killer->count(members);
   }
 }
 
@@ -142,6 +146,11 @@ int run_guard(const GuardOptions& options) {
     }
     notifier.emplace(*std::move(started));
   }
+  auto resume = ResumeHelper::start();
+  if (!resume) {
+    print_error(resume.error());
+    return kExitTarget;
+  }
   const auto service = ServiceManager::from_environment();
   if (const std::string note = lock_own_memory(); !note.empty()) {
     print_note("note: " + note);
@@ -152,15 +161,14 @@ int run_guard(const GuardOptions& options) {
   while (true) {
     chunk.track.watch.output = chunk_output(options.track.watch.output, restarts.restarts() + 1);
     chunk.track.watch.output_is_optional = restarts.restarts() > 0;  // the night goes on
-    chunk.track.watch.helper = notifier ? std::optional(notifier->pid()) : std::nullopt;
-    GuardWatch watching(chunk, {notifier, service, shield, restarts});
+    GuardWatch watching(chunk, {notifier, service, shield, restarts, &*resume});
     const int code = live::watch(chunk.track.watch, watching);
     if (!watching.restarts()) {
       service.stopping();
       return code;
     }
-    clear_leftovers(std::min(options.settings.grace_ns, kLongestLeftoverNs),
-                    chunk.track.watch.helper);
+    clear_leftovers(watching.members(), std::min(options.settings.grace_ns, kLongestLeftoverNs),
+                    &*resume);
   }
 }
 

@@ -217,8 +217,8 @@ void GuardThread::act(const GuardDecision& decision, GuardReport& report) {
         signalled_count_ = 0;  // the next time all of it is told again
         break;
       }
-      if (list_->group_kill) {
-        report.group_killed = ::write(list_->group_kill.get(), "1", 1) == 1;
+      if (list_->group.kill && killer_.owns_group(list_->group.procs, list_->members)) {
+        report.group_killed = ::write(list_->group.kill.get(), "1", 1) == 1;
       }
       report.kill = killer_.kill(list_->members);
       tree_alive_ = report.kill.left > report.kill.refused;

@@ -19,6 +19,7 @@
 #include "common/process_key.h"
 #include "common/result.h"
 #include "guard/headroom.h"
+#include "guard/job_group.h"
 #include "guard/policy.h"
 #include "guard/tree_killer.h"
 
@@ -31,7 +32,7 @@ struct GuardTargets {
   std::shared_ptr<HeadroomReader> limits;
   TreeUse tree;
   std::optional<LeakRate> leak;  // holds as long as one of the trainers runs
-  Fd group_kill;  // cgroup.kill of a control group that is the job's alone; mostly none
+  JobGroup group;                // mostly none
 };
 
 // What the guard_thread has done, or would have done in a dry run.

@@ -14,6 +14,7 @@
 #include "common/exit_code.h"
 #include "common/units.h"
 #include "guard/job_group.h"
+#include "monitor/procfs/launch_mark.h"
 
 namespace tidemark::guard {
 namespace {
@@ -64,10 +65,9 @@ void GuardWatch::on_start(const RunInfo& info, live::WatchOutput& output) {
   options.dry_run = options_.dry_run;
   if (!options_.track.watch.target.command.empty()) {
     options.killer.children_of = ::getpid();
+    options.killer.launch_mark = monitor::launch_mark();
   }
-  if (services_.notifier) {
-    options.killer.except = services_.notifier->pid();
-  }
+  options.killer.resume = services_.resume;
   auto guard_thread = GuardThread::create(options);
   auto notes = guard_thread ? (*guard_thread)->start()
                             : Result<std::vector<std::string>>(guard_thread.error());
@@ -178,7 +178,7 @@ void GuardWatch::fill(GuardTargets& list, const Roster& roster, const Tick& tick
   members_ = roster.members;
   renew_limits(roster.trainers, tick);
   list.limits = limits_;
-  list.group_kill = open_group_kill("", roster.members);
+  list.group = open_job_group("", roster.members);
   list.trainers = roster.trainers;
   list.members = roster.members;
 }

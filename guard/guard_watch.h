@@ -15,6 +15,7 @@
 #include "guard/guard_thread.h"
 #include "guard/notifier.h"
 #include "guard/restart.h"
+#include "guard/resume_helper.h"
 #include "guard/roster.h"
 #include "guard/self_protection.h"
 #include "guard/service_manager.h"
@@ -29,6 +30,7 @@ struct GuardServices {
   const ServiceManager& service;
   OomShield& shield;
   RestartLedger& restarts;
+  ResumeHelper* resume = nullptr;  // nullptr: there is none
 };
 
 // The slow side of the guard, on the ticks of a Watch: who the trainers are, whether it leaks, what
@@ -58,6 +60,8 @@ class GuardWatch final : public live::WatchHandler {
 
   // After the end: the command is to be started again.
   bool restarts() const { return restarts_; }
+  // Those of the job at the last tick.
+  const std::vector<ProcessKey>& members() const { return members_; }
 
  private:
   void vet(GuardTargets& list);

@@ -57,7 +57,7 @@ bool has_groups_below(const std::string& directory) {
 
 }  // namespace
 
-Fd open_group_kill(const std::string& root, std::span<const ProcessKey> members) {
+JobGroup open_job_group(const std::string& root, std::span<const ProcessKey> members) {
   const auto directory = members.empty() ? std::nullopt : group_directory(root, members[0].pid);
   const auto text = directory ? read_file(*directory + "/cgroup.procs") : Result<std::string>("");
   if (!directory || !text || has_groups_below(*directory)) {
@@ -73,8 +73,9 @@ Fd open_group_kill(const std::string& root, std::span<const ProcessKey> members)
       return {};
     }
   }
-  auto file = open_file(*directory + "/cgroup.kill", O_WRONLY);
-  return file ? *std::move(file) : Fd();
+  auto kill = open_file(*directory + "/cgroup.kill", O_WRONLY);
+  auto procs = open_file(*directory + "/cgroup.procs", O_RDONLY);
+  return kill && procs ? JobGroup{*std::move(kill), *std::move(procs)} : JobGroup{};
 }
 
 }  // namespace tidemark::guard

@@ -9,9 +9,14 @@
 
 namespace tidemark::guard {
 
-// cgroup.kill of the control group (v2) that the members are in, open for writing, when that group
-// is theirs alone: nobody else is in it, and no group is below it. Writing "1" to it ends them all
-// at once, whoever they fork meanwhile. Otherwise no descriptor. `root` is "" but for tests.
-Fd open_group_kill(const std::string& root, std::span<const ProcessKey> members);
+// The control group (v2) that the members are in, when it is theirs alone: nobody else is in it,
+// and no group is below it. Writing "1" to `kill` ends all who are in it by then, also what they
+// fork meanwhile, and strangers who have come since: look at `procs` first.
+struct JobGroup {
+  Fd kill;   // cgroup.kill, open for writing; none: there is no such group
+  Fd procs;  // cgroup.procs
+};
+// `root` is "" but for tests.
+JobGroup open_job_group(const std::string& root, std::span<const ProcessKey> members);
 
 }  // namespace tidemark::guard

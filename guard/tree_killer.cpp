@@ -18,6 +18,7 @@
 
 #include "common/io.h"
 #include "common/text.h"
+#include "monitor/procfs/launch_mark.h"
 #include "monitor/procfs/proc_files.h"
 #include "monitor/procfs/process_signal.h"
 
@@ -26,6 +27,7 @@ namespace {
 
 constexpr std::uint32_t kMostWalks = 100;  // to find everybody: a bomb's generation each
 constexpr std::uint32_t kMostRounds = 20;  // of stopping and killing
+constexpr std::size_t kLongestGroupText = std::size_t{64} << 10U;  // some 8,000 processes
 constexpr pid_t kInit = 1;
 constexpr pid_t kThreadDaemon = 2;
 
@@ -50,6 +52,7 @@ Result<TreeKiller> TreeKiller::open(const Options& options) {
   killer.row_index_.resize(slots);
   killer.members_.resize(slots);
   killer.entries_.resize(std::size_t{32} << 10U);
+  killer.group_text_.resize(kLongestGroupText);
   return killer;
 }
 
@@ -57,7 +60,8 @@ std::vector<TreeKiller::Region> TreeKiller::regions() const {
   return {{rows_.data(), rows_.size() * sizeof(Row)},
           {row_index_.data(), row_index_.size() * sizeof(std::uint32_t)},
           {members_.data(), members_.size() * sizeof(Member)},
-          {entries_.data(), entries_.size()}};
+          {entries_.data(), entries_.size()},
+          {group_text_.data(), group_text_.size()}};
 }
 
 TreeKiller::Row* TreeKiller::row_of(pid_t pid) {
@@ -164,10 +168,10 @@ void TreeKiller::walk() {
   }
 }
 
-// This process and everybody above it, its helper, and the kernel's own.
+// This process and everybody above it, and the kernel's own.
 void TreeKiller::find_own() {
   own_count_ = 0;
-  for (const pid_t pid : {kInit, kThreadDaemon, options_.except.value_or(kInit)}) {
+  for (const pid_t pid : {kInit, kThreadDaemon}) {
     own_[own_count_++] = pid;
   }
   pid_t pid = ::getpid();
@@ -194,6 +198,11 @@ bool TreeKiller::is_led_by_a_member(pid_t leader) const {
   return !is_own(leader) && (alive == nullptr || alive->key == member->key);
 }
 
+bool TreeKiller::is_adopted(const Row& row) const {
+  return options_.children_of && row.ppid == *options_.children_of &&
+         monitor::has_launch_mark(proc_.get(), row.key.pid, options_.launch_mark);
+}
+
 // Follows the parents up; everybody on the way gets the same answer. A chain of pids that was read
 // in pieces may hold a cycle.
 bool TreeKiller::decide(Row& row) {
@@ -205,9 +214,8 @@ bool TreeKiller::decide(Row& row) {
       answer = at->belongs == Belongs::kYes ? Belongs::kYes : Belongs::kNo;
       break;
     }
-    const bool is_child = options_.children_of && at->ppid == *options_.children_of;
-    if (is_child || member_of(at->key) != nullptr || is_led_by_a_member(at->group) ||
-        is_led_by_a_member(at->session)) {
+    if (member_of(at->key) != nullptr || is_led_by_a_member(at->group) ||
+        is_led_by_a_member(at->session) || is_adopted(*at)) {
       answer = Belongs::kYes;
       break;
     }
@@ -226,6 +234,13 @@ bool TreeKiller::decide(Row& row) {
   return answer == Belongs::kYes;
 }
 
+int TreeKiller::stop(const ProcessKey& key) {
+  if (options_.resume != nullptr) {
+    options_.resume->will_stop(key);
+  }
+  return monitor::signal_process(proc_.get(), key, SIGSTOP);
+}
+
 // False when there are none.
 bool TreeKiller::stop_newcomers(Outcome& outcome) {
   bool found = false;
@@ -240,7 +255,7 @@ bool TreeKiller::stop_newcomers(Outcome& outcome) {
     }
     member->is_stopped = true;
     found = true;
-    const int error = monitor::signal_process(proc_.get(), row.key, SIGSTOP);
+    const int error = stop(row.key);
     if (error != 0 && error != ESRCH) {
       member->is_refused = true;
       ++outcome.refused;
@@ -275,7 +290,7 @@ TreeKiller::Outcome TreeKiller::kill(std::span<const ProcessKey> members) {
   // The known ones at once: they hold the memory.
   for (const ProcessKey& key : members) {
     if (!is_own(key.pid)) {
-      monitor::signal_process(proc_.get(), key, SIGSTOP);
+      stop(key);
     }
   }
   for (std::uint32_t round = 0; round < kMostRounds; ++round) {
@@ -295,7 +310,29 @@ TreeKiller::Outcome TreeKiller::kill(std::span<const ProcessKey> members) {
       break;
     }
   }
+  if (options_.resume != nullptr) {
+    options_.resume->forget_all();
+  }
   return outcome;
+}
+
+bool TreeKiller::owns_group(const Fd& procs, std::span<const ProcessKey> members) {
+  // First the group, then everybody: who is in the list and not in the table has ended meanwhile.
+  const ssize_t size = ::pread(procs.get(), group_text_.data(), group_text_.size(), 0);
+  if (size <= 0 || static_cast<std::size_t>(size) == group_text_.size()) {
+    return false;
+  }
+  begin(members);
+  walk();
+  std::string_view rest(group_text_.data(), static_cast<std::size_t>(size));
+  while (const auto line = next_line(rest)) {
+    const auto pid = parse_number<pid_t>(*line);
+    const Row* const row = pid ? row_of(*pid) : nullptr;
+    if (!pid || *pid == 0 || (row != nullptr && row->belongs != Belongs::kYes)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 std::uint32_t TreeKiller::count(std::span<const ProcessKey> members) {

@@ -14,6 +14,7 @@
 #include "common/fd.h"
 #include "common/process_key.h"
 #include "common/result.h"
+#include "guard/resume_helper.h"
 
 namespace tidemark::guard {
 
@@ -27,10 +28,12 @@ class TreeKiller {
  public:
   struct Options {
     std::string proc_root = "/proc";
-    // All children of this process belong to the tree as well: orphans that a subreaper got.
+    // Children of this process belong to the tree as well if they have the mark of a launch:
+    // orphans that a subreaper got.
     std::optional<pid_t> children_of;
-    std::optional<pid_t> except;             // but for this one, with all its descendants
+    std::string launch_mark;
     std::size_t most_processes = 1U << 15U;  // on the machine; more are killed in several rounds
+    ResumeHelper* resume = nullptr;          // for those that are stopped; outlives it
   };
   static Result<TreeKiller> open(const Options& options);
 
@@ -43,6 +46,9 @@ class TreeKiller {
   Outcome kill(std::span<const ProcessKey> members);
   // How many of the tree run now.
   std::uint32_t count(std::span<const ProcessKey> members);
+  // Whether all of a control group belong to the tree now: `procs` is its cgroup.procs. False where
+  // that cannot be told. Allocates nothing.
+  bool owns_group(const Fd& procs, std::span<const ProcessKey> members);
 
   // What must be in memory when kill() is called, for mlock(2).
   struct Region {
@@ -78,11 +84,13 @@ class TreeKiller {
   bool is_own(pid_t pid) const;
   bool decide(Row& row);
   bool is_led_by_a_member(pid_t leader) const;
+  bool is_adopted(const Row& row) const;
   Row* row_of(pid_t pid);
   const Row* row_of(pid_t pid) const;
   Member* member_of(const ProcessKey& key);
   const Member* member_with_pid(pid_t pid) const;
   Member* add_member(const ProcessKey& key);
+  int stop(const ProcessKey& key);
   bool stop_newcomers(Outcome& outcome);
   void kill_members(Outcome& outcome);
 
@@ -92,6 +100,7 @@ class TreeKiller {
   std::vector<std::uint32_t> row_index_;  // by pid, open addressing; 0: empty, else row + 1
   std::vector<Member> members_;           // open addressing by pid; pid 0: empty
   std::vector<char> entries_;             // for getdents64
+  std::vector<char> group_text_;          // cgroup.procs
   std::array<pid_t, 64> own_{};  // this process, those above it, and what else is not touched
   std::size_t own_count_ = 0;
   std::size_t row_count_ = 0;

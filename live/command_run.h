@@ -30,6 +30,7 @@ class CommandRun {
   // `end_after_ns`: it is ended then, with all that is left of its tree.
   Status start(const LaunchOptions& options, std::optional<std::int64_t> end_after_ns);
   bool has_started() const { return command_ != nullptr; }
+  const ProcessKey& key() const { return command_->key(); }  // after start()
   bool running() const { return command_ != nullptr && command_->running(); }
   std::optional<int> exit_code() const {
     return command_ != nullptr ? command_->exit_code() : std::nullopt;

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/target.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <memory>
+#include <utility>
+
 #include <fmt/format.h>
 
+#include "common/io.h"
 #include "live/find.h"
+#include "monitor/procfs/launch_mark.h"
 #include "monitor/procfs/process_handle.h"
 #include "monitor/procfs/process_source.h"
 
@@ -26,6 +34,19 @@ Status add_root(monitor::TreeRoots& roots, const std::string& proc_root, pid_t p
 }
 
 }  // namespace
+
+monitor::TreeRoots roots_of_command(const ProcessKey& command, const std::string& proc_root) {
+  monitor::TreeRoots roots;
+  roots.keys = {command};
+  roots.children_of = ::getpid();
+  auto proc = open_file(proc_root, O_RDONLY | O_DIRECTORY);
+  roots.adopts =
+      [mark = monitor::launch_mark(),
+       proc = std::make_shared<Fd>(proc ? *std::move(proc) : Fd())](const ProcessKey& child) {
+        return monitor::has_launch_mark(proc->get(), child.pid, mark);
+      };
+  return roots;
+}
 
 Result<ResolvedTarget> resolve_target(const TargetOptions& target, monitor::ProcessSource& source,
                                       const std::string& proc_root) {

@@ -19,6 +19,10 @@ struct ResolvedTarget {
   std::string note;                        // "found the trainer: pid 1240 (python3 train.py)"
 };
 
+// The tree of a command that was started by this process: also what it leaves behind, which becomes
+// our child because we are its subreaper.
+monitor::TreeRoots roots_of_command(const ProcessKey& command, const std::string& proc_root);
+
 // The error says what to try next.
 Result<ResolvedTarget> resolve_target(const TargetOptions& target, monitor::ProcessSource& source,
                                       const std::string& proc_root = "/proc");

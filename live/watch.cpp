@@ -144,6 +144,7 @@ Status Watch::prepare() {
   TIDEMARK_TRY(recording_.create());
   if (!options_.target.command.empty()) {
     TIDEMARK_TRY(launch());
+    roots = roots_of_command(command_.key(), system_.session_options().sampler.proc_root);
   }
   raise_descriptor_limit();  // after the launch: the command keeps the limit that it was given
   return start_session(std::move(roots));
@@ -151,10 +152,7 @@ Status Watch::prepare() {
 
 Result<monitor::TreeRoots> Watch::find_target() {
   if (!options_.target.command.empty()) {
-    monitor::TreeRoots roots;
-    roots.children_of = ::getpid();
-    roots.except = options_.helper;
-    return roots;
+    return monitor::TreeRoots{};  // see launch()
   }
   TIDEMARK_TRY_ASSIGN(auto target, resolve_target(options_.target, *source_,
                                                   system_.session_options().sampler.proc_root));

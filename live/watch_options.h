@@ -44,8 +44,6 @@ struct WatchOptions {
   // Where the output of the command goes when a screen of ours is on the terminal; it gets no input
   // then. Empty: it has the terminal to itself.
   std::string command_output;
-  // A child of ours that is not part of the command.
-  std::optional<pid_t> helper;
   // The command is ended after this time, with all that is left of its tree.
   std::optional<std::int64_t> end_after_ns;
   RecordingSink* also = nullptr;  // gets the run as well; outlives it

@@ -9,9 +9,8 @@ namespace tidemark::monitor {
 bool TreeRoots::has_root(const ProcessEntry& entry) const {
   constexpr pid_t kThreadDaemon = 2;  // kthreadd; its children are kernel threads, without memory
   const bool kernel = entry.key.pid == kThreadDaemon || entry.ppid == kThreadDaemon;
-  return (everything && !kernel) ||
-         (children_of && entry.ppid == *children_of && entry.key.pid != except) ||
-         std::find(keys.begin(), keys.end(), entry.key) != keys.end();
+  return (everything && !kernel) || std::find(keys.begin(), keys.end(), entry.key) != keys.end() ||
+         (children_of && entry.ppid == *children_of && adopts(entry.key));
 }
 
 ProcessTree::ProcessTree(TreeRoots roots, pid_t self) : roots_(std::move(roots)), self_(self) {}
@@ -27,7 +26,7 @@ std::optional<ProcessKey> ProcessTree::member_with_pid(pid_t pid) const {
 }
 
 bool ProcessTree::add(const ProcessEntry& entry) {
-  if (is_ours(entry.key.pid) || contains(entry.key)) {
+  if (entry.key.pid == self_ || contains(entry.key)) {
     return false;
   }
   members_[entry.key.pid] = entry.key;
@@ -64,7 +63,7 @@ bool ProcessTree::belongs(const ProcessEntry& entry, const Index& index,
     }
     decided.emplace(at->key.pid, false);  // a table read in pieces may hold a cycle
     path.push_back(at->key.pid);
-    if (is_ours(at->key.pid)) {
+    if (at->key.pid == self_) {
       break;
     }
     if (contains(at->key) || roots_.has_root(*at) || left_behind_by_a_member(*at)) {

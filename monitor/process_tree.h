@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -17,11 +18,11 @@ namespace tidemark::monitor {
 // What is watched.
 struct TreeRoots {
   std::vector<ProcessKey> keys;  // each with all its descendants
-  // Every child of this process is a root: we are the subreaper of a command that we started, so
-  // its orphans become our children. The process itself is never a member.
+  // Children of this process are roots if `adopts` says so: it is the subreaper of a command that
+  // it started, so that orphans of it become its children. The process itself is never a member.
   std::optional<pid_t> children_of;
-  bool everything = false;      // --system
-  std::optional<pid_t> except;  // a helper of ours: neither it nor what it starts is a member
+  std::function<bool(const ProcessKey& child)> adopts;
+  bool everything = false;  // --system
 
   bool has_root(const ProcessEntry& entry) const;
 };
@@ -57,7 +58,6 @@ class ProcessTree {
   using Index = std::unordered_map<pid_t, const ProcessEntry*>;
   bool belongs(const ProcessEntry& entry, const Index& index,
                std::unordered_map<pid_t, bool>& decided) const;
-  bool is_ours(pid_t pid) const { return pid == self_ || pid == roots_.except; }
   bool left_behind_by_a_member(const ProcessEntry& entry) const;
 
   TreeRoots roots_;

@@ -149,7 +149,7 @@ bool Sampler::read_table(Tick& tick) {
 
 void Sampler::read_children(Tick& tick) {
   // order_ grows while we walk, so that new processes are asked as well.
-  const auto ask = [&](const ProcessHandle& handle, std::uint32_t threads) {
+  const auto ask = [&](const ProcessHandle& handle, std::uint32_t threads, bool is_self) {
     const auto children = handle.children(threads);
     if (!children) {
       if (children.error().code == Errc::kUnsupported) {
@@ -162,18 +162,18 @@ void Sampler::read_children(Tick& tick) {
         continue;
       }
       if (const auto entry = read_process_entry(options_.proc_root, pid); entry) {
-        if (tree_.add(*entry)) {
+        if ((!is_self || options_.roots.has_root(*entry)) && tree_.add(*entry)) {
           start_watching(*entry, tick);
         }
       }
     }
   };
   if (self_) {
-    ask(*self_, 0);
+    ask(*self_, 0, /*is_self=*/true);
   }
   for (std::size_t i = 0; i < order_.size(); ++i) {
     if (order_[i]->has_memory) {
-      ask(order_[i]->handle, order_[i]->status.threads.value_or(0));
+      ask(order_[i]->handle, order_[i]->status.threads.value_or(0), /*is_self=*/false);
     }
   }
 }

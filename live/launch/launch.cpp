@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
+#include "monitor/procfs/launch_mark.h"
 #include "monitor/procfs/process_handle.h"
 
 namespace tidemark::live {
@@ -48,6 +49,7 @@ class SpawnSetup {
     for (const auto& [name, value] : options.environment) {
       variables_.push_back(fmt::format("{}={}", name, value));
     }
+    variables_.push_back(fmt::format("{}={}", monitor::kLaunchVariable, monitor::launch_value()));
     environment_ = environment_with(variables_);
     ::posix_spawnattr_init(&attributes_);
     ::posix_spawn_file_actions_init(&actions_);

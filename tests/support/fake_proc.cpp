@@ -85,7 +85,7 @@ void FakeProc::put(const FakeProcess& process) {
   tree_.write(folder + "status", status_text(process));
   tree_.write(folder + "statm", statm_text(process));
   tree_.write(folder + "cmdline", cmdline);
-  tree_.write(folder + "environ", "");
+  tree_.write(folder + "environ", process.environ);
   tree_.remove(folder + "exe");
   tree_.link(folder + "exe", process.exe);
   tree_.remove(folder + "smaps_rollup");

@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include "monitor/procfs/launch_mark.h"
+
 namespace tidemark::tests {
 namespace {
 
@@ -27,6 +29,16 @@ std::string text_of(int fd) {
 
 bool any_ready(std::span<pollfd> fds, int timeout_ms) {
   return ::poll(fds.data(), fds.size(), timeout_ms) > 0;
+}
+
+FakeProcess process_of(pid_t pid, std::uint64_t mib, pid_t ppid) {
+  FakeProcess process;
+  process.pid = pid;
+  process.ppid = ppid;
+  process.anon_kib = mib * kKibPerMib;
+  process.pss_anon_kib = process.anon_kib;
+  process.private_dirty_kib = process.anon_kib;
+  return process;
 }
 
 // The loop owns its source; the test writes the table.
@@ -108,13 +120,13 @@ void FakeWatchSystem::deliver(int number, bool from_kernel) {
 }
 
 void FakeWatchSystem::put(pid_t pid, std::uint64_t mib, pid_t ppid) {
-  FakeProcess process;
-  process.pid = pid;
-  process.ppid = ppid;
-  process.anon_kib = mib * kKibPerMib;
-  process.pss_anon_kib = process.anon_kib;
-  process.private_dirty_kib = process.anon_kib;
+  FakeProcess process = process_of(pid, mib, ppid);
+  process.environ = ppid == ::getpid() ? "A=1\0TIDEMARK_LAUNCH=" + monitor::launch_mark() : "";
   proc.put(process);
+}
+
+void FakeWatchSystem::put_stranger(pid_t pid, std::uint64_t mib) {
+  proc.put(process_of(pid, mib, ::getpid()));
 }
 
 void FakeWatchSystem::end(pid_t pid) { proc.end(pid); }

@@ -36,8 +36,11 @@ class FakeWatchSystem final : public live::WatchSystem {
   // At `t_s` after the start of the run, in the order of time.
   void at(double t_s, std::function<void()> happens);
   void deliver(int number, bool from_kernel = false);
-  // A process with this footprint, a child of `ppid`; its memory is written anew if it is there.
+  // A process with this footprint, a child of `ppid`; its memory is written anew if it is there. As
+  // a child of this process it is an orphan of the command.
   void put(pid_t pid, std::uint64_t mib, pid_t ppid = 1);
+  // A child of this process that has nothing to do with the command.
+  void put_stranger(pid_t pid, std::uint64_t mib);
   void end(pid_t pid);
   // The command, which has to be running.
   void end_command(int wait_status);

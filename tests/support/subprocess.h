@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <chrono>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +13,27 @@
 #include "common/fd.h"
 
 namespace tidemark::tests {
+
+// A command that a shell becomes after it has started something else, which it has written the pid
+// of into `pid_file`: as in a job script that starts a server first.
+inline std::vector<std::string> after_a_neighbour(const std::string& pid_file,
+                                                  const std::vector<std::string>& argv) {
+  std::vector<std::string> all{
+      "/bin/sh", "-c", "sleep 100 </dev/null >/dev/null 2>&1 & echo $! > \"$0\"; exec \"$@\"",
+      pid_file};
+  all.insert(all.end(), argv.begin(), argv.end());
+  return all;
+}
+// Whether that process runs; ends it.
+inline bool end_neighbour(const std::string& pid_file) {
+  pid_t pid = 0;
+  std::ifstream(pid_file) >> pid;
+  const bool runs = pid > 0 && ::kill(pid, 0) == 0;
+  if (runs) {
+    ::kill(pid, SIGKILL);
+  }
+  return runs;
+}
 
 // Whether Terminal::kControlling works here: a bare chroot has no /dev/pts.
 bool can_open_terminals();

@@ -234,6 +234,20 @@ TEST(CheckCommand, EndsATreeThatIgnoresSigtermWhenItsTimeIsOver) {
   }
 }
 
+TEST(CheckCommand, NeitherCountsNorEndsWhatTheShellHadStartedBefore) {
+  const tests::TempTree dir;
+  tests::Subprocess process(tests::after_a_neighbour(
+      dir.path("neighbour"),
+      {tests::tool_path(), "check", "--interval", "50ms", "--timeout", "1s", "--repeat", "2", "--",
+       victim_path("leaves_behind"), "--stubborn", "3"}));
+  process.close_input();
+
+  EXPECT_EQ(process.wait(), 3) << process.errors();
+
+  EXPECT_THAT(process.errors(), HasSubstr("it is killed"));
+  EXPECT_TRUE(tests::end_neighbour(dir.path("neighbour"))) << process.errors();
+}
+
 TEST(CheckCommand, EndsWhatRunsForEverAndJudgesIt) {
   const json answer = checked({"--duration", "2s", "--warmup", "500ms", "--max-growth", "1MB/min"},
                               {"sleep", "60"});

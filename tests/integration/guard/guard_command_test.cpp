@@ -100,6 +100,18 @@ TEST(Guard, LeavesSpikesAlone) {
   EXPECT_THAT(run.log, Not(HasSubstr("STOP")));
 }
 
+TEST(Guard, LeavesWhatTheShellHadStartedBeforeAlone) {
+  const TempTree dir;
+
+  const Guarded run = run_guard(tests::after_a_neighbour(
+      dir.path("neighbour"),
+      guard(tight({"--grace", "200ms"}), guarded_job({"--leak-mb", "1", "--count", "100000",
+                                                      "--step-ms", "5", "--deaf", "1"}))));
+
+  EXPECT_THAT(run.log, HasSubstr("KILL: ")) << run.log;
+  EXPECT_TRUE(tests::end_neighbour(dir.path("neighbour"))) << run.log;
+}
+
 TEST(Guard, GuardsAJobThatOthersStarted) {
   const TempTree dir;
   Subprocess job(guarded_job({"--leak-mb", "1", "--count", "100000", "--step-ms", "10",

@@ -114,6 +114,22 @@ TEST_F(LeftBehindTest, NamesTheLargestProcessFirst) {
   EXPECT_EQ(left.stray_bytes, 80 * kMiB);
 }
 
+TEST_F(LeftBehindTest, LeavesOtherChildrenOfOursAlone) {
+  system.put_stranger(kStray, 500);
+
+  EXPECT_THAT(meter.measure().strays, IsEmpty());
+  meter.end_strays();
+
+  EXPECT_THAT(system.signals, IsEmpty());
+}
+
+TEST_F(LeftBehindTest, KnowsAProcessThatWasSeenWithoutTheMark) {
+  system.put_stranger(kStray, 10);  // it has cleared its environment
+  meter.add_process({kStray, 100});
+
+  EXPECT_EQ(meter.measure().strays.size(), 1U);
+}
+
 TEST_F(LeftBehindTest, WaitsAMomentForProcessesThatAreAboutToExit) {
   system.put(kStray, 10, ::getpid());
   system.at(1.0, [&] { system.end(kStray); });
@@ -138,7 +154,7 @@ TEST_F(LeftBehindTest, KillsStraysThatDoNotEndWhenTold) {
   system.put(kStray, 10, ::getpid());
   system.at(3.0, [&] { system.end(kStray); });
 
-  end_strays(system);
+  meter.end_strays();
 
   const auto sent = [&](int number) {
     return std::count(system.signals.begin(), system.signals.end(),

@@ -21,7 +21,7 @@ class JobGroupTest : public testing::Test {
   }
   bool has_own_group() const {
     return static_cast<bool>(
-        open_group_kill(root_.path(), std::vector<ProcessKey>{{42, 1}, {43, 1}}));
+        open_job_group(root_.path(), std::vector<ProcessKey>{{42, 1}, {43, 1}}).kill);
   }
 
   tests::TempTree root_;
@@ -49,7 +49,7 @@ TEST_F(JobGroupTest, IsNeverTheRootOfAll) {
 TEST_F(JobGroupTest, IsNotWhereTheKernelHasNoSuchFile) {
   root_.remove("sys/fs/cgroup/jobs/a/cgroup.kill");
   EXPECT_FALSE(has_own_group());
-  EXPECT_FALSE(open_group_kill(root_.path(), {}));
+  EXPECT_FALSE(open_job_group(root_.path(), {}).kill);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/tree_killer.h"
-#include "monitor/procfs/process_signal.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -17,13 +16,19 @@
 #include <vector>
 
 #include "common/io.h"
+#include "guard/resume_helper.h"
 #include "monitor/procfs/process_handle.h"
+#include "monitor/procfs/process_signal.h"
 #include "tests/support/child_process.h"
 #include "tests/support/in_child.h"
+#include "tests/support/temp_tree.h"
 #include "tests/unit/tracer/no_alloc_scope.h"
 
 namespace tidemark::guard {
 namespace {
+
+// Children that are forked have the environment of the test.
+constexpr const char* kInEveryEnvironment = "PATH=";
 
 using tests::ChildProcess;
 using tests::in_child;
@@ -48,6 +53,11 @@ T* shared() {
 void reap_all() {
   while (::waitpid(-1, nullptr, 0) > 0) {
   }
+}
+
+void wait_in_child(const ChildProcess::Link& link) {
+  link.signal_ready();
+  link.wait_for_order();
 }
 
 // Who was killed is there for a moment longer.
@@ -133,38 +143,62 @@ TEST(TreeKiller, FindsOrphansOfAGroupThatAMemberLedAndThoseThatASubreaperGot) {
       ::_exit(0);
     }
     const ProcessKey leader = key_of(root);
-    const pid_t helper = ::fork();
-    if (helper == 0) {
-      if (::fork() == 0) {
-        ++*ready;
-        live();
-      }
-      ++*ready;
-      live();
-    }
     ::waitpid(root, nullptr, 0);
-    while (*ready < 3) {
-      std::this_thread::yield();
-    }
     auto by_group = TreeKiller::open({});
     const auto in_group = by_group->count(std::vector<ProcessKey>{leader});
     TreeKiller::Options options;
     options.children_of = ::getpid();
-    options.except = helper;
-    auto by_parent = TreeKiller::open(options);
-    const auto below = by_parent->count({});
-    const auto outcome = by_parent->kill({});
-    const bool spared = ::kill(helper, 0) == 0;
-    wait_until_none(*by_parent, {});
-    options.except.reset();
-    auto all = TreeKiller::open(options);
-    const auto helpers = all->kill({});
+    options.launch_mark = "another launch;";
+    auto of_another = TreeKiller::open(options);
+    const auto strangers = of_another->kill({});
+    options.launch_mark = kInEveryEnvironment;
+    auto by_mark = TreeKiller::open(options);
+    const auto outcome = by_mark->kill({});
     reap_all();
-    return std::to_string(in_group) + " in the group, " + std::to_string(below) + " below, " +
-           std::to_string(outcome.killed) + " killed, helper " + (spared ? "spared" : "dead") +
-           ", " + std::to_string(helpers.killed) + " at last";
+    return std::to_string(in_group) + " in the group, " + std::to_string(strangers.killed) +
+           " of another launch, " + std::to_string(outcome.killed) + " of this one";
   });
-  EXPECT_EQ(said, "1 in the group, 1 below, 1 killed, helper spared, 2 at last");
+  EXPECT_EQ(said, "1 in the group, 0 of another launch, 1 of this one");
+}
+
+// The group of a job may get other processes between the look at it and the kill.
+TEST(TreeKiller, KnowsWhetherAControlGroupIsTheTreesAlone) {
+  const ChildProcess member(wait_in_child);
+  const ChildProcess stranger(wait_in_child);
+  const std::vector<ProcessKey> members{key_of(member.pid())};
+  const tests::TempTree folder;
+  auto killer = TreeKiller::open({});
+  const auto owns = [&](const std::string& procs) {
+    folder.write("cgroup.procs", procs);
+    return killer->owns_group(*open_file(folder.path("cgroup.procs"), O_RDONLY), members);
+  };
+
+  EXPECT_TRUE(owns(std::to_string(member.pid()) + "\n"));
+  EXPECT_TRUE(owns(std::to_string(member.pid()) + "\n4000000\n"));  // has ended
+  EXPECT_FALSE(owns(std::to_string(member.pid()) + "\n" + std::to_string(stranger.pid()) + "\n"));
+  EXPECT_FALSE(owns("0\n"));  // of another namespace
+  EXPECT_FALSE(owns(""));
+}
+
+// In a process of its own, which is killed when it has stopped the victim.
+TEST(ResumeHelper, ResumesWhatAGuardThatWasKilledHadStopped) {
+  ChildProcess victim(wait_in_child);
+  ASSERT_TRUE(victim.wait_ready());
+  const ProcessKey key = key_of(victim.pid());
+  ChildProcess guard([&](const ChildProcess::Link& link) {
+    auto helper = ResumeHelper::start();
+    helper->will_stop(key);
+    ::kill(key.pid, SIGSTOP);
+    link.signal_ready();
+    link.wait_for_order();
+  });
+  ASSERT_TRUE(guard.wait_ready());
+
+  guard.kill();
+  guard.wait();
+
+  victim.give_order();  // it ends only if it runs
+  EXPECT_EQ(victim.wait(), 0);
 }
 
 TEST(TreeKiller, NeverTouchesItselfOrItsAncestors) {
@@ -200,6 +234,7 @@ TEST(TreeKiller, EndsATreeThatForksMeanwhile) {
     }
     TreeKiller::Options options;
     options.children_of = ::getpid();
+    options.launch_mark = kInEveryEnvironment;
     auto killer = TreeKiller::open(options);
     const auto outcome = killer->kill({});
     reap_all();
@@ -223,6 +258,7 @@ TEST(TreeKiller, GoesOnInRoundsWhereThereIsNotRoomForAll) {
     }
     TreeKiller::Options options;
     options.children_of = ::getpid();
+    options.launch_mark = kInEveryEnvironment;
     options.most_processes = 1U << 12U;
     auto killer = TreeKiller::open(options);
     const auto outcome = killer->kill({});

@@ -465,6 +465,37 @@ TEST_F(WatchTest, WatchesTheRestOfTheTreeForAHandlerThatWantsIt) {
   EXPECT_THAT(system.stderr_text(), HasSubstr("1 of its processes runs on, and is watched"));
 }
 
+TEST_F(WatchTest, NeitherWatchesNorEndsOtherChildrenOfOurs) {
+  run_command();
+  system.put_stranger(kWorker, 500);
+  options.end_after_ns = 2 * kNsPerSecond;
+  system.at(1.5, [&] { system.put_stranger(kWorker + 1, 500); });  // adopted, of somebody else
+  system.at(8.5, [&] { system.end_command(SIGKILL); });
+
+  run();
+
+  for (const Tick& tick : listener.sink.ticks) {
+    EXPECT_LE(tick.tree.processes, 1U);
+  }
+  EXPECT_THAT(system.signals, Contains(Pair(kCommand, SIGKILL)));
+  EXPECT_THAT(system.signals, testing::Each(Pair(kCommand, testing::_)));
+}
+
+TEST_F(WatchTest, KeepsAnOrphanThatItHasSeenBelowTheCommand) {
+  run_command();
+  listener.wants_tree = true;
+  system.at(0.5, [&] { system.put(kWorker, 20, kCommand); });
+  system.at(2.5, [&] {
+    system.end_command(exited(0));
+    system.put_stranger(kWorker, 20);  // adopted, without the mark
+  });
+  system.at(4.2, [&] { system.end(kWorker); });
+
+  run();
+
+  EXPECT_GT(times().back(), 4.0);
+}
+
 TEST_F(WatchTest, WaitsForTheCommandWhenTheDurationIsOver) {
   run_command();
   options.duration_ns = kNsPerSecond;

@@ -33,7 +33,7 @@ std::vector<pid_t> pids(const std::vector<ProcessKey>& keys) {
 }
 
 ProcessTree tree_of(ProcessKey root) {
-  return ProcessTree({{root}, std::nullopt, false, {}}, kSelf);
+  return ProcessTree({{root}, std::nullopt, {}, false}, kSelf);
 }
 
 TEST(ProcessTree, TakesTheRootWithAllDescendants) {
@@ -122,7 +122,7 @@ TEST(ProcessTree, DoesNotAdoptOlderMembersOfTheSameGroup) {
 }
 
 TEST(ProcessTree, ChildrenOfTheSubreaperAreRootsButNotTheSubreaper) {
-  ProcessTree tree({{}, kSelf, false, {}}, kSelf);
+  ProcessTree tree({{}, kSelf, [](const ProcessKey&) { return true; }, false}, kSelf);
 
   const auto change =
       tree.update(std::vector{row(kSelf, 1, 90), row(70, kSelf, 700), row(71, 70, 701)});
@@ -131,7 +131,7 @@ TEST(ProcessTree, ChildrenOfTheSubreaperAreRootsButNotTheSubreaper) {
 }
 
 TEST(ProcessTree, LeavesItselfAndItsHelpersOut) {
-  ProcessTree tree({{{10, 10}}, std::nullopt, false, {}}, kSelf);
+  ProcessTree tree({{{10, 10}}, std::nullopt, {}, false}, kSelf);
 
   const auto change =
       tree.update(std::vector{row(10, 1, 10), row(kSelf, 10, 90), row(98, kSelf, 95)});
@@ -140,7 +140,7 @@ TEST(ProcessTree, LeavesItselfAndItsHelpersOut) {
 }
 
 TEST(ProcessTree, TheWholeSystemHasNoKernelThreads) {
-  ProcessTree tree({{}, std::nullopt, true, {}}, kSelf);
+  ProcessTree tree({{}, std::nullopt, {}, true}, kSelf);
 
   const auto change =
       tree.update(std::vector{row(1, 0, 1), row(2, 0, 1), row(3, 2, 1), row(10, 1, 100)});
@@ -165,10 +165,10 @@ TEST(ProcessTree, AddIsIdempotent) {
   EXPECT_TRUE(tree.contains({11, 101})) << "another identity was removed";
 }
 
-TEST(ProcessTree, LeavesOutAHelperOfOursWithAllThatItStarts) {
+TEST(ProcessTree, AdoptsOnlyThoseChildrenOfOursThatBelongToTheCommand) {
   TreeRoots roots;
   roots.children_of = kSelf;
-  roots.except = 20;
+  roots.adopts = [](const ProcessKey& child) { return child.pid != 20; };
   ProcessTree tree(roots, kSelf);
 
   const auto change =
@@ -176,7 +176,6 @@ TEST(ProcessTree, LeavesOutAHelperOfOursWithAllThatItStarts) {
                               row(20, kSelf, 90), row(21, 20, 102)});
 
   EXPECT_THAT(pids(change.started), ElementsAre(10, 11));
-  EXPECT_FALSE(tree.add(row(20, kSelf, 90)));
 }
 
 }  // namespace
