@@ -5,12 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -18,33 +19,63 @@
 
 #include <fmt/format.h>
 
+#include "common/atomic_file.h"
 #include "common/fd.h"
 #include "common/io.h"
 #include "common/text.h"
 
 namespace tidemark::recording {
+namespace {
+
+// Files that SQLite keeps beside a database. Left over from another one, they would be taken for
+// ours.
+constexpr std::array<std::string_view, 3> kCompanions{"-wal", "-journal", "-shm"};
+
+Error not_regular(const std::string& path) {
+  return Error{Errc::kMalformed, fmt::format("{} is not a regular file: it is not read", path)};
+}
+
+}  // namespace
 
 bool file_exists(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0;
 }
 
-Status copy_file(const std::string& from, const std::string& to) {
-  TIDEMARK_TRY_ASSIGN(const auto in, open_file(from, O_RDONLY));
+Status copy_file(const std::string& from, const std::string& to, int flags) {
+  TIDEMARK_TRY_ASSIGN(const auto in, open_file(from, O_RDONLY | O_NONBLOCK | flags));
+  struct stat info {};
+  if (::fstat(in.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return not_regular(from);
+  }
   TIDEMARK_TRY_ASSIGN(const auto out, open_file(to, O_WRONLY | O_CREAT | O_EXCL, 0600));
   std::vector<char> buffer(256U << 10U);
-  while (true) {
-    const auto n = read_some(in.get(), buffer);
+  for (auto left = static_cast<std::uint64_t>(info.st_size); left > 0;) {
+    const auto n =
+        read_some(in.get(), std::span(buffer).first(std::min<std::uint64_t>(left, buffer.size())));
     if (!n) {
       return named(from, n.error());
     }
     if (*n == 0) {
-      return ok();
+      break;
     }
+    left -= *n;
     if (const Status status = write_all(out.get(), {buffer.data(), *n}); !status) {
       return named(to, status.error());
     }
   }
+  return ok();
+}
+
+Status check_companions(const std::string& path) {
+  for (const std::string_view suffix : kCompanions) {
+    const std::string beside = path + std::string(suffix);
+    struct stat info {};
+    if (::lstat(beside.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+      return not_regular(beside);
+    }
+  }
+  return ok();
 }
 
 Error named(const std::string& name, const Error& error) {
@@ -71,10 +102,6 @@ PrivateDir::~PrivateDir() {
 }
 
 namespace {
-
-// Files that SQLite keeps beside a database. Left over from another one, they would be taken for
-// ours.
-constexpr std::array<std::string_view, 3> kCompanions{"-wal", "-journal", "-shm"};
 
 Error already_exists(const std::string& path) {
   Error error = system_error(fmt::format("cannot create {}", path), EEXIST);
@@ -117,11 +144,6 @@ Status check_replaceable(const std::string& path) {
                                            path, *pid)};
   }
   return ok();
-}
-
-std::string resolve_links(const std::string& path) {
-  char resolved[PATH_MAX];
-  return ::realpath(path.c_str(), resolved) != nullptr ? resolved : path;
 }
 
 std::string temporary_name(const std::string& path) {
@@ -169,7 +191,10 @@ Result<PendingFile> PendingFile::create(const std::string& path, bool replace) {
   if (path.empty() || basename_of(path).empty()) {
     return Error{Errc::kUsage, fmt::format("'{}' is not the name of a file", path)};
   }
-  const std::string target = replace ? resolve_links(path) : path;
+  std::string target = path;
+  if (replace) {
+    TIDEMARK_TRY_ASSIGN(target, follow_own_links(path));
+  }
   const Status allowed = replace ? check_replaceable(target) : check_nothing_there(target);
   if (!allowed) {
     return allowed.error();
@@ -223,7 +248,7 @@ constexpr int kAttempts = 3;
 // https://www.sqlite.org/walformat.html
 std::string log_header(const std::string& path) {
   constexpr std::size_t kHeaderBytes = 32;
-  const auto fd = open_file(path + "-wal", O_RDONLY);
+  const auto fd = open_file(path + "-wal", O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!fd) {
     return {};
   }
@@ -238,7 +263,7 @@ Status copy_parts(const std::string& path, const std::string& copy) {
     if (!suffix.empty() && !file_exists(path + suffix)) {
       continue;
     }
-    TIDEMARK_TRY(copy_file(path + suffix, copy + suffix));
+    TIDEMARK_TRY(copy_file(path + suffix, copy + suffix, suffix.empty() ? 0 : O_NOFOLLOW));
   }
   return ok();
 }

@@ -14,8 +14,13 @@ namespace tidemark::recording {
 // Follows symbolic links.
 bool file_exists(const std::string& path);
 
-// Copies a whole file. `to` is created, 0600.
-Status copy_file(const std::string& from, const std::string& to);
+// Copies a regular file, as long as it is now. `to` is created, 0600. `flags`: further ones of
+// open(2).
+Status copy_file(const std::string& from, const std::string& to, int flags = 0);
+
+// What SQLite would read beside a run file (-wal, -journal, -shm) is a regular file: a link may
+// lead to a device that has no end, and a pipe waits for ever.
+Status check_companions(const std::string& path);
 
 // The same error with the name of the file in front: "name: what".
 Error named(const std::string& name, const Error& error);

@@ -101,6 +101,7 @@ Result<std::unique_ptr<RecordingReader>> RunReader::open(const std::string& path
   const std::string& name = shown_as.empty() ? path : shown_as;
   TIDEMARK_TRY(check_sqlite_version(loaded_sqlite_version()));
   TIDEMARK_TRY(check_file(path, name));
+  TIDEMARK_TRY(check_companions(path));
   const auto recording_pid = process_that_has_open(path);
   auto reader = open_database(std::nullopt, path, name, Database::Mode::kReadOnly);
   if (!reader && may_help_to_copy(path, reader.error())) {

@@ -99,7 +99,58 @@ TEST(RunCopy, NamesThePartThatCannotBeRead) {
   const auto copy = copy_run(dir.path("run"));
 
   ASSERT_FALSE(copy);
-  EXPECT_EQ(copy.error().what, dir.path("run-wal") + ": cannot read: Is a directory");
+  EXPECT_EQ(copy.error().what, dir.path("run-wal") + " is not a regular file: it is not read");
+}
+
+// Whoever may write into the folder can put these beside a run file.
+class HostileCompanionTest : public testing::TestWithParam<const char*> {
+ protected:
+  HostileCompanionTest() {
+    auto writer = RunWriter::create(dir.path("run"));
+    EXPECT_TRUE(writer && (*writer)->begin(tests::full_run_info()));
+    EXPECT_TRUE((*writer)->add(tests::plain_tick(0)) && (*writer)->end(0.0));
+  }
+  std::string companion() const { return std::string("run") + GetParam(); }
+  void expect_refusal() const {
+    const auto reader = RunReader::open(dir.path("run"));
+    ASSERT_FALSE(reader);
+    EXPECT_EQ(reader.error().what,
+              dir.path(companion()) + " is not a regular file: it is not read");
+    const auto copy = copy_run(dir.path("run"));
+    EXPECT_TRUE(copy || !copy.error().what.empty());  // in any case it comes back
+  }
+
+  TempTree dir;
+};
+
+TEST_P(HostileCompanionTest, ALinkToADeviceIsNotFollowed) {
+  dir.link(companion(), "/dev/zero");
+  expect_refusal();
+}
+
+TEST_P(HostileCompanionTest, APipeIsNotWaitedFor) {
+  ASSERT_EQ(::mkfifo(dir.path(companion()).c_str(), 0600), 0);
+  expect_refusal();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HostileCompanionTest, testing::Values("-wal", "-journal", "-shm"));
+
+TEST(PendingFile, DoesNotReplaceWhatALinkOfAnotherUserPointsTo) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root can make links of others";
+  }
+  const TempTree dir;
+  dir.write("mine", "content");
+  dir.write("mine-wal", "log");
+  dir.link("run", "mine");
+  ASSERT_EQ(::lchown(dir.path("run").c_str(), 65534, 65534), 0);
+
+  const auto writer = RunWriter::create(dir.path("run"), {.replace = true});
+
+  ASSERT_FALSE(writer);
+  EXPECT_THAT(writer.error().what, HasSubstr("is a link of another user"));
+  EXPECT_EQ(*read_file(dir.path("mine")), "content");
+  EXPECT_EQ(*read_file(dir.path("mine-wal")), "log");
 }
 
 // What `cp FILE` gives while another program has the file open: a file that wants a log, without
