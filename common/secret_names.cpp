@@ -16,6 +16,8 @@ using Words = std::array<std::string_view, N>;
 constexpr Words<13> kSecretEndings = {"token",  "password",   "passwd",     "passphrase", "secret",
                                       "apikey", "accesskey",  "passcode",   "pass",       "pw",
                                       "pat",    "credential", "credentials"};
+// So is this word, whole.
+constexpr Words<6> kSecretWords = {"authkey", "creds", "cred", "jwt", "otp", "dsn"};
 // These end so and are not.
 constexpr Words<13> kPlainEndings = {"bypass",    "compass", "encompass", "surpass",  "overpass",
                                      "underpass", "lowpass", "highpass",  "bandpass", "allpass",
@@ -92,6 +94,12 @@ bool names_secret(std::string_view words) {
   if (last == "pwd") {
     return !before.empty();  // PWD alone is the working directory
   }
+  if (last == "pin") {
+    return before.empty();  // --cpu-pin is a list of processors
+  }
+  if (contains(kSecretWords, last)) {
+    return true;
+  }
   if (contains(kPlainEndings, last) || (last == "pass" && contains(kPasses, before))) {
     return false;
   }
@@ -153,7 +161,8 @@ Secrecy secrecy_of(std::string_view name) {
   if (name == "-u" || name == "--user" || name == "--proxy-user") {
     return Secrecy::kUserPassword;
   }
-  const std::string words = words_of(name);
+  // -DapiKey=...: a property of Java or a definition of CMake.
+  const std::string words = words_of(name.starts_with("-D") ? name.substr(2) : name);
   if (contains(kHeaders, words)) {
     return Secrecy::kHeader;
   }

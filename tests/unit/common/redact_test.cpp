@@ -39,6 +39,12 @@ TEST(Redact, MasksTheValueOfATellingFlag) {
       {{"t.py", "--api-key", "abc"}, "t.py --api-key ***"},
       {{"t.py", "--apiKey=abc"}, "t.py --apiKey=***"},
       {{"t.py", "-api_key", "abc"}, "t.py -api_key ***"},
+      {{"t.py", "--authkey", "abc"}, "t.py --authkey ***"},
+      {{"t.py", "--creds=user"}, "t.py --creds=***"},
+      {{"t.py", "--jwt", "abc", "--otp", "123456"}, "t.py --jwt *** --otp ***"},
+      {{"t.py", "--pin", "4711"}, "t.py --pin ***"},
+      {{"t.py", "--dsn", "user:pw@tcp(db:3306)/runs"}, "t.py --dsn ***"},
+      {{"java", "-DapiKey=abc", "-Dname=x"}, "java -DapiKey=*** -Dname=x"},
       {{"t.py", "--password", "two words"}, "t.py --password ***"},
       {{"t.py", "--password=two words; and more"}, "t.py --password=***"},
       {{"t.py", "--db-pass", "abc"}, "t.py --db-pass ***"},
@@ -201,6 +207,9 @@ TEST(Redact, MasksGeneratedValuesOfOtherKeys) {
 TEST(Redact, KeepsWhatOnlySoundsLikeASecret) {
   const std::vector<Argv> harmless = {
       {"t.py", "--tokenizer", "gpt2"},
+      {"t.py", "--cpu-pin", "0-3"},
+      {"t.py", "--pin-memory", "yes-please"},
+      {"cmake", "-DCMAKE_BUILD_TYPE=Release"},
       {"t.py", "--tokenizer=meta-llama/Llama-3.1-8B-Instruct"},
       {"t.py", "--max-tokens", "128"},
       {"t.py", "--num_tokens=5"},
