@@ -33,6 +33,7 @@ bool runs_on_github() {
 }
 
 void print(const std::string& text) {
+  const WriteSignalBlock no_signal(SIGPIPE);  // the reports are still to be written
   // A closed stderr leaves nobody to tell.
   (void)write_all(STDERR_FILENO, runs_on_github() ? without_workflow_commands(text) : text);
 }
@@ -127,6 +128,7 @@ Status try_output_files(const CheckOptions& options, const CheckConfig& config) 
 }
 
 bool write_output_files(const CheckOptions& options, std::span<const CheckResult> results) {
+  const WriteSignalBlock no_signal(SIGPIPE);  // one of them may go to a reader that has gone
   bool all = true;
   for (const OutputFile& file : output_files(options)) {
     if (const Status written = report::write_report_file(file.path, file.text(results)); !written) {
@@ -175,6 +177,7 @@ int run_check(const CheckOptions& options) {
     print('\n' + check_summary(results));
   }
   if (runs_on_github()) {
+    const WriteSignalBlock no_signal(SIGPIPE);
     (void)write_all(STDERR_FILENO, github_annotations(results));
   }
   const bool wrote_all = write_output_files(options, results);

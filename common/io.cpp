@@ -64,13 +64,6 @@ Result<std::size_t> bytes_read(ssize_t n) {
                : static_cast<std::size_t>(n);
 }
 
-sigset_t file_size_signal() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGXFSZ);
-  return set;
-}
-
 }  // namespace
 
 Error system_error(std::string what, int sys_errno) {
@@ -177,18 +170,18 @@ Status write_all(int fd, std::string_view text) {
   return ok();
 }
 
-FileSizeSignalBlock::FileSizeSignalBlock() {
-  const sigset_t set = file_size_signal();
-  pthread_sigmask(SIG_BLOCK, &set, &previous_);
+WriteSignalBlock::WriteSignalBlock(int number) : number_(number) {
+  sigemptyset(&blocked_);
+  sigaddset(&blocked_, number);
+  pthread_sigmask(SIG_BLOCK, &blocked_, &previous_);
 }
 
-FileSizeSignalBlock::~FileSizeSignalBlock() {
-  if (sigismember(&previous_, SIGXFSZ) == 1) {
+WriteSignalBlock::~WriteSignalBlock() {
+  if (sigismember(&previous_, number_) == 1) {
     return;  // the caller had it blocked already: what is pending is the caller's
   }
-  const sigset_t set = file_size_signal();
   const timespec no_wait{};
-  sigtimedwait(&set, nullptr, &no_wait);  // takes one that is pending; fails when there is none
+  sigtimedwait(&blocked_, nullptr, &no_wait);  // takes one that is pending; fails if there is none
   pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
 }
 

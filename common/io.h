@@ -53,19 +53,26 @@ Result<std::string> read_link_at(int dir, const std::string& path);
 // in non-blocking mode would not.
 Status write_all(int fd, std::string_view text);
 
-// A write beyond the file-size limit (ulimit -f) raises SIGXFSZ, whose default action kills the
-// process. While one of these lives, the calling thread gets EFBIG instead, like any other full
-// disk. The signal is directed at the writing thread, so that blocking it there is enough and the
-// disposition of the process, which children inherit, stays as it is.
-class FileSizeSignalBlock {
+// A write may raise a signal whose default action kills the process: SIGPIPE where nobody reads,
+// SIGXFSZ beyond the file-size limit (ulimit -f). While one of these lives, the calling thread gets
+// the error alone. The signal is directed at the writing thread, so that blocking it there is
+// enough and the disposition of the process, which children inherit, stays as it is.
+class WriteSignalBlock {
  public:
-  FileSizeSignalBlock();
-  ~FileSizeSignalBlock();
-  FileSizeSignalBlock(const FileSizeSignalBlock&) = delete;
-  FileSizeSignalBlock& operator=(const FileSizeSignalBlock&) = delete;
+  explicit WriteSignalBlock(int number);
+  ~WriteSignalBlock();
+  WriteSignalBlock(const WriteSignalBlock&) = delete;
+  WriteSignalBlock& operator=(const WriteSignalBlock&) = delete;
 
  private:
+  sigset_t blocked_{};
   sigset_t previous_{};
+  int number_;
+};
+
+class FileSizeSignalBlock : public WriteSignalBlock {
+ public:
+  FileSizeSignalBlock() : WriteSignalBlock(SIGXFSZ) {}
 };
 
 }  // namespace tidemark

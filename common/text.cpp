@@ -25,11 +25,12 @@ std::uint32_t decode(std::string_view sequence) {
   return code;
 }
 
-// Characters that a terminal acts upon or that reorder what a reader sees. All have four hex digits
-// at most.
+// Characters that a terminal acts upon, that reorder what a reader sees, or that nobody sees: two
+// names would look alike. All have four hex digits at most.
 bool is_dangerous(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x200E || code == 0x200F ||
-         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2060 && code <= 0x206F) ||
+         (code >= 0x200B && code <= 0x200D) || code == 0x061C || code == 0x00AD || code == 0xFEFF;
 }
 
 void append_hex(std::string& out, std::string_view bytes) {

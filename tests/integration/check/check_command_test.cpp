@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "common/io.h"
 #include "tests/integration/check/checked_victim.h"
 
 namespace tidemark {
@@ -300,6 +301,18 @@ TEST(CheckCommand, WritesItsReports) {
   EXPECT_THAT(tests::content_of(folder.path("c.md")), HasSubstr("### FAIL: sleep"));
   EXPECT_EQ(json::parse(tests::content_of(folder.path("r.json"))).at("result"), "fail");
   EXPECT_EQ(::access(folder.path("r.tidemark").c_str(), R_OK), 0);
+}
+
+TEST(CheckCommand, WritesItsReportsAlsoWhenNobodyReadsItsWords) {
+  const TempTree dir;
+  Subprocess shell({"/bin/sh", "-c",
+                    tool_path() + " check --interval 50ms --junit \"$0\" -- sleep 0.3 2>&1 | true",
+                    dir.path("junit.xml")});
+  shell.close_input();
+
+  shell.wait();
+
+  EXPECT_TRUE(read_file(dir.path("junit.xml")));
 }
 
 TEST(CheckCommand, RunsNothingWhenAReportCannotBeWritten) {

@@ -25,6 +25,12 @@ TEST(EscapeText, DisarmsBidirectionalOverrides) {
   EXPECT_EQ(escape_text("a\xe2\x80\xae z"), "a\\xe2\\x80\\xae z");
 }
 
+TEST(EscapeText, ShowsWhatNobodyWouldSee) {
+  EXPECT_EQ(escape_text("a\u200b"), "a\\xe2\\x80\\x8b");
+  EXPECT_EQ(escape_text("a\u2060"), "a\\xe2\\x81\\xa0");
+  EXPECT_EQ(escape_text("a\u061c"), "a\\xd8\\x9c");
+}
+
 TEST(EscapeText, ShowsInvalidUtf8AsBytes) {
   EXPECT_EQ(escape_text("\xff\xfe"), "\\xff\\xfe");
   EXPECT_EQ(escape_text("cut \xe6\xa8"), "cut \\xe6\\xa8") << "a name cut at 15 bytes";
