@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Full disks, read-only folders and file-size limits: a clear error, and what was committed stays
 // readable. Each test runs in a child with mounts or limits of its own.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -15,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "common/io.h"
 #include "recording/files.h"
 #include "recording/open.h"
 #include "recording/recorder.h"
@@ -173,6 +175,18 @@ TEST(FullDisk, DoesNotStopTheSampler) {
   EXPECT_EQ(answer, "true true false") << "end() tells of the failure again";
 }
 
+// Until nothing more fits.
+bool fill(const std::string& path) {
+  const auto file = open_file(path, O_WRONLY | O_CREAT, 0600);
+  const std::string block(4096, 'x');
+  for (int blocks = 0; file && blocks < 100'000; ++blocks) {
+    if (!write_all(file->get(), block)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 TEST(FullDisk, IsAClearErrorAtTheVeryStart) {
   const TempTree dir;
 
@@ -180,7 +194,7 @@ TEST(FullDisk, IsAClearErrorAtTheVeryStart) {
     if (std::string refused = mount_small_disk(dir.path()); !refused.empty()) {
       return refused;
     }
-    if (!copy_file("/dev/zero", dir.path("filler"))) {
+    if (fill(dir.path("filler"))) {
       const auto writer = RunWriter::create(dir.path("run"));
       return writer ? "created" : writer.error().what;
     }
