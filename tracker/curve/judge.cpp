@@ -428,7 +428,13 @@ void Judge::set_needs() {
   // Past the allowance, and then for as long as a leak or a plateau takes to show.
   const double to_show = std::max(
       {static_cast<double>(kBlocksOfLateRise) * floor_.block_width, kStillShare * curve_.span()});
-  const double missing = std::max(0.0, allowance_end_ - end()) + to_show;
+  double decided_after = allowance_end_;
+  if (automatic_ && verdict_.verdict == Verdict::kGrowing) {
+    const auto lowest = std::min_element(floor_.bytes.begin(), floor_.bytes.end());
+    const double began = floor_.starts[static_cast<std::size_t>(lowest - floor_.bytes.begin())];
+    decided_after = std::max(decided_after, began + shortest_late_rise(curve_));
+  }
+  const double missing = std::max(0.0, decided_after - end()) + to_show;
   if (missing > 0.0 && curve_.points.size() > 1) {
     if (curve_.axis == Axis::kSteps) {
       needs.more_steps = missing;

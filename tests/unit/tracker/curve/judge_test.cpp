@@ -458,5 +458,31 @@ TEST(Judge, SmallShiftsDoNotMakeALeakYounger) {
   }
 }
 
+TEST(Judge, AnOldProcessIsJudgedAsSoonAsItsRiseHasLasted) {
+  Options old;
+  old.age_at_start_s = 8 * 3600.0;
+  const auto rising = [](std::size_t seconds) {
+    return on_time(sampled(seconds, 1.0, [](double t) { return 2000.0 + 3.0 * t; }));
+  };
+
+  EXPECT_EQ(judge(rising(720), old).verdict, Verdict::kLeak);
+  EXPECT_EQ(judge(rising(720), {}).verdict, Verdict::kGrowing);
+  const SeriesVerdict early = judge(rising(120), old);
+  EXPECT_EQ(early.verdict, Verdict::kGrowing);
+  EXPECT_NEAR(early.needs.value().more_s.value(), 600.0 - 120.0, 60.0) << "not half an hour";
+}
+
+TEST(Judge, AnOldProcessThatSettlesOrSlowsDownDoesNotLeak) {
+  Options old;
+  old.age_at_start_s = 8 * 3600.0;
+
+  EXPECT_EQ(judge(on_time(sampled(900, 1.0, warmup_then_flat)), old).verdict, Verdict::kWarmup);
+  EXPECT_EQ(judge(on_time(sampled(900, 1.0,
+                                  [](double t) { return 3000.0 - 1000.0 * std::exp(-t / 400.0); })),
+                  old)
+                .verdict,
+            Verdict::kGrowing);
+}
+
 }  // namespace
 }  // namespace tidemark::tracker
