@@ -39,7 +39,7 @@ SpentAllowance spent_before(const Curve& curve, const Pace& pace, const Options&
   if (curve.axis == Axis::kTime) {
     return {age_s, 0.0};
   }
-  if (!options.steps_at_start || std::isnan(pace.seconds_per_x) || pace.seconds_per_x <= 0.0) {
+  if (!options.steps_at_start || std::isnan(pace.seconds_per_x)) {
     return {};
   }
   const double steps = std::min(*options.steps_at_start, age_s / pace.seconds_per_x);
@@ -62,8 +62,13 @@ Pace pace_of(const Curve& curve) {
   }
   const CurvePoint& first = curve.points.front();
   const CurvePoint& last = curve.points.back();
-  pace.seconds_per_x = curve.axis == Axis::kTime ? 1.0 : (last.t_s - first.t_s) / span;
-  pace.steps_per_x = curve.axis == Axis::kSteps ? 1.0 : (last.step - first.step) / span;
+  // A clock or counter that stands still says nothing about how fast the other one runs: a rate per
+  // unit of it would be none.
+  const auto advance = [span](double from, double to) {
+    return to > from ? (to - from) / span : kUnknown;
+  };
+  pace.seconds_per_x = curve.axis == Axis::kTime ? 1.0 : advance(first.t_s, last.t_s);
+  pace.steps_per_x = curve.axis == Axis::kSteps ? 1.0 : advance(first.step, last.step);
   return pace;
 }
 

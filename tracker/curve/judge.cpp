@@ -55,6 +55,7 @@ class Judge {
   void set_detectable();
   void set_needs();
 
+  bool stands_still_at_the_end() const;
   bool is_rising() const;
   bool has_clear_growth() const;
   std::optional<std::size_t> find_plateau() const;
@@ -178,6 +179,12 @@ void Judge::judge_window() {
   }
   if (automatic_) {
     judge_automatic();
+  } else if (stands_still_at_the_end()) {
+    growth_.outcome = Growth::kStopped;
+  }
+  const bool is_rate_of_a_leak = growth_.slope > 0.0 && growth_.slope >= gates_.least_rate;
+  if (growth_.outcome == Growth::kKeepsRising && !is_rate_of_a_leak) {
+    growth_.outcome = Growth::kDrift;  // however it came to be called rising
   }
   if (growth_.outcome == Growth::kKeepsRising) {
     verdict_.verdict = Verdict::kLeak;
@@ -215,6 +222,12 @@ void Judge::judge_automatic() {
       has_settled_before(floor_, whole.first, whole.slope)) {
     growth_ = std::move(whole);
   }
+}
+
+// Whatever the mean rate of a rise that is over, that of its end is none.
+bool Judge::stands_still_at_the_end() const {
+  return growth_.outcome == Growth::kKeepsRising && growth_.shape != LeakShape::kSteps &&
+         has_stopped(floor_, growth_.first, growth_.slope);
 }
 
 // Growth in the window that stands out of the noise and above the gates, though it is no leak.

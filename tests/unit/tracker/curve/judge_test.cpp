@@ -484,5 +484,50 @@ TEST(Judge, AnOldProcessThatSettlesOrSlowsDownDoesNotLeak) {
             Verdict::kGrowing);
 }
 
+double rate_against_gate(const SeriesVerdict& reading) {
+  for (const Evidence& evidence : reading.evidence) {
+    if (evidence.kind == EvidenceKind::kRateAgainstGate && evidence.bar.value_or(0.0) > 0.0) {
+      return evidence.value / *evidence.bar;
+    }
+  }
+  return 0.0;
+}
+
+// A gate per hour is no gate where the clock stands still: the one per 1,000 steps counts then.
+TEST(Judge, ALeakIsAboveTheGateAlsoWhereTimeStandsStill) {
+  Options options;
+  options.warmup.steps = 100.0;
+  const auto verdict = [&](double mb_per_step) {
+    Series series;
+    for (const auto& [step, mb] :
+         sampled(9000, 0.5, [&](double step) { return 1000.0 + mb_per_step * step; })) {
+      series.add(5.0, step, mb * kMb);
+    }
+    return judge(series, options);
+  };
+
+  const SeriesVerdict slow = verdict(0.002);  // 0.2 % of the floor in 1,000 steps
+  EXPECT_NE(slow.verdict, Verdict::kLeak);
+  EXPECT_TRUE(slow.find(PatternKind::kDrift));
+  const SeriesVerdict fast = verdict(0.02);
+  EXPECT_EQ(fast.verdict, Verdict::kLeak);
+  EXPECT_GE(rate_against_gate(fast), 1.0);
+}
+
+TEST(Judge, GrowthThatEndedIsNoLeakAfterAnExplicitWarmupEither) {
+  Options options;
+  options.warmup.steps = 16.0;
+  const auto until = [](double end) {
+    return [end](double step) { return 78.0 + 200.0 * std::pow(std::min(step / end, 1.0), 2.0); };
+  };
+  for (const std::uint64_t seed : {7U, 8U, 9U}) {
+    const SeriesVerdict ended = judge(on_steps(sampled(186, 0.01, until(150.0), seed)), options);
+    EXPECT_NE(ended.verdict, Verdict::kLeak) << seed;
+    const SeriesVerdict goes_on = judge(on_steps(sampled(186, 0.01, until(186.0), seed)), options);
+    EXPECT_EQ(goes_on.verdict, Verdict::kLeak) << seed;
+    EXPECT_GE(rate_against_gate(goes_on), 1.0);
+  }
+}
+
 }  // namespace
 }  // namespace tidemark::tracker
