@@ -16,6 +16,7 @@ std::int64_t now_ns(clockid_t clock) {
 
 std::int64_t SystemClock::monotonic_ns() const { return now_ns(CLOCK_MONOTONIC); }
 std::int64_t SystemClock::wall_ns() const { return now_ns(CLOCK_REALTIME); }
+std::int64_t SystemClock::boot_ns() const { return now_ns(CLOCK_BOOTTIME); }
 std::int64_t thread_cpu_ns() { return now_ns(CLOCK_THREAD_CPUTIME_ID); }
 
 }  // namespace tidemark

@@ -13,12 +13,15 @@ class Clock {
   virtual std::int64_t monotonic_ns() const = 0;
   // CLOCK_REALTIME: for people ("started at").
   virtual std::int64_t wall_ns() const = 0;
+  // CLOCK_BOOTTIME: since boot, suspended or not, as the kernel counts when a process started.
+  virtual std::int64_t boot_ns() const = 0;
 };
 
 class SystemClock final : public Clock {
  public:
   std::int64_t monotonic_ns() const override;
   std::int64_t wall_ns() const override;
+  std::int64_t boot_ns() const override;
 };
 
 // CPU time that the calling thread has used: what a budget or a benchmark charges.

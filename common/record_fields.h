@@ -20,7 +20,7 @@ namespace tidemark {
 
 // The version of the run file's tables. A field that is added to a list says which version has it
 // first, and this becomes that version; docs/run-file.md names both.
-inline constexpr std::int32_t kRunSchemaVersion = 3;
+inline constexpr std::int32_t kRunSchemaVersion = 4;
 
 struct FieldTraits {
   std::int32_t since_version = 1;  // of the run file; earlier files leave the default of the record
@@ -81,6 +81,7 @@ inline constexpr auto kFields<ProcessRecord> = std::tuple{
     Field{"born_s", &ProcessRecord::started_s},
     Field{"died_s", &ProcessRecord::exited_s},
     Field{"exit_status", &ProcessRecord::exit_status},
+    Field{"age_s", &ProcessRecord::age_s, {.since_version = 4}},
 };
 
 // Sizes end in _bytes and times in _s: the import of CSV goes by that.

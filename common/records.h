@@ -66,6 +66,8 @@ struct ProcessRecord {
   double started_s = 0.0;   // first seen; before the run: 0
   std::optional<double> exited_s;
   std::optional<int> exit_status;  // wait status, known for our own children only
+  // How long it had run its program when it was first seen: 0 after an exec that was seen.
+  std::optional<double> age_s;
 };
 
 // One process at one instant.

@@ -82,7 +82,13 @@ class Tracking final : public WatchHandler {
     return ending.command_status.value_or(0) != 0 && !ending.was_told_to_stop;
   }
   std::string_view verdict_word() {
-    return answer().verdict ? verdict_name(answer().verdict->verdict) : "unknown";
+    const std::optional<tracker::RunVerdict>& verdict = answer().verdict;
+    if (!verdict) {
+      return "unknown";
+    }
+    const bool is_open =
+        verdict->answer().series.undetermined && verdict->verdict < tracker::Verdict::kGrowing;
+    return is_open ? "not known yet" : verdict_name(verdict->verdict);
   }
 
   const TrackOptions& options_;

@@ -185,6 +185,7 @@ void Sampler::start_watching(const ProcessEntry& entry, Tick& tick) {
     return;
   }
   WatchedProcess watched(*std::move(handle), entry, tick.t_s);
+  watched.set_age(clock_.boot_ns());
   watched.read_identity(options_.redact);
   watched.image_checked_ns = clock_.monotonic_ns();
 
@@ -330,6 +331,7 @@ void Sampler::check_image(WatchedProcess& watched, Tick& tick) {
   if (change == ImageChange::kTitle) {
     return;
   }
+  watched.record.age_s = 0.0;
   ledger_.exec(watched.record.key);
   if (options_.pss == PssMode::kOff) {
     ledger_.give_up_share(watched.record.key);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/watched_process.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -37,6 +39,14 @@ WatchedProcess::WatchedProcess(ProcessHandle opened, const ProcessEntry& entry, 
   record.started_s = started_s;
   status.comm = entry.comm;  // until it is read
   status.ppid = entry.ppid;
+}
+
+void WatchedProcess::set_age(std::int64_t boot_ns) {
+  static const auto kTicksPerSecond = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const double age_s =
+      to_seconds(boot_ns) - static_cast<double>(record.key.start_ticks) / kTicksPerSecond;
+  // What starts in the future was counted by another clock: the table of another machine.
+  record.age_s = age_s >= 0.0 ? std::optional(age_s) : std::nullopt;
 }
 
 void WatchedProcess::read_identity(bool redact) {

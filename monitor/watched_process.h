@@ -26,6 +26,9 @@ enum class ImageChange {
 struct WatchedProcess {
   WatchedProcess(ProcessHandle opened, const ProcessEntry& entry, double started_s);
 
+  // `boot_ns`: the time since boot, as Clock tells it.
+  void set_age(std::int64_t boot_ns);
+
   // argv, exe, rank, job: what only changes by exec or setproctitle.
   void read_identity(bool redact);
   ImageChange image_change() const;

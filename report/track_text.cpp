@@ -66,6 +66,7 @@ std::vector<std::string> other_lines(const tracker::JudgedRun& result) {
   const tracker::RunVerdict& verdict = *result.verdict;
   std::vector<const TrackVerdict*> others;
   std::size_t stable_processes = 0;  // they are in the line of their role
+  std::size_t early_processes = 0;
   for (std::size_t i = 0; i < verdict.tracks.size(); ++i) {
     const TrackVerdict& other = verdict.tracks[i];
     if (i == verdict.where || is_same_curve(other, verdict.answer())) {
@@ -73,7 +74,7 @@ std::vector<std::string> other_lines(const tracker::JudgedRun& result) {
     }
     if (result.run.tracks[other.track].kind == tracker::TrackKind::kProcess &&
         other.series.verdict == tracker::Verdict::kStable) {
-      ++stable_processes;
+      ++(other.series.undetermined ? early_processes : stable_processes);
     } else {
       others.push_back(&other);
     }
@@ -85,13 +86,15 @@ std::vector<std::string> other_lines(const tracker::JudgedRun& result) {
     return a->series.verdict != b->series.verdict ? a->series.verdict > b->series.verdict
                                                   : change(a) > change(b);
   });
+  const auto word = [](const TrackVerdict& other) {
+    return fmt::format("{} ", verdict_so_far(other.series, other.series.verdict));
+  };
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < std::min(others.size(), kMost); ++i) {
     const TrackVerdict& other = *others[i];
-    lines.push_back(fmt::format("{:<8}{}: {} -> {}", verdict_name(other.series.verdict),
-                                curve_text(other.metric, result.run.tracks[other.track]),
-                                format_bytes(other.series.first_floor_bytes),
-                                format_bytes(other.series.last_floor_bytes)));
+    lines.push_back(fmt::format(
+        "{:<8}{}: {} -> {}", word(other), curve_text(other.metric, result.run.tracks[other.track]),
+        format_bytes(other.series.first_floor_bytes), format_bytes(other.series.last_floor_bytes)));
   }
   if (others.size() > kMost) {
     lines.push_back(fmt::format("and {} more: --json shows all", others.size() - kMost));
@@ -99,6 +102,10 @@ std::vector<std::string> other_lines(const tracker::JudgedRun& result) {
   if (stable_processes > 0) {
     lines.push_back("stable  " +
                     format_count(stable_processes, "single process", "single processes"));
+  }
+  if (early_processes > 0) {
+    lines.push_back("too early " +
+                    format_count(early_processes, "single process", "single processes"));
   }
   return lines;
 }
@@ -322,7 +329,7 @@ std::string track_line(const tracker::JudgedRun& result, double t_s) {
                         format_bytes(last.ceiling_bytes));
   }
   line += slope_text(answer.series);
-  line += fmt::format("  {}", verdict_name(result.verdict->verdict));
+  line += fmt::format("  {}", verdict_so_far(answer.series, result.verdict->verdict));
   if (answer.series.undetermined && answer.series.needs) {
     if (const std::string needs = needs_text(*answer.series.needs); !needs.empty()) {
       line += fmt::format(" (needs {})", needs);

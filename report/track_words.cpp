@@ -161,7 +161,7 @@ std::string_view held_as_text(tracker::HeldAs held_as) {
   return kTexts[static_cast<std::size_t>(held_as)];
 }
 
-// Of a curve that shows no growth, in samples that are too few to exclude one.
+// Of a curve whose samples are too few to tell growth from none.
 std::string too_few_text(const std::string& subject, const SeriesVerdict& reading) {
   std::string samples = format_count(reading.samples, "sample");
   for (const tracker::Evidence& evidence : reading.evidence) {
@@ -171,8 +171,14 @@ std::string too_few_text(const std::string& subject, const SeriesVerdict& readin
     }
   }
   const std::string spikes = regular_spikes_text(reading);
-  return fmt::format("CANNOT TELL YET: {} {}shows no growth in {}, which is too few.{}", subject,
-                     spikes.empty() ? "" : "has " + spikes + " and ", samples,
+  const double change = reading.last_floor_bytes - reading.first_floor_bytes;
+  const std::string floor =
+      change == 0.0
+          ? "is at " + format_bytes(reading.last_floor_bytes)
+          : fmt::format("{} by {} to {}", change > 0.0 ? "rose" : "fell",
+                        format_bytes(std::fabs(change)), format_bytes(reading.last_floor_bytes));
+  return fmt::format("CANNOT TELL YET: {} {}{} in {}: too early to tell.{}", subject,
+                     spikes.empty() ? "" : "has " + spikes + " and ", floor, samples,
                      needs_sentence(reading));
 }
 
@@ -347,6 +353,11 @@ std::string answer_text(const tracker::JudgedRun& result) {
   return text;
 }
 
+std::string_view verdict_so_far(const SeriesVerdict& reading, Verdict verdict) {
+  const bool is_open = reading.undetermined && verdict < Verdict::kGrowing;
+  return is_open ? "too early" : verdict_name(verdict);
+}
+
 std::string short_verdict(const SeriesVerdict& reading, Verdict verdict) {
   switch (verdict) {
     case Verdict::kLeak:
@@ -374,7 +385,8 @@ std::string short_finding(const SeriesVerdict& reading, Verdict verdict) {
     return short_growth(reading, PatternKind::kGrowth) + and_needs;
   }
   if (reading.undetermined) {
-    return needs.empty() ? "no growth in the first samples" : "no growth so far" + and_needs;
+    return format_bytes_delta(reading.last_floor_bytes - reading.first_floor_bytes) + " so far" +
+           and_needs;
   }
   std::string text = spikes_text(reading);
   text += text.empty() ? "" : ", ";

@@ -42,6 +42,9 @@ std::string gpu_growth_text(const tracker::GpuGrowth& growth, tracker::Axis axis
 // The answer in one or two sentences: what, who, how fast, since when, until when.
 std::string answer_text(const tracker::JudgedRun& result);
 
+// The name of the verdict; "too early" where the samples are too few for one.
+std::string_view verdict_so_far(const tracker::SeriesVerdict& reading, tracker::Verdict verdict);
+
 // The same in the few words that a line of a screen has room for.
 
 // "LEAK", "STABLE", "TOO EARLY", ...

@@ -39,6 +39,7 @@ class FastClock final : public Clock {
  public:
   std::int64_t monotonic_ns() const override { return 100 * real_.monotonic_ns(); }
   std::int64_t wall_ns() const override { return real_.wall_ns(); }
+  std::int64_t boot_ns() const override { return real_.boot_ns(); }
 
  private:
   SystemClock real_;

@@ -68,7 +68,8 @@ Options options_from(Bytes& bytes) {
   options.limit_bytes = amount_if(3);
   options.epoch_steps = amount_if(4);
   options.epoch_seconds = amount_if(5);
-  options.age_at_start_s = amount_if(6).value_or(0.0);
+  options.age_at_start_s = amount_if(6);
+  options.steps_at_start = amount_if(6);
   return options;
 }
 

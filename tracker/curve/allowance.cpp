@@ -27,6 +27,25 @@ double place_after_seconds(const Curve& curve, const Pace& pace, double seconds)
   return last.x + missing / std::max(pace.seconds_per_x, 1e-9);
 }
 
+// What was over of the allowance when the curve began.
+struct SpentAllowance {
+  double seconds = 0.0;
+  double steps = 0.0;
+};
+
+// Time before the first step does not count: on steps it is the time that those before took.
+SpentAllowance spent_before(const Curve& curve, const Pace& pace, const Options& options) {
+  const double age_s = std::max(0.0, options.age_at_start_s.value_or(0.0));
+  if (curve.axis == Axis::kTime) {
+    return {age_s, 0.0};
+  }
+  if (!options.steps_at_start || std::isnan(pace.seconds_per_x)) {
+    return {};
+  }
+  const double steps = std::min(*options.steps_at_start, age_s / pace.seconds_per_x);
+  return {steps * pace.seconds_per_x, steps};
+}
+
 std::optional<CurvePoint> first_step_of(const Curve& curve) {
   const auto first = std::find_if(curve.points.begin(), curve.points.end(),
                                   [](const CurvePoint& point) { return !std::isnan(point.step); });
@@ -43,8 +62,13 @@ Pace pace_of(const Curve& curve) {
   }
   const CurvePoint& first = curve.points.front();
   const CurvePoint& last = curve.points.back();
-  pace.seconds_per_x = curve.axis == Axis::kTime ? 1.0 : (last.t_s - first.t_s) / span;
-  pace.steps_per_x = curve.axis == Axis::kSteps ? 1.0 : (last.step - first.step) / span;
+  // A clock or counter that stands still says nothing about how fast the other one runs: a rate per
+  // unit of it would be none.
+  const auto advance = [span](double from, double to) {
+    return to > from ? (to - from) / span : kUnknown;
+  };
+  pace.seconds_per_x = curve.axis == Axis::kTime ? 1.0 : advance(first.t_s, last.t_s);
+  pace.steps_per_x = curve.axis == Axis::kSteps ? 1.0 : advance(first.step, last.step);
   return pace;
 }
 
@@ -61,24 +85,24 @@ double allowance_end(const Curve& curve, const Pace& pace, const Options& option
   const double start = curve.points.front().x;
   const bool time_known = !std::isnan(pace.seconds_per_x);
   const bool on_steps = curve.axis == Axis::kSteps;
+  const SpentAllowance spent = spent_before(curve, pace, options);
   const auto after_seconds = [&](double seconds) {
-    if (on_steps) {  // counted from the first step
-      return place_after_seconds(curve, pace, seconds);
-    }
-    return start + std::max(0.0, seconds - options.age_at_start_s);
+    const double left = std::max(0.0, seconds - spent.seconds);
+    return on_steps ? place_after_seconds(curve, pace, left) : start + left;
   };
+  const auto after_steps = [&](double steps) { return start + std::max(0.0, steps - spent.steps); };
   if (warmup_applies(curve, pace, options.warmup)) {
     double end = start;
     if (options.warmup.seconds && time_known) {
       end = std::max(end, after_seconds(*options.warmup.seconds));
     }
     if (options.warmup.steps && on_steps) {
-      end = std::max(end, start + *options.warmup.steps);
+      end = std::max(end, after_steps(*options.warmup.steps));
     }
     return end;
   }
   if (on_steps && options.epoch_steps) {
-    return start + kEpochs * *options.epoch_steps;
+    return after_steps(kEpochs * *options.epoch_steps);
   }
   if (!on_steps && options.epoch_seconds) {
     return after_seconds(kEpochs * *options.epoch_seconds);
@@ -88,7 +112,7 @@ double allowance_end(const Curve& curve, const Pace& pace, const Options& option
     end = std::max(end, after_seconds(kAutomaticSeconds));
   }
   if (on_steps) {
-    end = std::max(end, start + kAutomaticSteps);
+    end = std::max(end, after_steps(kAutomaticSteps));
   } else if (const auto first_step = first_step_of(curve)) {  // too few steps to be the axis
     end = std::max(end, first_step->x + kAutomaticSeconds);
   }

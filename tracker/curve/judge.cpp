@@ -55,6 +55,7 @@ class Judge {
   void set_detectable();
   void set_needs();
 
+  bool stands_still_at_the_end() const;
   bool is_rising() const;
   bool has_clear_growth() const;
   std::optional<std::size_t> find_plateau() const;
@@ -178,6 +179,12 @@ void Judge::judge_window() {
   }
   if (automatic_) {
     judge_automatic();
+  } else if (stands_still_at_the_end()) {
+    growth_.outcome = Growth::kStopped;
+  }
+  const bool is_rate_of_a_leak = growth_.slope > 0.0 && growth_.slope >= gates_.least_rate;
+  if (growth_.outcome == Growth::kKeepsRising && !is_rate_of_a_leak) {
+    growth_.outcome = Growth::kDrift;  // however it came to be called rising
   }
   if (growth_.outcome == Growth::kKeepsRising) {
     verdict_.verdict = Verdict::kLeak;
@@ -215,6 +222,12 @@ void Judge::judge_automatic() {
       has_settled_before(floor_, whole.first, whole.slope)) {
     growth_ = std::move(whole);
   }
+}
+
+// Whatever the mean rate of a rise that is over, that of its end is none.
+bool Judge::stands_still_at_the_end() const {
+  return growth_.outcome == Growth::kKeepsRising && growth_.shape != LeakShape::kSteps &&
+         has_stopped(floor_, growth_.first, growth_.slope);
 }
 
 // Growth in the window that stands out of the noise and above the gates, though it is no leak.
@@ -428,7 +441,13 @@ void Judge::set_needs() {
   // Past the allowance, and then for as long as a leak or a plateau takes to show.
   const double to_show = std::max(
       {static_cast<double>(kBlocksOfLateRise) * floor_.block_width, kStillShare * curve_.span()});
-  const double missing = std::max(0.0, allowance_end_ - end()) + to_show;
+  double decided_after = allowance_end_;
+  if (automatic_ && verdict_.verdict == Verdict::kGrowing) {
+    const auto lowest = std::min_element(floor_.bytes.begin(), floor_.bytes.end());
+    const double began = floor_.starts[static_cast<std::size_t>(lowest - floor_.bytes.begin())];
+    decided_after = std::max(decided_after, began + shortest_late_rise(curve_));
+  }
+  const double missing = std::max(0.0, decided_after - end()) + to_show;
   if (missing > 0.0 && curve_.points.size() > 1) {
     if (curve_.axis == Axis::kSteps) {
       needs.more_steps = missing;

@@ -28,8 +28,12 @@ struct Options {
   std::optional<double> limit_bytes;  // for the forecast
   std::optional<double> epoch_steps;  // length of one marked epoch, for the automatic allowance
   std::optional<double> epoch_seconds;
-  // How old the process was at the first sample: that much of the allowance is over.
-  double age_at_start_s = 0.0;
+  // How old the process was at the first sample: that much of the allowance is over. nullopt:
+  // unknown, and nothing is.
+  std::optional<double> age_at_start_s;
+  // How many steps the job had done by then, by its own numbers: as many of them are over as fit
+  // into the age of the process. A job that resumes numbers its steps on.
+  std::optional<double> steps_at_start;
 };
 
 // Warm-up, spikes or leak? Pure: the same series and options give the same verdict, on any machine

@@ -220,6 +220,10 @@ std::size_t begin_of_rise(const Floor& floor, std::size_t first) {
 
 }  // namespace
 
+double shortest_late_rise(const Curve& curve) {
+  return curve.axis == Axis::kSteps ? kLateRiseSteps : kLateRiseSeconds;
+}
+
 bool has_lasted(const Curve& curve, const Floor& floor, std::size_t judged_from) {
   const std::size_t first = begin_of_rise(floor, judged_from);
   const std::size_t onset = onset_after(floor, first);
@@ -228,7 +232,7 @@ bool has_lasted(const Curve& curve, const Floor& floor, std::size_t judged_from)
   if (few_steps || onset >= floor.x.size() || floor.x.size() - onset < kBlocksOfLateRise) {
     return false;
   }
-  const double needed = curve.axis == Axis::kSteps ? kLateRiseSteps : kLateRiseSeconds;
+  const double needed = shortest_late_rise(curve);
   // Where the rise began is known to a block or two; and since it left its lowest part it must have
   // lasted for as long, but for that part.
   if (curve.points.back().x - floor.starts[onset] < needed + 2.0 * floor.block_width) {

@@ -29,8 +29,11 @@ bool slows_down(std::span<const double> x, std::span<const double> y);
 
 inline constexpr std::size_t kBlocksOfLateRise = 6;
 
-// The rise that was judged from that block on is older than 200 steps, or 10 minutes where no steps
-// are known.
+// How long a rise must have lasted under the automatic allowance: 200 steps, or 10 minutes where no
+// steps are known.
+double shortest_late_rise(const Curve& curve);
+
+// The rise that was judged from that block on is older than that.
 bool has_lasted(const Curve& curve, const Floor& floor, std::size_t judged_from);
 
 // The floor stood still before `onset`: really, not only slowly enough to look like it, and for so

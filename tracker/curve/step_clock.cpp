@@ -4,6 +4,12 @@
 #include <algorithm>
 
 namespace tidemark::tracker {
+namespace {
+
+constexpr double kSoonAfter = 1.5;  // times as long as from the first marker to the second
+constexpr double kAtOnceS = 2.0;    // what is read from a log has the time of the next tick
+
+}  // namespace
 
 void StepClock::mark(double t_s, std::int64_t step) {
   const auto place = static_cast<double>(count_.add_numbered(step));
@@ -13,6 +19,11 @@ void StepClock::mark(double t_s, std::int64_t step) {
   }
   previous_ = last_;
   last_ = Mark{t_s, place};
+  if (!first_) {
+    first_ = last_;
+  } else if (!second_s_ && t_s > first_->t_s) {
+    second_s_ = t_s;
+  }
 }
 
 double StepClock::place_before_last(double t_s) const {
@@ -32,6 +43,15 @@ double StepClock::place_after_last(double t_s) const {
   const double since = t_s - last_->t_s;
   const bool is_in_step = since <= 0.0 || (typical && since <= *typical);
   return is_in_step ? last_->step : kUnknown;
+}
+
+std::optional<double> StepClock::steps_done_before(double t_s) const {
+  if (!first_ || !second_s_ || first_->step <= 0.0) {
+    return std::nullopt;
+  }
+  const double waited = first_->t_s - t_s;
+  const double patience = std::max(kSoonAfter * (*second_s_ - first_->t_s), kAtOnceS);
+  return waited <= patience ? std::optional(first_->step) : std::nullopt;
 }
 
 std::optional<double> StepClock::typical_step_s() const {

@@ -31,6 +31,9 @@ class StepClock {
   // The place of a moment after the last marker. As long as a step usually takes it belongs to that
   // step; later it is not known whether there is training at all.
   double place_after_last(double t_s) const;
+  // How many steps the job had done before `t_s`, the start of a run, as it numbers them. nullopt:
+  // it was not training yet, as its first marker came later than others follow each other.
+  std::optional<double> steps_done_before(double t_s) const;
 
  private:
   struct Mark {
@@ -40,6 +43,8 @@ class StepClock {
   std::optional<double> typical_step_s() const;
 
   StepCount count_;
+  std::optional<Mark> first_;
+  std::optional<double> second_s_;  // of the first marker after that one
   std::optional<Mark> previous_;
   std::optional<Mark> last_;
   std::array<double, 64> step_times_{};  // the latest, in a ring

@@ -31,8 +31,8 @@ std::size_t processes_of(const RunTracks& run, const Track& group) {
 
 // How long ago the allowance of a group began: with the process that trains, else with the largest
 // of those that were there first.
-double age_of(const RunTracks& run, const Track& track) {
-  if (track.kind == TrackKind::kProcess || track.age_at_start_s > 0.0) {
+std::optional<double> age_of(const RunTracks& run, const Track& track) {
+  if (track.kind == TrackKind::kProcess || track.age_at_start_s) {
     return track.age_at_start_s;
   }
   const Track* first = nullptr;
@@ -49,7 +49,7 @@ double age_of(const RunTracks& run, const Track& track) {
       first_bytes = bytes;
     }
   }
-  return first == nullptr ? 0.0 : first->age_at_start_s;
+  return first == nullptr ? std::nullopt : first->age_at_start_s;
 }
 
 class Judging {
@@ -60,6 +60,7 @@ class Judging {
     if (!options_.limit_bytes) {
       options_.limit_bytes = metric == Metric::kGpu ? run.gpu_limit_bytes : run.limit_bytes;
     }
+    options_.steps_at_start = options.steps_at_start ? options.steps_at_start : run.steps_at_start;
     options_.epoch_steps = options.epoch_steps ? options.epoch_steps : run.epoch_steps;
     options_.epoch_seconds = options.epoch_seconds ? options.epoch_seconds : run.epoch_seconds;
   }

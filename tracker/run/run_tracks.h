@@ -48,8 +48,8 @@ struct Track {
   std::string comm;  // raw bytes
   double started_s = 0.0;
   std::optional<double> exited_s;
-  double age_at_start_s = 0.0;       // of a process that is older than the run
-  std::uint32_t most_processes = 1;  // of a role or tree, at one time
+  std::optional<double> age_at_start_s;  // of a process, at its first sample
+  std::uint32_t most_processes = 1;      // of a role or tree, at one time
   std::array<Series, kMetricCount> curves;
 
   Series& of(Metric metric) { return curves[static_cast<std::size_t>(metric)]; }
@@ -74,6 +74,7 @@ struct RunTracks {
   // Of the GPU that the run uses, where that is one only.
   std::optional<double> gpu_limit_bytes;
   std::string gpu_limit_source;
+  std::optional<double> steps_at_start;  // that the job had done, as it numbers them
   std::optional<double> epoch_steps;
   std::optional<double> epoch_seconds;
   std::vector<std::pair<std::string, std::uint64_t>> losses;

@@ -250,7 +250,7 @@ Status TrackBuilder::add(const Tick& tick) {
     put(*shm_, Metric::kFootprint, tick.system->dev_shm_unheld_bytes);
   }
   take_markers(tick, /*late=*/true);
-  is_first_tick_ = false;
+  begin_s_ = begin_s_.value_or(now_s_);
   return ok();
 }
 
@@ -305,6 +305,7 @@ void TrackBuilder::take_process(const ProcessRecord& process) {
   track.role = process.role;
   track.rank = process.rank;
   track.comm = process.comm;
+  track.age_at_start_s = process.age_s;
   if (!has_samples(track)) {
     reset_curves(track);  // in the resolution of the new role
   }
@@ -323,6 +324,7 @@ std::size_t TrackBuilder::track_for(const ProcessRecord& process) {
   track.rank = process.rank;
   track.comm = process.comm;
   track.started_s = process.started_s;
+  track.age_at_start_s = process.age_s;
   reset_curves(track);
   run_.tracks[at] = std::move(track);
   return at;
@@ -371,6 +373,7 @@ void TrackBuilder::take_event(const EventRecord& event) {
       process->second.track != kNoTrack) {
     forget_curves(process->second.track);  // the memory of another program
     run_.tracks[process->second.track].started_s = event.t_s;
+    run_.tracks[process->second.track].age_at_start_s = 0.0;
   }
 }
 
@@ -395,7 +398,7 @@ void TrackBuilder::take_marker(const MarkerRecord& marker, const Tick& tick) {
       }
       return;
     case MarkerKind::kEpoch:
-      if (is_first_tick_ && marker.t_s == tick.t_s && tick.t_s > 0.0) {
+      if (!begin_s_ && marker.t_s == tick.t_s && tick.t_s > 0.0) {
         return;  // the epoch that a recording finds itself in did not begin there
       }
       epochs_.mark(
@@ -528,6 +531,7 @@ void TrackBuilder::finish(RunTracks& run) const {
   }
   run.epoch_seconds = epochs_.seconds();
   run.epoch_steps = epochs_.steps();
+  run.steps_at_start = clock_.steps_done_before(begin_s_.value_or(0.0));
   run.losses.assign(losses_.begin(), losses_.end());
   std::uint64_t dropped = 0;
   for (const Track& track : run.tracks) {

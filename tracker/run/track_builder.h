@@ -146,8 +146,8 @@ class TrackBuilder final : public RecordingSink {
   void finish(RunTracks& run) const;
 
   bool time_is_steps_ = false;
-  bool is_first_tick_ = true;
-  RunTracks run_;  // its tracks in the order in which they were met
+  std::optional<double> begin_s_;  // of the first tick, once it was taken
+  RunTracks run_;                  // its tracks in the order in which they were met
   std::optional<std::size_t> tree_;
   std::optional<std::size_t> shm_;
   ShmFreshness shm_freshness_;

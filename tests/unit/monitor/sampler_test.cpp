@@ -102,6 +102,31 @@ TEST_F(SamplerTest, SumsTheSplitOfEveryMember) {
   EXPECT_EQ(count(tick, EventKind::kSpawn), 1);
 }
 
+// Start times are in clock ticks since boot, a hundred a second.
+TEST_F(SamplerTest, AProcessHasTheAgeAtWhichItWasFirstSeen) {
+  clock.booted_ns = -8 * 3600 * kNsPerSecond;
+  proc.put(trainer());
+  start();
+
+  ASSERT_EQ(sample().new_processes.size(), 1U);
+  sample();
+  FakeProcess late = worker(21);
+  late.start_ticks = 8 * 3600 * 100 + 350;
+  proc.put(late);
+  sample();
+
+  EXPECT_DOUBLE_EQ(sampler->find({10, 100})->age_s.value(), 8 * 3600 + 1.0);
+  EXPECT_DOUBLE_EQ(sampler->find({21, late.start_ticks})->age_s.value(), 0.5);
+}
+
+TEST_F(SamplerTest, TheAgeOfAProcessThatStartsInTheFutureIsUnknown) {
+  clock.booted_ns = 3600 * kNsPerSecond;
+  proc.put(trainer());
+  start();
+
+  EXPECT_EQ(sample().new_processes.at(0).age_s, std::nullopt);
+}
+
 TEST_F(SamplerTest, ATickHasTheTimeAtWhichItsMemoryWasRead) {
   proc.put(trainer());
   start();
@@ -218,6 +243,7 @@ TEST_F(SamplerTest, ExecIsAnEventAndChangesTheRecord) {
   EXPECT_EQ(sampler->find({21, 200})->argv, "/usr/bin/g++ -O2 kernel.cpp");
   EXPECT_EQ(sampler->find({21, 200})->role, Role::kCompileWorker);
   ASSERT_EQ(tick.new_processes.size(), 1U) << "recorded anew";
+  EXPECT_EQ(tick.new_processes[0].age_s, 0.0) << "of this program";
 }
 
 TEST_F(SamplerTest, ExecOfTheSameProgramIsSeenByItsStack) {

@@ -13,6 +13,8 @@
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_proc.h"
 #include "tests/support/temp_tree.h"
+#include "tracker/run/run_verdict.h"
+#include "tracker/run/track_builder.h"
 
 namespace tidemark::monitor {
 namespace {
@@ -151,6 +153,40 @@ TEST_F(SessionTest, TheLimitOfAWholeMachineIsItsMemory) {
   EXPECT_EQ(session->limit().bytes, kGiB);
   EXPECT_EQ(session->limit().source, "physical memory");
   EXPECT_EQ(session->describe().limit_bytes, kGiB);
+}
+
+class AgeOfTheJob : public SessionTest {
+ protected:
+  // What a job that was `age_s` old when we came and leaks 1 MiB/s is called after a quarter of an
+  // hour. `first_step`: of one marked every second; nullopt: no steps.
+  tracker::Verdict verdict_on_leak(double age_s, std::optional<std::int64_t> first_step = {}) {
+    clock.booted_ns = clock.now_ns - static_cast<std::int64_t>((age_s + 1.0) * kNsPerSecond);
+    start();
+    tracker::TrackBuilder builder;
+    EXPECT_TRUE(builder.begin(session->describe()));
+    for (std::uint64_t i = 0; i < 180; ++i) {
+      put_trainer(1000 + 5 * i);
+      clock.advance_s(5.0);
+      std::vector<MarkerRecord> steps;
+      for (std::int64_t k = 0; first_step && k < 5; ++k) {
+        const auto step = static_cast<std::int64_t>(5 * i) + k;
+        steps.push_back({static_cast<double>(step), {}, MarkerKind::kStep, *first_step + step, {}});
+      }
+      EXPECT_TRUE(builder.add(session->sample(clock.now_ns, std::move(steps))));
+    }
+    return judge_run(builder.take(), {}, {})->verdict;
+  }
+};
+
+TEST_F(AgeOfTheJob, IsOverOfTheWarmupAllowance) {
+  EXPECT_EQ(verdict_on_leak(8 * 3600), tracker::Verdict::kLeak);
+  EXPECT_EQ(verdict_on_leak(0), tracker::Verdict::kGrowing);
+}
+
+TEST_F(AgeOfTheJob, CountsAsItsStepsBefore) {
+  EXPECT_EQ(verdict_on_leak(8 * 3600, 12'000), tracker::Verdict::kLeak);
+  EXPECT_EQ(verdict_on_leak(8 * 3600, 1), tracker::Verdict::kGrowing) << "it trains since now";
+  EXPECT_EQ(verdict_on_leak(60, 12'000), tracker::Verdict::kGrowing) << "it was resumed";
 }
 
 }  // namespace

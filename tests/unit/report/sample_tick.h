@@ -35,9 +35,10 @@ inline Tick sample_tick(double t_s, std::uint64_t trainer_mib = 300) {
 
 inline const ProcessRecord* sample_record(const ProcessKey& key) {
   static const ProcessRecord kTrainerRecord{
-      kTrainer, 1, Role::kTrainer, {}, "python3", "python3 train.py", 0.0, {}, {}};
+      kTrainer, 1, Role::kTrainer, {}, "python3", "python3 train.py", 0.0, {}, {}, {}};
   static const ProcessRecord kWorkerRecord{
-      kWorker, 1240, Role::kCompileWorker, {}, "evil\x1b[2J", "evil\x1b[2J\xff --x", 0.0, {}, {}};
+      kWorker, 1240, Role::kCompileWorker, {}, "evil\x1b[2J", "evil\x1b[2J\xff --x", 0.0, {},
+      {},      {}};
   return key == kTrainer ? &kTrainerRecord : (key == kWorker ? &kWorkerRecord : nullptr);
 }
 

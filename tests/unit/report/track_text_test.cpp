@@ -90,6 +90,14 @@ TEST(TrackText, CountsCalmProcessesInsteadOfListingThem) {
 
   EXPECT_THAT(text, HasSubstr("stable  3 single processes\n"));
   EXPECT_THAT(text, Not(HasSubstr("pid 2001")));
+
+  for (auto track = result.verdict->tracks.end() - 2; track != result.verdict->tracks.end();
+       ++track) {
+    track->series.undetermined = true;
+  }
+  const std::string early = track_text(result, Glyphs::kAscii);
+  EXPECT_THAT(early, HasSubstr("stable  1 single process\n"));
+  EXPECT_THAT(early, HasSubstr("too early 2 single processes\n"));
 }
 
 TEST(TrackText, SaysThatTooFewSamplesProveNothing) {
@@ -100,7 +108,7 @@ TEST(TrackText, SaysThatTooFewSamplesProveNothing) {
   reading.needs = tracker::Needs{{}, {}, 2.0};
 
   EXPECT_THAT(answer_text(result), HasSubstr("CANNOT TELL YET"));
-  EXPECT_THAT(answer_text(result), HasSubstr("4 samples, which is too few. It needs "
+  EXPECT_THAT(answer_text(result), HasSubstr(" in 4 samples: too early to tell. It needs "
                                              "about 2 more samples to decide."));
 }
 
@@ -117,8 +125,8 @@ TEST(TrackText, CountsTheMomentsOfTooFewSamplesAndNamesTheirSpike) {
   spike.height_bytes = 4 * tests::kGiBf;
   reading.patterns = {spike};
 
-  EXPECT_THAT(answer_text(result), HasSubstr("has 1 spike of about 4.00 GiB and shows no growth in "
-                                             "3 samples of 1 moment, which is too few."));
+  EXPECT_THAT(answer_text(result), HasSubstr("has 1 spike of about 4.00 GiB and "));
+  EXPECT_THAT(answer_text(result), HasSubstr(" in 3 samples of 1 moment: too early to tell."));
 }
 
 TEST(TrackText, SaysThatTheFloorUnderSpikesGrewBefore) {
@@ -216,6 +224,27 @@ TEST(TrackText, ShowsOneLineOfALiveRun) {
             "00:00:12  floor 1.97 GiB  ceiling 2.03 GiB  +60.0 MiB/min  growing "
             "(needs about 25 min more)\n");
   EXPECT_EQ(track_line(tracker::JudgedRun{}, 1.0), "00:00:01  nothing to judge yet\n");
+}
+
+TEST(TrackText, DoesNotCallStableWhatIsTooEarlyToTell) {
+  tracker::JudgedRun result = stable_run();
+  tracker::SeriesVerdict& reading = result.verdict->tracks[0].series;
+  reading.undetermined = true;
+  reading.samples = 4;
+  reading.needs = tracker::Needs{31 * 60.0, {}, {}};
+  reading.first_floor_bytes = 2 * tests::kGiBf;
+  reading.last_floor_bytes = 2 * tests::kGiBf + 20 * kMiBf;
+
+  const std::string line = track_line(result, 3.0);
+  EXPECT_THAT(line, HasSubstr("  too early (needs about 31 min more)\n"));
+  EXPECT_THAT(line, Not(HasSubstr("stable")));
+  EXPECT_THAT(answer_text(result), HasSubstr("rose by 20.0 MiB to 2.02 GiB in 4 samples: too early "
+                                             "to tell."));
+  EXPECT_EQ(short_finding(reading, Verdict::kStable), "+20.0 MiB so far; needs about 31 min more");
+  EXPECT_THAT(track_text(result, Glyphs::kAscii), Not(HasSubstr("no growth")));
+
+  reading.last_floor_bytes = reading.first_floor_bytes;
+  EXPECT_THAT(answer_text(result), HasSubstr("is at 2.00 GiB in 4 samples: too early to tell."));
 }
 
 TEST(JudgedRun, ExitsWithOneForALeakFourWhenNobodyCanTellElseZero) {

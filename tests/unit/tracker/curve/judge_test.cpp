@@ -458,5 +458,76 @@ TEST(Judge, SmallShiftsDoNotMakeALeakYounger) {
   }
 }
 
+TEST(Judge, AnOldProcessIsJudgedAsSoonAsItsRiseHasLasted) {
+  Options old;
+  old.age_at_start_s = 8 * 3600.0;
+  const auto rising = [](std::size_t seconds) {
+    return on_time(sampled(seconds, 1.0, [](double t) { return 2000.0 + 3.0 * t; }));
+  };
+
+  EXPECT_EQ(judge(rising(720), old).verdict, Verdict::kLeak);
+  EXPECT_EQ(judge(rising(720), {}).verdict, Verdict::kGrowing);
+  const SeriesVerdict early = judge(rising(120), old);
+  EXPECT_EQ(early.verdict, Verdict::kGrowing);
+  EXPECT_NEAR(early.needs.value().more_s.value(), 600.0 - 120.0, 60.0) << "not half an hour";
+}
+
+TEST(Judge, AnOldProcessThatSettlesOrSlowsDownDoesNotLeak) {
+  Options old;
+  old.age_at_start_s = 8 * 3600.0;
+
+  EXPECT_EQ(judge(on_time(sampled(900, 1.0, warmup_then_flat)), old).verdict, Verdict::kWarmup);
+  EXPECT_EQ(judge(on_time(sampled(900, 1.0,
+                                  [](double t) { return 3000.0 - 1000.0 * std::exp(-t / 400.0); })),
+                  old)
+                .verdict,
+            Verdict::kGrowing);
+}
+
+double rate_against_gate(const SeriesVerdict& reading) {
+  for (const Evidence& evidence : reading.evidence) {
+    if (evidence.kind == EvidenceKind::kRateAgainstGate && evidence.bar.value_or(0.0) > 0.0) {
+      return evidence.value / *evidence.bar;
+    }
+  }
+  return 0.0;
+}
+
+// A gate per hour is no gate where the clock stands still: the one per 1,000 steps counts then.
+TEST(Judge, ALeakIsAboveTheGateAlsoWhereTimeStandsStill) {
+  Options options;
+  options.warmup.steps = 100.0;
+  const auto verdict = [&](double mb_per_step) {
+    Series series;
+    for (const auto& [step, mb] :
+         sampled(9000, 0.5, [&](double step) { return 1000.0 + mb_per_step * step; })) {
+      series.add(5.0, step, mb * kMb);
+    }
+    return judge(series, options);
+  };
+
+  const SeriesVerdict slow = verdict(0.002);  // 0.2 % of the floor in 1,000 steps
+  EXPECT_NE(slow.verdict, Verdict::kLeak);
+  EXPECT_TRUE(slow.find(PatternKind::kDrift));
+  const SeriesVerdict fast = verdict(0.02);
+  EXPECT_EQ(fast.verdict, Verdict::kLeak);
+  EXPECT_GE(rate_against_gate(fast), 1.0);
+}
+
+TEST(Judge, GrowthThatEndedIsNoLeakAfterAnExplicitWarmupEither) {
+  Options options;
+  options.warmup.steps = 16.0;
+  const auto until = [](double end) {
+    return [end](double step) { return 78.0 + 200.0 * std::pow(std::min(step / end, 1.0), 2.0); };
+  };
+  for (const std::uint64_t seed : {7U, 8U, 9U}) {
+    const SeriesVerdict ended = judge(on_steps(sampled(186, 0.01, until(150.0), seed)), options);
+    EXPECT_NE(ended.verdict, Verdict::kLeak) << seed;
+    const SeriesVerdict goes_on = judge(on_steps(sampled(186, 0.01, until(186.0), seed)), options);
+    EXPECT_EQ(goes_on.verdict, Verdict::kLeak) << seed;
+    EXPECT_GE(rate_against_gate(goes_on), 1.0);
+  }
+}
+
 }  // namespace
 }  // namespace tidemark::tracker

@@ -247,6 +247,35 @@ TEST(Allowance, WhatAProcessHasLivedAlreadyCounts) {
   EXPECT_DOUBLE_EQ(allowance_end(curve, pace_of(curve), options), 0.0);
 }
 
+TEST(Allowance, StepsThatAProcessHasDoneAlreadyCount) {
+  const Curve curve = minutes_and_steps(2.0, 2000);
+  const Pace pace = pace_of(curve);
+  Options options;
+  options.warmup.steps = 200.0;
+  options.steps_at_start = 150.0;
+  EXPECT_DOUBLE_EQ(allowance_end(curve, pace, options), 200.0) << "its age is not known";
+  options.age_at_start_s = 3600.0;
+  EXPECT_DOUBLE_EQ(allowance_end(curve, pace, options), 50.0);
+  options.age_at_start_s = 100.0;
+  EXPECT_DOUBLE_EQ(allowance_end(curve, pace, options), 150.0) << "it is as old as 50 steps";
+  options.steps_at_start.reset();
+  EXPECT_DOUBLE_EQ(allowance_end(curve, pace, options), 200.0) << "it did not train before";
+}
+
+TEST(Allowance, TheTimeOfStepsThatWereDoneAlreadyCounts) {
+  const Curve curve = minutes_and_steps(2.0, 2000);
+  const Pace pace = pace_of(curve);
+  Options options;
+  options.age_at_start_s = 7200.0;
+  options.steps_at_start = 600.0;  // 20 minutes of the half hour
+  EXPECT_NEAR(allowance_end(curve, pace, options), 300.0, 1.0);
+  options.steps_at_start = 12'000.0;
+  EXPECT_DOUBLE_EQ(allowance_end(curve, pace, options), 0.0);
+  options.steps_at_start = 90.0;
+  options.epoch_steps = 80.0;
+  EXPECT_DOUBLE_EQ(allowance_end(curve, pace, options), 10.0);
+}
+
 TEST(Allowance, LeastRateIsAShareOfTheFloor) {
   const Curve time = prepare(on_time(test::sampled(100, 0.0, [](double) { return 1.0; })));
   EXPECT_DOUBLE_EQ(least_rate(pace_of(time), {}, 7200.0), 0.01);  // 0.5 % per hour

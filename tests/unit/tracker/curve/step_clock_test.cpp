@@ -45,5 +45,42 @@ TEST(StepClock, TakesTwoMarkersOfOneInstant) {
   EXPECT_DOUBLE_EQ(clock.place_before_last(1.0), 2.0);
 }
 
+TEST(StepClock, KnowsTheStepsBeforeARunThatFindsTheJobTraining) {
+  StepClock clock;
+  clock.mark(8.0, 12'000);
+  EXPECT_EQ(clock.steps_done_before(0.0), std::nullopt) << "how often it marks is not known yet";
+  clock.mark(18.0, 12'010);
+  clock.mark(28.0, 12'020);
+
+  EXPECT_EQ(clock.steps_done_before(0.0), 12'000.0);
+  EXPECT_EQ(clock.steps_done_before(-8.0), std::nullopt) << "that was before it trained";
+}
+
+TEST(StepClock, TakesTheLastStepBeforeARunAsDone) {
+  StepClock clock;
+  clock.mark(-500.0, 7'000);
+  clock.mark(30.0, 7'001);
+
+  EXPECT_EQ(clock.steps_done_before(0.0), 7'000.0);
+}
+
+TEST(StepClock, CountsNoStepsBeforeAJobThatResumes) {
+  StepClock clock;
+  clock.mark(60.0, 12'000);
+  clock.mark(61.0, 12'001);
+
+  EXPECT_EQ(clock.steps_done_before(0.0), std::nullopt);
+}
+
+// A log is read once in a tick: all of its lines have the same time.
+TEST(StepClock, TakesALogThatIsReadInTheFirstTickAsRunning) {
+  StepClock clock;
+  clock.mark(1.0, 500);
+  clock.mark(1.0, 501);
+  clock.mark(1.1, 502);
+
+  EXPECT_EQ(clock.steps_done_before(0.0), 500.0);
+}
+
 }  // namespace
 }  // namespace tidemark::tracker

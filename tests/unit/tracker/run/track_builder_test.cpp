@@ -340,9 +340,29 @@ TEST(TrackBuilder, SkipsZombiesAndEmptyTrees) {
   }
 }
 
+TEST(TrackBuilder, KnowsHowOldProcessesAreAndWhatStepTheJobIsAt) {
+  std::vector<Tick> ticks{tick_at(0), tick_at(1), tick_at(2)};
+  ticks[0].new_processes[0].age_s = 3600.0;
+  ticks[1].markers = {step_at(0.5, 12'000)};
+  ticks[2].markers = {step_at(1.5, 12'001)};
+
+  const RunTracks run = built(ticks);
+
+  EXPECT_EQ(find(run, TrackKind::kProcess)->age_at_start_s, 3600.0);
+  EXPECT_EQ(run.steps_at_start, 12'000.0);
+}
+
+TEST(TrackBuilder, DoesNotKnowTheAgeInARecordingWithoutIt) {
+  const RunTracks run = built({tick_at(0), tick_at(1)});
+
+  EXPECT_EQ(find(run, TrackKind::kProcess)->age_at_start_s, std::nullopt);
+  EXPECT_EQ(run.steps_at_start, std::nullopt);
+}
+
 TEST(TrackBuilder, BeginsAnewWhenAProcessRunsAnotherProgram) {
   std::vector<Tick> ticks{tick_at(0, 1), tick_at(1, 500)};
   ticks[0].new_processes = {record_of(kTrainer, Role::kOther)};
+  ticks[0].new_processes[0].age_s = 3600.0;
   ticks[1].new_processes = {record_of(kTrainer, Role::kTrainer)};
   ticks[1].events = {{1.0, EventKind::kExec, kTrainer, "python3 train.py"}};
 
@@ -351,6 +371,7 @@ TEST(TrackBuilder, BeginsAnewWhenAProcessRunsAnotherProgram) {
   const Track& process = *find(run, TrackKind::kProcess);
   EXPECT_EQ(process.of(Metric::kFootprint).samples(), 1U);
   EXPECT_EQ(process.started_s, 1.0);
+  EXPECT_EQ(process.age_at_start_s, 0.0);
   EXPECT_THAT(run.events, SizeIs(1));
 }
 
