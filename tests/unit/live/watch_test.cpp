@@ -215,6 +215,15 @@ TEST_F(WatchTest, WritesEveryTickIntoTheRunFile) {
   EXPECT_THAT(system.stderr_text(), HasSubstr("recorded 3 samples in " + options.output));
 }
 
+TEST_F(WatchTest, CountsOneSampleInTheSingular) {
+  options.output = folder.path("run.tidemark");
+  options.duration_ns = 0;
+
+  EXPECT_EQ(run(), kExitOk);
+
+  EXPECT_THAT(system.stderr_text(), HasSubstr("recorded 1 sample in " + options.output));
+}
+
 TEST_F(WatchTest, ARunFileThatCannotBeMadeEndsItBeforeTheCommandStarts) {
   run_command();
   options.output = folder.path("missing/run.tidemark");
