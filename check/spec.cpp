@@ -246,7 +246,8 @@ Result<Rate> parse_growth_budget(std::string_view text) {
     return Rate{};
   }
   auto rate = parse_rate(text);
-  if (!rate) {
+  const bool is_number = parse_number<double>(trim(text)).has_value();
+  if (!rate && (is_number || text.find('/') == std::string_view::npos)) {
     return Error{Errc::kUsage,
                  fmt::format("'{}' is not a rate; write it like 1MiB/step, 20MB/min or 0",
                              escape_text(text))};

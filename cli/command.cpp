@@ -2,10 +2,17 @@
 // The only file that sees CLI11.
 #include "cli/command.h"
 
-#include <fmt/format.h>
-#include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 
 #include "common/exit_code.h"
 #include "common/messages.h"
@@ -30,6 +37,95 @@ std::optional<std::vector<std::string>> cut_rest(std::vector<std::string>& argum
   std::vector<std::string> rest(dashes + 1, arguments.end());
   arguments.erase(dashes, arguments.end());
   return rest;
+}
+
+bool is_option(std::string_view word) { return word.size() > 1 && word.front() == '-'; }
+
+bool is_pid(const std::string& word) { return parse_number<int>(word).value_or(0) > 0; }
+
+bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+// A script or a binary: recordings may be marked as executable too, as on a USB stick.
+bool is_program_file(const std::string& path) {
+  std::array<char, 4> start{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(start.data(), start.size());
+  const std::string_view magic(start.data(), static_cast<std::size_t>(file.gcount()));
+  return magic.starts_with("#!") || magic ==
+                                        "\x7f"
+                                        "ELF";
+}
+
+// What a shell would run by this name.
+bool is_program(const std::string& word) {
+  if (word.find('/') != std::string::npos) {
+    return ::access(word.c_str(), X_OK) == 0 && is_program_file(word);
+  }
+  const char* const path = std::getenv("PATH");
+  if (word.empty() || path == nullptr || file_exists(word)) {
+    return false;
+  }
+  for (const std::string_view folder : split(path, ':')) {
+    const std::string file = fmt::format("{}/{}", folder, word);
+    std::error_code none;
+    if (std::filesystem::is_regular_file(file, none) && ::access(file.c_str(), X_OK) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Where the first word stands that is no option and no value of one. nullopt: there is none, or it
+// stands behind an option that we do not know.
+std::optional<std::size_t> first_word(const CLI::App& command,
+                                      const std::vector<std::string>& arguments) {
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (!is_option(argument)) {
+      return i;
+    }
+    const std::size_t sign = argument.find('=');
+    const CLI::Option* const option = command.get_option_no_throw(argument.substr(0, sign));
+    if (option == nullptr) {
+      return std::nullopt;
+    }
+    if (sign == std::string::npos && option->get_items_expected_max() > 0) {
+      ++i;
+    }
+  }
+  return std::nullopt;
+}
+
+// The command line as it was meant, where "--" is missing; "" where it is not.
+std::string with_forgotten_dashes(const CLI::App& command, std::vector<std::string> arguments) {
+  const auto at = first_word(command, arguments);
+  if (!at || !is_program(arguments[*at])) {
+    return "";
+  }
+  arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(*at), "--");
+  return "tidemark " + shell_line(arguments);
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+int refuse_option(const std::string& word, const CLI::App& app, const std::string& command) {
+  const std::string name = word.substr(0, word.find('='));
+  const std::string nearest = nearest_name(name, option_names(app));
+  const std::string what =
+      fmt::format("tidemark{}{} has no option {}", command.empty() ? "" : " ", command, name);
+  if (nearest.empty()) {
+    return usage_error(what, command);
+  }
+  print_error(what, fmt::format("did you mean `{}`?", nearest));
+  return kExitUsage;
 }
 
 }  // namespace
@@ -83,19 +179,34 @@ Option Command::number(const std::string& name, std::uint64_t& into, std::uint64
 
 Option Command::process_ids(const std::string& name, std::vector<int>& into,
                             const std::string& help) {
-  return Option(
-      app_.add_option(name, into, help)->type_name("PID")->check([](const std::string& text) {
-        const auto pid = parse_number<int>(text);
-        return pid && *pid > 0 ? std::string() : "'" + text + "' is not a process id";
-      }));
+  const auto add = [&into](const std::vector<int>& pids) {
+    into.insert(into.end(), pids.begin(), pids.end());
+  };
+  const auto problem = [](const std::string& text) -> std::string {
+    if (is_pid(text)) {
+      return "";
+    }
+    return file_exists(text) ? fmt::format(
+                                   "'{0}' is a file, not a process id; tidemark track {0} "
+                                   "judges a recording, tidemark monitor --replay {0} "
+                                   "plays it",
+                                   text)
+                             : fmt::format("'{}' is not a process id", text);
+  };
+  return Option(app_.add_option_function<std::vector<int>>(name, add, help)
+                    ->type_name(name.starts_with('-') ? "PID" : "")
+                    ->check(problem));
 }
 
 Option Command::value(const std::string& name, const std::string& type,
                       std::function<Status(const std::string& text)> take,
                       const std::string& help) {
-  const auto checked = [take = std::move(take)](const std::string& text) {
+  const std::string long_name = name.substr(name.find("--"));
+  const auto checked = [take = std::move(take), long_name](const std::string& text) {
     if (const Status status = take(text); !status) {
-      throw CLI::ValidationError(status.error().what, kExitUsage);
+      const std::string& what = status.error().what;
+      throw CLI::ValidationError(what.starts_with("--") ? what : long_name + ": " + what,
+                                 kExitUsage);
     }
   };
   return Option(app_.add_option_function<std::string>(name, checked, help)->type_name(type));
@@ -139,9 +250,79 @@ Command& Program::add(const std::string& name, const std::string& help) {
   return commands_.emplace_back(*app_->add_subcommand(name, help), name);
 }
 
+std::vector<std::pair<std::string, std::string>> Program::commands() const {
+  std::vector<std::pair<std::string, std::string>> list;
+  for (const Command& command : commands_) {
+    list.emplace_back(command.name_, command.app_.get_description());
+  }
+  return list;
+}
+
+// Words that do not begin with a command.
+int Program::refuse_without_command(const std::vector<std::string>& words) const {
+  const std::string& first = words.front();
+  if (is_option(first)) {
+    return refuse_option(first, *app_, "");
+  }
+  std::vector<std::string> names;
+  for (const Command& command : commands_) {
+    names.push_back(command.name_);
+  }
+  const std::string nearest = nearest_name(first, names);
+  std::string hint = "see tidemark --help";
+  if (!nearest.empty()) {
+    hint = fmt::format("did you mean `{}`?", nearest);
+  } else if (is_pid(first) || (file_exists(first) && !is_program(first))) {
+    hint = fmt::format("did you mean `tidemark track {}`?", shell_line({first}));
+  } else if (is_program(first)) {
+    hint = fmt::format("did you mean `tidemark track -- {}`?", shell_line(words));
+  }
+  print_error(fmt::format("there is no command '{}'", first), hint);
+  return kExitUsage;
+}
+
+// What CLI11 has refused. It lists what it did not expect in reverse order; we list it as it was
+// typed.
+int Program::refuse(const std::string& cli_error) const {
+  const auto chosen = app_->get_subcommands();
+  const auto before = app_->remaining();
+  if (chosen.empty()) {
+    return before.empty() ? usage_error(cli_error, "") : refuse_without_command(before);
+  }
+  const std::string name = chosen.front()->get_name();
+  if (!before.empty()) {
+    return usage_error(fmt::format("'{}' has to stand after {}", before.front(), name), name);
+  }
+  const auto words = chosen.front()->remaining();
+  const auto option = std::find_if(words.begin(), words.end(), is_option);
+  if (option != words.end()) {
+    return refuse_option(*option, *chosen.front(), name);
+  }
+  return usage_error(
+      words.empty() ? cli_error : fmt::format("not expected: {}", fmt::join(words, " ")), name);
+}
+
 int Program::run(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   auto rest = cut_rest(arguments);
+  if (arguments.empty()) {
+    if (!rest) {
+      return run_alone_();
+    }
+    print_error("say what to do with the command",
+                fmt::format("did you mean `tidemark track -- {}`?",
+                            rest->empty() ? "COMMAND" : shell_line(*rest)));
+    return kExitUsage;
+  }
+  const auto named = std::find_if(commands_.begin(), commands_.end(), [&](const Command& command) {
+    return command.name_ == arguments.front();
+  });
+  if (named != commands_.end() && named->notices_forgotten_dashes_ && !rest) {
+    if (const std::string meant = with_forgotten_dashes(named->app_, arguments); !meant.empty()) {
+      print_error("put -- before the command to start", meant);
+      return kExitUsage;
+    }
+  }
   try {
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
     app_->parse(arguments);
@@ -149,8 +330,10 @@ int Program::run(int argc, char** argv) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       return app_->exit(error);  // --help, --version
     }
-    const auto chosen = app_->get_subcommands();
-    return usage_error(error.what(), chosen.empty() ? "" : chosen.front()->get_name());
+    return error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
+                   app_->get_subcommands().empty()
+               ? refuse(error.what())
+               : usage_error(error.what(), app_->get_subcommands().front()->get_name());
   }
   const auto chosen = std::find_if(commands_.begin(), commands_.end(),
                                    [](const Command& command) { return command.app_.parsed(); });

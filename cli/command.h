@@ -56,7 +56,7 @@ class Command {
                 const std::string& help);
   Option number(const std::string& name, std::uint64_t& into, std::uint64_t least,
                 std::uint64_t most, const std::string& help);
-  // May be given several times.
+  // May be given several times; without dashes in its name: by its place. They are added to `into`.
   Option process_ids(const std::string& name, std::vector<int>& into, const std::string& help);
   // An error of `take` is the user's, who is told its text.
   Option value(const std::string& name, const std::string& type,
@@ -83,6 +83,9 @@ class Command {
                    const std::string& help);
   // What stands after "--"; a command that does not ask for it takes nothing there.
   void take_rest(std::vector<std::string>& into) { rest_ = &into; }
+  // The name of a program where no "--" stands before it is taken for a command line whose "--" was
+  // forgotten.
+  void notice_forgotten_dashes() { notices_forgotten_dashes_ = true; }
 
   // Of an option that others have added.
   void remove(const std::string& name);
@@ -100,6 +103,7 @@ class Command {
   CLI::App& app_;
   std::string name_;
   std::vector<std::string>* rest_ = nullptr;
+  bool notices_forgotten_dashes_ = false;
   std::function<int()> run_;
   std::function<std::string()> problem_;
 };
@@ -113,12 +117,20 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   Command& add(const std::string& name, const std::string& help);
+  // Each with what it is for, in the order of the help.
+  std::vector<std::pair<std::string, std::string>> commands() const;
+  // What the program does when it is given nothing at all; the exit code.
+  void run_alone_by(std::function<int()> run) { run_alone_ = std::move(run); }
   // Parses the command line and runs what it asks for. Help and usage errors are printed here.
   int run(int argc, char** argv);
 
  private:
+  int refuse(const std::string& cli_error) const;
+  int refuse_without_command(const std::vector<std::string>& words) const;
+
   std::unique_ptr<CLI::App> app_;
   std::list<Command> commands_;
+  std::function<int()> run_alone_;
 };
 
 }  // namespace tidemark::cli

@@ -58,6 +58,7 @@ void add_guard(Program& program) {
   const auto options = std::make_shared<GuardOptions>();
   Command& command =
       program.add("guard", "Stop a job, with a checkpoint, before the kernel kills it");
+  command.process_ids("PID", options->track.watch.target.pids, "The same as --pid");
   add_watch(command, options->track.watch);
   command.remove("--system");  // it acts on one job
   add_limit(command, options->track.judge,

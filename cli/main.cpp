@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "common/exit_code.h"
 #include "common/messages.h"
+#include "live/quick_look.h"
 #include "monitor/gpu/gpu_watch.h"
 
 namespace tidemark::cli {
@@ -28,6 +29,8 @@ int run(int argc, char** argv) {
         tidemark::cli::add_export, tidemark::cli::add_diff, tidemark::cli::add_demo}) {
     add(program);
   }
+  program.run_alone_by(
+      [&program] { return tidemark::live::run_quick_look({.commands = program.commands()}); });
   return program.run(argc, argv);
 }
 

@@ -56,6 +56,7 @@ void add_monitor(Program& program) {
   const auto options = std::make_shared<MonitorOptions>();
   Command& command =
       program.add("monitor", "Watch a process tree: memory by process, role and in total");
+  command.process_ids("PID", options->watch.target.pids, "The same as --pid");
   add_watch(command, options->watch);
   const Option json =
       command.flag("--json", options->watch.json, "Print one JSON object per sample and event");

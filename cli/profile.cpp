@@ -65,7 +65,8 @@ void add_profile(Program& program) {
   const auto options = std::make_shared<ProfileOptions>();
   Command& command =
       program.add("profile", "Which lines of native code hold the growth of a command");
-  command.argument("FILE", "", options->input, "A run file that this command has recorded");
+  command.argument("FILE", "", options->input,
+                   "A run file that this command has recorded; a number is a process id");
   add_watch(command, options->watch);
   // The tracer has to be there from the start: nothing that merely runs can be profiled.
   command.remove("--find-training");
@@ -87,7 +88,10 @@ void add_profile(Program& program) {
       "  tidemark profile --mode exact --step-regex 'Step +(\\d+)' -o run.tidemark -- ./train\n"
       "  tidemark profile run.tidemark");
   command.run_by([options] { return live::run_profile(*options); },
-                 [options] { return problem_with(*options); });
+                 [options] {
+                   take_pid(options->input, options->watch.target);
+                   return problem_with(*options);
+                 });
 }
 
 }  // namespace tidemark::cli

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/shared_options.h"
 
+#include <unistd.h>
+
+#include "common/text.h"
 #include "common/units.h"
 
 namespace tidemark::cli {
@@ -25,6 +28,7 @@ void add_watch(Command& command, live::WatchOptions& options) {
                "Find the training job on this machine and watch it");
   command.flag("--system", target.system, "Watch every process of the machine");
   command.take_rest(target.command);
+  command.notice_forgotten_dashes();
   command.value("-i,--interval", "TIME", parse_interval, options.interval_ns,
                 "Time between two samples, 50ms or more (default 1s)");
   command.value("-d,--duration", "TIME", parse_duration_ns, options.duration_ns,
@@ -58,6 +62,14 @@ void add_judging(Command& command, tracker::JudgeOptions& options) {
 
 void add_limit(Command& command, tracker::JudgeOptions& options, const std::string& help) {
   command.value("--limit", "SIZE", tracker::parse_limit, options.limit_bytes, help);
+}
+
+void take_pid(std::string& input, live::TargetOptions& target) {
+  const auto pid = parse_number<int>(input);
+  if (pid && *pid > 0 && ::access(input.c_str(), F_OK) != 0) {
+    target.pids.push_back(*pid);
+    input.clear();
+  }
 }
 
 int targets_given(const live::TargetOptions& target) {

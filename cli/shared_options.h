@@ -19,6 +19,9 @@ void add_judging(Command& command, tracker::JudgeOptions& options);
 void add_limit(Command& command, tracker::JudgeOptions& options, const std::string& help);
 
 // How many of --pid, --find-training, --system and -- COMMAND are given; one is right.
+// Where a recording may stand: a number is a process, unless there is a file of that name.
+void take_pid(std::string& input, live::TargetOptions& target);
+
 int targets_given(const live::TargetOptions& target);
 // What is wrong with what is to be watched; "" when nothing is.
 std::string watch_problem(const live::WatchOptions& options);

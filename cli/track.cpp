@@ -31,7 +31,8 @@ void add_track(Program& program) {
   Command& command =
       program.add("track", "Warm-up, spikes or leak? Of a recording or of what runs");
   command.argument("FILE", "", options->input,
-                   "A recording (run file, CSV, mprof, psrecord, JSON series); - reads stdin");
+                   "A recording (run file, CSV, mprof, psrecord, JSON series); - reads stdin. A "
+                   "number is a process id");
   add_watch(command, options->watch);
   command.flag("--json", options->watch.json, "Print one JSON object at the end");
   add_judging(command, options->judge);
@@ -42,10 +43,14 @@ void add_track(Program& program) {
       "3 the target failed or could not be read, 4 cannot tell yet.\n\n"
       "Examples:\n"
       "  tidemark track run.tidemark\n"
+      "  tidemark track 27295 --duration 5min\n"
       "  tidemark track --find-training --duration 30min -o run.tidemark\n"
       "  tidemark track --warmup 200steps --step-regex 'Step +(\\d+)' -- python train.py");
   command.run_by([options] { return live::run_track(*options); },
-                 [options] { return problem_with(*options); });
+                 [options] {
+                   take_pid(options->input, options->watch.target);
+                   return problem_with(*options);
+                 });
 }
 
 }  // namespace tidemark::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/text.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -66,6 +67,25 @@ std::vector<std::string_view> unbreakable_words(std::string_view text) {
     }
   }
   return words;
+}
+
+// Letters to insert, remove, replace or swap with their neighbour (optimal string alignment).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> least(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        least[i][j] = i + j;
+        continue;
+      }
+      least[i][j] = std::min({least[i - 1][j] + 1, least[i][j - 1] + 1,
+                              least[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        least[i][j] = std::min(least[i][j], least[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return least[a.size()][b.size()];
 }
 
 }  // namespace
@@ -181,6 +201,14 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
+std::string to_lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return lower;
+}
+
 std::string_view basename_of(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
@@ -196,6 +224,42 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     }
     text.remove_prefix(end + 1);
   }
+}
+
+std::string nearest_name(std::string_view word, const std::vector<std::string>& names) {
+  constexpr std::size_t kLongest = 64;  // nobody misspells more, and the table is square
+  std::string nearest;
+  std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;
+  for (const std::string& name : names) {
+    if (word.empty() || word.size() > kLongest || name.size() > kLongest) {
+      continue;
+    }
+    const std::size_t distance = edit_distance(word, name);
+    if (distance < least) {
+      least = distance;
+      nearest = name;
+    }
+  }
+  return nearest;
+}
+
+std::string shell_line(const std::vector<std::string>& argv) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%^";
+  std::string line;
+  for (const std::string& word : argv) {
+    line += line.empty() ? "" : " ";
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+      line += word;
+      continue;
+    }
+    line += '\'';
+    for (const char c : word) {
+      line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    }
+    line += '\'';
+  }
+  return line;
 }
 
 std::optional<std::string_view> next_line(std::string_view& rest) {

@@ -35,8 +35,17 @@ std::string wrap_text(std::string_view first, std::string_view text,
                       std::size_t columns = kLineColumns);
 
 std::string_view trim(std::string_view text);
+// Of ASCII letters; the rest stays.
+std::string to_lower(std::string_view text);
 std::string_view basename_of(std::string_view path);
 std::vector<std::string_view> split(std::string_view text, char separator);
+
+// The name that `word` is most likely a misspelling of: at most a third of its letters are missing,
+// wrong, too many or swapped with a neighbour. "" when there is none. The first of equals.
+std::string nearest_name(std::string_view word, const std::vector<std::string>& names);
+
+// As one would type it into a shell: words that need it are in single quotes. Not escaped.
+std::string shell_line(const std::vector<std::string>& argv);
 
 // Takes the text up to the next '\n' off the front of `rest`, without a trailing '\r'.
 // nullopt when `rest` is empty.

@@ -23,30 +23,24 @@ struct Unit {
   double factor;
 };
 
-constexpr std::array<Unit, 19> kSizeUnits{{
-    {"", 1.0},
-    {"B", 1.0},
-    {"K", 1024.0},
-    {"KiB", 1024.0},
-    {"M", 1048576.0},
-    {"MiB", 1048576.0},
-    {"G", 1073741824.0},
-    {"GiB", 1073741824.0},
-    {"T", 1099511627776.0},
-    {"TiB", 1099511627776.0},
-    {"kB", 1e3},
-    {"KB", 1e3},
-    {"MB", 1e6},
-    {"GB", 1e9},
-    {"TB", 1e12},
+// In lower case: units are understood in any.
+constexpr std::array<Unit, 13> kSizeUnits{{
+    {"b", 1.0},
+    {"k", 1024.0},
     {"kib", 1024.0},
+    {"m", 1048576.0},
     {"mib", 1048576.0},
+    {"g", 1073741824.0},
     {"gib", 1073741824.0},
+    {"t", 1099511627776.0},
     {"tib", 1099511627776.0},
+    {"kb", 1e3},
+    {"mb", 1e6},
+    {"gb", 1e9},
+    {"tb", 1e12},
 }};
 
-constexpr std::array<Unit, 11> kDurationUnits{{
-    {"", 1.0},
+constexpr std::array<Unit, 10> kDurationUnits{{
     {"ns", 1e-9},
     {"us", 1e-6},
     {"ms", 1e-3},
@@ -80,22 +74,34 @@ std::optional<Quantity> split_quantity(std::string_view text) {
   return Quantity{number, unit};
 }
 
-std::optional<double> to_base(std::string_view text, std::span<const Unit> units) {
-  const auto quantity = split_quantity(text);
-  if (!quantity) {
-    return std::nullopt;
+// In the unit of the factors. Zero needs no unit.
+std::optional<double> to_base(const Quantity& quantity, std::span<const Unit> units) {
+  if (quantity.unit.empty() && quantity.number == 0.0) {
+    return 0.0;
   }
+  const std::string name = to_lower(quantity.unit);
   for (const Unit& unit : units) {
-    if (unit.name == quantity->unit) {
-      return quantity->number * unit.factor;
+    if (unit.name == name) {
+      return quantity.number * unit.factor;
     }
   }
   return std::nullopt;
 }
 
+bool lacks_unit(const Quantity& quantity) {
+  return quantity.unit.empty() && quantity.number != 0.0;
+}
+
 Error bad_value(std::string_view what, std::string_view text, std::string_view examples) {
   return Error{Errc::kUsage, fmt::format("'{}' is not a {}; write it like {}", escape_text(text),
                                          what, examples)};
+}
+
+// With two units that the number may have been meant in.
+Error no_unit(std::string_view text, std::string_view number, std::string_view one_ending,
+              std::string_view other_ending) {
+  return Error{Errc::kUsage, fmt::format("'{}' has no unit: say {}{} or {}{}", escape_text(text),
+                                         number, one_ending, number, other_ending)};
 }
 
 std::string format_magnitude(double bytes) {
@@ -112,7 +118,11 @@ std::string format_magnitude(double bytes) {
 }  // namespace
 
 Result<std::uint64_t> parse_size_bytes(std::string_view text) {
-  const auto bytes = to_base(text, kSizeUnits);
+  const auto quantity = split_quantity(text);
+  if (quantity && lacks_unit(*quantity)) {
+    return no_unit(text, trim(text), "MiB", "GiB");
+  }
+  const auto bytes = quantity ? to_base(*quantity, kSizeUnits) : std::nullopt;
   if (!bytes || *bytes >= 0x1p63) {
     return bad_value("size", text, "64KiB, 200MB or 1.5GiB");
   }
@@ -120,7 +130,11 @@ Result<std::uint64_t> parse_size_bytes(std::string_view text) {
 }
 
 Result<std::int64_t> parse_duration_ns(std::string_view text) {
-  const auto seconds = to_base(text, kDurationUnits);
+  const auto quantity = split_quantity(text);
+  if (quantity && lacks_unit(*quantity)) {
+    return no_unit(text, trim(text), "s", "min");
+  }
+  const auto seconds = quantity ? to_base(*quantity, kDurationUnits) : std::nullopt;
   if (!seconds || *seconds > 1e9) {
     return bad_value("duration", text, "500ms, 10s, 5min or 2h");
   }
@@ -133,22 +147,28 @@ Result<Rate> parse_rate(std::string_view text) {
   if (slash == std::string_view::npos) {
     return bad_value("rate", text, kExamples);
   }
-  const auto bytes = parse_size_bytes(text.substr(0, slash));
-  std::string_view per = trim(text.substr(slash + 1));
-  if (!bytes || per.empty()) {
+  const std::string_view amount = trim(text.substr(0, slash));
+  const std::string_view per = trim(text.substr(slash + 1));
+  const bool has_number = !per.empty() && per.front() >= '0' && per.front() <= '9';
+  const auto window = has_number ? split_quantity(per) : Quantity{1.0, per};
+  const auto size = split_quantity(amount);
+  if (size && lacks_unit(*size) && !per.empty()) {
+    return no_unit(text, amount, fmt::format("KiB/{}", per), fmt::format("MiB/{}", per));
+  }
+  const auto bytes = parse_size_bytes(amount);
+  if (!bytes || !window) {
     return bad_value("rate", text, kExamples);
+  }
+  if (lacks_unit(*window) && !per.empty()) {
+    return no_unit(text, fmt::format("{}/{}", amount, per), "s", "steps");
   }
   Rate rate;
   rate.bytes = static_cast<double>(*bytes);
-  const bool has_number = per.front() >= '0' && per.front() <= '9';
-  const auto quantity = has_number ? split_quantity(per) : Quantity{1.0, per};
-  if (quantity && (quantity->unit == "step" || quantity->unit == "steps")) {
+  if (const std::string unit = to_lower(window->unit); unit == "step" || unit == "steps") {
     rate.unit = RateUnit::kStep;
-    rate.per = quantity->number;
+    rate.per = window->number;
   } else {
-    const std::string with_number = has_number ? std::string(per) : "1" + std::string(per);
-    const auto seconds = to_base(with_number, kDurationUnits);
-    rate.per = seconds.value_or(0.0);
+    rate.per = to_base(*window, kDurationUnits).value_or(0.0);
   }
   if (!(rate.per > 0.0)) {
     return bad_value("rate", text, kExamples);

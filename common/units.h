@@ -17,11 +17,13 @@ struct RunInfo;
 inline constexpr std::uint64_t kMiB = 1ULL << 20U;
 inline constexpr std::uint64_t kGiB = 1ULL << 30U;
 
-// "64KiB", "1.5GiB", "200MB", "4096" (bytes). KiB/MiB/GiB/TiB are powers of 1024, kB/MB/GB/TB of
-// 1000; a bare K/M/G/T is a power of 1024. Negative, overflowing or unknown units are errors.
+// "64KiB", "1.5GiB", "200MB", "4096B", "0". KiB/MiB/GiB/TiB are powers of 1024, kB/MB/GB/TB of
+// 1000; K/M/G/T alone are powers of 1024. In any case: "4gb". A number without a unit, unless it is
+// zero, is an error, for it would mean bytes to us and hardly ever to its author; so are negative
+// and overflowing sizes and unknown units.
 Result<std::uint64_t> parse_size_bytes(std::string_view text);
 
-// "500ms", "10s", "5min", "2h", "1d"; a bare number is seconds.
+// "500ms", "10s", "5min", "2h", "1d", "0". Without a unit it is an error, as with sizes.
 Result<std::int64_t> parse_duration_ns(std::string_view text);
 
 // What a rate counts against.

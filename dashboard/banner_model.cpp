@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
+#include "common/units.h"
 #include "dashboard/model_builder.h"
 #include "report/track_words.h"
 
@@ -79,7 +80,7 @@ std::string wrappers_above(const RunHistory& history, const ProcessRecord& train
 void describe_target(const RunHistory& history, BannerModel& banner) {
   const auto trainer = history.processes().find(history.trainer());
   if (trainer == history.processes().end()) {
-    banner.watched = fmt::format("{} processes", history.tree().processes);
+    banner.watched = format_count(history.tree().processes, "process", "processes");
     return;
   }
   const ProcessRecord& record = trainer->second.record;

@@ -139,10 +139,10 @@ std::string_view sort_words(SortBy sort) {
 }
 
 std::string title_of(const TreeModel& tree) {
-  std::string title =
-      fmt::format("{} processes{}, footprint {}, rss {}", tree.processes,
-                  tree.has_ended ? " until the end" : "", format_bytes(tree.total.footprint_bytes),
-                  format_bytes(tree.total.rss_bytes));
+  std::string title = fmt::format(
+      "{}{}, footprint {}, rss {}", format_count(tree.processes, "process", "processes"),
+      tree.has_ended ? " until the end" : "", format_bytes(tree.total.footprint_bytes),
+      format_bytes(tree.total.rss_bytes));
   if (tree.total.change_bytes) {
     title += ", " + format_bytes_delta(*tree.total.change_bytes);
   }

@@ -95,7 +95,9 @@ void clear_leftovers(std::span<const ProcessKey> members, std::int64_t patience_
   reap();
   std::uint32_t running = killer->count(members);
   if (running > 0) {
-    print_note(fmt::format("guard: {} processes of the job still run; they have {} to end", running,
+    print_note(fmt::format("guard: {} of the job still {}, with {} to end",
+                           format_count(running, "process", "processes"),
+                           plural(running, "runs", "run"),
                            format_duration(to_seconds(patience_ns))));
   }
   while (running > 0 && clock.monotonic_ns() < end_ns) {

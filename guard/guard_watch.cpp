@@ -227,9 +227,10 @@ void GuardWatch::keep_service_informed(const Tick& tick) {
   }
   next_status_s_ = tick.t_s + kStatusEveryS;
   services_.service.status(fmt::format(
-      "{} free, {} processes hold {}{}, verdict {}",
+      "{} free, {} {}{}, verdict {}",
       format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(0, *last.free_bytes))),
-      tick.tree.processes, format_bytes(tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes)),
+      format_count(tick.tree.processes, "process holds", "processes hold"),
+      format_bytes(tick.tree.footprint_bytes.value_or(tick.tree.rss_bytes)),
       tick.step ? fmt::format(", step {}", *tick.step) : "", forecast_.verdict()));
 }
 

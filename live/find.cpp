@@ -60,17 +60,6 @@ std::vector<const Candidate*> shown(const FindResult& result, const FindOptions&
   return list;
 }
 
-std::string workers_of(const Candidate& candidate) {
-  std::vector<std::string> parts;
-  if (candidate.compile_workers > 0) {
-    parts.push_back(format_count(candidate.compile_workers, "compile worker"));
-  }
-  if (candidate.dataloader_workers > 0) {
-    parts.push_back(format_count(candidate.dataloader_workers, "DataLoader worker"));
-  }
-  return parts.empty() ? "no workers" : fmt::format("{}", fmt::join(parts, ", "));
-}
-
 std::string ranks_of(const Candidate& candidate) {
   std::vector<std::string> parts;
   for (const monitor::RankProcess& rank : candidate.ranks) {
@@ -80,21 +69,13 @@ std::string ranks_of(const Candidate& candidate) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string monitor_command(const Candidate& candidate) {
-  std::string command = "tidemark monitor";
-  for (const pid_t pid : candidate.watch) {
-    command += fmt::format(" --pid {}", pid);
-  }
-  return command;
-}
-
 void append_candidate(std::string& text, const Candidate& candidate, const FindOptions& options) {
   text +=
       fmt::format("pid {}, {}, {}, footprint {}\n", candidate.key.pid, role_name(candidate.role),
                   confidence_name(candidate.confidence), format_bytes(candidate.footprint_bytes));
   text += fmt::format("  command   {}\n",
                       shorten(escape_text(argv_of(candidate, options)), kArgvColumns));
-  text += fmt::format("  below it  {}\n", workers_of(candidate));
+  text += fmt::format("  below it  {}\n", workers_text(candidate));
   if (!candidate.ranks.empty()) {
     text += fmt::format("  ranks     {}\n", ranks_of(candidate));
   }
@@ -146,6 +127,21 @@ int report_error(const Error& error) {
 
 }  // namespace
 
+std::string workers_text(const Candidate& candidate) {
+  std::vector<std::string> parts;
+  if (candidate.compile_workers > 0) {
+    parts.push_back(format_count(candidate.compile_workers, "compile worker"));
+  }
+  if (candidate.dataloader_workers > 0) {
+    parts.push_back(format_count(candidate.dataloader_workers, "DataLoader worker"));
+  }
+  return parts.empty() ? "no workers" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string pid_options(const std::vector<pid_t>& pids) {
+  return fmt::format("--pid {}", fmt::join(pids, " --pid "));
+}
+
 std::string find_text(const FindResult& result, const FindOptions& options) {
   std::string text;
   bool first = true;
@@ -161,7 +157,8 @@ std::string find_text(const FindResult& result, const FindOptions& options) {
     first = false;
   }
   if (result.picked) {
-    text += fmt::format("next: {}\n", monitor_command(result.candidates[*result.picked]));
+    text += fmt::format("next: tidemark monitor {}\n",
+                        pid_options(result.candidates[*result.picked].watch));
   }
   return text;
 }
@@ -183,7 +180,8 @@ std::string find_json(const FindResult& result, const FindOptions& options) {
   return json.take() + "\n";
 }
 
-Result<monitor::FindResult> look_for_training(monitor::ProcessSource& source) {
+Result<monitor::FindResult> look_for_training(monitor::ProcessSource& source,
+                                              const std::string& proc_root) {
   constexpr std::chrono::milliseconds kPatience{1000};
   monitor::GpuWatch gpu({.timeout = kPatience});
   const auto problem = gpu.wait_until_open(kPatience);
@@ -191,6 +189,7 @@ Result<monitor::FindResult> look_for_training(monitor::ProcessSource& source) {
     print_note("note: GPU memory is unknown: " + problem->what);
   }
   monitor::EvidenceOptions looked_at;
+  looked_at.proc_root = proc_root;
   looked_at.uid = ::geteuid();
   looked_at.self = ::getpid();
   looked_at.gpu = problem ? nullptr : &gpu;
@@ -198,7 +197,9 @@ Result<monitor::FindResult> look_for_training(monitor::ProcessSource& source) {
   if (!evidence) {
     return evidence.error();
   }
-  return monitor::rank_candidates(*evidence);
+  monitor::FindResult result = monitor::rank_candidates(*evidence);
+  result.is_root = looked_at.uid == 0;
+  return result;
 }
 
 std::string no_pick_text(const monitor::NoPick& no_pick) {

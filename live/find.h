@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
+#include <vector>
 
 #include "common/result.h"
 #include "monitor/procfs/process_source.h"
@@ -26,7 +29,12 @@ std::string find_json(const monitor::FindResult& result, const FindOptions& opti
 
 // Who trains here, by everything that this user may see: what `find` and `monitor --find-training`
 // go by.
-Result<monitor::FindResult> look_for_training(monitor::ProcessSource& source);
+Result<monitor::FindResult> look_for_training(monitor::ProcessSource& source,
+                                              const std::string& proc_root = "/proc");
+// "2 compile workers, 1 DataLoader worker".
+std::string workers_text(const monitor::Candidate& candidate);
+// "--pid 12 --pid 13".
+std::string pid_options(const std::vector<pid_t>& pids);
 // "tidemark: error: ...", a line for each detail, and the hint.
 std::string no_pick_text(const monitor::NoPick& no_pick);
 

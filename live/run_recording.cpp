@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "common/units.h"
+
 namespace tidemark::live {
 namespace {
 
@@ -70,10 +72,11 @@ void RunRecording::end(double t_s) {
     return;
   }
   const auto stats = recorder_->stats();
-  output_.note(fmt::format("recorded {} samples in {}", stats.ticks_written, options_.output));
+  output_.note(fmt::format("recorded {} in {}", format_count(stats.ticks_written, "sample"),
+                           options_.output));
   if (stats.ticks_dropped > 0) {
-    output_.note(fmt::format("note: {} samples are missing in it: the disk was too slow",
-                             stats.ticks_dropped));
+    output_.note(fmt::format("note: {} missing in it: the disk was too slow",
+                             format_count(stats.ticks_dropped, "sample is", "samples are")));
   }
   if (!recorder_->is_one_file()) {
     output_.note(

@@ -56,7 +56,7 @@ Result<ResolvedTarget> resolve_target(const TargetOptions& target, monitor::Proc
     TIDEMARK_TRY(add_root(resolved.roots, proc_root, pid));
   }
   if (target.find_training) {
-    TIDEMARK_TRY_ASSIGN(const auto found, look_for_training(source));
+    TIDEMARK_TRY_ASSIGN(const auto found, look_for_training(source, proc_root));
     if (!found.picked) {
       resolved.no_pick = monitor::explain_no_pick(found);
       return resolved;

@@ -13,16 +13,20 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/clock.h"
 #include "common/exit_code.h"
 #include "common/io.h"
 #include "common/messages.h"
+#include "common/redact.h"
 #include "common/text.h"
+#include "live/find.h"
 #include "live/watch.h"
 #include "recording/open.h"
 #include "report/output.h"
 #include "report/track_text.h"
+#include "report/track_words.h"
 #include "tracker/run/judged_run.h"
 #include "tracker/run/track_builder.h"
 
@@ -38,6 +42,14 @@ double next_line_s(double t_s, const std::optional<std::int64_t>& duration_ns) {
     return t_s + std::clamp(to_seconds(*duration_ns) / kLines, 0.5, kLatest);
   }
   return t_s + std::clamp(t_s / 10.0, kSoonest, kLatest);
+}
+
+// For a shell; "" where a person would not type it again, or must not read it: with secrets in it.
+std::string command_to_repeat(const std::vector<std::string>& argv) {
+  constexpr std::size_t kLongest = 60;
+  const std::string line = shell_line(argv);
+  const bool has_secret = redact_argv(argv) != fmt::format("{}", fmt::join(argv, " "));
+  return has_secret || line.size() > kLongest || escape_text(line) != line ? "" : line;
 }
 
 class Tracking final : public WatchHandler {
@@ -57,6 +69,8 @@ class Tracking final : public WatchHandler {
   tracker::JudgedRun so_far() const {
     return tracker::judge_run(builder_.tracks(), options_.judge);
   }
+  // What the answer is about.
+  report::JudgedTarget target() const;
   // The answer, which is also given when nobody reads it.
   const tracker::JudgedRun& answer() {
     if (!answer_) {
@@ -65,6 +79,9 @@ class Tracking final : public WatchHandler {
     return *answer_;
   }
 
+  void on_tick(const Tick& /*tick*/, const monitor::Session& session) override {
+    is_over_ = session.sampler().finished();
+  }
   void on_end(const WatchEnding& ending, WatchOutput& output) override {
     if (has_failed(ending)) {
       output.note(fmt::format("the command failed with status {}; the verdict on its memory is {}",
@@ -94,7 +111,22 @@ class Tracking final : public WatchHandler {
   const TrackOptions& options_;
   tracker::TrackBuilder builder_;
   std::optional<tracker::JudgedRun> answer_;
+  bool is_over_ = false;
 };
+
+// A command is over when its answer is read, or will be soon: we wait for it.
+report::JudgedTarget Tracking::target() const {
+  const TargetOptions& target = options_.watch.target;
+  report::JudgedTarget judged;
+  if (!target.command.empty()) {
+    judged.command = command_to_repeat(target.command);
+  } else if (!is_over_) {
+    judged.running = target.find_training ? "--find-training"
+                     : target.system      ? "--system"
+                                          : pid_options(target.pids);
+  }
+  return judged;
+}
 
 class TrackLines final : public WatchView {
  public:
@@ -110,8 +142,8 @@ class TrackLines final : public WatchView {
     }
   }
   void on_end(const RunSummary& /*summary*/) override {
-    writer_.submit_always('\n' +
-                          report::track_text(tracking_.answer(), report::glyphs_of_locale()));
+    writer_.submit_always('\n' + report::track_text(tracking_.answer(), report::glyphs_of_locale(),
+                                                    tracking_.target()));
   }
 
  private:

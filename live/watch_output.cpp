@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "common/messages.h"
+#include "common/units.h"
 
 namespace tidemark::live {
 namespace {
@@ -57,7 +58,9 @@ std::uint64_t WatchOutput::take_dropped() {
 void WatchOutput::tell_dropped() {
   take_dropped();
   if (dropped_ > 0) {
-    note(fmt::format("lines_dropped: {} lines were not shown, nobody read them in time", dropped_));
+    note(fmt::format("lines_dropped: {} not shown, nobody read {} in time",
+                     format_count(dropped_, "line was", "lines were"),
+                     plural(dropped_, "it", "them")));
   }
 }
 

@@ -364,7 +364,8 @@ std::string summary_text(const RunSummary& summary, const TimeFormat& moments) {
     }
   }
   if (summary.oom_kills() > 0) {
-    out += fmt::format("  the kernel's OOM killer ended {} processes\n", summary.oom_kills());
+    out += fmt::format("  the kernel's OOM killer ended {}\n",
+                       format_count(summary.oom_kills(), "process", "processes"));
   }
   for (const LossRecord& loss : summary.losses()) {
     out += fmt::format("  {}\n", loss_text(loss));

@@ -13,6 +13,7 @@
 #include "common/atomic_file.h"
 #include "common/io.h"
 #include "common/messages.h"
+#include "common/units.h"
 
 namespace tidemark::report {
 namespace {
@@ -62,9 +63,9 @@ Status can_write_report(const std::string& path) {
 std::vector<std::string> read_notes(const recording::ReadSummary& summary) {
   std::vector<std::string> notes;
   if (summary.bad_lines > 0) {
-    notes.push_back(fmt::format("note: {} of {} lines could not be used; the first is line {}: {}",
-                                summary.bad_lines, summary.lines, summary.first_bad_line,
-                                summary.first_bad_reason));
+    notes.push_back(fmt::format("note: {} of {} could not be used; the first is line {}: {}",
+                                summary.bad_lines, format_count(summary.lines, "line"),
+                                summary.first_bad_line, summary.first_bad_reason));
   }
   for (const std::string& note : summary.notes) {
     notes.push_back("note: " + note);

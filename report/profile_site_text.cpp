@@ -153,9 +153,10 @@ std::string stacks_text(const ProfileReport& report, const RankedLine& line,
     const bool has_own_line = stack.own_line.has_value();
     stack.own_line = tracker::find_line(stack, line.name);
     if (!is_one) {
-      out += fmt::format("    stack {}  {}, live {} in {} blocks\n", i + 1,
+      out += fmt::format("    stack {}  {}, live {} in {} {}\n", i + 1,
                          site.grows() ? short_rate(site) : "does not grow",
-                         format_bytes(site.live_bytes), format_grouped(site.live_blocks));
+                         format_bytes(site.live_bytes), format_grouped(site.live_blocks),
+                         plural(site.live_blocks, "block"));
     }
     out += stack.frames.empty()
                ? std::string("    stack    not known\n")

@@ -276,7 +276,8 @@ std::vector<std::string> evidence_texts(const SeriesVerdict& reading) {
   return lines;
 }
 
-std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs) {
+std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs,
+                       const JudgedTarget& target) {
   Document document;
   document.paragraph(answer_text(result));
   if (!result.verdict) {
@@ -305,12 +306,10 @@ std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs) {
     document.empty_line().row("seen", advice.seen).row("likely", advice.cause);
     document.row("do", advice.remedy);
   }
-  if (const std::string next = next_text(result); result.verdict->advice.empty() && !next.empty()) {
-    document.empty_line().paragraph(next, "next: ");
-  }
   if (!result.run.losses.empty()) {
     document.empty_line().rows("not seen", loss_lines(result.run));
   }
+  document.empty_line().paragraph(next_text(result, target), "next: ");
   return to_text(document);
 }
 

@@ -5,13 +5,15 @@
 #include <vector>
 
 #include "report/chart_text.h"
+#include "report/track_words.h"
 #include "tracker/run/judged_run.h"
 
 namespace tidemark::report {
 
 // The answer for people: one sentence, a chart, the numbers, what it rests on, what to do, what
-// was not seen. Lines of at most 80 columns, no colour, every name escaped.
-std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs);
+// was not seen, and the next command. Lines of at most 80 columns, no colour, every name escaped.
+std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs,
+                       const JudgedTarget& target = {});
 
 // "warmup  step 10 to step 90: +12.0 GiB, 165 MiB/step".
 std::string pattern_text(const tracker::Pattern& pattern, tracker::Axis axis);

@@ -443,28 +443,80 @@ std::string detectable_text(const SeriesVerdict& reading) {
       by_step ? format_rate(*per_step, RateUnit::kStep) : format_rate(*per_s, RateUnit::kSecond));
 }
 
-std::string next_text(const tracker::JudgedRun& result) {
+namespace {
+
+double minutes_needed(const SeriesVerdict& reading) {
+  constexpr double kUsualMin = 30.0;
+  constexpr double kShortestMin = 2.0;
+  constexpr double kLongestMin = 24.0 * 60.0;
+  const auto more_s = reading.needs ? reading.needs->more_s : std::nullopt;
+  const double minutes = more_s ? std::ceil(*more_s / 60.0) : kUsualMin;
+  return std::clamp(minutes, kShortestMin, kLongestMin);
+}
+
+std::string next_for_running(const tracker::JudgedRun& result, const std::string& target) {
+  const SeriesVerdict& reading = result.verdict->answer().series;
+  const bool is_leak = result.verdict->verdict == Verdict::kLeak;
+  if (target == "--system") {  // no command acts on all of it
+    return is_leak ? "tidemark find names the training job, and how to watch it alone"
+                   : fmt::format("tidemark track --system --duration {}", duration_needed(reading));
+  }
+  if (is_leak) {
+    return fmt::format(
+        "tidemark guard {} stops it with a checkpoint before memory is full; start it as tidemark "
+        "profile -- COMMAND to see which lines of code leak",
+        target);
+  }
+  if (fills_before_verdict(reading)) {
+    return fmt::format(
+        "tidemark guard {}, which stops it with a checkpoint before memory is full: that may be "
+        "sooner than a verdict",
+        target);
+  }
+  if (result.verdict->verdict == Verdict::kGrowing || reading.undetermined) {
+    return fmt::format(
+        "tidemark track {} --duration {}; or, if you know when warm-up is over, add "
+        "--warmup 200steps or --warmup 10min",
+        target, duration_needed(reading));
+  }
+  return fmt::format("tidemark guard {} stops it with a checkpoint, should that change", target);
+}
+
+std::string next_for_finished(const tracker::JudgedRun& result, const std::string& command) {
+  const SeriesVerdict& reading = result.verdict->answer().series;
+  if (result.verdict->verdict == Verdict::kLeak) {
+    return fmt::format(
+        "tidemark profile -- {} shows which lines of code leak; after a fix record a second run "
+        "with -o and compare both: tidemark diff BEFORE AFTER",
+        command);
+  }
+  if (result.verdict->verdict == Verdict::kGrowing || reading.undetermined) {
+    return fmt::format(
+        "record a longer run: tidemark track -o run.tidemark -- {}; or, if you know when warm-up "
+        "is over, judge this one again with --warmup 200steps or --warmup 10min",
+        command);
+  }
+  return fmt::format("tidemark check -- {} fails in CI, should that change", command);
+}
+
+}  // namespace
+
+bool fills_before_verdict(const SeriesVerdict& reading) {
+  return reading.undetermined && reading.forecast.in_s_low && reading.forecast.in_s_high &&
+         *reading.forecast.in_s_low < minutes_needed(reading) * 60.0;
+}
+
+std::string duration_needed(const SeriesVerdict& reading) {
+  return fmt::format("{:.0f}min", minutes_needed(reading));
+}
+
+std::string next_text(const tracker::JudgedRun& result, const JudgedTarget& target) {
   if (!result.verdict) {
     return "";
   }
-  const SeriesVerdict& reading = result.verdict->answer().series;
-  const bool has_steps = !reading.floor.empty() && reading.floor.back().at.step.has_value();
-  switch (result.verdict->verdict) {
-    case Verdict::kLeak:
-      return has_steps
-                 ? "after a fix record a second run with -o and compare both: tidemark diff "
-                   "BEFORE AFTER"
-                 : "tell it about steps (--step-regex, docs/markers.md) to see the growth per "
-                   "step, and phases to see where it happens";
-    case Verdict::kGrowing:
-      return "watch for longer; or, if you know when warm-up is over, say so: --warmup 200steps or "
-             "--warmup 10min";
-    case Verdict::kStable:
-    case Verdict::kWarmup:
-    case Verdict::kSpikes:
-      break;
-  }
-  return reading.undetermined ? "watch for longer" : "";
+  return target.running.empty()
+             ? next_for_finished(result, target.command.empty() ? "COMMAND" : target.command)
+             : next_for_running(result, target.running);
 }
 
 }  // namespace tidemark::report

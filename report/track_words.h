@@ -58,7 +58,16 @@ std::string short_forecast(const tracker::SeriesVerdict& reading);
 std::vector<std::string> ignored_options(const tracker::JudgedRun& result);
 // "a leak above 12.0 KiB/step would have been seen"; "" when that is not known.
 std::string detectable_text(const tracker::SeriesVerdict& reading);
-// What to do when no known cause fits: a sentence.
-std::string next_text(const tracker::JudgedRun& result);
+// What was judged, as far as it can be looked at again.
+struct JudgedTarget {
+  std::string running;  // the options for it: "--pid 12", "--find-training"; empty: it is over
+  std::string command;  // that was started, for a shell; empty: not known
+};
+// The next command to type and what it is good for: a sentence.
+std::string next_text(const tracker::JudgedRun& result, const JudgedTarget& target);
+// The limit may be reached before the verdict has what it needs: watching alone comes too late.
+bool fills_before_verdict(const tracker::SeriesVerdict& reading);
+// "31min": for how long to watch on to get what the verdict needs.
+std::string duration_needed(const tracker::SeriesVerdict& reading);
 
 }  // namespace tidemark::report

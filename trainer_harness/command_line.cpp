@@ -303,7 +303,8 @@ std::optional<JobIncident> incident_of(std::string_view option, const std::optio
     return std::nullopt;
   }
   if (static_cast<std::size_t>(*job) > jobs) {
-    throw usage_error(fmt::format("{} {}: there are only {} jobs", option, *job, jobs));
+    throw usage_error(fmt::format("{} {}: there {} only {}", option, *job,
+                                  plural(jobs, "is", "are"), format_count(jobs, "job")));
   }
   return JobIncident{*job, words.after.value_or(1)};
 }

@@ -17,6 +17,7 @@
 #include "common/io.h"
 #include "common/json_writer.h"
 #include "common/text.h"
+#include "common/units.h"
 #include "trainer_harness/collator.h"
 #include "trainer_harness/helper_process.h"
 #include "trainer_harness/model.h"
@@ -206,8 +207,8 @@ Result<TrainerOutcome> Run::run() {
     if (options_.scenarios.contains(Scenario::kCompileWorkers) && !plan_.pool) {
       log_.line("TORCH_COMPILE_DISABLE=1: no compile workers");
     }
-    log_.line(fmt::format("Training on {}: {} steps of {:g} s, seed {}", model_->device_name(),
-                          plan_.steps, plan_.step_time_s, options_.seed));
+    log_.line(fmt::format("Training on {}: {} of {:g} s, seed {}", model_->device_name(),
+                          format_count(plan_.steps, "step"), plan_.step_time_s, options_.seed));
     done = train_all();
   }
   if (pacer_) {

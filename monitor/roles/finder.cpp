@@ -366,6 +366,13 @@ std::string permission_note(const FindResult& result) {
                            result.not_permitted);
 }
 
+// Before the hint that follows: root may read what we may not.
+std::string sudo_hint(const FindResult& result) {
+  return result.not_permitted > 0 && !result.is_root
+             ? "if the job is another user's: sudo tidemark find; else "
+             : "";
+}
+
 }  // namespace
 
 FindResult rank_candidates(const Evidence& evidence) {
@@ -406,18 +413,23 @@ std::string NoPick::one_line() const {
 NoPick explain_no_pick(const FindResult& result) {
   if (result.candidates.empty()) {
     return {
-        fmt::format("found no training process among {} processes{}", result.processes,
+        fmt::format("found no training process among {}{}",
+                    format_count(result.processes, "process", "processes"),
                     permission_note(result)),
         {"looked for libtorch, TensorFlow or JAX in memory", "GPU devices and GPU memory in use",
          "compile and DataLoader workers", "RANK, LOCAL_RANK or WORLD_SIZE",
          "python with a name or arguments like those of a training script"},
-        "name the process with --pid, or start it as `tidemark monitor -- COMMAND`"};
+        sudo_hint(result) +
+            "name the process with --pid, or start it as `tidemark monitor -- COMMAND`"};
   }
   const Candidate& first = result.candidates.front();
   if (first.confidence == Confidence::kWeak) {
     return {fmt::format("no process shows more than weak signs of training{}; the big pythons are",
                         permission_note(result)),
-            choices(result, first.confidence), "if one of them is yours, name it with --pid"};
+            choices(result, first.confidence),
+            sudo_hint(result) + fmt::format("if one of them is the job, name it: tidemark track "
+                                            "--pid {}",
+                                            first.watch.front())};
   }
   return {"several jobs look equally like training", choices(result, first.confidence),
           fmt::format("choose one, for example: tidemark monitor --pid {}", first.watch.front())};

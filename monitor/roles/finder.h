@@ -51,6 +51,7 @@ struct FindResult {
   std::optional<std::size_t> picked;
   std::size_t processes = 0;      // read
   std::size_t not_permitted = 0;  // could not be read
+  bool is_root = false;           // who looked: sudo would show no more
 };
 
 // Pure: the same evidence gives the same result.

@@ -28,6 +28,11 @@ Result<Warmup> parse_warmup(std::string_view text) {
       return warmup;
     }
   }
+  if (const auto number = parse_number<double>(trim(text)); number && *number > 0.0) {
+    return Error{Errc::kUsage, fmt::format("--warmup: '{0}' has no unit: say {0}steps, {0}s or "
+                                           "{0}min",
+                                           escape_text(trim(text)))};
+  }
   const auto ns = parse_duration_ns(text);
   if (!ns) {
     return Error{Errc::kUsage, fmt::format("--warmup is a time, a number of steps or auto (10min, "

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finding the training job of the whole machine: these tests run alone, as another tree would be
 // another candidate.
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -77,6 +81,37 @@ TEST(FindCommand, OnAMachineWithNothingToFindItSaysWhatItLookedFor) {
   EXPECT_EQ(as_json.exit_code, 3);
   EXPECT_EQ(json::parse(as_json.out).at("picked"), nullptr);
   EXPECT_TRUE(json::parse(as_json.out).at("candidates").empty());
+}
+
+TEST(TidemarkAlone, NamesTheJobAndAnswersWhenItIsInterrupted) {
+  const TrainingTree tree;
+  const std::string trainer = std::to_string(tree.truth().at("trainer").get<pid_t>());
+
+  Subprocess tool({tests::tool_path()});
+  tool.close_input();
+  tool.read_for(std::chrono::seconds(4));
+  EXPECT_EQ(tool.output(), "") << "it watches for 20 s";
+  tool.signal(SIGINT);
+
+  EXPECT_EQ(tool.wait(), 4) << tool.errors();
+  EXPECT_THAT(tool.output(), testing::StartsWith("training job: pid " + trainer + " ("));
+  EXPECT_THAT(tool.output(), HasSubstr("\nnext: tidemark track --pid "));
+  EXPECT_EQ(std::count(tool.output().begin(), tool.output().end(), '\n'), 3) << tool.output();
+}
+
+TEST(TidemarkAlone, ListsTheCommandsOnAMachineWithNothingToFind) {
+  Subprocess tool({"unshare", "--pid", "--fork", "--mount-proc", tests::tool_path()});
+  tool.close_input();
+  const int exit_code = tool.wait();
+  if (tool.output().empty()) {
+    GTEST_SKIP() << "may not make namespaces";
+  }
+
+  EXPECT_EQ(exit_code, 3);
+  EXPECT_THAT(tool.output(), testing::StartsWith("found no training process"));
+  for (const char* command : {"find", "monitor", "track", "profile", "guard", "check"}) {
+    EXPECT_THAT(tool.output(), HasSubstr(std::string("\n  ") + command + " "));
+  }
 }
 
 TEST(FindCommand, TheMonitorFindsTheTrainingJobByItself) {

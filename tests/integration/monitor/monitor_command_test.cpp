@@ -414,7 +414,7 @@ TEST(MonitorCommand, ProblemsWithTheTargetAreExitThree) {
 }
 
 TEST(MonitorCommand, AUsageErrorSaysWhereTheHelpIs) {
-  EXPECT_THAT(run_tool({}).err, HasSubstr("see tidemark --help"));
+  EXPECT_THAT(run_tool({"zebra"}).err, HasSubstr("see tidemark --help"));
   EXPECT_THAT(run_tool({"find", "--", "x"}).err, HasSubstr("see tidemark find --help"));
 }
 
@@ -429,8 +429,7 @@ TEST(MonitorCommand, WrongUsageIsExitTwo) {
                                              {"monitor", "--step-regex", "(", "--", "/bin/true"},
                                              {"monitor", "--"},
                                              {"monitor", "--no-such-option"},
-                                             {"no-such-command"},
-                                             {}}) {
+                                             {"no-such-command"}}) {
     const Output output = run_tool(arguments);
     EXPECT_EQ(output.exit_code, 2) << testing::PrintToString(arguments) << output.err;
     EXPECT_THAT(output.err, HasSubstr("tidemark: error: "));

@@ -89,6 +89,12 @@ TEST(CheckConfig, NamesTheKeyOfWhatIsWrong) {
   EXPECT_THAT(error_of(one_check(R"("max_growth": "fast")")),
               HasSubstr("checks[0] (train): max_growth: 'fast' is not a rate"));
   EXPECT_THAT(error_of(one_check(R"("max_peak": 1.5)")), HasSubstr("max_peak: it takes a text"));
+  EXPECT_THAT(error_of(one_check(R"("max_peak": 4)")),
+              HasSubstr("max_peak: '4' has no unit: say 4MiB or 4GiB"));
+  EXPECT_THAT(error_of(one_check(R"("timeout": "30")")),
+              HasSubstr("timeout: '30' has no unit: say 30s or 30min"));
+  EXPECT_THAT(error_of(one_check(R"("max_growth": "10/step")")),
+              HasSubstr("max_growth: '10/step' has no unit: say 10KiB/step or 10MiB/step"));
   EXPECT_THAT(error_of(one_check(R"("repeat": 0)")), HasSubstr("repeat: '0' is not a number"));
   EXPECT_THAT(error_of(one_check(R"("profile": "yes")")), HasSubstr("neither true nor false"));
   EXPECT_THAT(error_of(R"({"schema": 1, "defaults": {"jobs": "x"}, "checks": [

@@ -99,5 +99,30 @@ TEST(WrapText, BreaksAtBlanksAndKeepsNumbersWithTheirUnits) {
   EXPECT_EQ(wrap_text("", "no break", 80), "no break\n");
 }
 
+TEST(NearestName, FindsWhatWasMisspelled) {
+  const std::vector<std::string> names{"find",    "monitor",    "track",
+                                       "profile", "--duration", "--pid"};
+  EXPECT_EQ(nearest_name("trak", names), "track");
+  EXPECT_EQ(nearest_name("moniter", names), "monitor");
+  EXPECT_EQ(nearest_name("proifle", names), "profile");
+  EXPECT_EQ(nearest_name("--durtion", names), "--duration");
+  EXPECT_EQ(nearest_name("fin", names), "find");
+}
+
+TEST(NearestName, DoesNotGuessWildly) {
+  const std::vector<std::string> names{"find", "monitor", "track"};
+  for (const char* word : {"", "x", "python", "list", "help"}) {
+    EXPECT_EQ(nearest_name(word, names), "") << word;
+  }
+  EXPECT_EQ(nearest_name(std::string(100'000, 'm'), names), "");
+}
+
+TEST(ToLower, LeavesAllButAsciiLettersAlone) { EXPECT_EQ(to_lower("GiB Ä1"), "gib Ä1"); }
+
+TEST(ShellLine, QuotesOnlyWhatAShellWouldChange) {
+  EXPECT_EQ(shell_line({"python", "train.py", "--lr=1e-3"}), "python train.py --lr=1e-3");
+  EXPECT_EQ(shell_line({"sh", "-c", "a; b", "it's", ""}), R"(sh -c 'a; b' 'it'\''s' '')");
+}
+
 }  // namespace
 }  // namespace tidemark

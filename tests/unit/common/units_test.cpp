@@ -12,11 +12,33 @@ namespace tidemark {
 namespace {
 
 TEST(ParseSize, KnowsBinaryAndDecimalUnits) {
-  EXPECT_EQ(*parse_size_bytes("4096"), 4096U);
+  EXPECT_EQ(*parse_size_bytes("4096B"), 4096U);
   EXPECT_EQ(*parse_size_bytes("64KiB"), 65536U);
   EXPECT_EQ(*parse_size_bytes("1.5GiB"), 1610612736U);
   EXPECT_EQ(*parse_size_bytes("200MB"), 200000000U);
   EXPECT_EQ(*parse_size_bytes("2 G"), 2147483648U);
+}
+
+TEST(ParseSize, KnowsItsUnitsInAnyCase) {
+  for (const char* text : {"4g", "4G", "4gib", "4GIB", "4GiB", "4 gIb"}) {
+    ASSERT_TRUE(parse_size_bytes(text)) << text;
+    EXPECT_EQ(*parse_size_bytes(text), 4 * kGiB) << text;
+  }
+  for (const char* text : {"4gb", "4GB", "4Gb"}) {
+    ASSERT_TRUE(parse_size_bytes(text)) << text;
+    EXPECT_EQ(*parse_size_bytes(text), 4'000'000'000U) << text;
+  }
+  EXPECT_EQ(*parse_size_bytes("12b"), 12U);
+}
+
+TEST(ParseSize, WithoutAUnitIsZeroOrAnError) {
+  EXPECT_EQ(*parse_size_bytes("0"), 0U);
+  EXPECT_EQ(*parse_size_bytes("0.0"), 0U);
+  const auto size = parse_size_bytes(" 100 ");
+  ASSERT_FALSE(size);
+  EXPECT_EQ(size.error().code, Errc::kUsage);
+  EXPECT_EQ(size.error().what, "' 100 ' has no unit: say 100MiB or 100GiB");
+  EXPECT_EQ(parse_size_bytes("1.5").error().what, "'1.5' has no unit: say 1.5MiB or 1.5GiB");
 }
 
 TEST(ParseSize, RefusesNonsense) {
@@ -34,9 +56,17 @@ TEST(ParseDuration, KnowsItsUnits) {
   EXPECT_EQ(*parse_duration_ns("10s"), 10'000'000'000);
   EXPECT_EQ(*parse_duration_ns("5min"), 300'000'000'000);
   EXPECT_EQ(*parse_duration_ns("2h"), 7'200'000'000'000);
-  EXPECT_EQ(*parse_duration_ns("1.5"), 1'500'000'000);
+  EXPECT_EQ(*parse_duration_ns("1.5S"), 1'500'000'000);
   EXPECT_FALSE(parse_duration_ns("10 fortnights"));
   EXPECT_FALSE(parse_duration_ns("-1s"));
+}
+
+TEST(ParseDuration, WithoutAUnitIsZeroOrAnError) {
+  EXPECT_EQ(*parse_duration_ns("0"), 0);
+  const auto duration = parse_duration_ns("30");
+  ASSERT_FALSE(duration);
+  EXPECT_EQ(duration.error().code, Errc::kUsage);
+  EXPECT_EQ(duration.error().what, "'30' has no unit: say 30s or 30min");
 }
 
 TEST(ParseRate, PerStepAndPerTime) {
@@ -56,8 +86,19 @@ TEST(ParseRate, PerStepAndPerTime) {
   EXPECT_DOUBLE_EQ(window->bytes, 200e6);
 }
 
+TEST(ParseRate, NeedsBothUnits) {
+  EXPECT_EQ(parse_rate("100/step").error().what,
+            "'100/step' has no unit: say 100KiB/step or 100MiB/step");
+  EXPECT_EQ(parse_rate("200MB/10").error().what,
+            "'200MB/10' has no unit: say 200MB/10s or 200MB/10steps");
+  EXPECT_DOUBLE_EQ(parse_rate("0/min")->bytes_per_unit(), 0.0);
+  EXPECT_DOUBLE_EQ(parse_rate("20mb/MIN")->bytes_per_unit(), 20e6 / 60.0);
+  EXPECT_EQ(parse_rate("1mib/Step")->unit, RateUnit::kStep);
+}
+
 TEST(ParseRate, RefusesNonsense) {
-  for (const char* text : {"1MB", "/min", "1MB/", "1MB/0s", "1MB/banana", "1MB/-1s"}) {
+  for (const char* text :
+       {"1MB", "/min", "1MB/", "1MB/0s", "1MB/banana", "1MB/-1s", "1MB/0", "100/", "/"}) {
     EXPECT_FALSE(parse_rate(text)) << text;
   }
 }

@@ -215,6 +215,15 @@ TEST_F(WatchTest, WritesEveryTickIntoTheRunFile) {
   EXPECT_THAT(system.stderr_text(), HasSubstr("recorded 3 samples in " + options.output));
 }
 
+TEST_F(WatchTest, CountsOneSampleInTheSingular) {
+  options.output = folder.path("run.tidemark");
+  options.duration_ns = 0;
+
+  EXPECT_EQ(run(), kExitOk);
+
+  EXPECT_THAT(system.stderr_text(), HasSubstr("recorded 1 sample in " + options.output));
+}
+
 TEST_F(WatchTest, ARunFileThatCannotBeMadeEndsItBeforeTheCommandStarts) {
   run_command();
   options.output = folder.path("missing/run.tidemark");
@@ -382,29 +391,36 @@ void wait_for_the_end(const tests::ChildProcess::Link& link) {
   link.wait_for_order();
 }
 
+// It takes its time to stop: until it is told.
+void ignore_the_signal(const tests::ChildProcess::Link& link) {
+  ::signal(SIGTERM, SIG_IGN);
+  wait_for_the_end(link);
+}
+
 TEST_F(WatchTest, TellsTheHandlersProcessesToStopBeforeTheCommand) {
-  tests::ChildProcess trainer(wait_for_the_end);
+  tests::ChildProcess trainer(ignore_the_signal);
   ASSERT_TRUE(trainer.wait_ready());
   run_command();
   listener.order = {{*monitor::process_key_of("/proc", trainer.pid())}, 30 * kNsPerSecond};
-  std::vector<int> passed_on_before_its_end{-1};
+  std::vector<int> before{-1};
   system.at(1.5, [&] { system.deliver(SIGTERM); });
-  system.at(2.5, [&] { passed_on_before_its_end = system.passed_on; });
-  system.at(3.5, [&] { trainer.wait_until_zombie(); });
+  system.at(3.4, [&] { before = system.passed_on; });
+  system.at(3.5, [&] {
+    trainer.give_order();
+    trainer.wait_until_zombie();
+  });
   system.at(9.5, [&] { system.end_command(SIGTERM); });
 
   run();
 
+  EXPECT_THAT(before, IsEmpty());
   EXPECT_THAT(system.passed_on, ElementsAre(SIGTERM));
   EXPECT_THAT(system.stderr_text(), HasSubstr("is told first, and has 30 s to end"));
   EXPECT_THAT(system.stderr_text(), Not(HasSubstr("it has not ended in that time")));
 }
 
 TEST_F(WatchTest, TellsTheCommandWhenThoseBeforeItDoNotStopInTime) {
-  tests::ChildProcess deaf([](const tests::ChildProcess::Link& link) {
-    ::signal(SIGTERM, SIG_IGN);
-    wait_for_the_end(link);
-  });
+  tests::ChildProcess deaf(ignore_the_signal);
   ASSERT_TRUE(deaf.wait_ready());
   run_command();
   listener.order = {{*monitor::process_key_of("/proc", deaf.pid())}, 3 * kNsPerSecond};

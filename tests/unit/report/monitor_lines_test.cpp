@@ -191,6 +191,21 @@ TEST(SummaryText, GivesGrowthRatesAndLosses) {
   EXPECT_THAT(text, HasSubstr("not seen: pss_denied x3"));
 }
 
+TEST(SummaryText, CountsKilledProcesses) {
+  const auto text_of = [](std::uint32_t kills) {
+    RunSummary summary;
+    Tick tick = sample_tick(0);
+    EventRecord kill{0.0, EventKind::kOomKill, {}, ""};
+    kill.count = kills;
+    tick.events.push_back(kill);
+    summary.add(tick);
+    return summary_text(summary);
+  };
+
+  EXPECT_THAT(text_of(1), HasSubstr("OOM killer ended 1 process\n"));
+  EXPECT_THAT(text_of(2), HasSubstr("OOM killer ended 2 processes\n"));
+}
+
 TEST(SummaryText, OfRssAloneSaysSo) {
   RunSummary summary;
   summary.add(rss_tick(0, 100));

@@ -306,5 +306,12 @@ TEST(ParseWarmup, TakesTimeStepsAndAuto) {
   }
 }
 
+TEST(ParseWarmup, AsksWhetherABareNumberCountsStepsOrTime) {
+  EXPECT_EQ(tracker::parse_warmup("0")->seconds, 0.0);
+  const auto warmup = tracker::parse_warmup("200");
+  ASSERT_FALSE(warmup);
+  EXPECT_EQ(warmup.error().what, "--warmup: '200' has no unit: say 200steps, 200s or 200min");
+}
+
 }  // namespace
 }  // namespace tidemark::report

@@ -233,6 +233,27 @@ TEST(Finder, SaysWhatItLookedForWhenThereIsNothing) {
   EXPECT_THAT(why.hint, HasSubstr("--pid"));
 }
 
+TEST(Finder, SaysSudoWhereRootWouldSeeMore) {
+  FindResult result;
+  result.processes = 1;
+  EXPECT_THAT(explain_no_pick(result).what, HasSubstr("among 1 process"));
+  EXPECT_THAT(explain_no_pick(result).what, Not(HasSubstr("processes")));
+  EXPECT_THAT(explain_no_pick(result).hint, Not(HasSubstr("sudo")));
+
+  result.not_permitted = 7;
+  EXPECT_THAT(explain_no_pick(result).hint, HasSubstr("sudo tidemark find"));
+
+  result.is_root = true;
+  EXPECT_THAT(explain_no_pick(result).hint, Not(HasSubstr("sudo")));
+}
+
+TEST(Finder, NamesTheCommandForAWeakCandidate) {
+  Machine machine;
+  machine.add(200, 100, {"python3", "etl.py"}, 20000).facts.cpu_ticks = 900000;
+
+  EXPECT_THAT(explain_no_pick(machine.find()).hint, HasSubstr("tidemark track --pid 200"));
+}
+
 TEST(Finder, NeverProposesEditorsLanguageServersOrItself) {
   Machine machine;
   machine.add(200, 1, {"/home/u/.vscode-server/bin/x/node", "server.js"}, 900);
