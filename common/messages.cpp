@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/messages.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <string>
@@ -12,6 +13,7 @@ namespace tidemark {
 namespace {
 
 void put(const std::string& text) {
+  const WriteSignalBlock no_signal(SIGPIPE);  // what we do is more than what we print about it
   // A closed stderr leaves nobody to tell.
   (void)write_all(STDERR_FILENO, text);
 }

@@ -20,7 +20,7 @@ struct FakeProcess {
   std::string comm = "python3";
   std::vector<std::string> argv{"python3", "train.py"};
   std::string exe = "/usr/bin/python3";
-  std::string environ;  // as the file has it
+  std::string environ;               // as the file has it
   std::uint64_t stack_start = 1000;  // equal in parent and forked child
   std::uint64_t anon_kib = 0;
   std::uint64_t file_kib = 0;
