@@ -52,7 +52,7 @@ class JsonWriter {
   // "name":[...] of values, or of what `add` writes for each element.
   template <typename Range>
   JsonWriter& array(std::string_view name, const Range& elements) {
-    return array(name, elements, [this](const auto& element) { value(element); });
+    return array(name, elements, [this](const auto& element) { this->value(element); });
   }
   template <typename Range, typename Add>
   JsonWriter& array(std::string_view name, const Range& elements, Add add) {

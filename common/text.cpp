@@ -193,12 +193,12 @@ std::string shorten(std::string_view text, std::size_t columns) {
 }
 
 std::string_view trim(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n\f\v";
-  const std::size_t first = text.find_first_not_of(kBlanks);
+  constexpr std::string_view kWhiteSpace = " \t\r\n\f\v";
+  const std::size_t first = text.find_first_not_of(kWhiteSpace);
   if (first == std::string_view::npos) {
     return {};
   }
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+  return text.substr(first, text.find_last_not_of(kWhiteSpace) - first + 1);
 }
 
 std::string to_lower(std::string_view text) {

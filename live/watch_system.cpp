@@ -54,7 +54,7 @@ class ThisMachine final : public WatchSystem {
   }
 
  private:
-  const SystemClock clock_;
+  const SystemClock clock_{};
   std::optional<SignalInbox> inbox_;
 };
 
