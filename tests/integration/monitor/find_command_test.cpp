@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -83,13 +85,29 @@ TEST(FindCommand, OnAMachineWithNothingToFindItSaysWhatItLookedFor) {
   EXPECT_TRUE(json::parse(as_json.out).at("candidates").empty());
 }
 
+// An interrupt ends it at once before that.
+bool wait_until_it_takes_signals(pid_t pid) {
+  for (int i = 0; i < 400; ++i) {
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("SigBlk:") &&
+          (std::stoull(line.substr(7), nullptr, 16) & (1ULL << (SIGINT - 1))) != 0) {
+        return true;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return false;
+}
+
 TEST(TidemarkAlone, NamesTheJobAndAnswersWhenItIsInterrupted) {
   const TrainingTree tree;
   const std::string trainer = std::to_string(tree.truth().at("trainer").get<pid_t>());
 
   Subprocess tool({tests::tool_path()});
   tool.close_input();
-  tool.read_for(std::chrono::seconds(4));
+  ASSERT_TRUE(wait_until_it_takes_signals(tool.pid()));
+  tool.read_for(std::chrono::seconds(1));
   EXPECT_EQ(tool.output(), "") << "it watches for 20 s";
   tool.signal(SIGINT);
 
