@@ -242,6 +242,9 @@ Program::Program()
   app_->set_version_flag("--version", fmt::format("tidemark {}", version()));
   app_->require_subcommand(1);
   app_->get_formatter()->label("REQUIRED", "");
+  app_->footer(
+      "Without a subcommand it finds the training job, watches it for 20 s and answers in three "
+      "lines.");
 }
 
 Program::~Program() = default;
