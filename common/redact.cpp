@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "common/secret_names.h"
+#include "common/text.h"
 
 namespace tidemark {
 namespace {
@@ -32,9 +33,7 @@ bool is_name_character(char c) {
 bool is_no_secret(std::string_view value) {
   constexpr std::array<std::string_view, 9> kPlain = {"true", "false", "none", "null", "yes",
                                                       "no",   "auto",  "0",    "1"};
-  std::string lower(value.substr(0, 8));
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = to_lower(value.substr(0, 8));
   return value.empty() || value[0] == '$' ||
          std::find(kPlain.begin(), kPlain.end(), lower) != kPlain.end();
 }

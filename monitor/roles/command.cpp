@@ -117,13 +117,6 @@ constexpr std::array<std::string_view, 12> kArguments = {
     "--max-steps",        "--train-steps",
     "--max-train-steps",  "--gradient-accumulation-steps"};
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
 bool is_training_word(std::string_view word) {
   return std::any_of(kStems.begin(), kStems.end(),
                      [&](std::string_view stem) { return word.starts_with(stem); }) ||
@@ -132,7 +125,7 @@ bool is_training_word(std::string_view word) {
 
 bool is_training_name(std::string_view name) {
   std::string word;
-  for (const char c : lower(name) + ".") {
+  for (const char c : to_lower(name) + ".") {
     if (std::isalpha(static_cast<unsigned char>(c)) != 0) {
       word += c;
       continue;
@@ -196,7 +189,7 @@ TrainingWords training_words(const Command& command) {
     words.name = std::string(name);
   }
   for (const std::string& argument : command.arguments) {
-    std::string flag = lower(argument.substr(0, argument.find('=')));
+    std::string flag = to_lower(argument.substr(0, argument.find('=')));
     std::replace(flag.begin() + (flag.empty() ? 0 : 1), flag.end(), '_', '-');
     if (contains(kArguments, flag)) {
       words.argument = argument.substr(0, flag.size());

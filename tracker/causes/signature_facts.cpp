@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -11,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "common/text.h"
 #include "tracker/curve/curve_window.h"
 #include "tracker/run/judged_tracks.h"
 #include "tracker/run/run_tracks.h"
@@ -315,10 +315,8 @@ void add_processes(const RunTracks& run, const JudgedTracks& judged, const Windo
   facts.workers_outliving_trainer = outliving(run);
 }
 
-bool names_a_tokenizer(std::string comm) {
-  std::transform(comm.begin(), comm.end(), comm.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return comm.find("token") != std::string::npos;
+bool names_a_tokenizer(std::string_view comm) {
+  return to_lower(comm).find("token") != std::string::npos;
 }
 
 void add_others(const RunTracks& run, const JudgedTracks& judged, Facts& facts) {
@@ -341,9 +339,7 @@ void add_others(const RunTracks& run, const JudgedTracks& judged, Facts& facts) 
 }  // namespace
 
 PhaseKind phase_kind(std::string_view name) {
-  std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = to_lower(name);
   if (lower == "val" || lower == "log") {
     return lower == "val" ? PhaseKind::kEval : PhaseKind::kLogging;
   }
