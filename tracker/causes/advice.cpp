@@ -81,7 +81,7 @@ constexpr auto kRules = std::to_array<AdviceRule>({
       "Nothing to do if the plateau fits; else decode per item or bound the cache."},
      [](const Facts& f) {
        return long_warmup(f) && f.trainer_form == GrowthForm::kStraight &&
-              f.ended_with_epoch.value_or(true);
+              f.ended_with_epoch.value_or(false);
      }},
     {{"compile_workers", "many compile workers hold a constant amount",
       "torch.compile keeps a pool of processes; most of what each of them shows is shared.",
@@ -110,9 +110,8 @@ constexpr auto kRules = std::to_array<AdviceRule>({
       "oneDNN keeps a compiled primitive for each new shape, up to a limit.",
       "Bucket the shapes, or lower ONEDNN_PRIMITIVE_CACHE_CAPACITY and LRU_CACHE_CAPACITY."},
      [](const Facts& f) {
-       return f.trainer_form == GrowthForm::kSlowing && !f.gpu_used &&
-              f.is_much(f.trainer.footprint_bytes) && grows_by_itself(f) &&
-              !f.tensorflow_loaded.value_or(false);
+       return f.trainer_form == GrowthForm::kSlowing && !f.sawtooth &&
+              f.is_much(f.trainer.footprint_bytes) && f.grows_in_onednn.value_or(false);
      }},
     {{"malloc_arenas", "dozens of 64 MiB heaps in one process",
       "glibc gives threads heaps of their own, and free memory in one is of no use to the others.",
@@ -244,9 +243,7 @@ constexpr auto kRules = std::to_array<AdviceRule>({
       "Linear algebra libraries keep a work area per thread and call.",
       "Upgrade MKL or OpenBLAS; keep the number of threads constant; mkl_free_buffers() tells."},
      [](const Facts& f) {
-       return (steady_leak(f) || f.trainer_drifts) && f.bytes_per_step && !f.gpu_used &&
-              *f.bytes_per_step > 0.0 && *f.bytes_per_step <= kMiB / 16.0 &&
-              f.compile_workers_most == 0;
+       return (steady_leak(f) || f.trainer_drifts) && f.grows_in_math_library.value_or(false);
      }},
     {{"autograd_function_cycle", "the trainer grows at every step, with a custom autograd function",
       "The context of a custom function and its outputs hold each other across C++ and Python, "
@@ -266,7 +263,10 @@ constexpr auto kRules = std::to_array<AdviceRule>({
       "The optimizer makes its state when it is first used: 8 bytes per parameter for Adam.",
       "Expected. Count it in when sizing the machine."},
      [](const Facts& f) {
-       return f.jumped_at_first_step && !rises(f) && f.is_much(f.trainer.footprint_bytes);
+       // Smaller ones are as often a cache or a library that was loaded.
+       const double jump = f.trainer.footprint_bytes.value_or(0.0);
+       return f.jumped_at_first_step && !rises(f) && jump >= 128.0 * kMiB &&
+              jump >= 0.1 * f.tree_floor_bytes;
      }},
     {{"processes_pile_up", "the number of processes keeps rising",
       "A loader, pool or manager is made anew, in each epoch or request, and never closed.",

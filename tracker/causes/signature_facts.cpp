@@ -63,6 +63,8 @@ std::optional<Passage> passage_through(const Series& series, const Phase& phase)
 constexpr double kStartShare = 0.2;  // of a run: until then everything fills
 constexpr double kFirstCompilationS = 600.0;
 constexpr double kOutlivedS = 60.0;
+constexpr double kStaysS = 30.0;
+constexpr std::ptrdiff_t kFewestThatStay = 3;
 constexpr std::uint32_t kPool = 4;  // compile workers that are worth a word
 
 const JudgedTrack* judged_of(const JudgedTracks& judged, std::size_t track) {
@@ -294,6 +296,16 @@ std::uint32_t outliving(const RunTracks& run) {
              : 0U;
 }
 
+// Compilers and other short-lived helpers come in numbers too, but each is gone soon.
+bool newcomers_stay(const RunTracks& run, Role role, const Window& window) {
+  const auto stays = std::count_if(run.tracks.begin(), run.tracks.end(), [&](const Track& track) {
+    return track.kind == TrackKind::kProcess && track.role == role &&
+           track.started_s > window.from && track.started_s <= window.to - kStaysS &&
+           track.exited_s.value_or(window.to) >= window.to;
+  });
+  return stays >= kFewestThatStay;
+}
+
 void add_processes(const RunTracks& run, const JudgedTracks& judged, const Window& window,
                    Facts& facts) {
   const ProcessCounts& process_counts = judged.process_counts;
@@ -307,9 +319,10 @@ void add_processes(const RunTracks& run, const JudgedTracks& judged, const Windo
     facts.compile_bursts += late && change.after > change.before ? 1U : 0U;
   }
   facts.compile_pool_returned = pool_returned(compile);
-  facts.processes_keep_coming =
-      std::any_of(process_counts.by_role.begin(), process_counts.by_role.end(),
-                  [&](const auto& changes) { return keeps_growing(changes, window); });
+  for (std::size_t i = 0; i < process_counts.by_role.size(); ++i) {
+    facts.processes_keep_coming |= keeps_growing(process_counts.by_role[i], window) &&
+                                   newcomers_stay(run, static_cast<Role>(i), window);
+  }
   const std::vector<ProcessCountChange>& workers = process_counts.of(Role::kDataloaderWorker);
   facts.workers_come_at_evals = !workers.empty() && come_at_evals(run, workers);
   facts.workers_outliving_trainer = outliving(run);

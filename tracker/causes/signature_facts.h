@@ -118,6 +118,8 @@ struct Facts {
   std::optional<bool> custom_autograd_function;
   std::optional<bool> compiler_disable;  // torch.compiler.disable, in compiled code
   std::optional<bool> tensorflow_loaded;
+  std::optional<bool> grows_in_onednn;        // by the call stacks of what is kept
+  std::optional<bool> grows_in_math_library;  // the same of MKL, OpenBLAS
 
   const PhaseGrowth& in(PhaseKind kind) const {
     return trainer_in_phases[static_cast<std::size_t>(kind)];

@@ -98,10 +98,10 @@ const std::vector<Signature>& signatures() {
        }},
       {"primitive_cache",
        [](Facts& f) {
-         f.gpu_used = false;
          f.trainer_verdict = Verdict::kGrowing;
          f.trainer_form = GrowthForm::kSlowing;
          f.trainer.footprint_bytes = 2 * kGB;
+         f.grows_in_onednn = true;
        }},
       {"malloc_arenas", [](Facts& f) { f.malloc_arenas = 64; }},
       {"freed_but_kept", [](Facts& f) { f.trim_returns_share = 0.35; }},
@@ -196,8 +196,8 @@ const std::vector<Signature>& signatures() {
       {"math_library_buffers",
        [](Facts& f) {
          leak(f);
-         f.gpu_used = false;
          f.bytes_per_step = 4096;
+         f.grows_in_math_library = true;
        }},
       {"autograd_function_cycle",
        [](Facts& f) {
@@ -272,6 +272,31 @@ TEST(Advice, IsSilentOnOrdinaryWarmupAndOrdinarySpikes) {
   EXPECT_TRUE(fired(short_warmup).empty());
   EXPECT_TRUE(fired(other_epoch).empty());
   EXPECT_TRUE(fired(spikes).empty());
+}
+
+// Each was given once, and was wrong.
+TEST(Advice, IsSilentWhereTheCurveAloneTellsNoCause) {
+  Facts saw_over_leak = quiet();
+  leak(saw_over_leak);
+  saw_over_leak.gpu_used = false;
+  saw_over_leak.trainer_form = GrowthForm::kSlowing;
+  saw_over_leak.sawtooth = true;
+  Facts line_that_ends = quiet();
+  warm_up(GrowthForm::kStraight, line_that_ends);
+  Facts small_jump = quiet();
+  warm_up(GrowthForm::kOneJump, small_jump);
+  small_jump.jumped_at_first_step = true;
+  small_jump.tree_floor_bytes = 0.4 * kGB;
+  small_jump.trainer.footprint_bytes = 63 * kMB;
+  Facts kilobytes = quiet();
+  leak(kilobytes);
+  kilobytes.gpu_used = false;
+  kilobytes.bytes_per_step = 4096;
+
+  EXPECT_EQ(fired(saw_over_leak), std::vector<std::string>{"kept_per_step"});
+  EXPECT_TRUE(fired(line_that_ends).empty());
+  EXPECT_TRUE(fired(small_jump).empty());
+  EXPECT_TRUE(fired(kilobytes).empty());
 }
 
 TEST(Advice, IsSilentWhereTheFactsAreUnknown) { EXPECT_TRUE(fired(Facts{}).empty()); }

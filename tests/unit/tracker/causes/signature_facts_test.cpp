@@ -82,7 +82,7 @@ TEST(Signatures, FirstEpochCache) {
                       .steps_per_s(0.2)
                       .add(gpu_trainer(ramp(4 * kGB, 17 * kGB, 20, 500)))
                       .play();
-  EXPECT_EQ(advised(run), Ids{"first_epoch_cache"});
+  EXPECT_EQ(advised(run), Ids{}) << "where no epoch is marked anything may have filled";
 
   run.epoch_steps = 100;
   EXPECT_EQ(advised(run), Ids{"first_epoch_cache"});
@@ -123,7 +123,7 @@ TEST(Signatures, EvenGrowthBesideCompileWorkersIsKeptPerStep) {
   EXPECT_EQ(advised(run), Ids{"kept_per_step"});
 }
 
-TEST(Signatures, PrimitiveCache) {
+TEST(Signatures, NoCauseOfGrowthThatOnlySlowsDown) {
   const RunTracks run =
       SyntheticRun(2 * kHour, 10.0)
           .add(worker(
@@ -131,7 +131,7 @@ TEST(Signatures, PrimitiveCache) {
               [](double t_s) { return 4 * kGB + 3 * kGB * (1.0 - std::exp(-t_s / 3000.0)); }))
           .play();
 
-  EXPECT_EQ(advised(run), Ids{"primitive_cache"});
+  EXPECT_EQ(advised(run), Ids{});
 }
 
 TEST(Signatures, NoCacheInALineThatEnded) {
@@ -285,14 +285,27 @@ TEST(Signatures, TokenizerProcess) {
   EXPECT_EQ(advised(run), Ids{"tokenizer_cache"});
 }
 
-TEST(Signatures, MathLibraryBuffers) {
+TEST(Signatures, NoCauseOfAFewKilobytesPerStep) {
   const RunTracks run = SyntheticRun(8 * kHour, 10.0)
                             .steps_per_s(20.0)
                             .noise(0.1 * kMB)
                             .add(worker(Role::kTrainer, ramp(kGB, 1.5 * kGB, 0, 8 * kHour)))
                             .play();
 
-  EXPECT_EQ(advised(run), Ids{"math_library_buffers"});
+  EXPECT_EQ(advised(run), Ids{});
+}
+
+// torch.compile starts one compiler after the other; whoever looks for a minute sees them come.
+TEST(Signatures, ProcessesThatHaveJustComeAreNoPile) {
+  SyntheticRun script(60.0, 1.0);
+  script.add(gpu_trainer(flat(8 * kGB)));
+  for (int i = 0; i < 8; ++i) {
+    Actor compiler = worker(Role::kOther, flat(50 * kMB));
+    compiler.started_s = 32.0 + 3.0 * i;
+    script.add(compiler);
+  }
+
+  EXPECT_EQ(advised(script.play()), Ids{});
 }
 
 TEST(Signatures, OptimizerState) {
