@@ -37,7 +37,7 @@ void merge_neighbours(std::vector<Cell>& cells, std::uint64_t per_cell) {
 
 Series::Series(std::size_t max_cells) : max_cells_(std::max<std::size_t>(max_cells, 16)) {}
 
-void Series::add(double t_s, double step, double bytes) {
+void Series::add(double t_s, double step, double bytes, double unseen_bytes) {
   t_s = std::abs(t_s) <= kFarthestPlace ? t_s : kUnknown;
   step = std::abs(step) <= kFarthestPlace ? step : kUnknown;
   const double place = std::isnan(t_s) ? step : t_s;
@@ -48,7 +48,8 @@ void Series::add(double t_s, double step, double bytes) {
   ++samples_;
   out_of_order_ += place < last_place_ ? 1U : 0U;
   last_place_ = std::max(last_place_, place);
-  pending_.push_back({t_s, step, bytes, bytes, bytes, 1});
+  const double peak = std::min(bytes + std::max(0.0, unseen_bytes), kMostBytes);
+  pending_.push_back({t_s, step, bytes, peak, bytes, 1});
   if (pending_.size() >= max_cells_) {
     settle();
   }

@@ -41,8 +41,9 @@ class Series {
   static constexpr double kFarthestPlace = 1e19;
 
   // `t_s`, `step`: kUnknown where unknown; one of them is known. A sample that is no amount of
-  // memory, or has no place on either axis, is dropped and counted.
-  void add(double t_s, double step, double bytes);
+  // memory, or has no place on either axis, is dropped and counted. `unseen_bytes`: how much more
+  // there was for a moment since the sample before.
+  void add(double t_s, double step, double bytes, double unseen_bytes = 0.0);
 
   // In the order of time, or of steps where no time is known. Samples of one instant are neighbours
   // in the order in which they came.

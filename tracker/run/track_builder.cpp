@@ -232,9 +232,10 @@ Status TrackBuilder::add(const Tick& tick) {
   if (!tree_) {
     tree_ = add_track(run_.tracks, TrackKind::kTree, Role::kOther, now_s_);
   }
-  add_group(*tree_, tick.tree);
+  find_unseen_peaks(tick);
+  add_group(*tree_, tick.tree, find_unseen(tick, std::nullopt));
   for (const RoleSample& role : tick.roles) {
-    add_group(track_of_role(role.role), role.sum);
+    add_group(track_of_role(role.role), role.sum, find_unseen(tick, role.role));
   }
   for (const ProcessSample& sample : tick.processes) {
     add_process(sample);
@@ -443,7 +444,7 @@ void TrackBuilder::place_held_before_last_step() {
     const Held& held = held_.front();
     run_.tracks[held.track]
         .of(held.metric)
-        .add(held.t_s, clock_.place_before_last(held.t_s), held.bytes);
+        .add(held.t_s, clock_.place_before_last(held.t_s), held.bytes, held.unseen_bytes);
     held_.pop_front();
   }
 }
@@ -465,7 +466,33 @@ void TrackBuilder::take_loss(std::string_view what, std::uint64_t count) {
   it->second += count;
 }
 
-void TrackBuilder::add_group(std::size_t track, const GroupSample& sum) {
+// The kernel keeps the highest resident size of a process: where that rose above both samples,
+// there was a peak between them.
+void TrackBuilder::find_unseen_peaks(const Tick& tick) {
+  for (const ProcessSample& sample : tick.processes) {
+    Known& process = find_or_add(sample.key);
+    process.unseen_bytes = 0.0;
+    if (process.hwm_bytes && sample.hwm_bytes && sample.rss_bytes &&
+        *sample.hwm_bytes > std::max(*process.hwm_bytes, *sample.rss_bytes)) {
+      process.unseen_bytes = static_cast<double>(*sample.hwm_bytes - *sample.rss_bytes);
+    }
+    process.hwm_bytes = sample.hwm_bytes;
+  }
+}
+
+// Of a role, or of the tree: peaks of several need not have come together, so the highest counts.
+double TrackBuilder::find_unseen(const Tick& tick, std::optional<Role> role) const {
+  double highest = 0.0;
+  for (const ProcessSample& sample : tick.processes) {
+    const auto process = processes_.find(sample.key);
+    if (process != processes_.end() && (!role || process->second.role == *role)) {
+      highest = std::max(highest, process->second.unseen_bytes);
+    }
+  }
+  return highest;
+}
+
+void TrackBuilder::add_group(std::size_t track, const GroupSample& sum, double unseen_bytes) {
   // Only zombies are left. That they hold nothing is no fall of the floor.
   if (sum.processes == 0 || (sum.rss_bytes == 0 && sum.footprint_bytes.value_or(0) == 0 &&
                              sum.pss_bytes.value_or(0) == 0)) {
@@ -473,9 +500,9 @@ void TrackBuilder::add_group(std::size_t track, const GroupSample& sum) {
   }
   Track& into = run_.tracks[track];
   into.most_processes = std::max(into.most_processes, sum.processes);
-  put(track, Metric::kFootprint, sum.footprint_bytes);
+  put(track, Metric::kFootprint, sum.footprint_bytes, unseen_bytes);
   if (sum.rss_bytes > 0) {
-    put(track, Metric::kRss, static_cast<double>(sum.rss_bytes));
+    put(track, Metric::kRss, static_cast<double>(sum.rss_bytes), unseen_bytes);
     put(track, Metric::kSwap, static_cast<double>(sum.swap_bytes));
   }
   put(track, Metric::kPss, sum.pss_bytes);
@@ -486,8 +513,8 @@ void TrackBuilder::add_process(const ProcessSample& sample) {
   if (process.track == kNoTrack || sample.state == 'Z' || sample.state == 'X') {
     return;
   }
-  put(process.track, Metric::kFootprint, sample.footprint_bytes());
-  put(process.track, Metric::kRss, sample.rss_bytes);
+  put(process.track, Metric::kFootprint, sample.footprint_bytes(), process.unseen_bytes);
+  put(process.track, Metric::kRss, sample.rss_bytes, process.unseen_bytes);
   put(process.track, Metric::kRssFile, sample.rss_file_bytes);
   put(process.track, Metric::kRssShmem, sample.rss_shmem_bytes);
   put(process.track, Metric::kSwap, sample.swap_bytes);
@@ -501,25 +528,26 @@ void TrackBuilder::add_process(const ProcessSample& sample) {
   }
 }
 
-void TrackBuilder::put(std::size_t track, Metric metric, double bytes) {
+void TrackBuilder::put(std::size_t track, Metric metric, double bytes, double unseen_bytes) {
   if (!clock_.is_running()) {
-    run_.tracks[track].of(metric).add(t_s_, step_, bytes);
+    run_.tracks[track].of(metric).add(t_s_, step_, bytes, unseen_bytes);
     return;
   }
   if (held_.size() >= kMostHeld) {  // a very long step
     const Held& oldest = held_.front();
     run_.tracks[oldest.track]
         .of(oldest.metric)
-        .add(oldest.t_s, clock_.place_after_last(oldest.t_s), oldest.bytes);
+        .add(oldest.t_s, clock_.place_after_last(oldest.t_s), oldest.bytes,
+             oldest.unseen_bytes);
     held_.pop_front();
   }
-  held_.push_back({now_s_, track, metric, bytes});
+  held_.push_back({now_s_, track, metric, bytes, unseen_bytes});
 }
 
 void TrackBuilder::put(std::size_t track, Metric metric,
-                       const std::optional<std::uint64_t>& bytes) {
+                       const std::optional<std::uint64_t>& bytes, double unseen_bytes) {
   if (bytes) {
-    put(track, metric, static_cast<double>(*bytes));
+    put(track, metric, static_cast<double>(*bytes), unseen_bytes);
   }
 }
 
@@ -527,7 +555,7 @@ void TrackBuilder::finish(RunTracks& run) const {
   for (const Held& held : held_) {
     run.tracks[held.track]
         .of(held.metric)
-        .add(held.t_s, clock_.place_after_last(held.t_s), held.bytes);
+        .add(held.t_s, clock_.place_after_last(held.t_s), held.bytes, held.unseen_bytes);
   }
   run.epoch_seconds = epochs_.seconds();
   run.epoch_steps = epochs_.steps();

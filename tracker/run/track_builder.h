@@ -113,12 +113,15 @@ class TrackBuilder final : public RecordingSink {
     std::optional<int> rank;
     std::size_t track = kNoTrack;
     double pss_read_s = -1.0;  // when the shares were last read, as far as they are in the curves
+    std::optional<std::uint64_t> hwm_bytes;  // highest resident size so far
+    double unseen_bytes = 0.0;  // of this tick: what it had in between beyond what was sampled
   };
   struct Held {
     double t_s;
     std::size_t track;
     Metric metric;
     double bytes;
+    double unseen_bytes;
   };
 
   Known& find_or_add(const ProcessKey& key);
@@ -136,12 +139,15 @@ class TrackBuilder final : public RecordingSink {
   void keep_event(RunEvent event);
   void take_loss(std::string_view what, std::uint64_t count);
 
-  void add_group(std::size_t track, const GroupSample& sum);
+  double find_unseen(const Tick& tick, std::optional<Role> role) const;
+  void find_unseen_peaks(const Tick& tick);
+  void add_group(std::size_t track, const GroupSample& sum, double unseen_bytes);
   void add_process(const ProcessSample& sample);
   void add_gpus(const Tick& tick);
   void add_torch();
-  void put(std::size_t track, Metric metric, double bytes);
-  void put(std::size_t track, Metric metric, const std::optional<std::uint64_t>& bytes);
+  void put(std::size_t track, Metric metric, double bytes, double unseen_bytes = 0.0);
+  void put(std::size_t track, Metric metric, const std::optional<std::uint64_t>& bytes,
+           double unseen_bytes = 0.0);
 
   void finish(RunTracks& run) const;
 

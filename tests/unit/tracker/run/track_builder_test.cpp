@@ -454,5 +454,41 @@ TEST(TrackBuilder, HasNothingToShowForARunWithoutSamples) {
   EXPECT_THAT(built({Tick{}}).tracks, IsEmpty());
 }
 
+// A spike that came and went between two samples is in the kernel's high-water mark.
+TEST(TrackBuilder, KnowsPeaksBetweenSamplesFromTheHighWaterMark) {
+  TrackBuilder builder;
+  ASSERT_TRUE(builder.begin({}));
+  constexpr std::uint64_t kSpikeMib = 600;
+  for (int i = 0; i < 40; ++i) {
+    Tick tick = tick_at(i, 100);
+    const bool spiked = i >= 17;
+    tick.processes[0].hwm_bytes = (110 + (spiked ? kSpikeMib : 0)) * kMiB;
+    ASSERT_TRUE(builder.add(tick));
+  }
+  const RunTracks run = builder.take();
+
+  for (const Track& track : run.tracks) {
+    const std::vector<Cell>& cells = track.of(Metric::kFootprint).cells();
+    ASSERT_EQ(cells.size(), 40U);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      EXPECT_DOUBLE_EQ(cells[i].min_bytes, 100.0 * kMiB);
+      EXPECT_DOUBLE_EQ(cells[i].max_bytes, (i == 17 ? 700.0 : 100.0) * kMiB) << i;
+    }
+  }
+}
+
+TEST(TrackBuilder, TakesNoPeakFromBeforeTheFirstSample) {
+  TrackBuilder builder;
+  ASSERT_TRUE(builder.begin({}));
+  for (int i = 0; i < 10; ++i) {
+    Tick tick = tick_at(i, 100);
+    tick.processes[0].hwm_bytes = 900 * kMiB;
+    ASSERT_TRUE(builder.add(tick));
+  }
+  for (const Track& track : builder.take().tracks) {
+    EXPECT_DOUBLE_EQ(track.of(Metric::kFootprint).cells().front().max_bytes, 100.0 * kMiB);
+  }
+}
+
 }  // namespace
 }  // namespace tidemark::tracker
