@@ -93,11 +93,13 @@ class QuickLook final : public WatchHandler {
   // A rise that is too small to count in so short a time may be a leak all the same: what was
   // measured, and no all-clear.
   static std::string calm_text(const tracker::SeriesVerdict& reading) {
-    const std::string detectable = report::detectable_text(reading);
-    return fmt::format("TOO EARLY, {} -> {} ({}){}{}\n", format_bytes(reading.first_floor_bytes),
-                       format_bytes(reading.last_floor_bytes),
-                       format_bytes_delta(reading.last_floor_bytes - reading.first_floor_bytes),
-                       detectable.empty() ? "" : "; only ", detectable);
+    const std::string rise = report::late_rise_rate(reading);
+    const std::string detectable = rise.empty() ? report::detectable_text(reading) : "";
+    return fmt::format(
+        "TOO EARLY, {} -> {} ({}){}{}{}{}\n", format_bytes(reading.first_floor_bytes),
+        format_bytes(reading.last_floor_bytes),
+        format_bytes_delta(reading.last_floor_bytes - reading.first_floor_bytes),
+        rise.empty() ? "" : "; rising by ", rise, detectable.empty() ? "" : "; only ", detectable);
   }
   std::string next_line() {
     if (is_over_) {
@@ -106,7 +108,7 @@ class QuickLook final : public WatchHandler {
     const std::string pids = pid_options(job_.watch);
     const tracker::SeriesVerdict reading =
         answer().verdict ? answer().verdict->answer().series : tracker::SeriesVerdict{};
-    if (reading.verdict == tracker::Verdict::kLeak || report::fills_before_verdict(reading)) {
+    if (reading.verdict == tracker::Verdict::kLeak || report::fills_soon(reading)) {
       return fmt::format("next: tidemark guard {} (stops it with a checkpoint in time)\n", pids);
     }
     return fmt::format("next: tidemark track {} --duration {}\n", pids,

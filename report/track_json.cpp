@@ -22,6 +22,14 @@ std::optional<std::int64_t> whole(const std::optional<double>& bytes) {
                                         : std::nullopt;
 }
 
+// That it leaks, where something grows: as sure as the verdict, or as likely as its curve looks.
+std::optional<double> likelihood_of(const SeriesVerdict& reading) {
+  if (reading.verdict == tracker::Verdict::kLeak) {
+    return reading.confidence;
+  }
+  return reading.likelihood ? std::optional(reading.likelihood->chance) : std::nullopt;
+}
+
 void add_who(JsonWriter& json, const tracker::Track& track) {
   using tracker::TrackKind;
   const bool is_process = track.kind == TrackKind::kProcess;
@@ -65,6 +73,7 @@ void add_pattern(JsonWriter& json, const Pattern& pattern) {
       add_span(json, pattern);
       json.field("count", pattern.count)
           .field("height_bytes", whole(pattern.height_bytes))
+          .field("highest_bytes", whole(pattern.highest_bytes))
           .field("period_s", pattern.period_s)
           .field("period_steps", pattern.period_steps);
       break;
@@ -78,6 +87,7 @@ void add_pattern(JsonWriter& json, const Pattern& pattern) {
     case PatternKind::kWarmup:
     case PatternKind::kDrift:
     case PatternKind::kGrowth:
+    case PatternKind::kLateRise:
       add_span(json, pattern);
       json.field("growth_bytes", whole(pattern.growth_bytes));
       add_rate(json, pattern.rate);
@@ -126,6 +136,13 @@ void add_forecast(JsonWriter& json, const tracker::JudgedRun& result,
 void add_judgement(JsonWriter& json, const SeriesVerdict& reading) {
   json.field("smallest_detectable_bytes_per_s", reading.smallest_detectable_per_s)
       .field("smallest_detectable_bytes_per_step", reading.smallest_detectable_per_step)
+      .object("tested",
+              [&] {
+                json.field("from_s", reading.tested_from.t_s)
+                    .field("to_s", reading.tested_to.t_s)
+                    .field("from_step", reading.tested_from.step)
+                    .field("to_step", reading.tested_to.step);
+              })
       .field("needs", reading.needs ? std::optional(needs_text(*reading.needs)) : std::nullopt)
       .object_or_null("allowance_end", reading.allowance_end, [&](const tracker::Moment& end) {
         json.field("t_s", end.t_s).field("step", end.step);
@@ -154,6 +171,7 @@ void add_series(JsonWriter& json, const tracker::JudgedRun& result) {
         .field("verdict", verdict_name(each.series.verdict))
         .field("undetermined", each.series.undetermined)
         .field("confidence", each.series.confidence)
+        .field("likelihood", likelihood_of(each.series))
         .field("births_taken_out", each.churn_removed)
         .field("copy_on_write", each.copy_on_write);
     add_numbers(json, each.series);
@@ -212,6 +230,9 @@ std::string track_json(const tracker::JudgedRun& result) {
     json.field("verdict", verdict_name(result.verdict->verdict))
         .field("undetermined", reading.undetermined)
         .field("confidence", reading.confidence)
+        .field("likelihood", likelihood_of(reading))
+        .field("rise", reading.likelihood ? std::optional(rise_form_name(reading.likelihood->form))
+                                          : std::nullopt)
         .field("metric", metric_name(answer.metric))
         .field("axis", reading.axis == tracker::Axis::kSteps ? "steps" : "time");
     json.object("where", [&] { add_who(json, result.run.tracks[answer.track]); });

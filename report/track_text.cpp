@@ -38,7 +38,10 @@ void add_numbers(Document& document, const SeriesVerdict& reading) {
     seen += fmt::format(", {} to {}", place_text(reading.begin, reading.axis),
                         place_text(reading.end, reading.axis));
   }
-  document.row("samples", seen + "; confidence " + format_percent(reading.confidence));
+  if (!reading.likelihood) {  // else the answer says how likely it is
+    seen += "; confidence " + format_percent(reading.confidence);
+  }
+  document.row("samples", seen);
 }
 
 // Whether growth goes on is no question where there is none; JSON has the figures.
@@ -173,7 +176,8 @@ std::string rate_interval_text(const tracker::GrowthRate& rate, Axis axis) {
 }  // namespace
 
 std::string pattern_text(const Pattern& pattern, Axis axis) {
-  const std::string name(pattern_name(pattern.kind));
+  std::string name(pattern_name(pattern.kind));
+  std::replace(name.begin(), name.end(), '_', ' ');
   const std::string from = place_text(pattern.from, axis);
   const std::string to = place_text(pattern.to, axis);
   const std::string span = from == to ? from : from + " to " + to;
@@ -200,6 +204,7 @@ std::string pattern_text(const Pattern& pattern, Axis axis) {
     case PatternKind::kWarmup:
     case PatternKind::kDrift:
     case PatternKind::kGrowth:
+    case PatternKind::kLateRise:
       return fmt::format("{:<9}{}: {}{}{}", name, span, format_bytes_delta(pattern.growth_bytes),
                          rate.empty() ? "" : ", ", rate);
     case PatternKind::kRelease:
@@ -329,6 +334,9 @@ std::string track_line(const tracker::JudgedRun& result, double t_s) {
   }
   line += slope_text(answer.series);
   line += fmt::format("  {}", verdict_so_far(answer.series, result.verdict->verdict));
+  if (answer.series.likelihood) {
+    line += fmt::format(", leak {} likely", format_percent(answer.series.likelihood->chance));
+  }
   if (answer.series.undetermined && answer.series.needs) {
     if (const std::string needs = needs_text(*answer.series.needs); !needs.empty()) {
       line += fmt::format(" (needs {})", needs);

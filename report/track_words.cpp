@@ -89,10 +89,20 @@ std::string drift_text(const SeriesVerdict& reading) {
                            rate_text(drift->rate, reading.axis));
 }
 
+std::string late_rise_text(const SeriesVerdict& reading) {
+  const Pattern* rise = reading.find(PatternKind::kLateRise);
+  return rise == nullptr
+             ? ""
+             : fmt::format(" It has been rising by {} since {}, too little yet to count.",
+                           rate_text(rise->rate, reading.axis),
+                           place_text(rise->from, reading.axis));
+}
+
 // What the absence of a leak is worth.
 std::string drift_and_detectable_text(const SeriesVerdict& reading) {
   const std::string detectable = detectable_text(reading);
-  return drift_text(reading) + (detectable.empty() ? "" : " A" + detectable.substr(1) + '.');
+  return drift_text(reading) + late_rise_text(reading) +
+         (detectable.empty() ? "" : " A" + detectable.substr(1) + '.');
 }
 
 std::string needs_sentence(const SeriesVerdict& reading) {
@@ -128,12 +138,20 @@ std::string short_growth(const SeriesVerdict& reading, PatternKind kind) {
                      place_text(pattern->from, reading.axis));
 }
 
+// ", the highest 2.00 GiB"; "" where they are about the same.
+std::string highest_text(const Pattern& spikes) {
+  constexpr double kMuchHigher = 1.3;
+  return spikes.highest_bytes > kMuchHigher * spikes.height_bytes
+             ? ", the highest " + format_bytes(spikes.highest_bytes)
+             : "";
+}
+
 // "3 spikes of about 1.00 GiB"; "" where there are none.
 std::string spikes_text(const SeriesVerdict& reading) {
   const Pattern* spikes = reading.find(PatternKind::kSpikes);
   return spikes == nullptr ? ""
-                           : fmt::format("{} of about {}", format_count(spikes->count, "spike"),
-                                         format_bytes(spikes->height_bytes));
+                           : fmt::format("{} of about {}{}", format_count(spikes->count, "spike"),
+                                         format_bytes(spikes->height_bytes), highest_text(*spikes));
 }
 
 // The same with how often they come.
@@ -184,7 +202,7 @@ std::string too_few_text(const std::string& subject, const SeriesVerdict& readin
 
 // Where the floor is, of a curve that does not grow: "stays at 2.00 GiB".
 std::string level_text(const SeriesVerdict& reading) {
-  const bool drifts = reading.find(PatternKind::kDrift) != nullptr;
+  const bool drifts = reading.find({PatternKind::kDrift, PatternKind::kLateRise}) != nullptr;
   const std::string floor = format_bytes(reading.last_floor_bytes);
   if (const Pattern* warmup = reading.find(PatternKind::kWarmup)) {
     return fmt::format("grew by {} until {} and {}", format_bytes(warmup->growth_bytes),
@@ -192,6 +210,60 @@ std::string level_text(const SeriesVerdict& reading) {
                        drifts ? "is at " + floor + " now" : "stands at " + floor + " since");
   }
   return fmt::format("{} at {}", drifts ? "is" : "stays", floor);
+}
+
+constexpr double kLikely = 0.65;
+
+bool is_likely_leak(const SeriesVerdict& reading) {
+  return reading.likelihood && reading.likelihood->chance >= kLikely;
+}
+
+bool is_likely_warmup(const SeriesVerdict& reading) {
+  return reading.likelihood && reading.likelihood->chance <= 1.0 - kLikely;
+}
+
+// "LIKELY LEAK (80 %)".
+std::string growing_heading(const SeriesVerdict& reading) {
+  if (is_likely_leak(reading)) {
+    return fmt::format("LIKELY LEAK ({})", format_percent(reading.likelihood->chance));
+  }
+  return is_likely_warmup(reading)
+             ? fmt::format("LIKELY WARM-UP ({})", format_percent(1.0 - reading.likelihood->chance))
+             : "CANNOT TELL YET";
+}
+
+// How it rises: ", straight for 2 min".
+std::string form_text(const SeriesVerdict& reading) {
+  if (!reading.likelihood) {
+    return "";
+  }
+  const tracker::LeakLikelihood& rise = *reading.likelihood;
+  switch (rise.form) {
+    case tracker::RiseForm::kStraight: {
+      const bool by_step = reading.axis == Axis::kSteps;
+      const auto& from = by_step ? rise.since.step : rise.since.t_s;
+      const auto& to = by_step ? reading.end.step : reading.end.t_s;
+      if (!from || !to) {
+        return "";
+      }
+      return ", straight for " +
+             (by_step ? format_count(static_cast<std::uint64_t>(*to - *from), "step")
+                      : format_duration(*to - *from));
+    }
+    case tracker::RiseForm::kSlowing:
+      return ", ever more slowly";
+    case tracker::RiseForm::kEnded:
+      return ", but hardly at the end";
+    case tracker::RiseForm::kUneven:
+      return ", most of it in one jump";
+  }
+  return "";
+}
+
+std::string_view other_explanation(const SeriesVerdict& reading) {
+  return is_likely_leak(reading)     ? "Warm-up would also fit."
+         : is_likely_warmup(reading) ? "A leak would also fit."
+                                     : "Warm-up explains that as well as a leak.";
 }
 
 // What `subject` ("footprint of trainer, pid 1240 (python3)") does, and what follows from it.
@@ -206,10 +278,9 @@ std::string reading_text(const std::string& subject, Verdict verdict, const Seri
       return and_forecast(
           fmt::format("{}: {} {}.", kLeakWord, subject, grows_text(reading, PatternKind::kLeak)));
     case Verdict::kGrowing:
-      return and_forecast(
-          fmt::format("CANNOT TELL YET: {} {}. Warm-up explains that as well as a "
-                      "leak.{}",
-                      subject, grows_text(reading, PatternKind::kGrowth), needs_sentence(reading)));
+      return and_forecast(fmt::format("{}: {} {}{}. {}{}", growing_heading(reading), subject,
+                                      grows_text(reading, PatternKind::kGrowth), form_text(reading),
+                                      other_explanation(reading), needs_sentence(reading)));
     case Verdict::kSpikes:
     case Verdict::kWarmup:
     case Verdict::kStable:
@@ -224,8 +295,34 @@ std::string reading_text(const std::string& subject, Verdict verdict, const Seri
     return fmt::format("No leak, spikes: {} has {}; its floor {}.{}", subject,
                        regular_spikes_text(reading), level, worth);
   }
-  return fmt::format("No leak, {}: {} {}.{}", verdict == Verdict::kWarmup ? "warm-up" : "stable",
-                     subject, level, worth);
+  const bool rises = reading.find(PatternKind::kLateRise) != nullptr;
+  return fmt::format("No leak{}, {}: {} {}.{}", rises ? " so far" : "",
+                     verdict == Verdict::kWarmup ? "warm-up" : "stable", subject, level, worth);
+}
+
+bool is_bounded_copying(const tracker::TrackVerdict& answer, Verdict verdict) {
+  return verdict == Verdict::kGrowing && answer.copy_on_write &&
+         answer.series.forecast.asymptote_bytes;
+}
+
+// Shared pages that become private: it ends when all of them are copied.
+std::string bounded_text(const std::string& subject, const SeriesVerdict& reading,
+                         const tracker::Track& track) {
+  const tracker::Forecast& forecast = reading.forecast;
+  const std::string who = track.kind == tracker::TrackKind::kRole && track.most_processes > 0
+                              ? " in " + format_count(track.most_processes, "worker")
+                              : "";
+  const std::string limit =
+      forecast.limit_bytes
+          ? fmt::format(" That is {} the limit of {}.",
+                        *forecast.asymptote_bytes < *forecast.limit_bytes ? "below" : "ABOVE",
+                        format_bytes(*forecast.limit_bytes))
+          : "";
+  return fmt::format(
+      "GROWING, BOUNDED near {} (copy-on-write{}): {} {}. It ends when all that "
+      "they share is copied.{}{}",
+      format_bytes(*forecast.asymptote_bytes), who, subject,
+      grows_text(reading, PatternKind::kGrowth), limit, needs_sentence(reading));
 }
 
 // What can be judged instead of what was asked for.
@@ -336,8 +433,11 @@ std::string answer_text(const tracker::JudgedRun& result) {
   const tracker::Track& track = result.run.tracks[answer.track];
   const std::string subject =
       track.kind == tracker::TrackKind::kShm ? who_text(track) : curve_text(answer.metric, track);
-  std::string text = reading_text(subject, verdict.verdict, answer.series, result.run.limit_source);
-  if (verdict.held_as) {
+  const bool is_bounded = is_bounded_copying(answer, verdict.verdict);
+  std::string text =
+      is_bounded ? bounded_text(subject, answer.series, track)
+                 : reading_text(subject, verdict.verdict, answer.series, result.run.limit_source);
+  if (verdict.held_as && !is_bounded) {
     text += held_as_text(*verdict.held_as);
   }
   if (verdict.carrier && *verdict.carrier != verdict.where) {
@@ -363,7 +463,10 @@ std::string short_verdict(const SeriesVerdict& reading, Verdict verdict) {
     case Verdict::kLeak:
       return std::string(kLeakWord);
     case Verdict::kGrowing:
-      return "GROWING";
+      return is_likely_leak(reading) ? "LIKELY LEAK " + format_percent(reading.likelihood->chance)
+             : is_likely_warmup(reading)
+                 ? "LIKELY WARM-UP " + format_percent(1.0 - reading.likelihood->chance)
+                 : "GROWING";
     case Verdict::kSpikes:
     case Verdict::kWarmup:
     case Verdict::kStable:
@@ -438,9 +541,15 @@ std::string detectable_text(const SeriesVerdict& reading) {
     return "";
   }
   const bool by_step = per_step && (reading.axis == Axis::kSteps || !per_s);
-  return fmt::format(
-      "a leak above {} would have been seen",
-      by_step ? format_rate(*per_step, RateUnit::kStep) : format_rate(*per_s, RateUnit::kSecond));
+  const std::string rate =
+      by_step ? format_rate(*per_step, RateUnit::kStep) : format_rate(*per_s, RateUnit::kSecond);
+  const std::string from = place_text(reading.tested_from, reading.axis);
+  const bool to_the_end = reading.find(PatternKind::kLateRise) == nullptr;
+  return from == "?"
+             ? fmt::format("a leak above {} would have been seen", rate)
+             : fmt::format("a leak above {} {} {}{} would have been seen", rate,
+                           to_the_end ? "since" : "from", from,
+                           to_the_end ? "" : " to " + place_text(reading.tested_to, reading.axis));
 }
 
 namespace {
@@ -473,6 +582,12 @@ std::string next_for_running(const tracker::JudgedRun& result, const std::string
         "sooner than a verdict",
         target);
   }
+  if (fills_soon(reading)) {
+    return fmt::format(
+        "tidemark guard {} stops it with a checkpoint before memory is full; tidemark track {} "
+        "--duration {} decides whether it leaks",
+        target, target, duration_needed(reading));
+  }
   if (result.verdict->verdict == Verdict::kGrowing || reading.undetermined) {
     return fmt::format(
         "tidemark track {} --duration {}; or, if you know when warm-up is over, add "
@@ -501,9 +616,20 @@ std::string next_for_finished(const tracker::JudgedRun& result, const std::strin
 
 }  // namespace
 
+bool fills_soon(const SeriesVerdict& reading) {
+  constexpr double kSoonS = 3600.0;
+  return fills_before_verdict(reading) ||
+         (is_likely_leak(reading) && reading.forecast.in_s_low.value_or(kSoonS) < kSoonS);
+}
+
 bool fills_before_verdict(const SeriesVerdict& reading) {
   return reading.undetermined && reading.forecast.in_s_low && reading.forecast.in_s_high &&
          *reading.forecast.in_s_low < minutes_needed(reading) * 60.0;
+}
+
+std::string late_rise_rate(const SeriesVerdict& reading) {
+  const Pattern* rise = reading.find(PatternKind::kLateRise);
+  return rise == nullptr ? "" : rate_text(rise->rate, reading.axis, {.has_sign = true});
 }
 
 std::string duration_needed(const SeriesVerdict& reading) {

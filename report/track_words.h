@@ -47,7 +47,7 @@ std::string_view verdict_so_far(const tracker::SeriesVerdict& reading, tracker::
 
 // The same in the few words that a line of a screen has room for.
 
-// "LEAK", "STABLE", "TOO EARLY", ...
+// "LEAK", "LIKELY LEAK 80 %", "STABLE", "TOO EARLY", ...
 std::string short_verdict(const tracker::SeriesVerdict& reading, tracker::Verdict verdict);
 // "+5.0 MiB/step, +1.5 GiB/min since step 25".
 std::string short_finding(const tracker::SeriesVerdict& reading, tracker::Verdict verdict);
@@ -67,6 +67,10 @@ struct JudgedTarget {
 std::string next_text(const tracker::JudgedRun& result, const JudgedTarget& target);
 // The limit may be reached before the verdict has what it needs: watching alone comes too late.
 bool fills_before_verdict(const tracker::SeriesVerdict& reading);
+// Or a likely leak reaches it within the hour: not to be left alone until it is sure.
+bool fills_soon(const tracker::SeriesVerdict& reading);
+// "+1.0 MiB/min": of growth that is too small yet to count; "" where there is none.
+std::string late_rise_rate(const tracker::SeriesVerdict& reading);
 // "31min": for how long to watch on to get what the verdict needs.
 std::string duration_needed(const tracker::SeriesVerdict& reading);
 

@@ -11,6 +11,9 @@ namespace {
 constexpr double kAutomaticSeconds = 30 * 60;
 constexpr double kAutomaticSteps = 500;
 constexpr double kEpochs = 1.25;
+constexpr double kShareOfTimeToLimit = 0.5;
+constexpr double kShortestWaitSeconds = 5 * 60;
+constexpr double kShortestWaitSteps = 50;
 constexpr double kDefaultShare = 0.005;  // of the floor, per hour or per 1,000 steps
 constexpr double kSecondsPerHour = 3600;
 
@@ -81,42 +84,51 @@ bool min_leak_applies(const Pace& pace, const Rate& min_leak) {
   return !std::isnan(min_leak.unit == RateUnit::kSecond ? pace.seconds_per_x : pace.steps_per_x);
 }
 
-double allowance_end(const Curve& curve, const Pace& pace, const Options& options) {
+Allowance allowance_of(const Curve& curve, const Pace& pace, const Options& options) {
   const double start = curve.points.front().x;
   const bool time_known = !std::isnan(pace.seconds_per_x);
   const bool on_steps = curve.axis == Axis::kSteps;
   const SpentAllowance spent = spent_before(curve, pace, options);
+  const double spent_x = on_steps ? spent.steps : spent.seconds;
+  Allowance allowance{start, 0.0};
+  const auto reach = [&](double end) {
+    allowance.end = std::max(allowance.end, end);
+    allowance.length = std::max(allowance.length, end - start + spent_x);
+  };
   const auto after_seconds = [&](double seconds) {
     const double left = std::max(0.0, seconds - spent.seconds);
-    return on_steps ? place_after_seconds(curve, pace, left) : start + left;
+    reach(on_steps ? place_after_seconds(curve, pace, left) : start + left);
   };
-  const auto after_steps = [&](double steps) { return start + std::max(0.0, steps - spent.steps); };
+  const auto after_steps = [&](double steps) { reach(start + std::max(0.0, steps - spent.steps)); };
   if (warmup_applies(curve, pace, options.warmup)) {
-    double end = start;
     if (options.warmup.seconds && time_known) {
-      end = std::max(end, after_seconds(*options.warmup.seconds));
+      after_seconds(*options.warmup.seconds);
     }
     if (options.warmup.steps && on_steps) {
-      end = std::max(end, after_steps(*options.warmup.steps));
+      after_steps(*options.warmup.steps);
     }
-    return end;
+  } else if (on_steps && options.epoch_steps) {
+    after_steps(kEpochs * *options.epoch_steps);
+  } else if (!on_steps && options.epoch_seconds) {
+    after_seconds(kEpochs * *options.epoch_seconds);
+  } else {
+    if (time_known) {
+      after_seconds(kAutomaticSeconds);
+    }
+    if (on_steps) {
+      after_steps(kAutomaticSteps);
+    } else if (const auto first_step = first_step_of(curve)) {  // too few steps to be the axis
+      reach(first_step->x + kAutomaticSeconds);
+    }
   }
-  if (on_steps && options.epoch_steps) {
-    return after_steps(kEpochs * *options.epoch_steps);
-  }
-  if (!on_steps && options.epoch_seconds) {
-    return after_seconds(kEpochs * *options.epoch_seconds);
-  }
-  double end = start;
-  if (time_known) {
-    end = std::max(end, after_seconds(kAutomaticSeconds));
-  }
-  if (on_steps) {
-    end = std::max(end, after_steps(kAutomaticSteps));
-  } else if (const auto first_step = first_step_of(curve)) {  // too few steps to be the axis
-    end = std::max(end, first_step->x + kAutomaticSeconds);
-  }
-  return end;
+  return allowance;
+}
+
+double longest_wait(const Pace& pace, double to_limit) {
+  const double least = std::isnan(pace.seconds_per_x)
+                           ? kShortestWaitSteps
+                           : kShortestWaitSeconds / std::max(pace.seconds_per_x, 1e-9);
+  return std::max(kShareOfTimeToLimit * to_limit, least);
 }
 
 double least_rate(const Pace& pace, const Options& options, double floor_bytes) {

@@ -13,6 +13,7 @@
 #include "tracker/curve/cycles.h"
 #include "tracker/curve/floor.h"
 #include "tracker/curve/growth_test.h"
+#include "tracker/curve/likelihood.h"
 #include "tracker/curve/models.h"
 #include "tracker/curve/settling.h"
 #include "tracker/curve/statistics.h"
@@ -33,6 +34,7 @@ constexpr std::size_t kBlocksAfterJump = 3;
 constexpr double kRelease = 0.05;
 constexpr double kSigmaOfEven = 0.29;  // of its width: what is as likely anywhere in between
 constexpr double kSurelySmall = 0.5;   // of the least rise that counts
+constexpr double kLateRiseSigmas = 6.0;
 
 // One series while it is judged.
 class Judge {
@@ -42,6 +44,7 @@ class Judge {
 
  private:
   void measure();
+  void shorten_wait();
   void judge_few_points();
   void judge_window();
   void judge_automatic();
@@ -50,9 +53,11 @@ class Judge {
   void add_leak_pattern();
   void add_growth_pattern();
   void add_minor_patterns();
+  void find_late_rise();
   void add_spikes();
   void add_evidence();
   void set_detectable();
+  void set_likelihood();
   void set_needs();
 
   bool stands_still_at_the_end() const;
@@ -73,11 +78,15 @@ class Judge {
   Pace pace_;
   Gates gates_;
   bool automatic_ = true;  // the allowance
-  double allowance_end_ = 0.0;
-  std::size_t window_ = 0;  // first floor block after the allowance
+  Allowance allowance_;
+  double allowance_spent_ = 0.0;     // share of it
+  double shortest_late_rise_ = 0.0;  // on the axis
+  bool fills_limit_ = false;         // inside the allowance, going on as it does
+  std::size_t window_ = 0;           // first floor block after the allowance
   GrowthTest growth_;
   bool slowing_since_start_ = false;
   std::optional<std::size_t> still_;
+  std::optional<std::size_t> late_rise_;  // first block of it
   SeriesVerdict verdict_;
 };
 
@@ -105,6 +114,7 @@ SeriesVerdict Judge::run() {
   }
   sort_by_place(verdict_.patterns, curve_.axis);
   set_detectable();
+  set_likelihood();
   verdict_.forecast = forecast(verdict_, floor_, pace_, options_.limit_bytes);
   set_needs();
   add_evidence();
@@ -122,7 +132,11 @@ void Judge::measure() {
   gates_.fewest_blocks = cycles_.excursions.empty() ? kFewestBlocks : kFewestBlocksBetweenSpikes;
   automatic_ = !warmup_applies(curve_, pace_, options_.warmup);
   gates_.strictness = automatic_ ? kStrictness : 1.0;
-  allowance_end_ = allowance_end(curve_, pace_, options_);
+  allowance_ = allowance_of(curve_, pace_, options_);
+  const double left = std::max(0.0, allowance_.end - end());
+  allowance_spent_ = allowance_.length > 0.0 ? 1.0 - left / allowance_.length : 1.0;
+  shortest_late_rise_ = shortest_late_rise(curve_);
+  shorten_wait();
 
   const bool one_place = curve_.span() <= 0.0;  // nothing applies, and nothing is missing
   verdict_.warmup_ignored = !one_place && automatic_ && !options_.warmup.automatic();
@@ -145,14 +159,32 @@ void Judge::measure() {
   verdict_.mean_bytes = sum / samples;
 
   Moment allowance;
-  const double distance = allowance_end_ - curve_.points.front().x;
+  const double distance = allowance_.end - curve_.points.front().x;
   if (!std::isnan(pace_.seconds_per_x)) {
     allowance.t_s = curve_.points.front().t_s + distance * pace_.seconds_per_x;
   }
   if (curve_.axis == Axis::kSteps) {
-    allowance.step = allowance_end_;
+    allowance.step = allowance_.end;
   }
   verdict_.allowance_end = allowance;
+}
+
+// An answer that comes when memory is full is of no use: growth that leads to the limit is not
+// waited for as long as growth that does not.
+void Judge::shorten_wait() {
+  const auto lowest = std::min_element(floor_.bytes.begin(), floor_.bytes.end());
+  const auto first = static_cast<std::size_t>(lowest - floor_.bytes.begin());
+  const double slope = estimate_growth(xs(first), bytes(first)).slope;
+  if (!options_.limit_bytes || slope <= 0.0) {
+    return;
+  }
+  const double to_limit = std::max(0.0, *options_.limit_bytes - *lowest) / slope;
+  fills_limit_ = floor_.x[first] + to_limit < allowance_.end;
+  if (automatic_) {
+    const double wait = longest_wait(pace_, to_limit);
+    allowance_.end = std::min(allowance_.end, floor_.x[first] + wait);
+    shortest_late_rise_ = std::min(shortest_late_rise_, wait);
+  }
 }
 
 bool Judge::is_rising() const {
@@ -169,7 +201,7 @@ void Judge::judge_few_points() {
 
 void Judge::judge_window() {
   window_ = 0;
-  while (window_ < floor_.starts.size() && floor_.starts[window_] < allowance_end_) {
+  while (window_ < floor_.starts.size() && floor_.starts[window_] < allowance_.end) {
     ++window_;
   }
   growth_ = test_growth(xs(window_), bytes(window_), gates_);
@@ -193,6 +225,9 @@ void Judge::judge_window() {
     settle_or_grow();
   }
   add_minor_patterns();
+  if (verdict_.verdict < Verdict::kGrowing) {
+    find_late_rise();
+  }
 }
 
 // What the automatic allowance asks for besides: growth that does not slow down since the start and
@@ -202,7 +237,8 @@ void Judge::judge_automatic() {
   slowing_since_start_ = slows_down(floor_.x, floor_.bytes);
   GrowthTest whole = test_growth(floor_.x, floor_.bytes, gates_);
   const bool rises = whole.outcome == Growth::kKeepsRising;
-  const bool lasted = has_lasted(curve_, floor_, rises ? whole.first : growth_.first);
+  const bool lasted =
+      has_lasted(curve_, floor_, rises ? whole.first : growth_.first, shortest_late_rise_);
   if (growth_.outcome == Growth::kKeepsRising) {
     if (slowing_since_start_) {
       growth_.outcome = Growth::kSlowing;
@@ -263,8 +299,10 @@ bool Judge::has_clear_growth() const {
 std::optional<std::size_t> Judge::find_plateau() const {
   const double chance = cycles_.low_doubt_bytes * kSigmaOfEven;
   if (const auto still = still_since(floor_.x, floor_.bytes, chance)) {
-    // What rises clearly does not stand still all the while, however small it is against the noise.
-    const bool contradicts = has_clear_growth() && *still <= window_;
+    // What rises clearly does not stand still all the while, however small it is against the noise;
+    // and what rises to its very end, only not for long enough, does not stand still at all.
+    const bool contradicts =
+        has_clear_growth() && (*still <= window_ || growth_.outcome == Growth::kYoung);
     return contradicts ? std::nullopt : still;
   }
   const bool flat = growth_.outcome == Growth::kFlat || growth_.outcome == Growth::kDrift;
@@ -395,6 +433,50 @@ void Judge::add_minor_patterns() {
   }
 }
 
+// A floor that counts as still may have begun to rise: what has not been tested is not called calm.
+void Judge::find_late_rise() {
+  const std::size_t first = still_.value_or(0);
+  const std::span<const double> x = xs(first);
+  const std::span<const double> y = bytes(first);
+  if (x.size() < kWindowThatTells || !cycles_.excursions.empty()) {
+    return;
+  }
+  const auto is_fast = [&](double slope, double error) {
+    return slope >= gates_.least_rate && slope >= kLateRiseSigmas * error;
+  };
+  const double least = local_sigma(floor_.bytes) / 4.0;
+  const Noise noise = noise_around_segments(x, y, least);
+  const Line line = fit_line(x, y);
+  const auto criterion = [&](double squares, std::size_t parameters) {
+    return information_criterion(squares, x.size(), noise.effective, parameters, least);
+  };
+  const double straight = criterion(sum_of_squares(residuals(line, x, y)), 2);
+  const auto kink = fit_kink(x, y, kBlocksAfterJump);
+  Pattern rise;
+  if (kink && straight - criterion(kink->squares, 4) >= kDecisive) {
+    const double error = noise.long_run * kink->after_error;
+    if (kink->before > kSameSlope * kink->after || !is_fast(kink->after, error)) {
+      return;
+    }
+    late_rise_ = first + kink->index;
+    rise.rate =
+        rate_on_axes(pace_, kink->after, kink->after - 2.0 * error, kink->after + 2.0 * error);
+    rise.growth_bytes = kink->after * (x.back() - kink->x);
+  } else {
+    const double error = noise.long_run / std::sqrt(std::max(spread(x), 1e-300));
+    if (!is_fast(line.slope, error) || still_since(x, y, 0.0).value_or(0) > 0) {
+      return;
+    }
+    late_rise_ = first;
+    rise.rate = rate_on_axes(pace_, line.slope, line.slope - 2.0 * error, line.slope + 2.0 * error);
+    rise.growth_bytes = line.slope * (x.back() - x.front());
+  }
+  rise.kind = PatternKind::kLateRise;
+  rise.from = floor_.points[*late_rise_].at;
+  rise.to = moment_of(curve_.points.back());
+  verdict_.patterns.push_back(rise);
+}
+
 void Judge::add_spikes() {
   const std::optional<Pattern> spikes = spikes_pattern(curve_, cycles_, pace_);
   if (!spikes) {
@@ -410,24 +492,45 @@ void Judge::set_detectable() {
   if (curve_.points.size() < kEnoughPoints) {
     return;
   }
-  // Of the window after the allowance, or, while that is not over, of the plateau or the whole run.
+  // Of the window after the allowance, or, while that is not over, of the plateau or the whole run;
+  // of no more than what lies before a rise at the end.
   const bool after = floor_.x.size() - window_ >= kFewestBlocks;
   const std::size_t first = after ? window_ : still_.value_or(0);
+  const std::size_t last = late_rise_.value_or(floor_.x.size());
+  if (last < first + kFewestBlocks && late_rise_) {
+    return;  // nothing else was tested
+  }
   std::vector<Jump> jumps;
   for (Jump jump : growth_.jumps) {
-    if (jump.index > first && growth_.shape != LeakShape::kSteps) {
+    if (jump.index > first && jump.index < last && growth_.shape != LeakShape::kSteps) {
       jump.index -= first;
       jumps.push_back(jump);
     }
   }
-  const double rate =
-      smallest_detectable(xs(first), bytes(first), jumps, local_sigma(floor_.bytes), gates_);
+  const std::size_t count = last - first;
+  const double rate = smallest_detectable(xs(first).first(count), bytes(first).first(count), jumps,
+                                          local_sigma(floor_.bytes), gates_);
   if (rate <= 0.0) {
     return;  // of nothing at all
   }
   const GrowthRate both = rate_on_axes(pace_, rate, rate, rate);
   verdict_.smallest_detectable_per_s = both.bytes_per_s;
   verdict_.smallest_detectable_per_step = both.bytes_per_step;
+  verdict_.tested_from = floor_.points[first].at;
+  verdict_.tested_to = late_rise_ ? floor_.points[*late_rise_].at : moment_of(curve_.points.back());
+}
+
+void Judge::set_likelihood() {
+  if (verdict_.verdict != Verdict::kGrowing) {
+    return;
+  }
+  const Rise rise = last_rise(floor_);
+  RiseTime time;
+  time.spent_share = allowance_spent_;
+  time.shortest_late = shortest_late_rise_;
+  time.fills_limit = fills_limit_;
+  verdict_.likelihood =
+      LeakLikelihood{leak_chance(floor_, rise, time), rise.form, floor_.points[rise.first].at};
 }
 
 void Judge::set_needs() {
@@ -441,11 +544,11 @@ void Judge::set_needs() {
   // Past the allowance, and then for as long as a leak or a plateau takes to show.
   const double to_show = std::max(
       {static_cast<double>(kBlocksOfLateRise) * floor_.block_width, kStillShare * curve_.span()});
-  double decided_after = allowance_end_;
+  double decided_after = allowance_.end;
   if (automatic_ && verdict_.verdict == Verdict::kGrowing) {
     const auto lowest = std::min_element(floor_.bytes.begin(), floor_.bytes.end());
     const double began = floor_.starts[static_cast<std::size_t>(lowest - floor_.bytes.begin())];
-    decided_after = std::max(decided_after, began + shortest_late_rise(curve_));
+    decided_after = std::max(decided_after, began + shortest_late_rise_);
   }
   const double missing = std::max(0.0, decided_after - end()) + to_show;
   if (missing > 0.0 && curve_.points.size() > 1) {
@@ -470,7 +573,7 @@ void Judge::add_evidence() {
   if (curve_.points.size() < kEnoughPoints) {
     return;
   }
-  add(EvidenceKind::kAllowanceEnd, end(), allowance_end_);
+  add(EvidenceKind::kAllowanceEnd, end(), allowance_.end);
   add(EvidenceKind::kBlocksInWindow, static_cast<double>(floor_.x.size() - window_),
       static_cast<double>(gates_.fewest_blocks));
   add(EvidenceKind::kNoise,

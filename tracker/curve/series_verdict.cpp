@@ -59,9 +59,14 @@ std::string_view verdict_name(Verdict verdict) {
 }
 
 std::string_view pattern_name(PatternKind kind) {
-  static constexpr std::array<std::string_view, 8> kNames{"warmup", "step", "spikes",  "drift",
-                                                          "growth", "leak", "release", "teardown"};
+  static constexpr std::array<std::string_view, 9> kNames{
+      "warmup", "step", "spikes", "drift", "growth", "late_rise", "leak", "release", "teardown"};
   return name_in(kNames, kind);
+}
+
+std::string_view rise_form_name(RiseForm form) {
+  static constexpr std::array<std::string_view, 4> kNames{"straight", "slowing", "ended", "uneven"};
+  return name_in(kNames, form);
 }
 
 std::string_view shape_name(LeakShape shape) {

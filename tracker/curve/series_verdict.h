@@ -42,8 +42,9 @@ enum class PatternKind {
   kWarmup,  // growth that has ended
   kStep,    // one jump that stays
   kSpikes,
-  kDrift,   // a significant trend, too small to matter
-  kGrowth,  // growth that may end or not
+  kDrift,     // a significant trend, too small to matter
+  kGrowth,    // growth that may end or not
+  kLateRise,  // it rises at the end, fast enough for a leak, but not yet far enough to count
   kLeak,
   kRelease,   // the floor fell and stayed low
   kTeardown,  // memory given back at the very end; cut off before anything was judged
@@ -60,6 +61,7 @@ struct Pattern {
   LeakShape shape = LeakShape::kLinear;
   // Of kSpikes and kStep.
   double height_bytes = 0.0;  // median
+  double highest_bytes = 0.0;
   std::uint64_t count = 0;
   std::optional<double> period_s;  // only when they come regularly
   std::optional<double> period_steps;
@@ -86,6 +88,21 @@ struct Evidence {
   EvidenceKind kind = EvidenceKind::kPoints;
   double value = 0.0;
   std::optional<double> bar;
+};
+
+// What a rise that is not decided yet looks like.
+enum class RiseForm {
+  kStraight,
+  kSlowing,  // ever slower
+  kEnded,    // it rises no more, or hardly
+  kUneven,   // one jump has most of it
+};
+
+// How likely growth that may end or not is to be a leak.
+struct LeakLikelihood {
+  double chance = 0.5;
+  RiseForm form = RiseForm::kStraight;
+  Moment since;  // when that rise began
 };
 
 struct Forecast {
@@ -119,6 +136,7 @@ struct SeriesVerdict {
   Verdict verdict = Verdict::kStable;
   double confidence = 0.0;    // chance that the verdict is right, as measured on generated curves
   bool undetermined = false;  // exit code 4: growing, or too few points to exclude anything
+  std::optional<LeakLikelihood> likelihood;  // of kGrowing
   Axis axis = Axis::kTime;
   Moment begin;  // of what was judged
   Moment end;
@@ -136,9 +154,11 @@ struct SeriesVerdict {
   std::vector<Pattern> patterns;  // in the order of time
   std::vector<Evidence> evidence;
   Forecast forecast;
-  // A leak of this size would have been seen; nullopt: too few points.
+  // A leak of this size that lasted for this stretch would have been seen; nullopt: too few points.
   std::optional<double> smallest_detectable_per_s;
   std::optional<double> smallest_detectable_per_step;
+  Moment tested_from;
+  Moment tested_to;
   std::optional<Needs> needs;
   std::optional<Moment> allowance_end;
   std::vector<FloorPoint> floor;  // for charts
@@ -152,6 +172,7 @@ struct SeriesVerdict {
 std::string_view verdict_name(Verdict verdict);
 std::string_view pattern_name(PatternKind kind);
 std::string_view shape_name(LeakShape shape);
+std::string_view rise_form_name(RiseForm form);
 std::string_view evidence_name(EvidenceKind kind);
 // "about 40 more steps (12 s)", rounded; "" when nothing is known.
 std::string needs_text(const Needs& needs);

@@ -23,6 +23,7 @@ constexpr double kSteadiestFloor = 5e-5;
 constexpr double kFellOff = 0.3;
 constexpr double kClearRise = 3.0;  // standard errors; many places are tried
 constexpr double kRisingFloor = 0.02;
+constexpr double kFarOut = 20.0;  // sigmas
 constexpr std::size_t kPointsThatScatter = 12;
 constexpr std::size_t kFewFloorPoints = 8;  // tell little about their noise
 constexpr double kMostOfFew = 0.05;
@@ -72,7 +73,8 @@ bool fell_off(std::span<const double> x, std::span<const double> y, std::size_t 
   const Kink kink = fit_kink_at(x, y, x[first]);
   const double before = kink.before * (x[first] - x.front());
   const double level = std::abs(median({y.begin(), y.end()}));
-  if (before <= kRisingFloor * level) {
+  // A small rise says nothing, unless it stands far out of the noise.
+  if (before <= kRisingFloor * level && before <= kFarOut * sigma) {
     return true;
   }
   const Noise noise = noise_of(kink.residuals, 3, sigma / 4.0);
@@ -224,7 +226,7 @@ double shortest_late_rise(const Curve& curve) {
   return curve.axis == Axis::kSteps ? kLateRiseSteps : kLateRiseSeconds;
 }
 
-bool has_lasted(const Curve& curve, const Floor& floor, std::size_t judged_from) {
+bool has_lasted(const Curve& curve, const Floor& floor, std::size_t judged_from, double needed) {
   const std::size_t first = begin_of_rise(floor, judged_from);
   const std::size_t onset = onset_after(floor, first);
   // Steps that are too few to be the axis are too few for this as well.
@@ -232,7 +234,6 @@ bool has_lasted(const Curve& curve, const Floor& floor, std::size_t judged_from)
   if (few_steps || onset >= floor.x.size() || floor.x.size() - onset < kBlocksOfLateRise) {
     return false;
   }
-  const double needed = shortest_late_rise(curve);
   // Where the rise began is known to a block or two; and since it left its lowest part it must have
   // lasted for as long, but for that part.
   if (curve.points.back().x - floor.starts[onset] < needed + 2.0 * floor.block_width) {

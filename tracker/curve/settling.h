@@ -33,8 +33,8 @@ inline constexpr std::size_t kBlocksOfLateRise = 6;
 // steps are known.
 double shortest_late_rise(const Curve& curve);
 
-// The rise that was judged from that block on is older than that.
-bool has_lasted(const Curve& curve, const Floor& floor, std::size_t judged_from);
+// The rise that was judged from that block on is older than `needed`.
+bool has_lasted(const Curve& curve, const Floor& floor, std::size_t judged_from, double needed);
 
 // The floor stood still before `onset`: really, not only slowly enough to look like it, and for so
 // long that the noise could not hide the slope that followed.

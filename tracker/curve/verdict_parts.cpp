@@ -60,6 +60,9 @@ std::optional<Pattern> spikes_pattern(const Curve& curve, const Cycles& cycles, 
   spikes.from = moment_of(curve.points[cycles.excursions.front().from]);
   spikes.to = moment_of(curve.points[cycles.excursions.back().to]);
   spikes.height_bytes = cycles.height_bytes;
+  for (const Excursion& excursion : cycles.excursions) {
+    spikes.highest_bytes = std::max(spikes.highest_bytes, excursion.height_bytes);
+  }
   spikes.count = cycles.excursions.size();
   if (cycles.period) {
     if (!std::isnan(pace.seconds_per_x)) {

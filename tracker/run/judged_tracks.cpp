@@ -18,6 +18,7 @@ constexpr double kMattersShare = 0.01;       // of the floor of the tree, or of 
 constexpr double kLeakSharePerHour = 0.005;  // as Options::min_leak says
 constexpr double kStepsLikeAnHour = 1000.0;
 constexpr std::size_t kMostOthers = 64;
+constexpr double kCopyingThatLeaks = 0.05;  // chance that it does not end at its bound
 
 bool trains(const Track& track) {
   return track.role == Role::kTrainer || track.role == Role::kRank;
@@ -209,6 +210,8 @@ class Judging {
     }
     series.verdict = Verdict::kGrowing;
     series.undetermined = true;
+    series.likelihood = series.likelihood.value_or(LeakLikelihood{});
+    series.likelihood->chance = kCopyingThatLeaks;
     Forecast& forecast = series.forecast;
     forecast.asymptote_bytes = std::min(*bound, forecast.asymptote_bytes.value_or(*bound));
     if (forecast.limit_bytes && *forecast.asymptote_bytes < *forecast.limit_bytes) {

@@ -84,6 +84,7 @@ Truth settle_truth(Draft& draft, const Sampling& sampling, double allowance_end,
     // The floor is higher now, and the gate with it.
     truth.gate = gate_rate(sampling, highest_trend(recipe, xs), window);
     truth.due = truth.rate >= 5.0 * truth.bound.rate && truth.rate >= 1.1 * truth.gate;
+    truth.weak = truth.rate >= 3.0 * truth.bound.rate && truth.rate >= 1.1 * truth.gate;
     if (truth.due) {
       truth.right = Verdicts::of(tracker::Verdict::kLeak);
     } else {

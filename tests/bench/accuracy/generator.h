@@ -85,6 +85,7 @@ struct Truth {
   double gate = 0.0;
   // A leak that nobody may miss: above 5 times the bound, and a tenth above the gate.
   bool due = false;
+  bool weak = false;  // above 3 times the bound and a tenth above the gate: few may be missed
   Verdicts right;
 };
 

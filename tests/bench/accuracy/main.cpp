@@ -3,10 +3,10 @@
 //                       [--dump INDEX [--cut POINTS]]
 //   Judges curves with a known truth and prints the tables of docs/accuracy.md; exits with 1 when a
 //   bar is missed. Seed 1 is for tuning, seed 2, the default, for reporting.
-//   PART       generated, prefixes or real
+//   PART       generated, prefixes, looks, real or advice
 //   --dump     prints one generated curve as CSV, and its truth and reading in words on stderr;
 //   with
-//              --only prefixes a run of that part
+//              --only prefixes or looks a run of that part
 //   --cut      only its first points
 #include <algorithm>
 #include <array>
@@ -19,9 +19,11 @@
 
 #include <fmt/format.h>
 
+#include "tests/bench/accuracy/advice_grade.h"
 #include "tests/bench/accuracy/comparison.h"
 #include "tests/bench/accuracy/dump.h"
 #include "tests/bench/accuracy/generator.h"
+#include "tests/bench/accuracy/looks.h"
 #include "tests/bench/accuracy/prefixes.h"
 #include "tests/bench/accuracy/real_curves.h"
 #include "tests/bench/accuracy/scoring.h"
@@ -29,8 +31,11 @@
 namespace tidemark::bench {
 namespace {
 
-constexpr std::array<std::string_view, 3> kParts = {"generated", "prefixes", "real"};
+constexpr std::array<std::string_view, 5> kParts = {"generated", "prefixes", "looks", "real",
+                                                    "advice"};
 constexpr std::uint64_t kSettlingRuns = 600;
+constexpr std::uint64_t kLooks = 2'000;
+constexpr std::uint64_t kAdvised = 4'000;
 
 struct Arguments {
   std::uint64_t seed = 2;
@@ -102,19 +107,30 @@ void judge_generated_curves(const Arguments& arguments, Bars& bars) {
   print_failures(outcomes);
 }
 
-bool judge_measured_curves(Bars& bars) {
+bool judge_measured_curves(const Arguments& arguments, Bars& bars) {
   const auto curves =
       load_real_curves(TIDEMARK_SOURCE_DIR "/tests/fixtures/series/real_series.json");
   if (!curves) {
     fmt::print(stderr, "accuracy_bench: {}\n", curves.error().what);
     return false;
   }
-  judge_real_curves(*curves, bars);
-  compare_on_real_curves(*curves);
+  if (arguments.wants("real")) {
+    judge_real_curves(*curves, bars);
+    compare_on_real_curves(*curves);
+  }
+  if (arguments.wants("advice")) {
+    grade_advice(arguments.seed, std::min(arguments.count, kAdvised), *curves, bars);
+  }
   return true;
 }
 
 int run(const Arguments& arguments) {
+  if (arguments.dump && arguments.only == "looks") {
+    const Look look = generate_look(arguments.seed, *arguments.dump);
+    dump(look_name(look_at(*arguments.dump)), look.curve, look.options,
+         arguments.cut.value_or(look.curve.points.size()));
+    return 0;
+  }
   if (arguments.dump) {
     const bool settling = arguments.only == "prefixes";
     const Curve curve = settling ? generate_settling(arguments.seed, *arguments.dump)
@@ -131,7 +147,11 @@ int run(const Arguments& arguments) {
   if (arguments.wants("prefixes")) {
     judge_prefixes(arguments.seed, std::min(arguments.count, kSettlingRuns), bars);
   }
-  if (arguments.wants("real") && !judge_measured_curves(bars)) {
+  if (arguments.wants("looks")) {
+    judge_looks(arguments.seed, std::min(arguments.count, kLooks), bars);
+  }
+  if ((arguments.wants("real") || arguments.wants("advice")) &&
+      !judge_measured_curves(arguments, bars)) {
     return 3;
   }
   bars.print();
@@ -146,7 +166,7 @@ int main(int argc, char** argv) {
   if (!arguments) {
     fmt::print(stderr,
                "usage: accuracy_bench [--seed S] [--count N] [--family NAME] [--only "
-               "generated|prefixes|real] [--dump INDEX [--cut POINTS]]\n");
+               "generated|prefixes|looks|real|advice] [--dump INDEX [--cut POINTS]]\n");
     return 2;
   }
   return tidemark::bench::run(*arguments);

@@ -117,6 +117,7 @@ Outcome judge_generated(const Curve& curve, std::uint64_t index) {
   outcome.correlation = curve.recipe.noise.correlation;
   outcome.leaks = curve.truth.leaks;
   outcome.due = curve.truth.due;
+  outcome.weak = curve.truth.weak;
   outcome.right = curve.truth.right.has(reading.verdict);
   outcome.verdict = reading.verdict;
   outcome.confidence = reading.confidence;
@@ -240,6 +241,12 @@ void add_bars(const std::vector<Outcome>& outcomes, Bars& bars) {
   bars.at_most(
       "missed leaks, %", percent(missed, due), 1.0,
       fmt::format("{} of {} leaks above 5 times the bound and above the gate", missed, due));
+  const std::size_t weak = count_if(outcomes, [](const Outcome& o) { return o.weak; });
+  const std::size_t missed_weak =
+      count_if(outcomes, [](const Outcome& o) { return o.missed_weak(); });
+  bars.at_most(
+      "missed weak leaks, %", percent(missed_weak, weak), 1.0,
+      fmt::format("{} of {} leaks above 3 times the bound and above the gate", missed_weak, weak));
   const std::size_t many =
       count_if(outcomes, [](const Outcome& o) { return o.points >= kManyPoints; });
   const std::size_t growing = count_if(outcomes, [](const Outcome& o) {
@@ -265,6 +272,7 @@ void add_bars(const std::vector<Outcome>& outcomes, Bars& bars) {
 void print_failures(const std::vector<Outcome>& outcomes) {
   print_indices("false alarms", outcomes, &Outcome::false_alarm);
   print_indices("missed", outcomes, &Outcome::missed);
+  print_indices("missed weak leaks", outcomes, &Outcome::missed_weak);
   print_indices("above the printed size and not seen", outcomes, &Outcome::broke_its_word);
 }
 

@@ -19,6 +19,7 @@ struct Outcome {
   double correlation = 0.0;  // of the noise
   bool leaks = false;
   bool due = false;
+  bool weak = false;
   bool right = false;
   tracker::Verdict verdict = tracker::Verdict::kStable;
   double confidence = 0.0;
@@ -34,6 +35,7 @@ struct Outcome {
     return verdict != tracker::Verdict::kLeak && verdict != tracker::Verdict::kGrowing;
   }
   bool missed() const { return due && silent(); }
+  bool missed_weak() const { return weak && silent(); }
   // A leak above the size that the reading itself calls visible.
   bool should_be_visible() const { return leaks && whole_window && printed && rate > *printed; }
   bool broke_its_word() const { return should_be_visible() && silent(); }

@@ -122,7 +122,8 @@ TEST(TrackCommand, CannotTellFromGrowthInsideTheAllowance) {
   const Output output = run_tool({"track", dir.path("run")});
 
   EXPECT_EQ(output.exit_code, 4);
-  EXPECT_THAT(output.out, StartsWith("CANNOT TELL YET"));
+  EXPECT_THAT(output.out, StartsWith("LIKELY LEAK ("));
+  EXPECT_THAT(output.out, HasSubstr("Warm-up would also fit."));
   EXPECT_THAT(output.out, HasSubstr("more steps"));
 }
 

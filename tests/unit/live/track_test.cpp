@@ -42,12 +42,12 @@ class TrackTest : public testing::Test {
   TrackOptions options;
 };
 
-TEST_F(TrackTest, ProposesTheGuardWhereMemoryIsFullBeforeAVerdict) {
+TEST_F(TrackTest, ProposesTheGuardWhereALikelyLeakFillsMemoryWithinTheHour) {
   grow(60.0, 10);
 
   EXPECT_EQ(run_track(options, &system), kExitUndetermined);
 
-  EXPECT_THAT(system.stdout_text(), HasSubstr("\nnext: tidemark guard --pid 4000010, which"));
+  EXPECT_THAT(system.stdout_text(), HasSubstr("\nnext: tidemark guard --pid 4000010 stops it"));
 }
 
 TEST_F(TrackTest, EndsWithTheNextCommandForWhatRuns) {

@@ -158,6 +158,7 @@ inline tracker::JudgedRun growing_run() {
   growth.to.t_s = 990.0;
   growth.growth_bytes = 990 * kMiBf;
   growth.rate.bytes_per_s = kMiBf;
+  reading.likelihood = tracker::LeakLikelihood{0.25, tracker::RiseForm::kSlowing, growth.from};
   reading.patterns = {growth};
   reading.undetermined = true;
   reading.needs = tracker::Needs{1500.0, {}, {}};

@@ -100,6 +100,66 @@ TEST(TrackText, CountsCalmProcessesInsteadOfListingThem) {
   EXPECT_THAT(early, HasSubstr("too early 2 single processes\n"));
 }
 
+TEST(TrackText, SaysHowLikelyALeakIsWhereNobodyCanTellYet) {
+  tracker::JudgedRun result = growing_run();
+  tracker::SeriesVerdict& reading = result.verdict->tracks[0].series;
+  EXPECT_THAT(answer_text(result), StartsWith("LIKELY WARM-UP (75 %): "));
+  EXPECT_THAT(answer_text(result), HasSubstr(", ever more slowly. A leak would also fit."));
+
+  reading.likelihood = tracker::LeakLikelihood{0.8, tracker::RiseForm::kStraight, {870.0, {}}};
+  EXPECT_THAT(answer_text(result), StartsWith("LIKELY LEAK (80 %): "));
+  EXPECT_THAT(answer_text(result), HasSubstr(", straight for 2 min 00 s. Warm-up would also fit."));
+  EXPECT_EQ(short_verdict(reading, Verdict::kGrowing), "LIKELY LEAK 80 %");
+
+  reading.likelihood->chance = 0.5;
+  EXPECT_THAT(answer_text(result), StartsWith("CANNOT TELL YET: "));
+  EXPECT_EQ(short_verdict(reading, Verdict::kGrowing), "GROWING");
+}
+
+TEST(TrackText, SaysWhereGrowthByCopyingEnds) {
+  tracker::JudgedRun result = growing_run();
+  result.run.tracks[0].kind = tracker::TrackKind::kRole;
+  result.run.tracks[0].role = Role::kDataloaderWorker;
+  result.run.tracks[0].most_processes = 4;
+  result.verdict->tracks[0].copy_on_write = true;
+
+  EXPECT_THAT(answer_text(result),
+              StartsWith("GROWING, BOUNDED near 2.50 GiB (copy-on-write in 4 workers): "));
+  EXPECT_THAT(answer_text(result), HasSubstr("That is below the limit of 8.00 GiB."));
+}
+
+TEST(TrackText, TellsOfALateRiseAndClaimsNothingAboutIt) {
+  tracker::JudgedRun result = stable_run();
+  tracker::SeriesVerdict& reading = result.verdict->tracks[0].series;
+  tracker::Pattern rise;
+  rise.kind = tracker::PatternKind::kLateRise;
+  rise.from.t_s = 900.0;
+  rise.rate.bytes_per_s = 45 * kMiBf / 60.0;
+  reading.patterns.push_back(rise);
+  reading.tested_from.t_s = 0.0;
+  reading.tested_to.t_s = 900.0;
+
+  const std::string text = answer_text(result);
+  EXPECT_THAT(text, StartsWith("No leak so far, stable: "));
+  EXPECT_THAT(text, HasSubstr("It has been rising by 45.0 MiB/min since 00:15:00, too little yet "
+                              "to count."));
+  EXPECT_THAT(text, HasSubstr(" from 00:00:00 to 00:15:00 would have been seen."));
+}
+
+TEST(TrackText, NamesTheHighestSpikeWhereItStandsOut) {
+  tracker::JudgedRun result = stable_run();
+  result.verdict->verdict = Verdict::kSpikes;
+  tracker::Pattern spikes;
+  spikes.kind = tracker::PatternKind::kSpikes;
+  spikes.count = 5;
+  spikes.height_bytes = 270 * kMiBf;
+  spikes.highest_bytes = 600 * kMiBf;
+  result.verdict->tracks[0].series.patterns.push_back(spikes);
+
+  EXPECT_THAT(answer_text(result),
+              HasSubstr("has 5 spikes of about 270 MiB, the highest 600 MiB; its floor"));
+}
+
 TEST(TrackText, SaysThatTooFewSamplesProveNothing) {
   tracker::JudgedRun result = stable_run();
   tracker::SeriesVerdict& reading = result.verdict->tracks[0].series;
@@ -221,7 +281,7 @@ TEST(TrackText, ShowsOneLineOfALiveRun) {
   EXPECT_EQ(track_line(leaking_run(), 3725.0),
             "01:02:05  step 990  floor 3.15 GiB  ceiling 3.21 GiB  +120 MiB/min  leak\n");
   EXPECT_EQ(track_line(growing_run(), 12.0),
-            "00:00:12  floor 1.97 GiB  ceiling 2.03 GiB  +60.0 MiB/min  growing "
+            "00:00:12  floor 1.97 GiB  ceiling 2.03 GiB  +60.0 MiB/min  growing, leak 25 % likely "
             "(needs about 25 min more)\n");
   EXPECT_EQ(track_line(tracker::JudgedRun{}, 1.0), "00:00:01  nothing to judge yet\n");
 }

@@ -225,26 +225,26 @@ Curve minutes_and_steps(double seconds_per_step, int count) {
 
 TEST(Allowance, AutomaticWaitsForBothTimeAndSteps) {
   const Curve fast = minutes_and_steps(0.5, 10'000);  // half an hour is 3,600 steps
-  EXPECT_NEAR(allowance_end(fast, pace_of(fast), {}), 3600.0, 3.0);
+  EXPECT_NEAR(allowance_of(fast, pace_of(fast), {}).end, 3600.0, 3.0);
   const Curve slow = minutes_and_steps(60.0, 1000);  // 500 steps are more than half an hour
-  EXPECT_NEAR(allowance_end(slow, pace_of(slow), {}), 500.0, 1.0);
+  EXPECT_NEAR(allowance_of(slow, pace_of(slow), {}).end, 500.0, 1.0);
 }
 
 TEST(Allowance, OneEpochAndAQuarterWhenEpochsAreMarked) {
   const Curve curve = minutes_and_steps(1.0, 1000);
   Options options;
   options.epoch_steps = 80.0;
-  EXPECT_DOUBLE_EQ(allowance_end(curve, pace_of(curve), options), 100.0);
+  EXPECT_DOUBLE_EQ(allowance_of(curve, pace_of(curve), options).end, 100.0);
 }
 
 TEST(Allowance, WhatAProcessHasLivedAlreadyCounts) {
   const Curve curve = prepare(on_time(test::sampled(100, 0.0, [](double) { return 1.0; })));
   Options options = test::with_warmup_seconds(60.0);
-  EXPECT_DOUBLE_EQ(allowance_end(curve, pace_of(curve), options), 60.0);
+  EXPECT_DOUBLE_EQ(allowance_of(curve, pace_of(curve), options).end, 60.0);
   options.age_at_start_s = 50.0;
-  EXPECT_DOUBLE_EQ(allowance_end(curve, pace_of(curve), options), 10.0);
+  EXPECT_DOUBLE_EQ(allowance_of(curve, pace_of(curve), options).end, 10.0);
   options.age_at_start_s = 500.0;
-  EXPECT_DOUBLE_EQ(allowance_end(curve, pace_of(curve), options), 0.0);
+  EXPECT_DOUBLE_EQ(allowance_of(curve, pace_of(curve), options).end, 0.0);
 }
 
 TEST(Allowance, StepsThatAProcessHasDoneAlreadyCount) {
@@ -253,13 +253,13 @@ TEST(Allowance, StepsThatAProcessHasDoneAlreadyCount) {
   Options options;
   options.warmup.steps = 200.0;
   options.steps_at_start = 150.0;
-  EXPECT_DOUBLE_EQ(allowance_end(curve, pace, options), 200.0) << "its age is not known";
+  EXPECT_DOUBLE_EQ(allowance_of(curve, pace, options).end, 200.0) << "its age is not known";
   options.age_at_start_s = 3600.0;
-  EXPECT_DOUBLE_EQ(allowance_end(curve, pace, options), 50.0);
+  EXPECT_DOUBLE_EQ(allowance_of(curve, pace, options).end, 50.0);
   options.age_at_start_s = 100.0;
-  EXPECT_DOUBLE_EQ(allowance_end(curve, pace, options), 150.0) << "it is as old as 50 steps";
+  EXPECT_DOUBLE_EQ(allowance_of(curve, pace, options).end, 150.0) << "it is as old as 50 steps";
   options.steps_at_start.reset();
-  EXPECT_DOUBLE_EQ(allowance_end(curve, pace, options), 200.0) << "it did not train before";
+  EXPECT_DOUBLE_EQ(allowance_of(curve, pace, options).end, 200.0) << "it did not train before";
 }
 
 TEST(Allowance, TheTimeOfStepsThatWereDoneAlreadyCounts) {
@@ -268,12 +268,12 @@ TEST(Allowance, TheTimeOfStepsThatWereDoneAlreadyCounts) {
   Options options;
   options.age_at_start_s = 7200.0;
   options.steps_at_start = 600.0;  // 20 minutes of the half hour
-  EXPECT_NEAR(allowance_end(curve, pace, options), 300.0, 1.0);
+  EXPECT_NEAR(allowance_of(curve, pace, options).end, 300.0, 1.0);
   options.steps_at_start = 12'000.0;
-  EXPECT_DOUBLE_EQ(allowance_end(curve, pace, options), 0.0);
+  EXPECT_DOUBLE_EQ(allowance_of(curve, pace, options).end, 0.0);
   options.steps_at_start = 90.0;
   options.epoch_steps = 80.0;
-  EXPECT_DOUBLE_EQ(allowance_end(curve, pace, options), 10.0);
+  EXPECT_DOUBLE_EQ(allowance_of(curve, pace, options).end, 10.0);
 }
 
 TEST(Allowance, LeastRateIsAShareOfTheFloor) {
