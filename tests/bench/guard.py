@@ -7,11 +7,13 @@ Proves `tidemark guard` on jobs below real control groups, each part many times:
            done and without one kill by the kernel
   warmup   a warm-up that peaks at 90 % of the limit is left alone
   spikes   so are spikes of that height
+  frozen   and spikes to 80 % of --limit while guard and job stand still at random for up to 3 s;
+           ten times as many runs
   deaf     a job that ignores the signal is killed
   bomb     a bounded fork bomb is ended to the last process, before the kernel kills one
   burst    so is a job that takes 10 MB per ms
 Where no control group can be made, --limit stands in, and what needs a real one is left out. Exits
-with 1 when a run went wrong. All of it takes about 8 minutes on two cores.
+with 1 when a run went wrong. All of it takes about 13 minutes on two cores.
 """
 
 import argparse
@@ -20,12 +22,14 @@ import itertools
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from bars import Count
@@ -119,13 +123,15 @@ class Group:
 class Run:
     """One guarded run."""
 
-    def __init__(self, build, group, options, command):
+    def __init__(self, build, group, options, command, disturb=None):
         self.begin = time.monotonic()
         with subprocess.Popen(
                 [build / "bin/tidemark", "guard", *group.limit_options(), *options, "--",
                  *group.wrap([str(word) for word in command])],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                 text=True, start_new_session=True) as process:
+            if disturb:
+                threading.Thread(target=disturb, args=(process,), daemon=True).start()
             try:
                 self.log = process.communicate(timeout=LONGEST_RUN_S)[1]
             except subprocess.TimeoutExpired:
@@ -191,6 +197,31 @@ def run_calm(scenario):
     return run_one
 
 
+def freeze_at_random(guard):
+    """Stops the guard or its job for a while, again and again, as a busy machine does."""
+    children = pathlib.Path(f"/proc/{guard.pid}/task/{guard.pid}/children")
+    while guard.poll() is None:
+        try:
+            pid = random.choice([guard.pid, *(int(child) for child in children.read_text().split())])
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(random.uniform(0.1, 3.0))
+            os.kill(pid, signal.SIGCONT)
+        except OSError:
+            pass  # it has ended
+        time.sleep(random.uniform(0.0, 0.5))
+
+
+def run_frozen(build, _limit):
+    with Group(1 << 40) as group:
+        run = Run(build, group, ["--limit", "200MiB", "--interval", "100ms"],
+                  [build / "tests/programs/guarded_job", "--spike-mb", "160", "--count", "150",
+                   "--step-ms", "20"], freeze_at_random)
+        run.detail = "at random"
+        run.expect(run.status == 0, f"status {run.status}")
+        run.expect(run.count("STOP") == 0 and run.count("KILL") == 0, "stopped without need")
+        return run
+
+
 def run_hostile(limit, options, victim, needs_group):
     def run_one(build, _limit):
         with Group(limit) as group:
@@ -214,6 +245,7 @@ PARTS = {
     "chunks": (run_chunks, "a leak of 1.9 GB/min, stopped and resumed until all steps are done", None),
     "warmup": (run_calm(WARMUP), "a warm-up to 90 % of the limit, left alone", WARMUP),
     "spikes": (run_calm(SPIKES), "spikes to 90 % of the limit, left alone", SPIKES),
+    "frozen": (run_frozen, "spikes while guard and job stand still at random, left alone", None),
     "deaf": (run_hostile(256 * MIB, ["--grace", "500ms"],
                          ["--deaf", "1", "--leak-mb", "1", "--max-mb", "245", "--step-ms", "5"], False),
              "a job that ignores SIGTERM, killed", None),
@@ -230,8 +262,10 @@ TRAINS = ("chunks", "warmup", "spikes")
 def bench(build, name, runs):
     run_one, what, scenario = PARTS[name]
     limit = int(peak_of(build, scenario) / SHARE_AT_PEAK) if scenario else None
-    # A bomb and a burst want the machine for themselves.
-    at_a_time = 1 if name in ("bomb", "burst") else AT_A_TIME
+    if name == "frozen":
+        runs *= 10
+    # A bomb and a burst want the machine for themselves; who stands still takes nothing of it.
+    at_a_time = {"bomb": 1, "burst": 1, "frozen": 6}.get(name, AT_A_TIME)
     with concurrent.futures.ThreadPoolExecutor(at_a_time) as pool:
         done = [future.result()
                 for future in [pool.submit(run_one, build, limit) for _ in range(runs)]]
