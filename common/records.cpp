@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/records.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include <array>
 
 #include <fmt/format.h>
@@ -113,6 +116,57 @@ std::string_view trace_mode_name(TraceMode mode) {
 }
 std::optional<TraceMode> trace_mode_from_name(std::string_view name) {
   return enum_from_name<TraceMode>(kTraceModes, name);
+}
+
+namespace {
+
+constexpr std::size_t kLongestComm = 15;
+
+std::string_view basename_of(std::string_view path) {
+  return path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
+}
+
+std::string_view take_word(std::string_view& rest) {
+  const std::size_t end = std::min(rest.find(' '), rest.size());
+  const std::string_view word = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return word;
+}
+
+// Options of the interpreter that take a value of their own.
+bool takes_value(std::string_view option) { return option == "-X" || option == "-W"; }
+
+// The script or module of a command line without its interpreter; "": it has none.
+std::string_view python_program(std::string_view rest) {
+  while (!rest.empty()) {
+    const std::string_view word = take_word(rest);
+    if (word == "-m") {
+      return take_word(rest);
+    }
+    if (word == "-c" || word == "-") {
+      return {};
+    }
+    if (!word.starts_with('-')) {
+      return basename_of(word);
+    }
+    if (takes_value(word)) {
+      take_word(rest);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string ProcessRecord::program() const {
+  std::string_view rest = argv;
+  const std::string_view name = basename_of(take_word(rest));
+  if (name.starts_with("python")) {
+    const std::string_view script = python_program(rest);
+    return script.empty() ? comm : std::string(script);
+  }
+  const bool is_cut_off = comm.size() == kLongestComm && name.starts_with(comm);
+  return is_cut_off ? std::string(name) : comm;
 }
 
 }  // namespace tidemark

@@ -68,6 +68,11 @@ struct ProcessRecord {
   std::optional<int> exit_status;  // wait status, known for our own children only
   // How long it had run its program when it was first seen: 0 after an exec that was seen.
   std::optional<double> age_s;
+
+  // What people call it, raw bytes: "train.py" of `python3 -u src/train.py`,
+  // "torch.distributed.run" of `python3 -m torch.distributed.run`, the whole name where the kernel
+  // cut it off; else `comm`.
+  std::string program() const;
 };
 
 // One process at one instant.

@@ -370,11 +370,11 @@ std::string rate_text(const tracker::GrowthRate& rate, Axis axis, RateFormat for
 }
 
 std::string process_label(Role role, const std::optional<std::uint32_t>& rank, pid_t pid,
-                          std::string_view comm, std::size_t columns) {
+                          std::string_view name, std::size_t columns) {
   std::string text(role_name(role));
   text += rank ? fmt::format(" {}", *rank) : "";
   text += pid > 0 ? fmt::format(", pid {}", pid) : "";
-  return comm.empty() ? text : fmt::format("{} ({})", text, shorten(escape_text(comm), columns));
+  return name.empty() ? text : fmt::format("{} ({})", text, shorten(escape_text(name), columns));
 }
 
 std::string who_text(const tracker::Track& track) {
@@ -388,7 +388,8 @@ std::string who_text(const tracker::Track& track) {
     case tracker::TrackKind::kProcess:
       break;
   }
-  return process_label(track.role, track.rank, track.key.pid, track.comm, 40);
+  return process_label(track.role, track.rank, track.key.pid,
+                       track.program.empty() ? track.comm : track.program, 40);
 }
 
 std::string curve_text(tracker::Metric metric, const tracker::Track& track) {

@@ -27,10 +27,10 @@ std::string number_text(double value);
 std::string place_text(const tracker::Moment& at, tracker::Axis axis);
 // "1.20 MiB/step, 72.0 MiB/min", the judged axis first; "" when nothing is known.
 std::string rate_text(const tracker::GrowthRate& rate, tracker::Axis axis, RateFormat format = {});
-// "trainer 3, pid 1240 (python3)", as far as it is known; at most so much of the name.
+// "trainer 3, pid 1240 (train.py)", as far as it is known; at most so much of the name.
 std::string process_label(Role role, const std::optional<std::uint32_t>& rank, pid_t pid,
-                          std::string_view comm, std::size_t columns);
-// "trainer, pid 1240 (python3)", "compile_worker x20", "the whole tree".
+                          std::string_view name, std::size_t columns);
+// "trainer, pid 1240 (train.py)", "compile_worker x20", "the whole tree".
 std::string who_text(const tracker::Track& track);
 
 // What a curve is of: "footprint of trainer, pid 1240 (python3)", "GPU memory of the whole tree".

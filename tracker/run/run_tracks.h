@@ -45,7 +45,8 @@ struct Track {
   ProcessKey key;  // of kProcess
   Role role = Role::kOther;
   std::optional<int> rank;
-  std::string comm;  // raw bytes
+  std::string comm;     // raw bytes
+  std::string program;  // what people call it, raw bytes; empty: as `comm`
   double started_s = 0.0;
   std::optional<double> exited_s;
   std::optional<double> age_at_start_s;  // of a process, at its first sample

@@ -306,6 +306,7 @@ void TrackBuilder::take_process(const ProcessRecord& process) {
   track.role = process.role;
   track.rank = process.rank;
   track.comm = process.comm;
+  track.program = process.program();
   track.age_at_start_s = process.age_s;
   if (!has_samples(track)) {
     reset_curves(track);  // in the resolution of the new role
@@ -324,6 +325,7 @@ std::size_t TrackBuilder::track_for(const ProcessRecord& process) {
   track.role = process.role;
   track.rank = process.rank;
   track.comm = process.comm;
+  track.program = process.program();
   track.started_s = process.started_s;
   track.age_at_start_s = process.age_s;
   reset_curves(track);

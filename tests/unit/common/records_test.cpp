@@ -28,5 +28,25 @@ TEST(LossName, IsDifferentForEachKind) {
   EXPECT_EQ(loss_name(LossKind::kTraceLooksDamaged), "trace_looks_damaged");
 }
 
+std::string program_of(std::string argv, std::string comm = "python3") {
+  ProcessRecord record;
+  record.argv = std::move(argv);
+  record.comm = std::move(comm);
+  return record.program();
+}
+
+TEST(ProcessRecord, IsCalledAsPeopleCallIt) {
+  EXPECT_EQ(program_of("python3 train.py --lr 0.1"), "train.py");
+  EXPECT_EQ(program_of("/opt/venv/bin/python3.11 -u -X faulthandler src/train.py"), "train.py");
+  EXPECT_EQ(program_of("python3 -m torch.distributed.run x.py"), "torch.distributed.run");
+  EXPECT_EQ(program_of("python3 -c import torch"), "python3");
+  EXPECT_EQ(program_of("python3 -W"), "python3");
+  EXPECT_EQ(program_of("python3"), "python3");
+  EXPECT_EQ(program_of(""), "python3");
+  EXPECT_EQ(program_of("bin/tidemark-harness train", "tidemark-harnes"), "tidemark-harness");
+  EXPECT_EQ(program_of("redis-server *:6379", "redis-server"), "redis-server");
+  EXPECT_EQ(program_of("python3 train.py", "pt_main_thread"), "train.py");
+}
+
 }  // namespace
 }  // namespace tidemark
