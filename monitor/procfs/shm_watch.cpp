@@ -124,7 +124,9 @@ ShmWatch::ShmWatch(Options options, const Clock& clock)
 
 void ShmWatch::sample(SystemSample& sample, std::span<const ProcessKey> job) {
   used_bytes_ = options_.used_bytes(options_.directory);
-  makers_.set_running(job);
+  if (!options_.counts_all) {
+    makers_.set_running(job);
+  }
   advance();
   list_own();
   sample.dev_shm_bytes = used_bytes_;
