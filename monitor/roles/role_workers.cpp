@@ -53,6 +53,15 @@ bool may_guess(const RoleTree& tree, const RoleNode& owner) {
   return !tree.has_session(owner) || has_named_workers(tree, owner);
 }
 
+// A process that has given itself a title shows no argv to compare.
+bool has_title(const RoleNode& node) {
+  const std::vector<std::string>& argv = node.facts->argv;
+  return node.matched(Match::kTitle) || argv.empty() ||
+         (argv[0].find(' ') != std::string::npos &&
+          std::all_of(argv.begin() + 1, argv.end(),
+                      [](const std::string& word) { return word.empty(); }));
+}
+
 void place_multiprocessing(RoleTree& tree, RoleNode& node) {
   if (node.parent == kNoNode || node.is_worker()) {
     return;
@@ -66,7 +75,8 @@ void place_multiprocessing(RoleTree& tree, RoleNode& node) {
     node.place(Role::kCompileWorker, "spawned by a compile worker", /*guess=*/false);
     return;
   }
-  if (!forked && !parent.unplaced()) {
+  const bool may_spawn = parent.unplaced() && (parent.command.python || has_title(parent));
+  if (!forked && !may_spawn) {
     return;  // an orphan, or a child of something that trains nothing
   }
   const std::size_t owner = requester(tree, node);
@@ -190,15 +200,6 @@ void mark_owners(RoleTree& tree) {
       tree.nodes[owner].owns_workers = true;
     }
   }
-}
-
-// A process that has given itself a title shows no argv to compare.
-bool has_title(const RoleNode& node) {
-  const std::vector<std::string>& argv = node.facts->argv;
-  return node.matched(Match::kTitle) || argv.empty() ||
-         (argv[0].find(' ') != std::string::npos &&
-          std::all_of(argv.begin() + 1, argv.end(),
-                      [](const std::string& word) { return word.empty(); }));
 }
 
 }  // namespace

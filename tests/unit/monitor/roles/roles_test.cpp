@@ -205,8 +205,11 @@ TEST(Roles, TakeASpawnedOrphanForNothing) {
   tree.add(10, 1, {"bash", "-c", "x"}, 2);
   tree.add(11, 10, {"./native_job"}, 400);
   tree.add(14, 10, kSpawned, 30);
+  tree.add(20, 0, {"/process_api", "--init"}, 60);
+  tree.add(21, 20, kSpawned, 30);
 
   EXPECT_NE(tree.role(14), "dataloader_worker");
+  EXPECT_NE(tree.role(21), "dataloader_worker");
 }
 
 TEST(Roles, TakeSpawnedProcessesThatHaveWorkersForRanks) {
