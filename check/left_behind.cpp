@@ -112,7 +112,7 @@ LeftBehind LeftBehindMeter::measure() {
     left.gpu_bytes = 0;  // nobody is left to hold any
   }
   collect::ShmGrowth now = before_;
-  now.sample(pids_);
+  now.sample(pids_, segments_);
   ShmGrowthReport nobodys;
   for (const GrowingSegment& segment : now.report().largest) {
     if (!segment.held.value_or(false)) {  // by a stray: it is in that one's footprint

@@ -36,10 +36,14 @@ class LeftBehindMeter {
  public:
   // What is in /dev/shm by now is nobody's doing. `system` outlives it.
   explicit LeftBehindMeter(live::WatchSystem& system);
-  // A process of a command: segments of others, where their names tell, do not count.
+  // A process of a command: segments of others do not count.
   void add_process(const ProcessKey& key) {
     pids_.insert(key.pid);
     seen_.push_back(key);
+  }
+  // What a command's processes have in /dev/shm, by inode.
+  void add_segments(const std::unordered_set<ino_t>& segments) {
+    segments_.insert(segments.begin(), segments.end());
   }
   // When a command has ended, while we are still the reaper of its orphans: all that is left, of
   // earlier commands too. Whoever is about to end gets a moment for it.
@@ -54,6 +58,7 @@ class LeftBehindMeter {
   live::WatchSystem* system_;
   collect::ShmGrowth before_;
   std::unordered_set<pid_t> pids_;
+  std::unordered_set<ino_t> segments_;
   std::vector<ProcessKey> seen_;  // without those that are known to have exited
 };
 

@@ -57,10 +57,11 @@ class Checking final : public live::WatchHandler {
       run_.tracing->launch.complete(tick);
     }
   }
-  void on_tick(const Tick& tick, const monitor::Session& /*session*/) override {
+  void on_tick(const Tick& tick, const monitor::Session& session) override {
     for (const ProcessRecord& process : tick.new_processes) {
       meter_.add_process(process.key);
     }
+    meter_.add_segments(session.job_segments());
     run_.seconds = tick.t_s;
   }
   void on_time_limit() override { judged_.cut(); }

@@ -80,7 +80,8 @@ void add_monitor(Program& program) {
       "  tidemark monitor --find-training -o run.tidemark\n"
       "  tidemark monitor --pid 1234 --duration 5min\n"
       "  tidemark monitor --replay run.tidemark --speed 20x\n"
-      "  tidemark monitor --step-regex 'Step +(\\d+)' -- python train.py");
+      "  tidemark monitor --step-regex 'Step +(\\d+)' -- python train.py\n"
+      "  tidemark monitor --step-regex '^job (\\d+)' --log-file server.log --pid 1234");
   command.run_by([options] { return dashboard::run_monitor(*options); },
                  [options] { return problem_with(*options); });
 }

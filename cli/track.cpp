@@ -45,7 +45,8 @@ void add_track(Program& program) {
       "  tidemark track run.tidemark\n"
       "  tidemark track 27295 --duration 5min\n"
       "  tidemark track --find-training --duration 30min -o run.tidemark\n"
-      "  tidemark track --warmup 200steps --step-regex 'Step +(\\d+)' -- python train.py");
+      "  tidemark track --warmup 200steps --step-regex 'Step +(\\d+)' -- python train.py\n"
+      "  tidemark track --step-regex '^job (\\d+)' --log-file server.log --pid 1234");
   command.run_by([options] { return live::run_track(*options); },
                  [options] {
                    take_pid(options->input, options->watch.target);

@@ -98,17 +98,24 @@ add_custom_target(tidemark_unit_tests)  # what the sanitizer presets build
 add_custom_target(tidemark_fuzzers)     # what the fuzz preset builds
 
 # tidemark_add_test(NAME LABEL unit|integration|stress|... SOURCES ... DEPS ... [TIMEOUT s]
-#                   [NEEDS targets that the tests run])
+#                   [NEEDS targets that the tests run] [SERIAL] [OWN_MACHINE])
 # One GoogleTest program; each of its tests becomes a ctest test with the label and a timeout.
+# OWN_MACHINE: they look at the whole machine and must see no other jobs; own_machine_main.cpp says
+# how. Where that is not allowed, SERIAL at least keeps other tests away.
 function(tidemark_add_test name)
-  cmake_parse_arguments(ARG "SERIAL" "LABEL;TIMEOUT" "SOURCES;DEPS;NEEDS" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL;OWN_MACHINE" "LABEL;TIMEOUT" "SOURCES;DEPS;NEEDS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 30)
+  endif()
+  set(main GTest::gmock_main)
+  if(ARG_OWN_MACHINE)
+    list(APPEND ARG_SOURCES ${PROJECT_SOURCE_DIR}/tests/support/own_machine_main.cpp)
+    set(main GTest::gmock)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} fmt::fmt GTest::gmock_main tidemark_warnings
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} fmt::fmt ${main} tidemark_warnings
                                         tidemark_sanitizers)
   # The code under test keeps its optimisation; the tests themselves are compiled twice as fast.
   target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0 -g1>)

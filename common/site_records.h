@@ -130,6 +130,7 @@ struct GrowingSegment {
   std::uint64_t grown_bytes = 0;
   std::optional<bool> held;    // by some process
   std::optional<pid_t> maker;  // when its name says so
+  bool is_of_job = false;      // whatever its name says; not in the run file
 };
 
 // All of them, at the time when they were largest: a job that ends well may have removed them.

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -43,9 +44,8 @@ std::string_view confidence_name(Confidence confidence) {
   return "certain";
 }
 
-std::string argv_of(const Candidate& candidate, const FindOptions& options) {
-  return options.no_redact ? fmt::format("{}", fmt::join(candidate.argv, " "))
-                           : redact_argv(candidate.argv);
+std::string shown_argv(const std::vector<std::string>& argv, const FindOptions& options) {
+  return options.no_redact ? fmt::format("{}", fmt::join(argv, " ")) : redact_argv(argv);
 }
 
 // Weak ones are noise as soon as there is a better one.
@@ -74,7 +74,7 @@ void append_candidate(std::string& text, const Candidate& candidate, const FindO
       fmt::format("pid {}, {}, {}, footprint {}\n", candidate.key.pid, role_name(candidate.role),
                   confidence_name(candidate.confidence), format_bytes(candidate.footprint_bytes));
   text += fmt::format("  command   {}\n",
-                      shorten(escape_text(argv_of(candidate, options)), kArgvColumns));
+                      shorten(escape_text(shown_argv(candidate.argv, options)), kArgvColumns));
   text += fmt::format("  below it  {}\n", workers_text(candidate));
   if (!candidate.ranks.empty()) {
     text += fmt::format("  ranks     {}\n", ranks_of(candidate));
@@ -86,6 +86,30 @@ void append_candidate(std::string& text, const Candidate& candidate, const FindO
   text += fmt::format("  because   {}\n", fmt::join(candidate.reasons, "; "));
 }
 
+void append_orphans(std::string& text, const FindResult& result) {
+  constexpr std::size_t kMost = 10;
+  const std::size_t shown = std::min(result.orphans.size(), kMost);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const monitor::Orphan& orphan = result.orphans[i];
+    text +=
+        fmt::format("orphan: pid {}, {}, footprint {}; its trainer has exited\n", orphan.key.pid,
+                    role_name(orphan.role), format_bytes(orphan.footprint_bytes));
+  }
+  if (shown < result.orphans.size()) {
+    text += fmt::format("and {}\n", format_count(result.orphans.size() - shown, "more orphan"));
+  }
+}
+
+void write_orphan(JsonWriter& json, const monitor::Orphan& orphan, const FindOptions& options) {
+  json.begin_object()
+      .field("pid", orphan.key.pid)
+      .field("start_ticks", orphan.key.start_ticks)
+      .field("role", role_name(orphan.role))
+      .field("argv", shown_argv(orphan.argv, options))
+      .field("footprint_bytes", orphan.footprint_bytes)
+      .end_object();
+}
+
 void write_candidate(JsonWriter& json, const Candidate& candidate, const FindOptions& options) {
   json.begin_object()
       .field("pid", candidate.key.pid)
@@ -93,7 +117,7 @@ void write_candidate(JsonWriter& json, const Candidate& candidate, const FindOpt
       .field("role", role_name(candidate.role))
       .field("score", candidate.score)
       .field("confidence", confidence_name(candidate.confidence))
-      .field("argv", argv_of(candidate, options))
+      .field("argv", shown_argv(candidate.argv, options))
       .field("footprint_bytes", candidate.footprint_bytes)
       .field("compile_workers", candidate.compile_workers)
       .field("dataloader_workers", candidate.dataloader_workers);
@@ -156,6 +180,7 @@ std::string find_text(const FindResult& result, const FindOptions& options) {
     append_candidate(text, *candidate, options);
     first = false;
   }
+  append_orphans(text, result);
   if (result.picked) {
     text += fmt::format("next: tidemark monitor {}\n",
                         pid_options(result.candidates[*result.picked].watch));
@@ -172,6 +197,10 @@ std::string find_json(const FindResult& result, const FindOptions& options) {
   json.key("candidates").begin_array();
   for (const Candidate* candidate : shown(result, options)) {
     write_candidate(json, *candidate, options);
+  }
+  json.end_array().key("orphans").begin_array();
+  for (const monitor::Orphan& orphan : result.orphans) {
+    write_orphan(json, orphan, options);
   }
   json.end_array()
       .field("processes", result.processes)

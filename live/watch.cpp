@@ -46,8 +46,15 @@ void raise_descriptor_limit() {
 
 // Segments of shared memory that nobody holds: they outlive the job.
 void report_unheld_segments(const std::optional<monitor::ShmReport>& report, WatchOutput& output) {
+  constexpr std::uint64_t kWorthANote = 64 * kMiB;
   if (!report) {
     return;
+  }
+  if (report->others_unheld_bytes >= kWorthANote) {
+    output.note(
+        fmt::format("note: /dev/shm holds {} more that no process has open; nothing shows "
+                    "that this job made it",
+                    format_bytes(report->others_unheld_bytes)));
   }
   for (const monitor::ShmSegment& segment : report->largest_unheld) {
     const std::string owner = segment.owner_pid

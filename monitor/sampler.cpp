@@ -349,7 +349,7 @@ void Sampler::assign_roles() {
     const ProcessRecord& record = watched->record;
     facts.push_back({record.key, record.ppid, record.comm, watched->argv,
                      watched->status.threads.value_or(0), watched->cheap().total(),
-                     watched->cpu_ticks, watched->rank, watched->job});
+                     watched->cpu_ticks, watched->rank, watched->job, record.role});
   }
   const std::vector<RoleAssignment> roles = monitor::assign_roles(facts);
   for (std::size_t i = 0; i < order_.size(); ++i) {

@@ -48,10 +48,12 @@ GpuWatch::Options gpu_options(const SessionOptions& options) {
   return gpu;
 }
 
-// The /dev/shm of the job, which may live in a container.
-ShmWatch::Options shm_options(pid_t pid) {
+// The /dev/shm of the job. One that is not ours is a container's own: what is in it was made there.
+ShmWatch::Options shm_options(const TreeRoots& roots) {
   ShmWatch::Options options;
-  if (std::string directory = shm_directory_of("/proc", pid); !directory.empty()) {
+  options.counts_all = roots.everything;
+  if (std::string directory = shm_directory_of("/proc", first_of(roots)); !directory.empty()) {
+    options.counts_all |= directory != options.directory;
     options.directory = std::move(directory);
   }
   return options;
@@ -104,8 +106,7 @@ Session::Session(SessionOptions options, const Clock& clock, std::unique_ptr<Sam
       start_wall_ns_(clock.wall_ns() - (clock.monotonic_ns() - options_.start_ns)),
       sampler_(std::move(sampler)),
       system_(options_.machine_root, limits_of(options_.sampler.roots, nullptr)),
-      shm_(shm_options(first_of(options_.sampler.roots)), clock),
-      shm_names_tell_(shares_pid_namespace("/proc", first_of(options_.sampler.roots))),
+      shm_(shm_options(options_.sampler.roots), clock),
       gpu_(std::move(gpu)),
       markers_({.run_start_ns = options_.start_ns}) {
   if (options_.warn_growth) {
@@ -220,12 +221,7 @@ void Session::add_system(Tick& tick) {
     next_limit_s_ = tick.t_s + kLimitEveryS;
   }
   tick.system = system_.sample();
-  const auto is_of_job = [&](pid_t pid) {
-    return !shm_names_tell_ ||
-           std::any_of(tick.processes.begin(), tick.processes.end(),
-                       [&](const ProcessSample& sample) { return sample.key.pid == pid; });
-  };
-  shm_.sample(*tick.system, is_of_job);
+  shm_.sample(*tick.system, sampler_->members());
   if (const OomKills kills = system_.new_oom_kills(); kills.count > 0) {
     const char* where = kills.whole_machine ? "somewhere on this machine" : "in the control group";
     tick.events.push_back({tick.t_s,

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -101,6 +102,8 @@ class Session {
   // Why there are no figures of a GPU, where that is no fault; "" otherwise.
   const std::string& no_gpu() const { return no_gpu_; }
   const std::optional<ShmReport>& shm_report() const { return shm_.report(); }
+  // The job's files in /dev/shm, by inode, as far as they are known.
+  const std::unordered_set<ino_t>& job_segments() const { return shm_.of_job(); }
   // Host, kernel, limits, interval; the caller adds version and command.
   RunInfo describe() const;
 
@@ -126,7 +129,6 @@ class Session {
   std::unique_ptr<Sampler> sampler_;
   SystemReader system_;
   ShmWatch shm_;
-  bool shm_names_tell_;                // the pids in them are ours
   std::unique_ptr<GpuWatch> gpu_;      // nullptr: this machine has none that we can ask
   std::set<std::uint32_t> lost_gpus_;  // that were told of
   MarkerReader markers_;

@@ -58,9 +58,9 @@ std::optional<pid_t> leading_pid(std::string_view text) {
 }
 
 void mark(WantedFiles& wanted, ino_t inode) {
-  const auto found = wanted.held.find(inode);
-  if (found != wanted.held.end()) {
-    found->second = true;
+  const auto found = wanted.holders.find(inode);
+  if (found != wanted.holders.end()) {
+    found->second = std::max(found->second, wanted.searched);
   }
 }
 
@@ -112,14 +112,20 @@ constexpr std::size_t kMaxSegments = 16384;
 constexpr std::size_t kMaxDepth = 4;  // joblib keeps its files in folders
 constexpr int kEntriesPerStep = 64;
 constexpr std::uint64_t kBlockBytes = 512;  // unit of st_blocks
-// Start times are ticks since boot and the wall clock may have been set: allow for some seconds.
-constexpr std::int64_t kClockSlackS = 5;
-
-std::int64_t created_wall_s(const struct statx& info) {
-  return (info.stx_mask & STATX_BTIME) != 0 ? info.stx_btime.tv_sec : info.stx_mtime.tv_sec;
-}
 
 }  // namespace
+
+std::optional<ShmFile> read_shm_file(int directory, const char* name) {
+  struct statx info {};
+  constexpr unsigned kMask = STATX_BASIC_STATS | STATX_BTIME;
+  if (::statx(directory, name, AT_SYMLINK_NOFOLLOW, kMask, &info) != 0 || !S_ISREG(info.stx_mode)) {
+    return std::nullopt;
+  }
+  const bool has_birth = (info.stx_mask & STATX_BTIME) != 0;
+  return ShmFile{info.stx_blocks * kBlockBytes,
+                 has_birth ? info.stx_btime.tv_sec : info.stx_mtime.tv_sec, info.stx_ino,
+                 info.stx_uid};
+}
 
 ShmName read_shm_name(std::string_view path) {
   const std::string_view name = path.substr(0, path.find('/'));
@@ -175,8 +181,12 @@ Searched mark_held_files(const std::string& proc_root, pid_t pid, WantedFiles& w
   return maps == Searched::kYes && descriptors == Searched::kYes ? Searched::kYes : Searched::kGone;
 }
 
-ShmPass::ShmPass(const std::string& directory, std::string proc_root, uid_t own_uid)
-    : proc_root_(std::move(proc_root)), own_uid_(own_uid) {
+ShmPass::ShmPass(const std::string& directory, std::string proc_root, uid_t own_uid,
+                 const ShmMakers* job)
+    : proc_root_(std::move(proc_root)),
+      own_uid_(own_uid),
+      job_(job),
+      boot_wall_s_(boot_wall_s(proc_root_)) {
   struct stat info {};
   auto stream = DirectoryStream::open_at(AT_FDCWD, directory + "/.");  // it may be a link
   if (stream && ::fstat(stream->fd(), &info) == 0) {
@@ -184,26 +194,24 @@ ShmPass::ShmPass(const std::string& directory, std::string proc_root, uid_t own_
     readable_ = true;
     levels_.push_back({std::move(*stream), ""});
   }
-  if (const auto stat = read_file(proc_root_ + "/stat")) {
-    boot_wall_s_ = static_cast<std::int64_t>(keyed_number(*stat, "btime").value_or(0));
-  }
 }
 
 bool ShmPass::step() {
-  if (!listed_) {
+  if (!levels_.empty()) {
     list_some();
-    if (levels_.empty()) {
-      listed_ = true;
-      if (!segments_.empty()) {
-        find_processes();
-      }
+    return false;
+  }
+  if (!searches_) {
+    searches_ = true;
+    if (!segments_.empty()) {
+      find_processes();
     }
   } else if (!pids_.empty()) {
     const pid_t pid = pids_.back();
     pids_.pop_back();
     search_process(pid);
   }
-  if (!listed_ || !pids_.empty()) {
+  if (!pids_.empty()) {
     return false;
   }
   find_unheld();
@@ -232,7 +240,9 @@ void ShmPass::list_entry(const Level& level, const char* name) {
     return;
   }
   if (S_ISREG(info.st_mode) && info.st_dev == wanted_.device) {
-    add_file(std::move(path), level.stream.fd(), name);
+    if (const auto file = read_shm_file(level.stream.fd(), name)) {
+      add_file(std::move(path), *file, name);
+    }
   } else if (S_ISDIR(info.st_mode) && levels_.size() < kMaxDepth) {
     auto stream = DirectoryStream::open_at(level.stream.fd(), name);
     if (stream) {
@@ -242,25 +252,22 @@ void ShmPass::list_entry(const Level& level, const char* name) {
   }
 }
 
-void ShmPass::add_file(std::string path, int directory, const char* name) {
-  struct statx info {};
-  constexpr unsigned kMask = STATX_BASIC_STATS | STATX_BTIME;
-  if (::statx(directory, name, AT_SYMLINK_NOFOLLOW, kMask, &info) != 0) {
-    return;
-  }
-  const std::uint64_t bytes = info.stx_blocks * kBlockBytes;
+void ShmPass::add_file(std::string path, const ShmFile& file, const char* name) {
   if (segments_.size() >= kMaxSegments) {
     ++unexamined_segments_;
-    unexamined_bytes_ += bytes;
+    unexamined_bytes_ += file.allocated_bytes;
     return;
   }
-  if (!wanted_.held.emplace(info.stx_ino, false).second) {
+  if (!wanted_.holders.emplace(file.inode, Holder::kNone).second) {
     return;  // a second name of a file that we have
   }
   wanted_.names.emplace(name);
   const ShmName known = read_shm_name(path);
-  segments_.push_back({std::move(path), known.maker, bytes, created_wall_s(info), info.stx_ino,
-                       info.stx_uid, known.pid, std::nullopt, std::nullopt, false});
+  const bool is_of_job =
+      job_ != nullptr && known.pid && job_->may_have_made(*known.pid, file.created_wall_s);
+  segments_.push_back({std::move(path), known.maker, file.allocated_bytes, file.created_wall_s,
+                       file.inode, file.uid, known.pid, std::nullopt, std::nullopt, false,
+                       is_of_job});
 }
 
 void ShmPass::find_processes() {
@@ -279,6 +286,7 @@ void ShmPass::find_processes() {
 }
 
 void ShmPass::search_process(pid_t pid) {
+  wanted_.searched = job_ != nullptr && job_->is_running(pid) ? Holder::kJob : Holder::kStranger;
   if (mark_held_files(proc_root_, pid, wanted_) != Searched::kRefused) {
     return;
   }
@@ -296,6 +304,7 @@ void ShmPass::search_process(pid_t pid) {
 void ShmPass::find_unheld() {
   for (ShmSegment& segment : segments_) {
     segment.held = is_held(segment);
+    segment.is_of_job |= wanted_.holders.at(segment.inode) == Holder::kJob;
     // Of other users' processes only root knows how much they have.
     const bool seen_all = processes_listed_ && (own_uid_ == 0 || segment.uid == own_uid_);
     segment.is_bounded = !segment.held && seen_all;
@@ -306,7 +315,7 @@ void ShmPass::find_unheld() {
 }
 
 std::optional<bool> ShmPass::is_held(const ShmSegment& segment) const {
-  if (wanted_.held.at(segment.inode)) {
+  if (wanted_.holders.at(segment.inode) != Holder::kNone) {
     return true;
   }
   const bool own = segment.uid == own_uid_;
@@ -323,8 +332,7 @@ bool ShmPass::is_alive(pid_t pid, std::int64_t since_wall_s) {
     const auto text = read_file(fmt::format("{}/{}/stat", proc_root_, pid));
     const auto stat = text ? parse_stat(*text) : std::nullopt;
     if (stat && stat->state != 'Z') {
-      const auto ticks_per_s = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-      found->second = boot_wall_s_ + static_cast<std::int64_t>(stat->start_ticks / ticks_per_s);
+      found->second = start_wall_s(boot_wall_s_, stat->start_ticks);
     }
   }
   return found->second && *found->second <= since_wall_s + kClockSlackS;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "monitor/procfs/kernel_text.h"
+#include "monitor/procfs/shm_makers.h"
 
 namespace tidemark::monitor {
 
@@ -28,11 +29,15 @@ ShmName read_shm_name(std::string_view path);
 // Files of our own (the marker rings), which are no leak of the job.
 bool is_own_shm_file(std::string_view path);
 
+// Who was found to hold a file: the strongest counts.
+enum class Holder { kNone, kStranger, kJob };
+
 // The files that a search is about: all on one file system.
 struct WantedFiles {
   dev_t device = 0;
-  std::unordered_map<ino_t, bool> held;   // by inode; true once a holder was found
+  std::unordered_map<ino_t, Holder> holders;
   std::unordered_set<std::string> names;  // their last path components
+  Holder searched = Holder::kStranger;    // what the process is whose files are marked next
 };
 
 enum class Searched { kYes, kGone, kRefused };
@@ -44,6 +49,15 @@ Searched mark_held_files(const std::string& proc_root, pid_t pid, WantedFiles& w
 // Marks the files that the text of a /proc/PID/maps names, as dev and inode; `text` may be cut
 // at any line.
 void mark_mapped_files(std::string_view text, WantedFiles& wanted);
+
+// What a regular file in a folder is; nullopt for anything else, and for what has gone.
+struct ShmFile {
+  std::uint64_t allocated_bytes = 0;
+  std::int64_t created_wall_s = 0;  // not later than this
+  ino_t inode = 0;
+  uid_t uid = 0;
+};
+std::optional<ShmFile> read_shm_file(int directory, const char* name);
 
 // A named file in /dev/shm.
 struct ShmSegment {
@@ -58,14 +72,17 @@ struct ShmSegment {
   std::optional<bool> held;         // some process maps it or has it open; unknown when the
                                     // kernel does not let us read all that could
   bool is_bounded = false;          // unknown, but ShmPass::hidden_bytes() is all that can be held
+  bool is_of_job = false;           // named after a process of the job, or held by one in this pass
 };
 
 // One pass over /dev/shm and the processes that hold what is in it, in small steps: with many
 // segments or processes the whole costs too much for one tick. Not thread-safe.
 class ShmPass {
  public:
-  // `own_uid` 0 stands for somebody who may read every process.
-  ShmPass(const std::string& directory, std::string proc_root, uid_t own_uid);
+  // `own_uid` 0 stands for somebody who may read every process. `job` outlives the pass; without
+  // it no segment is of the job.
+  ShmPass(const std::string& directory, std::string proc_root, uid_t own_uid,
+          const ShmMakers* job = nullptr);
 
   // Does a bit of work (well below a millisecond but for a process with many mappings). True when
   // there is nothing left to do.
@@ -89,7 +106,7 @@ class ShmPass {
 
   void list_some();
   void list_entry(const Level& level, const char* name);
-  void add_file(std::string path, int directory, const char* name);
+  void add_file(std::string path, const ShmFile& file, const char* name);
   void find_processes();
   void search_process(pid_t pid);
   void find_unheld();
@@ -98,7 +115,8 @@ class ShmPass {
 
   std::string proc_root_;
   uid_t own_uid_;
-  std::int64_t boot_wall_s_ = 0;
+  const ShmMakers* job_;
+  std::int64_t boot_wall_s_;
   std::vector<Level> levels_;
   std::vector<ShmSegment> segments_;
   std::uint64_t unexamined_segments_ = 0;
@@ -107,7 +125,7 @@ class ShmPass {
   WantedFiles wanted_;
   bool readable_ = false;
   bool processes_listed_ = true;
-  bool listed_ = false;
+  bool searches_ = false;    // the processes to search are known
   std::vector<pid_t> pids_;  // still to search
   std::unordered_set<uid_t> refused_uids_;
   std::unordered_map<pid_t, std::optional<std::int64_t>> start_wall_s_;  // of owners; memo

@@ -7,12 +7,16 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "common/clock.h"
+#include "common/process_key.h"
 #include "common/records.h"
+#include "monitor/procfs/shm_makers.h"
 #include "monitor/procfs/shm_pass.h"
 
 namespace tidemark::monitor {
@@ -24,17 +28,69 @@ std::optional<std::uint64_t> used_bytes_of(const std::string& directory);
 struct ShmReport {
   std::uint64_t segments = 0;  // named files, ours not counted
   std::uint64_t named_bytes = 0;
-  // Of those that no process held in this pass and in the one before; unknown until two are done.
+  // Of the job's that no process held in this pass and in the one before; unknown until two are
+  // done.
   std::optional<std::uint64_t> unheld_bytes;
+  std::uint64_t others_unheld_bytes = 0;   // likewise, of those that are not known to be the job's
   std::uint64_t unknown_bytes = 0;         // of those whose holders we may not see
-  std::vector<ShmSegment> largest_unheld;  // at most 20, largest first
+  std::vector<ShmSegment> largest_unheld;  // of the job, at most 20, largest first
+};
+
+// What a job has unheld between two passes. While all that it adds turns out to be held by nobody,
+// so is what it has added since the last pass: else a straight rise would come in steps that are as
+// irregular as the passes. Pure.
+class UnheldEstimate {
+ public:
+  // A pass is done. `own_bytes`: of all the job's segments, when the pass listed them.
+  // `confirmed_bytes`: of those that nobody held in this pass and in the one before.
+  // `hidden_bytes`: as much of them may be held by processes that refuse to be read.
+  void add_pass(std::uint64_t own_bytes, std::uint64_t confirmed_bytes, std::uint64_t hidden_bytes);
+  // Of all the job's segments, now.
+  void add_listing(std::uint64_t own_bytes) { own_bytes_ = own_bytes; }
+  bool wants_listing() const { return piles_up_ || carried_; }
+  // `found_bytes`: by the last pass.
+  std::optional<std::uint64_t> unheld_bytes(std::optional<std::uint64_t> found_bytes);
+
+ private:
+  std::uint64_t own_bytes_ = 0;
+  std::optional<std::uint64_t> own_before_bytes_;  // when the last pass began
+  // When the pass before the last began: segments that nobody was seen to hold, and all the rest.
+  std::uint64_t confirmed_bytes_ = 0;
+  std::optional<std::int64_t> rest_bytes_;
+  std::uint64_t hidden_bytes_ = 0;
+  bool piles_up_ = false;  // all that was added between two passes is unheld
+  // What was last counted ahead of the passes.
+  struct Carried {
+    std::uint64_t unheld_bytes;
+    std::uint64_t own_bytes;
+    int passes_since;
+  };
+  std::optional<Carried> carried_;
+};
+
+// What a job has in /dev/shm, between two passes: reads the names there, and only of new files
+// more. Not thread-safe.
+class ShmListing {
+ public:
+  // Begins again with what a pass has found; `of_job`: the inodes of the job's.
+  void begin(const std::vector<ShmSegment>& segments, const std::unordered_set<ino_t>& of_job);
+  // The job's bytes now. New files are the job's by their names, or all are.
+  std::uint64_t update(const std::string& directory, const ShmMakers& job, bool counts_all);
+
+ private:
+  std::unordered_map<ino_t, std::uint64_t> own_;  // bytes
+  std::unordered_set<ino_t> others_;
+  std::uint64_t in_folders_bytes_ = 0;  // of the job; looked at by passes only
 };
 
 // Watches /dev/shm as a whole: leaked segments are in no process's memory. How much is used is
 // asked at every tick; who holds the named segments costs a search of every process, so it is done
 // in slices of at most a few milliseconds that add up to 1 % of the time, and soon again only where
-// a change of what is used, or a segment newly without a holder, gives a reason to. Segments that a
-// process outside of our pid namespace holds seem unheld. Not thread-safe.
+// a change of what is used, or a segment newly without a holder, gives a reason to.
+//
+// Other jobs of the machine leak there too. A segment is the job's when its name has the pid of one
+// of its processes, or when a pass has seen one of them map it or have it open; it stays the job's
+// when they have exited. Not thread-safe.
 class ShmWatch {
  public:
   struct Options {
@@ -49,52 +105,46 @@ class ShmWatch {
     std::int64_t pass_interval_ns = 10 * kNsPerSecond;
     std::int64_t least_interval_ns = kNsPerSecond / 2;
     std::function<std::optional<std::uint64_t>(const std::string&)> used_bytes = used_bytes_of;
+    bool counts_all = false;  // all segments are the job's: in a container's own /dev/shm
   };
 
   // `clock` must outlive this.
   ShmWatch(Options options, const Clock& clock);
+  ShmWatch(const ShmWatch&) = delete;  // a pass refers to its members
+  ShmWatch& operator=(const ShmWatch&) = delete;
 
-  // Once per tick: spends what the budget allows and fills the dev_shm fields. A segment that bears
-  // the pid of a living process is that one's: without a holder it counts only if `is_of_job`.
-  // Without `is_of_job` all count.
-  void sample(SystemSample& sample, const std::function<bool(pid_t)>& is_of_job = {});
+  // Once per tick: spends what the budget allows and fills the dev_shm fields. `job`: its processes
+  // now.
+  void sample(SystemSample& sample, std::span<const ProcessKey> job);
   const std::optional<ShmReport>& report() const { return report_; }
+  // The job's files, held or not, as the last pass has found them.
+  const std::unordered_set<ino_t>& of_job() const { return of_job_; }
 
  private:
   bool is_due(std::int64_t now_ns) const;
-  std::optional<std::uint64_t> unheld_bytes_now();
-  void note_rest(std::uint64_t confirmed_bytes);
-  void advance(const std::function<bool(pid_t)>& is_of_job);
-  void finish_pass(const std::function<bool(pid_t)>& is_of_job);
+  void advance();
+  void list_own();
+  void finish_pass();
+  bool is_of_job(const ShmSegment& segment) const;
 
   Options options_;
   const Clock& clock_;
-  std::int64_t next_slice_ns_ = 0;  // as the budget has it
+  ShmMakers makers_;
+  std::int64_t next_slice_ns_ = 0;    // as the budget has it
+  std::int64_t next_listing_ns_ = 0;  // likewise
   std::int64_t pass_began_ns_ = 0;
   std::int64_t interval_ns_;  // after a change; longer and longer while passes find nothing new
   bool unconfirmed_ = false;  // the last pass found segments newly without a holder
   std::optional<std::uint64_t> used_bytes_;         // of /dev/shm, now
   std::optional<std::uint64_t> used_before_bytes_;  // when the last pass began
-  std::optional<std::uint64_t> used_first_bytes_;   // when the one before began
-  // When the pass before the last began: segments that nobody was seen to hold, and all the rest.
-  std::uint64_t confirmed_bytes_ = 0;
-  std::optional<std::int64_t> rest_bytes_;
-  std::uint64_t hidden_bytes_ = 0;  // as the last pass saw it
-  bool piles_up_ = false;           // all that was added between two passes is unheld
-  // What was last counted ahead of the passes.
-  struct Carried {
-    std::uint64_t unheld_bytes;
-    std::uint64_t used_bytes;
-    int passes_since;
-  };
-  std::optional<Carried> carried_;
+  std::optional<std::uint64_t> used_listed_bytes_;  // when the job's segments were last listed
+  UnheldEstimate estimate_;
+  ShmListing listing_;
   std::optional<ShmPass> pass_;
   std::optional<ShmReport> report_;
-  std::optional<std::unordered_set<ino_t>> unheld_before_;  // by the pass before
+  std::unordered_set<ino_t> of_job_;  // what passes have found to be the job's
+  std::optional<std::unordered_set<ino_t>> unheld_before_;  // by the pass before; anybody's
 };
-
-// False when a pid that a process there has written may mean another process to us.
-bool shares_pid_namespace(const std::string& proc_root, pid_t pid);
 
 // The /dev/shm that `pid` sees: a container has its own. Empty when we may not read it.
 std::string shm_directory_of(const std::string& proc_root, pid_t pid);

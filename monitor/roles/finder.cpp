@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -289,6 +291,26 @@ void add_rank_jobs(const JobTree& tree, std::vector<Candidate>& candidates) {
   }
 }
 
+// What a server has started: one job, or several processes that look equally like training, of
+// which the server is the way to see all.
+Candidate join_server(pid_t server, std::vector<Candidate> jobs) {
+  const auto best =
+      std::max_element(jobs.begin(), jobs.end(), [](const Candidate& a, const Candidate& b) {
+        return std::pair(a.confidence, a.score) < std::pair(b.confidence, b.score);
+      });
+  Candidate joined = *best;
+  if (jobs.size() > 1) {
+    joined.footprint_bytes = 0;
+    for (const Candidate& job : jobs) {
+      joined.footprint_bytes += job.footprint_bytes;
+    }
+    joined.watch = {server};
+    joined.reasons.insert(joined.reasons.begin(),
+                          fmt::format("one of {} processes of the server {}", jobs.size(), server));
+  }
+  return joined;
+}
+
 // Of two candidates, one below the other, only one is meant: the trainer rather than the server
 // that started it, and the trainer rather than the evaluation that it started itself.
 bool upper_wins(const JobTree& tree, std::size_t upper, const Candidate& above, std::size_t lower,
@@ -325,11 +347,33 @@ void add_single_jobs(const JobTree& tree, std::vector<Candidate>& candidates) {
       return false;
     });
   }
+  std::map<std::size_t, std::vector<Candidate>> by_server;
   for (auto& [i, candidate] : admitted) {
     if (!dropped[i]) {
-      candidates.push_back(std::move(candidate));
+      by_server[tree.above(i, [&](std::size_t up) {
+        return tree.role(up).role == Role::kLauncher;
+      })].push_back(std::move(candidate));
     }
   }
+  for (auto& [server, jobs] : by_server) {
+    if (server == kNone) {
+      std::move(jobs.begin(), jobs.end(), std::back_inserter(candidates));
+    } else {
+      candidates.push_back(join_server(tree.pid(server), std::move(jobs)));
+    }
+  }
+}
+
+std::vector<Orphan> find_orphans(const std::vector<ProcessFacts>& facts) {
+  std::vector<Orphan> orphans;
+  for (const std::size_t i : orphaned_workers(facts)) {
+    const Role role = assign_roles(std::span(&facts[i], 1)).front().role;
+    orphans.push_back({facts[i].key, role, facts[i].argv, facts[i].footprint_bytes});
+  }
+  std::sort(orphans.begin(), orphans.end(), [](const Orphan& a, const Orphan& b) {
+    return std::pair(b.footprint_bytes, a.key) < std::pair(a.footprint_bytes, b.key);
+  });
+  return orphans;
 }
 
 // What to give to --pid for each candidate of this confidence, and what it is.
@@ -384,6 +428,7 @@ FindResult rank_candidates(const Evidence& evidence) {
   FindResult result;
   result.processes = evidence.processes.size();
   result.not_permitted = evidence.not_permitted;
+  result.orphans = find_orphans(facts);
   for (const auto& members : job_trees(facts)) {
     const JobTree tree(evidence, members);
     add_rank_jobs(tree, result.candidates);

@@ -45,8 +45,17 @@ struct Candidate {
   std::vector<std::string> reasons;
 };
 
+// A worker whose trainer has exited.
+struct Orphan {
+  ProcessKey key;
+  Role role = Role::kDataloaderWorker;
+  std::vector<std::string> argv;  // of the trainer, where it was forked
+  std::uint64_t footprint_bytes = 0;
+};
+
 struct FindResult {
   std::vector<Candidate> candidates;  // best first
+  std::vector<Orphan> orphans;        // of jobs that have ended, the heaviest first
   // Set when exactly one candidate is better than weak and better than all others.
   std::optional<std::size_t> picked;
   std::size_t processes = 0;      // read

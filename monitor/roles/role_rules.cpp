@@ -54,6 +54,10 @@ constexpr RoleRule session(Match match, std::string_view pattern, Role role,
   return {match, pattern, "", role, Scope::kSession, reason};
 }
 
+constexpr RoleRule serves(Match match, std::string_view pattern, std::string_view verb = "") {
+  return {match, pattern, verb, Role::kLauncher, Scope::kServer, "a server that starts jobs"};
+}
+
 constexpr RoleRule kRules[] = {
     // Compile workers of torch.compile: sidecar and pool share one argv since 2.4. The fork-era
     // workers of 2.0-2.3 carry the trainer's argv and are found by their neighbours.
@@ -112,6 +116,26 @@ constexpr RoleRule kRules[] = {
     script("deepspeed/launcher/launch.py", Role::kLauncher, "runs deepspeed.launcher.launch"),
     program("horovodrun", Role::kLauncher, "runs horovodrun"),
     verb("colossalai", "run", Role::kLauncher, "runs `colossalai run`"),
+
+    // Servers and task queues: what runs in them, or below them, may be a training job.
+    serves(Match::kProgramVerb, "tidemark-harness", "serve-jobs"),
+    serves(Match::kProgramVerb, "flask", "run"),
+    serves(Match::kModule, "flask"),
+    serves(Match::kProgram, "uvicorn"),
+    serves(Match::kModule, "uvicorn"),
+    serves(Match::kProgram, "gunicorn"),
+    serves(Match::kModule, "gunicorn"),
+    serves(Match::kTitle, "gunicorn: master"),
+    serves(Match::kProgram, "hypercorn"),
+    serves(Match::kModule, "hypercorn"),
+    serves(Match::kProgram, "waitress-serve"),
+    serves(Match::kProgram, "daphne"),
+    serves(Match::kProgramVerb, "fastapi", "run"),
+    serves(Match::kProgramVerb, "fastapi", "dev"),
+    serves(Match::kProgram, "celery"),
+    serves(Match::kModule, "celery"),
+    serves(Match::kProgramVerb, "rq", "worker"),
+    serves(Match::kProgram, "dramatiq"),
 
     // Compilers: with torch.compile, Triton and C++ extensions they are part of the job.
     compiler("cc1plus"),
@@ -228,6 +252,14 @@ constexpr RoleRule kRules[] = {
     session(Match::kProgram, "cron", Role::kOther, "cron"),
     session(Match::kProgram, "crond", Role::kOther, "cron"),
     session(Match::kProgram, "supervisord", Role::kOther, "a service manager"),
+    session(Match::kProgram, "circusd", Role::kOther, "a service manager"),
+    session(Match::kTitle, "PM2 ", Role::kOther, "a service manager"),
+    session(Match::kProgram, "monit", Role::kOther, "a service manager"),
+    session(Match::kProgram, "runsvdir", Role::kOther, "a service manager"),
+    session(Match::kProgram, "runsv", Role::kOther, "a service manager"),
+    session(Match::kProgram, "s6-svscan", Role::kOther, "a service manager"),
+    session(Match::kProgram, "s6-supervise", Role::kOther, "a service manager"),
+    session(Match::kProgram, "openrc-init", Role::kOther, "init"),
     session(Match::kTitle, "slurmstepd:", Role::kOther, "Slurm's step daemon"),
     session(Match::kProgram, "slurmd", Role::kOther, "Slurm's daemon"),
     session(Match::kProgram, "conmon", Role::kOther, "a container monitor"),
@@ -235,6 +267,10 @@ constexpr RoleRule kRules[] = {
     session(Match::kProgram, "containerd-shim", Role::kOther, "a container runtime"),
     session(Match::kProgram, "containerd-shim-runc-v2", Role::kOther, "a container runtime"),
     session(Match::kProgram, "dockerd", Role::kOther, "a container runtime"),
+    session(Match::kProgram, "runc", Role::kOther, "a container runtime"),
+    session(Match::kProgram, "crun", Role::kOther, "a container runtime"),
+    session(Match::kProgram, "podman", Role::kOther, "a container runtime"),
+    session(Match::kProgram, "pause", Role::kOther, "a pod's init"),
     session(Match::kProgram, "kubelet", Role::kOther, "Kubernetes"),
 
     // Editors and notebook servers, with their helpers. A notebook's kernel is not among them.

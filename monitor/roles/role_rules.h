@@ -31,6 +31,7 @@ enum class Scope {
   kAboveJob,  // a process below a training process is not one
   kBelowJob,  // only below a training process or its workers
   kSession,   // like kAnywhere; what is above it and each of its children are separate jobs
+  kServer,    // takes jobs: starts a process for each, or trains itself
 };
 
 // One row: how to recognise a process and what it then is. Role::kOther means: known, and no part

@@ -174,6 +174,55 @@ std::map<std::size_t, TreeSummary> summarise(const RoleTree& tree) {
   return summaries;
 }
 
+// Whether a process that a server has started is one of its jobs: one that is about as heavy, or
+// the same program with something else to do.
+bool may_be_job_of(const RoleNode& server, const RoleNode& node) {
+  constexpr std::uint64_t kLightPart = 4;
+  const bool same_program = !node.command.program.empty() &&
+                            node.command.program == server.command.program &&
+                            node.facts->argv != server.facts->argv;
+  return node.unplaced() &&
+         (same_program || node.facts->footprint_bytes > server.facts->footprint_bytes / kLightPart);
+}
+
+// A server starts a process for each job, or trains itself. Once it was seen to start one it waits
+// for the next.
+void place_server(RoleTree& tree, RoleNode& server, const std::vector<std::size_t>& below) {
+  bool has_job = false;
+  bool may_have_job = server.facts->earlier == Role::kLauncher;
+  std::uint64_t heaviest_bytes = server.facts->footprint_bytes;
+  for (const std::size_t i : below) {
+    const RoleNode& node = tree.nodes[i];
+    has_job = has_job || node.is_job();
+    if (may_be_job_of(server, node)) {
+      may_have_job = true;
+      heaviest_bytes = std::max(heaviest_bytes, node.facts->footprint_bytes);
+    }
+  }
+  if (!has_job && tree.has_session(server) && heaviest_bytes < kSmallBytes) {
+    server.place(Role::kOther, "a server", /*guess=*/false);
+  } else if (server.owns_workers || (!has_job && !may_have_job)) {
+    server.place(Role::kTrainer, "a server that trains in its own process", /*guess=*/true);
+  }
+}
+
+void place_servers(RoleTree& tree) {
+  std::map<std::size_t, std::vector<std::size_t>> below;  // by server
+  for (const std::size_t i : tree.order) {
+    if (tree.nodes[i].is_server()) {
+      below[i];
+    }
+    for (std::size_t up = tree.nodes[i].parent; up != kNoNode; up = tree.nodes[up].parent) {
+      if (tree.nodes[up].is_server()) {
+        below[up].push_back(i);
+      }
+    }
+  }
+  for (const auto& [server, nodes] : below) {
+    place_server(tree, tree.nodes[server], nodes);
+  }
+}
+
 void guess_trainer(RoleTree& tree, const TreeSummary& summary) {
   if (const std::size_t python = likeliest(tree, summary.pythons); python != kNoNode) {
     if (!summary.has_session || tree.nodes[python].facts->footprint_bytes >= kSmallBytes) {
@@ -209,6 +258,7 @@ void place_trainers(RoleTree& tree) {
       node.place(Role::kTrainer, kOwnsWorkers, /*guess=*/false);
     }
   }
+  place_servers(tree);
   for (const auto& [root, summary] : summarise(tree)) {
     if (!summary.has_job) {
       guess_trainer(tree, summary);

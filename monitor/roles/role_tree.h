@@ -39,6 +39,7 @@ struct RoleNode {
   bool inferred = false;
   std::string_view reason;
   bool owns_workers = false;
+  bool orphaned = false;  // a worker whose parent is not the process that started it
 
   bool is_worker() const { return role == Role::kCompileWorker || role == Role::kDataloaderWorker; }
   bool is_job() const { return role == Role::kTrainer || role == Role::kRank; }
@@ -49,6 +50,7 @@ struct RoleNode {
   }
   bool matched(Match match) const { return rule != nullptr && rule->match == match; }
   bool is_session() const { return rule != nullptr && rule->scope == Scope::kSession; }
+  bool is_server() const { return rule != nullptr && rule->scope == Scope::kServer; }
 
   void place(Role new_role, std::string_view why, bool guess) {
     role = new_role;
@@ -85,6 +87,10 @@ class RankTrees {
   };
   std::map<std::string, Job> jobs_;
 };
+
+// Whether this worker, which is known by its name, was started by another process than `parent`,
+// which has adopted it since.
+bool is_adopted(const RoleNode& worker, const RoleNode& parent);
 
 // Places the workers that only their neighbours show, then marks who owns workers.
 void place_workers(RoleTree& tree);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
 #include <string>
 
 #include "common/text.h"
@@ -54,6 +53,15 @@ bool may_guess(const RoleTree& tree, const RoleNode& owner) {
   return !tree.has_session(owner) || has_named_workers(tree, owner);
 }
 
+// A process that has given itself a title shows no argv to compare.
+bool has_title(const RoleNode& node) {
+  const std::vector<std::string>& argv = node.facts->argv;
+  return node.matched(Match::kTitle) || argv.empty() ||
+         (argv[0].find(' ') != std::string::npos &&
+          std::all_of(argv.begin() + 1, argv.end(),
+                      [](const std::string& word) { return word.empty(); }));
+}
+
 void place_multiprocessing(RoleTree& tree, RoleNode& node) {
   if (node.parent == kNoNode || node.is_worker()) {
     return;
@@ -67,7 +75,8 @@ void place_multiprocessing(RoleTree& tree, RoleNode& node) {
     node.place(Role::kCompileWorker, "spawned by a compile worker", /*guess=*/false);
     return;
   }
-  if (!forked && !parent.unplaced()) {
+  const bool may_spawn = parent.unplaced() && (parent.command.python || has_title(parent));
+  if (!forked && !may_spawn) {
     return;  // an orphan, or a child of something that trains nothing
   }
   const std::size_t owner = requester(tree, node);
@@ -111,33 +120,25 @@ std::vector<std::size_t> forked_children(const RoleTree& tree, const RoleNode& p
   return forked;
 }
 
-// One pool: forked one right after the other. torch 2.0-2.3 forks its compile workers so; they then
-// mostly wait.
+// One pool: forked one right after the other. DataLoader workers have no name before torch 2.4. The
+// compile workers of torch 2.0-2.3 look the same, until one of them starts a compiler.
 void place_pool(RoleTree& tree, std::span<const std::size_t> pool) {
-  constexpr std::uint64_t kFewTicks = 300;  // 3 s of CPU each
-  constexpr std::uint32_t kFewThreads = 4;
   const bool compiles = std::any_of(pool.begin(), pool.end(), [&](std::size_t i) {
-    return tree.any_child(tree.nodes[i],
+    return tree.nodes[i].facts->earlier == Role::kCompileWorker ||
+           tree.any_child(tree.nodes[i],
                           [](const RoleNode& child) { return child.matched(Match::kCompiler); });
   });
-  const bool few_threads = std::all_of(pool.begin(), pool.end(), [&](std::size_t i) {
-    return tree.nodes[i].facts->threads <= kFewThreads;
-  });
-  const std::uint64_t ticks = std::accumulate(
-      pool.begin(), pool.end(), std::uint64_t{0},
-      [&](auto sum, std::size_t i) { return sum + tree.nodes[i].facts->cpu_ticks; });
   if (!compiles && pool.size() < 2) {
     return;
   }
-  const bool quiet = few_threads && ticks / pool.size() <= kFewTicks;
   for (const std::size_t i : pool) {
-    if (compiles || quiet) {
+    if (compiles) {
       tree.nodes[i].place(Role::kCompileWorker,
-                          "forked from the trainer with its siblings, same argv, little CPU",
+                          "forked from the trainer with its siblings, which start compilers",
                           /*guess=*/true);
     } else {
       tree.nodes[i].place(Role::kDataloaderWorker,
-                          "forked from the trainer with its siblings, same argv, busy",
+                          "forked from the trainer with its siblings, same argv",
                           /*guess=*/true);
     }
   }
@@ -195,13 +196,26 @@ void mark_owners(RoleTree& tree) {
     if (const auto pid = named_parent(node); pid && tree.by_pid.contains(*pid)) {
       owner = tree.by_pid.at(*pid);
     }
-    if (owner != kNoNode && tree.nodes[owner].unplaced()) {
+    if (owner != kNoNode && (tree.nodes[owner].unplaced() || tree.nodes[owner].is_server())) {
       tree.nodes[owner].owns_workers = true;
     }
   }
 }
 
 }  // namespace
+
+bool is_adopted(const RoleNode& worker, const RoleNode& parent) {
+  if (worker.role == Role::kCompileWorker) {
+    // In a pid namespace of its own the number means another process to us.
+    const std::optional<pid_t> starter = named_parent(worker);
+    return starter && *starter != parent.facts->key.pid && !parent.command.python;
+  }
+  if (worker.role != Role::kDataloaderWorker || has_title(parent)) {
+    return false;
+  }
+  const bool spawned = worker.command.inline_code.find("spawn_main") != std::string_view::npos;
+  return spawned ? !parent.command.python : worker.facts->argv != parent.facts->argv;
+}
 
 void place_workers(RoleTree& tree) {
   for (const std::size_t i : tree.order) {

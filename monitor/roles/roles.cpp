@@ -48,6 +48,34 @@ void put_in_order(RoleTree& tree) {
   }
 }
 
+// Puts a node below its parent, unless that has only adopted it.
+void link_to_parent(RoleTree& tree, std::size_t i) {
+  constexpr pid_t kInit = 1;
+  RoleNode& node = tree.nodes[i];
+  const auto found = tree.by_pid.find(node.facts->ppid);
+  if (found == tree.by_pid.end() || found->second == i) {
+    node.orphaned = node.is_worker() && node.facts->ppid <= kInit;
+    return;
+  }
+  RoleNode& parent = tree.nodes[found->second];
+  node.orphaned = is_adopted(node, parent);
+  if (!node.orphaned) {
+    node.parent = found->second;
+    parent.children.push_back(i);
+  }
+}
+
+// A server forks processes to do its work: they are like it in all but that.
+void unplace_forked_servers(RoleTree& tree) {
+  for (RoleNode& node : tree.nodes) {
+    if (node.is_server() && node.parent != kNoNode &&
+        tree.nodes[node.parent].facts->argv == node.facts->argv) {
+      node.rule = nullptr;
+      node.place(Role::kOther, "", /*guess=*/false);
+    }
+  }
+}
+
 // Links parents and children and applies the rules that hold anywhere.
 RoleTree build_role_tree(std::span<const ProcessFacts> facts) {
   RoleTree tree;
@@ -56,8 +84,6 @@ RoleTree build_role_tree(std::span<const ProcessFacts> facts) {
   tree.by_pid.reserve(facts.size());
   for (std::size_t i = 0; i < facts.size(); ++i) {
     tree.by_pid.emplace(facts[i].key.pid, i);
-  }
-  for (std::size_t i = 0; i < facts.size(); ++i) {
     RoleNode& node = tree.nodes[i];
     node.facts = &facts[i];
     node.command = parse_command(facts[i].argv);
@@ -66,12 +92,11 @@ RoleTree build_role_tree(std::span<const ProcessFacts> facts) {
     if (node.rule != nullptr && node.rule->scope != Scope::kBelowJob) {
       node.place(node.rule->role, node.rule->reason, /*guess=*/false);
     }
-    const auto parent = tree.by_pid.find(facts[i].ppid);
-    if (parent != tree.by_pid.end() && parent->second != i) {
-      node.parent = parent->second;
-      tree.nodes[parent->second].children.push_back(i);
-    }
   }
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    link_to_parent(tree, i);
+  }
+  unplace_forked_servers(tree);
   put_in_order(tree);
   for (const RoleNode& node : tree.nodes) {
     if (node.is_session()) {
@@ -210,6 +235,17 @@ std::vector<std::vector<std::size_t>> job_trees(std::span<const ProcessFacts> ta
     std::sort(job.begin(), job.end());
   }
   return jobs;
+}
+
+std::vector<std::size_t> orphaned_workers(std::span<const ProcessFacts> table) {
+  const RoleTree tree = build_role_tree(table);
+  std::vector<std::size_t> orphans;
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+    if (tree.nodes[i].orphaned) {
+      orphans.push_back(i);
+    }
+  }
+  return orphans;
 }
 
 const std::vector<std::string>& launcher_variables() {

@@ -24,8 +24,9 @@ struct ProcessFacts {
   std::uint32_t threads = 0;
   std::uint64_t footprint_bytes = 0;
   std::uint64_t cpu_ticks = 0;
-  std::optional<int> rank;  // rank_from_environment(), where the environment is readable
-  std::string job;          // job_from_environment(), likewise
+  std::optional<int> rank;      // rank_from_environment(), where the environment is readable
+  std::string job;              // job_from_environment(), likewise
+  Role earlier = Role::kOther;  // the role that it had before, where it was seen before
 };
 
 struct RoleAssignment {
@@ -46,6 +47,10 @@ std::vector<RoleAssignment> assign_roles(std::span<const ProcessFacts> tree);
 // sessions, interactive shells and editors, which hold many jobs or none. Indices into `table`,
 // each tree in the order of the table.
 std::vector<std::vector<std::size_t>> job_trees(std::span<const ProcessFacts> table);
+
+// The workers whose trainer has exited, by their names: init or a subreaper, which never trains, is
+// their parent now. Indices into `table`.
+std::vector<std::size_t> orphaned_workers(std::span<const ProcessFacts> table);
 
 // What the two below read in a process's environment.
 const std::vector<std::string>& launcher_variables();

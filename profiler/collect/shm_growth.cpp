@@ -4,14 +4,24 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <vector>
 
+#include "common/process_key.h"
+#include "monitor/procfs/shm_makers.h"
 #include "monitor/procfs/shm_pass.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::collect {
 
-bool ShmGrowth::sample(const std::unordered_set<pid_t>& pids) {
-  monitor::ShmPass pass(directory_, "/proc", ::geteuid());
+bool ShmGrowth::sample(const std::unordered_set<pid_t>& pids,
+                       const std::unordered_set<ino_t>& segments) {
+  std::vector<ProcessKey> job;
+  for (const pid_t pid : pids) {
+    job.push_back({pid, 0});
+  }
+  monitor::ShmMakers makers("/proc");
+  makers.set_running(job);
+  monitor::ShmPass pass(directory_, "/proc", ::geteuid(), &makers);
   while (!pass.step()) {
   }
   if (!pass.readable()) {
@@ -26,6 +36,9 @@ bool ShmGrowth::sample(const std::unordered_set<pid_t>& pids) {
   }
   ShmGrowthReport now;
   for (const monitor::ShmSegment& segment : pass.segments()) {
+    if (segment.is_of_job || segments.contains(segment.inode)) {
+      of_job_.insert(segment.inode);
+    }
     const auto before = at_first_.find(segment.inode);
     const std::uint64_t first = before == at_first_.end() ? 0 : before->second;
     const bool is_a_trace = segment.path.ends_with(wire::kTraceSuffix);  // of another run of ours
@@ -33,8 +46,8 @@ bool ShmGrowth::sample(const std::unordered_set<pid_t>& pids) {
       const std::uint64_t grown = segment.allocated_bytes - first;
       now.grown_bytes += grown;
       ++now.segments;
-      now.largest.push_back(
-          {segment.path, segment.allocated_bytes, grown, segment.held, segment.owner_pid});
+      now.largest.push_back({segment.path, segment.allocated_bytes, grown, segment.held,
+                             segment.owner_pid, of_job_.contains(segment.inode)});
     }
   }
   std::sort(
@@ -55,7 +68,7 @@ ShmGrowthReport made_by(const ShmGrowthReport& all, const std::unordered_set<pid
   constexpr std::size_t kMostNamed = 100;
   ShmGrowthReport own;
   for (const GrowingSegment& segment : all.largest) {
-    if (segment.maker && !pids.contains(*segment.maker)) {
+    if (!segment.is_of_job && !(segment.maker && pids.contains(*segment.maker))) {
       continue;
     }
     own.grown_bytes += segment.grown_bytes;

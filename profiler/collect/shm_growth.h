@@ -13,7 +13,8 @@
 
 namespace tidemark::collect {
 
-// Without the segments that were made by processes other than these. At most a hundred are named.
+// The segments that are named after these processes, or are the job's for another reason: other
+// jobs of the machine have theirs. At most a hundred are named.
 ShmGrowthReport made_by(const ShmGrowthReport& all, const std::unordered_set<pid_t>& pids);
 
 // Which named segments in /dev/shm are new or have grown since the first sample. Not thread-safe.
@@ -21,9 +22,11 @@ class ShmGrowth {
  public:
   explicit ShmGrowth(std::string directory = "/dev/shm") : directory_(std::move(directory)) {}
 
-  // Costs some milliseconds: it asks every process what it holds. True: there is more than
-  // there ever was of what these processes, or nobody knows who, made.
-  bool sample(const std::unordered_set<pid_t>& pids);
+  // Costs some milliseconds: it asks every process what it holds. What one of these processes
+  // holds, or has held in an earlier sample, is the job's, and so are `segments`, by inode. True:
+  // there is more of the job's than there ever was.
+  bool sample(const std::unordered_set<pid_t>& pids,
+              const std::unordered_set<ino_t>& segments = {});
   // All segments, as it was when those were most: a job that ends well may have tidied up.
   const ShmGrowthReport& report() const { return most_; }
 
@@ -31,6 +34,7 @@ class ShmGrowth {
   std::string directory_;
   bool has_sampled_ = false;
   std::unordered_map<ino_t, std::uint64_t> at_first_;  // bytes
+  std::unordered_set<ino_t> of_job_;
   ShmGrowthReport most_;
   std::uint64_t told_bytes_ = 0;
 };

@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(tidemark::monitor::read_shm_name(text));
   static_cast<void>(tidemark::monitor::is_own_shm_file(text));
   tidemark::monitor::WantedFiles wanted;
-  wanted.held.emplace(2049, false);
+  wanted.holders.emplace(2049, tidemark::monitor::Holder::kNone);
   wanted.device = 1;
   tidemark::monitor::mark_mapped_files(text, wanted);
   return 0;

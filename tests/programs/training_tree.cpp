@@ -43,15 +43,16 @@ struct Options {
   double steps_per_s = 0;  // above 0: prints and marks its steps
   double seconds = 60;     // 0: until it is told to stop
   std::string wrapper = "none";
-  std::string torch = "2.14";  // generation of the compile workers: 2.3 (forked), 2.6, 2.14
-  std::string map;             // a file that the trainer maps, for example a libtorch_cpu.so
+  // 1.13: no compile workers, and DataLoader workers without a name; 2.6, 2.14: as they are there
+  std::string torch = "2.14";
+  std::string map;  // a file that the trainer maps, for example a libtorch_cpu.so
 };
 
 constexpr const char* kUsage =
     "usage: training_tree [--workers N] [--worker-mb M] [--shared-mb M] [--trainer-mb M]\n"
     "                     [--dataloaders N] [--dataloader-mb M] [--grow-mb-per-s R]\n"
     "                     [--steps-per-s R] [--seconds S] [--wrapper uv|bash|none]\n"
-    "                     [--torch 2.3|2.6|2.14] [--map FILE]\n";
+    "                     [--torch 1.13|2.6|2.14] [--map FILE]\n";
 
 [[noreturn]] void fail(const std::string& what) {
   std::perror(("training_tree: " + what).c_str());
@@ -218,7 +219,7 @@ void report_ready(Kind kind) {
 
 void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
-pid_t fork_worker(Kind kind, double megabytes) {
+pid_t fork_worker(Kind kind, double megabytes, const char* comm) {
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) {
@@ -230,9 +231,7 @@ pid_t fork_worker(Kind kind, double megabytes) {
   ::signal(SIGTERM, SIG_DFL);
   ::signal(SIGINT, SIG_DFL);
   die_with(parent);
-  if (kind == Kind::kDataloader) {
-    set_comm("pt_data_worker");
-  }
+  set_comm(comm);
   touch(megabytes);
   report_ready(kind);
   while (true) {
@@ -257,7 +256,7 @@ int run_sidecar(const Options& options) {
   touch(options.shared_mb);
   std::vector<pid_t> pool;
   for (int i = 0; i < options.workers; ++i) {
-    pool.push_back(fork_worker(Kind::kPool, options.worker_mb));
+    pool.push_back(fork_worker(Kind::kPool, options.worker_mb, "python3"));
   }
   report_ready(Kind::kSidecar);
   while (g_stop == 0) {
@@ -270,15 +269,12 @@ int run_sidecar(const Options& options) {
 // The trainer's children, in the order of their birth.
 std::vector<pid_t> start_children(const Options& options) {
   std::vector<pid_t> children;
-  if (options.torch == "2.3") {
-    for (int i = 0; i < options.workers; ++i) {
-      children.push_back(fork_worker(Kind::kPool, options.worker_mb));
-    }
-  } else if (options.workers > 0) {
+  if (options.workers > 0) {
     children.push_back(start("sidecar", sidecar_argv(options)));
   }
+  const char* const comm = options.torch == "1.13" ? "python3" : "pt_data_worker";
   for (int i = 0; i < options.dataloaders; ++i) {
-    children.push_back(fork_worker(Kind::kDataloader, options.dataloader_mb));
+    children.push_back(fork_worker(Kind::kDataloader, options.dataloader_mb, comm));
   }
   return children;
 }

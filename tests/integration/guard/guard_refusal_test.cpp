@@ -13,7 +13,6 @@
 #include "common/units.h"
 #include "tests/integration/guard/guard_run.h"
 #include "tests/integration/guard/limited_group.h"
-#include "tests/integration/monitor/command_output.h"
 #include "tests/support/temp_tree.h"
 
 namespace tidemark {
@@ -112,20 +111,6 @@ TEST(GuardRefusal, ADryRunOfAJobThatThisUserMayNotSignalSaysSo) {
   EXPECT_EQ(run.exit_code, 0) << run.log;
   EXPECT_THAT(run.log, HasSubstr("note: pid "));
   EXPECT_THAT(run.log, HasSubstr("without --dry-run it would not be guarded"));
-}
-
-// A dry run: whatever else trains on this machine is safe from this test.
-TEST(GuardRefusal, OfAJobThatWasFound) {
-  const tests::TrainingTree tree({"--trainer-mb", "200"});
-
-  const Guarded run = run_guard(guard({"--find-training", "--dry-run", "--limit", "20MiB"}));
-
-  EXPECT_EQ(run.exit_code, 3) << run.log;
-  if (run.log.find("several jobs") != std::string::npos) {
-    GTEST_SKIP() << "something else trains on this machine";
-  }
-  EXPECT_THAT(run.log,
-              AllOf(HasSubstr("0 B are free below 20.0 MiB (--limit)"), Not(HasSubstr("STOP"))));
 }
 
 TEST(GuardRefusal, OfACommandThatWouldInheritALimitBelowWhatIsToBeKeptFree) {

@@ -129,14 +129,15 @@ TEST_P(EachGeneration, OfTorchHasItsWorkersRecognised) {
 
 INSTANTIATE_TEST_SUITE_P(Roles, EachGeneration, testing::Values("2.6", "2.14"));
 
-TEST(RealRoles, RecogniseForkEraCompileWorkersWhereNoWorkerHasAName) {
+TEST(RealRoles, RecogniseDataloaderWorkersWhereNoWorkerHasAName) {
   const TrainingTree tree(
-      {"--wrapper", "bash", "--workers", "20", "--torch", "2.3", "--dataloaders", "0"});
+      {"--wrapper", "bash", "--workers", "0", "--torch", "1.13", "--dataloaders", "4"});
 
   auto roles = pids_by_role(evidence_below(tree.root()));
 
   EXPECT_THAT(roles["trainer"], UnorderedElementsAreArray(tree.pids("trainer")));
-  EXPECT_THAT(roles["compile_worker"], UnorderedElementsAreArray(tree.pids("compile_worker")));
+  EXPECT_THAT(roles["dataloader_worker"],
+              UnorderedElementsAreArray(tree.pids("dataloader_worker")));
 }
 
 TEST(RealFinder, NamesThePythonProcessAndNotTheWrapperWithReasons) {

@@ -8,9 +8,11 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "monitor/procfs/process_handle.h"
 #include "monitor/procfs/shm_watch.h"
 #include "tests/support/child_process.h"
 #include "tests/support/fake_clock.h"
@@ -57,7 +59,7 @@ class Watch {
   const ShmReport& look_twice() {
     SystemSample sample;
     for (int i = 0; i < 2; ++i) {
-      watch_->sample(sample);
+      watch_->sample(sample, job_);
       clock_.advance_s(11.0);
     }
     return *watch_->report();
@@ -67,6 +69,8 @@ class Watch {
   tests::TempTree proc_;
   tests::FakeClock clock_;
   std::optional<ShmWatch> watch_;
+  // Segments that are named after this process; the machine may have many more.
+  std::vector<ProcessKey> job_{*process_key_of("/proc", ::getpid())};
 };
 
 std::optional<ShmSegment> find_unheld(const ShmReport& report, const std::string& name) {

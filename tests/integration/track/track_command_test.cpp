@@ -267,5 +267,25 @@ TEST(TrackCommand, FindsTheTrainerThatGrowsWhileItRuns) {
               HasSubstr(fmt::format("trainer, pid {}", tree.truth().at("trainer").get<pid_t>())));
 }
 
+// What docs/job-server.md says of servers.
+TEST(TrackCommand, CountsTheJobsOfAServerAsSteps) {
+  const std::string server =
+      "import time\nkept = []\nfor job in range(1, 61):\n"
+      "    kept.append(b'x' * (1 << 20))\n    print('job', job, 'done', flush=True)\n"
+      "    time.sleep(0.05)\n";
+
+  const Output output =
+      run_tool({"track", "--json", "--interval", "50ms", "--warmup", "5steps", "--step-regex",
+                "^job (\\d+)", "--", "/usr/bin/python3", "-c", server});
+
+  const json verdict = json::parse(output.out, nullptr, false);
+  ASSERT_FALSE(verdict.is_discarded()) << output.err;
+  EXPECT_EQ(verdict.at("axis"), "steps");
+  EXPECT_EQ(verdict.at("verdict"), "leak");
+  ASSERT_FALSE(verdict.at("patterns").empty());
+  const double per_job = verdict.at("patterns").at(0).at("rate_bytes_per_step");
+  EXPECT_NEAR(per_job, 1 << 20, 0.1 * (1 << 20));
+}
+
 }  // namespace
 }  // namespace tidemark

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check/run.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -139,15 +140,29 @@ TEST_F(LeftBehindTest, WaitsAMomentForProcessesThatAreAboutToExit) {
 }
 
 TEST_F(LeftBehindTest, DoesNotCountSegmentsThatWereThereBefore) {
-  make_segment("before");
+  make_segment("torch_4711_before");
   LeftBehindMeter later(system);
-  make_segment("new");
+  later.add_process({4711, 100});
+  make_segment("torch_4711_new");
 
   const LeftBehind left = later.measure();
 
   ASSERT_EQ(left.segments.largest.size(), 1U);
-  EXPECT_EQ(left.segments.largest[0].path, "new");
+  EXPECT_EQ(left.segments.largest[0].path, "torch_4711_new");
   EXPECT_EQ(left.bytes(), 64U * 1024U);
+}
+
+TEST_F(LeftBehindTest, DoesNotCountSegmentsThatOthersHaveMadeMeanwhile) {
+  make_segment("psm_neighbour");
+  make_segment("psm_seen_in_use");
+  struct stat info {};
+  ASSERT_EQ(::stat(system.shm.path("psm_seen_in_use").c_str(), &info), 0);
+  meter.add_segments({info.st_ino});
+
+  const LeftBehind left = meter.measure();
+
+  ASSERT_EQ(left.segments.largest.size(), 1U);
+  EXPECT_EQ(left.segments.largest[0].path, "psm_seen_in_use");
 }
 
 TEST_F(LeftBehindTest, KillsStraysThatDoNotEndWhenTold) {

@@ -153,6 +153,12 @@ TEST(TraceDirectory, RefusesAFolderThatOthersMayWriteTo) {
   EXPECT_THAT(made.error().what, testing::HasSubstr("is not a private folder of yours"));
 }
 
+ino_t inode_of(const std::string& path) {
+  struct stat info {};
+  EXPECT_EQ(::stat(path.c_str(), &info), 0);
+  return info.st_ino;
+}
+
 TEST(ShmGrowth, NamesTheSegmentsThatAreNewOrGrew) {
   const TempTree dir;
   dir.write("old", std::string(64 * kKiB, 'x'));
@@ -163,7 +169,7 @@ TEST(ShmGrowth, NamesTheSegmentsThatAreNewOrGrew) {
   dir.write("torch_77_1", std::string(128 * kKiB, 'x'));
   dir.write("tt/1.trace", std::string(512 * kKiB, 'x'));
 
-  growth.sample({1});
+  growth.sample({1}, {inode_of(dir.path("new"))});
 
   const ShmGrowthReport own = made_by(growth.report(), {1});
   EXPECT_EQ(growth.report().segments, 2U);
@@ -171,6 +177,16 @@ TEST(ShmGrowth, NamesTheSegmentsThatAreNewOrGrew) {
   EXPECT_EQ(own.largest.at(0).path, "new");
   EXPECT_EQ(own.grown_bytes, 256 * kKiB);
   EXPECT_EQ(made_by(growth.report(), {77}).segments, 2U);
+}
+
+TEST(ShmGrowth, LeavesASegmentWithoutANameToWhoeverMadeIt) {
+  const TempTree dir;
+  ShmGrowth growth(dir.path());
+  growth.sample({});
+  dir.write("psm_neighbour", std::string(128 * kKiB, 'x'));
+
+  EXPECT_FALSE(growth.sample({77}));
+  EXPECT_EQ(made_by(growth.report(), {77}).segments, 0U);
 }
 
 TEST(ShmGrowth, IsNotHiddenByTheSegmentsOfOthers) {

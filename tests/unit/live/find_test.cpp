@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "common/units.h"
+
 namespace tidemark::live {
 namespace {
 
@@ -70,11 +72,23 @@ TEST(FindView, ListsTheRanksOfAJob) {
   EXPECT_THAT(find_text(result, {}), HasSubstr("next: tidemark monitor --pid 11\n"));
 }
 
+TEST(FindView, ListsOrphanedWorkers) {
+  FindResult result;
+  for (pid_t pid = 40; pid < 51; ++pid) {
+    result.orphans.push_back({{pid, 7}, Role::kDataloaderWorker, {"python3"}, 2 * kMiB});
+  }
+
+  EXPECT_THAT(find_text(result, {}),
+              HasSubstr("orphan: pid 49, dataloader_worker, footprint 2.00 MiB; its trainer has "
+                        "exited\nand 1 more orphan\n"));
+}
+
 TEST(FindView, WritesTheDocumentedJson) {
   FindResult result = one_pick();
   result.candidates.pop_back();
   result.candidates[0].argv = {"python3", "train.py", "--token=abc"};
   result.candidates[0].ranks = {{12, 0}};
+  result.orphans = {{{40, 7}, Role::kDataloaderWorker, {"python3", "train.py"}, 2 * kMiB}};
 
   EXPECT_EQ(find_json(result, {}),
             R"({"schema":1,"picked":12,"candidates":[{"pid":12,"start_ticks":900,)"
@@ -83,6 +97,8 @@ TEST(FindView, WritesTheDocumentedJson) {
             R"("compile_workers":20,"dataloader_workers":1,"below":[11],)"
             R"("ranks":[{"pid":12,"rank":0}],"watch":[12],)"
             R"("reasons":["maps libtorch_cpu.so","20 compile workers below it"]}],)"
+            R"("orphans":[{"pid":40,"start_ticks":7,"role":"dataloader_worker",)"
+            R"("argv":"python3 train.py","footprint_bytes":2097152}],)"
             R"("processes":300,"not_permitted":0})"
             "\n");
 }
@@ -98,7 +114,7 @@ TEST(FindView, KeepsSecretsOnlyOnRequest) {
 TEST(FindView, SaysNothingWithoutCandidates) {
   EXPECT_EQ(find_text({}, {}), "");
   EXPECT_EQ(find_json({}, {}),
-            "{\"schema\":1,\"picked\":null,\"candidates\":[],\"processes\":0,"
+            "{\"schema\":1,\"picked\":null,\"candidates\":[],\"orphans\":[],\"processes\":0,"
             "\"not_permitted\":0}\n");
 }
 

@@ -36,6 +36,7 @@ class ShmWatchTest : public testing::Test {
     options_.directory = root_.path("dev/shm");
     options_.proc_root = root_.path("proc");
     options_.spent_ns = [] { return std::int64_t{0}; };
+    options_.counts_all = true;
   }
 
   void segment(const std::string& name, std::size_t kib = 64) {
@@ -80,7 +81,7 @@ class ShmWatchTest : public testing::Test {
     ShmWatch watch(options_, clock_);
     SystemSample sample;
     for (int i = 0; i < passes; ++i) {
-      watch.sample(sample);
+      watch.sample(sample, {});
       clock_.now_ns += options_.pass_interval_ns;
     }
     EXPECT_TRUE(watch.report());
@@ -105,13 +106,13 @@ TEST_F(ShmWatchTest, FillsTheSample) {
   ShmWatch watch(options_, clock_);
   SystemSample sample;
 
-  watch.sample(sample);
+  watch.sample(sample, {});
   EXPECT_TRUE(sample.dev_shm_bytes);
   EXPECT_EQ(sample.dev_shm_segments, 1U);
   EXPECT_EQ(sample.dev_shm_unheld_bytes, std::nullopt);  // one pass is not enough
 
   clock_.now_ns += options_.pass_interval_ns;
-  watch.sample(sample);
+  watch.sample(sample, {});
   EXPECT_EQ(sample.dev_shm_unheld_bytes,
             static_cast<std::uint64_t>(info("psm_abc").st_blocks) * 512);
 }
@@ -128,7 +129,7 @@ TEST_F(ShmWatchTest, SaysNothingAboutAFolderThatIsNotThere) {
   ShmWatch watch(options_, clock_);
   SystemSample sample;
 
-  watch.sample(sample);
+  watch.sample(sample, {});
 
   EXPECT_EQ(sample.dev_shm_bytes, std::nullopt);
   EXPECT_EQ(sample.dev_shm_segments, std::nullopt);
@@ -271,7 +272,7 @@ TEST_F(ShmWatchTest, CountsASegmentAgainAfterItWasHeld) {
   ShmWatch watch(options_, clock_);
   SystemSample sample;
   const auto pass = [&] {
-    watch.sample(sample);
+    watch.sample(sample, {});
     clock_.now_ns += options_.pass_interval_ns;
     return sample.dev_shm_unheld_bytes;
   };
@@ -284,37 +285,139 @@ TEST_F(ShmWatchTest, CountsASegmentAgainAfterItWasHeld) {
   EXPECT_GT(pass(), 0U);
 }
 
-TEST_F(ShmWatchTest, LeavesASegmentToTheLivingProcessThatItIsNamedAfter) {
-  segment("torch_7_1_0", 40);  // of the job
-  segment("torch_8_1_0", 30);  // of another that lives
-  segment("torch_9_1_0", 20);  // of one that is dead
-  segment("psm_a", 10);        // of whoever
-  process(7);
-  process(8);
-  ShmWatch watch(options_, clock_);
-  SystemSample sample;
+// Beside the segments of strangers.
+class ShmOfAJobTest : public ShmWatchTest {
+ protected:
+  ShmOfAJobTest() { options_.counts_all = false; }
 
-  for (int i = 0; i < 2; ++i) {
-    watch.sample(sample, [](pid_t pid) { return pid == 7; });
+  static ProcessKey key(pid_t pid, int start_s = 1) {
+    return {pid, static_cast<std::uint64_t>(start_s * ::sysconf(_SC_CLK_TCK))};
+  }
+
+  void pass(const std::vector<ProcessKey>& job) {
+    if (!watch_) {
+      watch_.emplace(options_, clock_);
+    }
+    watch_->sample(sample_, job);
     clock_.now_ns += options_.pass_interval_ns;
   }
 
-  std::vector<std::string> names;
-  for (const ShmSegment& segment : watch.report()->largest_unheld) {
-    names.push_back(segment.path);
+  // After two more passes.
+  std::vector<std::string> unheld_of(const std::vector<ProcessKey>& job) {
+    pass(job);
+    pass(job);
+    std::vector<std::string> names;
+    for (const ShmSegment& segment : watch_->report()->largest_unheld) {
+      names.push_back(segment.path);
+    }
+    return names;
   }
-  EXPECT_THAT(names, ElementsAre("torch_7_1_0", "torch_9_1_0", "psm_a"));
+
+  std::optional<ShmWatch> watch_;
+  SystemSample sample_;
+};
+
+TEST_F(ShmOfAJobTest, CountsOnlyWhatIsNamedAfterTheJobsProcesses) {
+  segment("torch_7_1_0", 40);
+  segment("torch_8_1_0", 32);  // of another that runs
+  segment("torch_9_1_0", 20);  // of one that has exited
+  segment("psm_a", 8);         // of whoever
+  process(7);
+  process(8);
+
+  EXPECT_THAT(unheld_of({key(7)}), ElementsAre("torch_7_1_0"));
+  EXPECT_EQ(sample_.dev_shm_unheld_bytes, 40U * 1024);
+  EXPECT_EQ(sample_.dev_shm_segments, 4U);
+  EXPECT_EQ(watch_->report()->others_unheld_bytes, 60U * 1024);
+}
+
+TEST_F(ShmOfAJobTest, CountsWhatAProcessOfTheJobHeldAndNotWhatOthersHeld) {
+  segment("psm_a", 20);
+  segment("psm_b", 10);
+  process(7);
+  process(8);
+  maps(7, "psm_a");
+  maps(8, "psm_b");
+  EXPECT_THAT(unheld_of({key(7)}), IsEmpty());
+
+  root_.remove("proc/7");
+  root_.remove("proc/8");
+
+  EXPECT_THAT(unheld_of({}), ElementsAre("psm_a"));
+}
+
+TEST_F(ShmOfAJobTest, FindsWhatAProcessOfTheJobLeftWhenItExited) {
+  process(7);
+  pass({key(7)});
+  segment("torch_7_1_0");
+  root_.remove("proc/7");
+
+  EXPECT_THAT(unheld_of({}), ElementsAre("torch_7_1_0"));
+  EXPECT_THAT(unheld_of({}), ElementsAre("torch_7_1_0")) << "for as long as it is there";
+}
+
+TEST_F(ShmOfAJobTest, LeavesOutWhatIsOlderThanTheProcessWithThatPid) {
+  segment("torch_7_1_0");
+  process(7, /*start_s=*/kBootBeforeNowS + 500);
+
+  EXPECT_THAT(unheld_of({key(7, kBootBeforeNowS + 500)}), IsEmpty());
+}
+
+TEST_F(ShmOfAJobTest, KnowsTheNamesOfAJobInAPidNamespaceOfItsOwn) {
+  segment("torch_7_1_0");
+  process(1007);
+  root_.write("proc/1007/status", "Name:\tx\nState:\tS\nUid:\t0\t0\t0\t0\nNSpid:\t1007\t7\n");
+
+  EXPECT_THAT(unheld_of({key(1007)}), ElementsAre("torch_7_1_0"));
+}
+
+TEST_F(ShmOfAJobTest, DoesNotCountAheadWhatOthersAdd) {
+  std::uint64_t used_bytes = 0;
+  options_.used_bytes = [&](const std::string&) { return used_bytes; };
+  process(7);
+  const auto add = [&](const std::string& name) {
+    segment(name, 64);
+    used_bytes += 64 * 1024;
+  };
+  for (int second = 0; second < 8; ++second) {
+    add(fmt::format("torch_7_1_{}", second));
+    pass({key(7)});
+  }
+  ASSERT_EQ(sample_.dev_shm_unheld_bytes, 8U * 64 * 1024) << "the last is counted ahead";
+
+  clock_.now_ns -= options_.pass_interval_ns - 1'000'000;  // no time for a pass
+  add("torch_8_1_0");
+  add("psm_a");
+  add("torch_7_1_8");
+  watch_->sample(sample_, std::vector{key(7)});
+
+  EXPECT_EQ(sample_.dev_shm_unheld_bytes, 9U * 64 * 1024);
+}
+
+TEST_F(ShmOfAJobTest, ForgetsProcessesWhoseSegmentsAreKnown) {
+  ShmMakers makers(root_.path("proc"));
+  const std::int64_t now_s = ::time(nullptr);
+  makers.set_running(std::vector{key(7), key(8)});
+  makers.begin_pass();
+  makers.set_running(std::vector{key(8)});
+  makers.end_pass();
+  EXPECT_TRUE(makers.may_have_made(7, now_s)) << "it may have left one behind the pass";
+
+  makers.begin_pass();
+  makers.end_pass();
+  EXPECT_FALSE(makers.may_have_made(7, now_s));
+  EXPECT_TRUE(makers.may_have_made(8, now_s));
 }
 
 TEST_F(ShmWatchTest, LooksAgainSoonWhenASegmentIsNewlyWithoutAHolder) {
   segment("psm_a");
   ShmWatch watch(options_, clock_);
   SystemSample sample;
-  watch.sample(sample);
+  watch.sample(sample, {});
   ASSERT_EQ(sample.dev_shm_unheld_bytes, std::nullopt);
 
   clock_.now_ns += options_.least_interval_ns;
-  watch.sample(sample);
+  watch.sample(sample, {});
 
   EXPECT_GT(sample.dev_shm_unheld_bytes.value_or(0), 0U);
 }
@@ -328,7 +431,7 @@ class ShmWatchPaceTest : public ShmWatchTest {
     add_held();
     SystemSample sample;
     watch_.emplace(options_, clock_);
-    watch_->sample(sample);
+    watch_->sample(sample, {});
   }
 
   void add_held() {
@@ -344,7 +447,7 @@ class ShmWatchPaceTest : public ShmWatchTest {
     for (int second = 1; second <= 20; ++second) {
       clock_.now_ns += kNsPerSecond;
       used_bytes_ += bytes;
-      watch_->sample(sample);
+      watch_->sample(sample, {});
       if (sample.dev_shm_segments == segments_) {
         return second;
       }
@@ -393,13 +496,13 @@ TEST_F(ShmWatchPaceTest, CountsWhatIsAddedSinceTheLastLookWhileAllOfItIsUnheld) 
   for (int second = 0; second < 8; ++second) {
     add_unheld(++number);
     clock_.now_ns += kNsPerSecond;
-    watch_->sample(sample);
+    watch_->sample(sample, {});
   }
   ASSERT_EQ(sample.dev_shm_unheld_bytes, 8U * 64 * 1024);
 
   add_unheld(++number);
   clock_.now_ns += 1'000'000;  // no time for a look
-  watch_->sample(sample);
+  watch_->sample(sample, {});
 
   EXPECT_EQ(sample.dev_shm_unheld_bytes, 9U * 64 * 1024);
 }
@@ -415,7 +518,7 @@ TEST_F(ShmWatchPaceTest, TakesNothingBackWhenSomethingElseComesInBetween) {
       used_bytes_ += 64 * 1024;
     }
     clock_.now_ns += kNsPerSecond / 4;  // several ticks between two looks
-    watch_->sample(sample);
+    watch_->sample(sample, {});
     seen.push_back(sample.dev_shm_unheld_bytes.value_or(0));
   }
 
@@ -429,7 +532,7 @@ TEST_F(ShmWatchPaceTest, TakesBackAtOnceWhatIsRemoved) {
     segment(fmt::format("torch_{}", number), 64);
     used_bytes_ += 64 * 1024;
     clock_.now_ns += kNsPerSecond;
-    watch_->sample(sample);
+    watch_->sample(sample, {});
   }
   ASSERT_EQ(sample.dev_shm_unheld_bytes, 8U * 64 * 1024);
 
@@ -438,7 +541,7 @@ TEST_F(ShmWatchPaceTest, TakesBackAtOnceWhatIsRemoved) {
     used_bytes_ -= 64 * 1024;
   }
   clock_.now_ns += kNsPerSecond;
-  watch_->sample(sample);
+  watch_->sample(sample, {});
 
   EXPECT_EQ(sample.dev_shm_unheld_bytes, 0U);
 }
@@ -450,7 +553,7 @@ TEST_F(ShmWatchPaceTest, DoesNotCountWhatIsAddedWhileSomeOfItIsHeld) {
     add_held();
     used_bytes_ += 2 * 64 * 1024;
     clock_.now_ns += kNsPerSecond;
-    watch_->sample(sample);
+    watch_->sample(sample, {});
   }
 
   EXPECT_EQ(sample.dev_shm_unheld_bytes, 7U * 64 * 1024);  // the last is seen by one pass only
@@ -468,7 +571,7 @@ TEST_F(ShmWatchTest, SpendsNoMoreThanItsShareOfTime) {
 
   int ticks = 0;
   while (!watch.report()) {
-    watch.sample(sample);
+    watch.sample(sample, {});
     clock_.now_ns += 50'000'000;
     ++ticks;
   }

@@ -296,6 +296,56 @@ TEST(Finder, DoesNotTakeThePoolOfAServiceForWorkers) {
   EXPECT_THAT(machine.find().candidates, IsEmpty());
 }
 
+TEST(Finder, TakesTheProcessesOfAServerForOneJob) {
+  Machine machine;
+  const Argv gunicorn = {"python3", "/usr/bin/gunicorn", "jobs:app"};
+  machine.add(200, 1, gunicorn, 30);
+  for (pid_t pid = 210; pid < 212; ++pid) {
+    machine.add(pid, 200, gunicorn, 600).libraries.framework = "libtorch_cpu.so";
+  }
+
+  const FindResult result = machine.find();
+
+  ASSERT_TRUE(result.picked);
+  EXPECT_THAT(result.candidates[0].watch, ElementsAre(200));
+  EXPECT_THAT(result.candidates[0].reasons, Contains("one of 2 processes of the server 200"));
+}
+
+TEST(Finder, FindsAServerThatTrainsInItsOwnProcess) {
+  Machine machine;
+  machine.add(200, 100, {"python3", "-m", "uvicorn", "jobs:app"}, 600).libraries.framework =
+      "libtorch_cpu.so";
+
+  EXPECT_EQ(picked_pid(machine.find()), 200);
+}
+
+TEST(Finder, NamesTheServerAboveAJobThatItStarted) {
+  Machine machine;
+  machine.add(200, 100, {"python3", "-m", "flask", "run"}, 40);
+  machine.add_training(210, 200, {"python3", "job.py"});
+
+  const FindResult result = machine.find();
+
+  EXPECT_EQ(picked_pid(result), 210);
+  EXPECT_THAT(result.candidates[0].wrappers, ElementsAre(200));
+}
+
+TEST(Finder, ReportsAnOrphanedWorkerAndDoesNotTakeInitForItsTrainer) {
+  Machine machine;
+  machine.evidence.processes.clear();
+  machine.add(1, 0, {"/process_api", "--init"}, 60);
+  machine.add(20, 1, {"python3", "train.py"}, 300).facts.comm = "pt_data_worker";
+  machine.add(21, 1, {"python3", "train.py"}, 400).facts.comm = "pt_data_worker";
+
+  const FindResult result = machine.find();
+
+  EXPECT_THAT(result.candidates, IsEmpty());
+  ASSERT_EQ(result.orphans.size(), 2U);
+  EXPECT_EQ(result.orphans[0].key.pid, 21);
+  EXPECT_EQ(result.orphans[0].role, Role::kDataloaderWorker);
+  EXPECT_EQ(result.orphans[0].footprint_bytes, 400 * kMiB);
+}
+
 TEST(Finder, CountsGpuMemoryAsWorkOnAGpu) {
   Machine machine;
   ProcessEvidence& process = machine.add(200, 100, {"python3", "run.py"}, 3000);

@@ -224,6 +224,30 @@ const std::vector<Example>& wrappers() {
   return examples;
 }
 
+const std::vector<Example>& servers() {
+  static const std::vector<Example> examples = {
+      {{"build/release/bin/tidemark-harness", "serve-jobs", "--jobs", "3"}, Role::kLauncher},
+      {python({"/venv/bin/flask", "--app", "jobs", "run", "--debug"}), Role::kLauncher},
+      {python({"-m", "flask", "run"}), Role::kLauncher},
+      {python({"/venv/bin/uvicorn", "jobs:app", "--port", "8000"}), Role::kLauncher},
+      {python({"-m", "uvicorn", "jobs:app"}), Role::kLauncher},
+      {python({"/venv/bin/gunicorn", "-w", "2", "jobs:app"}), Role::kLauncher},
+      {python({"-m", "gunicorn", "jobs:app"}), Role::kLauncher},
+      {{"gunicorn: master [jobs:app]"}, Role::kLauncher},
+      {python({"/venv/bin/hypercorn", "jobs:app"}), Role::kLauncher},
+      {python({"-m", "hypercorn", "jobs:app"}), Role::kLauncher},
+      {python({"/venv/bin/waitress-serve", "jobs:app"}), Role::kLauncher},
+      {python({"/venv/bin/daphne", "jobs:app"}), Role::kLauncher},
+      {python({"/venv/bin/fastapi", "run", "jobs.py"}), Role::kLauncher},
+      {python({"/venv/bin/fastapi", "dev", "jobs.py"}), Role::kLauncher},
+      {python({"/venv/bin/celery", "-A", "jobs", "worker"}), Role::kLauncher},
+      {python({"-m", "celery", "-A", "jobs", "worker"}), Role::kLauncher},
+      {python({"/venv/bin/rq", "worker", "training"}), Role::kLauncher},
+      {python({"/venv/bin/dramatiq", "jobs"}), Role::kLauncher},
+  };
+  return examples;
+}
+
 const std::vector<Example>& no_part_of_a_job() {
   static const std::vector<Example> examples = {
       {{"-bash"}, Role::kOther},
@@ -236,6 +260,14 @@ const std::vector<Example>& no_part_of_a_job() {
       {{"/usr/sbin/cron", "-f"}, Role::kOther},
       {{"/usr/sbin/crond", "-n"}, Role::kOther},
       {python({"/usr/bin/supervisord", "-n"}), Role::kOther},
+      {python({"/usr/bin/circusd", "circus.ini"}), Role::kOther},
+      {{"PM2 v5.3.0: God Daemon (/root/.pm2)"}, Role::kOther},
+      {{"/usr/bin/monit", "-I"}, Role::kOther},
+      {{"runsvdir", "-P", "/etc/service"}, Role::kOther},
+      {{"runsv", "job"}, Role::kOther},
+      {{"/bin/s6-svscan", "-d4", "--", "/run/service"}, Role::kOther},
+      {{"s6-supervise", "job"}, Role::kOther},
+      {{"/sbin/openrc-init"}, Role::kOther},
       {{"slurmstepd: [123.batch]"}, Role::kOther},
       {{"/usr/sbin/slurmd", "-D"}, Role::kOther},
       {{"/usr/bin/conmon", "--api-version"}, Role::kOther},
@@ -243,6 +275,10 @@ const std::vector<Example>& no_part_of_a_job() {
       {{"containerd-shim", "-namespace"}, Role::kOther},
       {{"/usr/bin/containerd-shim-runc-v2", "-namespace", "moby"}, Role::kOther},
       {{"/usr/bin/dockerd", "-H", "fd://"}, Role::kOther},
+      {{"/usr/bin/runc", "run", "x"}, Role::kOther},
+      {{"crun", "run", "x"}, Role::kOther},
+      {{"/usr/bin/podman", "run", "img"}, Role::kOther},
+      {{"/pause"}, Role::kOther},
       {{"/usr/bin/kubelet"}, Role::kOther},
       {{"/home/u/.vscode-server/bin/abc/node", "out/server-main.js"}, Role::kOther},
       {{"/usr/share/code/code"}, Role::kOther},
@@ -285,7 +321,7 @@ const std::vector<Example>& no_part_of_a_job() {
 std::vector<Example> all_examples() {
   std::vector<Example> all;
   for (const auto* list :
-       {&workers(), &launchers(), &compilers(), &wrappers(), &no_part_of_a_job()}) {
+       {&workers(), &launchers(), &servers(), &compilers(), &wrappers(), &no_part_of_a_job()}) {
     all.insert(all.end(), list->begin(), list->end());
   }
   return all;

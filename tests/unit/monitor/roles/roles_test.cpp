@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tidemark::monitor {
@@ -101,32 +102,24 @@ TEST(Roles, GiveCompileWorkersToTheProcessThatTheyName) {
   EXPECT_EQ(tree.role(11), "other");
 }
 
-TEST(Roles, TakeAQuietPoolWithTheTrainersArgvForForkEraCompileWorkers) {
-  Tree tree;
-  tree.add(11, 1, kTrainer, 900).threads = 80;
-  for (pid_t pid = 20; pid < 28; ++pid) {
-    ProcessFacts& worker = tree.add(pid, 11, kTrainer, 880);
-    worker.key.start_ticks = 5000 + static_cast<std::uint64_t>(pid);
-    worker.cpu_ticks = 4;
-  }
+// torch before 2.4, such as Debian 12's 1.13, gives its workers no name.
+TEST(Roles, TakeANamelessPoolWithTheTrainersArgvForDataloaderWorkers) {
+  for (const std::uint64_t cpu_ticks : {4U, 9000U}) {
+    Tree tree;
+    tree.add(11, 1, kTrainer, 900).threads = 80;
+    for (pid_t pid = 20; pid < 24; ++pid) {
+      ProcessFacts& worker = tree.add(pid, 11, kTrainer, 880);
+      worker.key.start_ticks = 5000 + static_cast<std::uint64_t>(pid);
+      worker.cpu_ticks = cpu_ticks;
+      worker.threads = 2;
+    }
 
-  EXPECT_EQ(tree.role(11), "trainer");
-  for (pid_t pid = 20; pid < 28; ++pid) {
-    EXPECT_EQ(tree.role(pid), "compile_worker");
-    EXPECT_TRUE(tree.of(pid).inferred);
+    EXPECT_EQ(tree.role(11), "trainer");
+    for (pid_t pid = 20; pid < 24; ++pid) {
+      EXPECT_EQ(tree.role(pid), "dataloader_worker");
+      EXPECT_TRUE(tree.of(pid).inferred);
+    }
   }
-}
-
-TEST(Roles, TakeABusyPoolWithTheTrainersArgvForDataloaderWorkers) {
-  Tree tree;
-  tree.add(11, 1, kTrainer, 900);
-  for (pid_t pid = 20; pid < 24; ++pid) {
-    ProcessFacts& worker = tree.add(pid, 11, kTrainer, 880);
-    worker.key.start_ticks = 5000 + static_cast<std::uint64_t>(pid);
-    worker.cpu_ticks = 9000;
-  }
-
-  EXPECT_EQ(tree.role(21), "dataloader_worker");
 }
 
 TEST(Roles, TakeABusyPoolThatRunsCompilersForCompileWorkers) {
@@ -141,6 +134,18 @@ TEST(Roles, TakeABusyPoolThatRunsCompilersForCompileWorkers) {
 
   EXPECT_EQ(tree.role(21), "compile_worker");
   EXPECT_EQ(tree.role(40), "compile_worker");
+}
+
+TEST(Roles, RememberThatANamelessPoolHasRunCompilers) {
+  Tree tree;
+  tree.add(11, 1, kTrainer, 900);
+  for (pid_t pid = 20; pid < 24; ++pid) {
+    ProcessFacts& worker = tree.add(pid, 11, kTrainer, 880);
+    worker.key.start_ticks = 5000 + static_cast<std::uint64_t>(pid);
+    worker.earlier = Role::kCompileWorker;
+  }
+
+  EXPECT_EQ(tree.role(21), "compile_worker");
 }
 
 TEST(Roles, DoNotTakeChildrenOfDifferentMomentsForOnePool) {
@@ -200,8 +205,11 @@ TEST(Roles, TakeASpawnedOrphanForNothing) {
   tree.add(10, 1, {"bash", "-c", "x"}, 2);
   tree.add(11, 10, {"./native_job"}, 400);
   tree.add(14, 10, kSpawned, 30);
+  tree.add(20, 0, {"/process_api", "--init"}, 60);
+  tree.add(21, 20, kSpawned, 30);
 
   EXPECT_NE(tree.role(14), "dataloader_worker");
+  EXPECT_NE(tree.role(21), "dataloader_worker");
 }
 
 TEST(Roles, TakeSpawnedProcessesThatHaveWorkersForRanks) {
@@ -395,6 +403,95 @@ TEST(Roles, DoNotTakeThePoolOfAServiceForWorkersWhenTheWholeMachineIsLookedAt) {
   EXPECT_THAT(tree.roles(), testing::Each("other"));
 }
 
+const Argv kServeJobs = {"/usr/bin/tidemark-harness", "serve-jobs", "--jobs", "3"};
+
+TEST(Roles, TellAServerFromTheJobThatItStarted) {
+  Tree tree;
+  tree.add(10, 1, kServeJobs, 60);
+  tree.add(11, 10, {"/usr/bin/tidemark-harness", "train", "leak"}, 2);  // it has just started
+
+  EXPECT_THAT(tree.roles(), ElementsAre("launcher", "trainer"));
+}
+
+TEST(Roles, TakeAServerThatOwnsWorkersForTheTrainer) {
+  const Argv flask = {"python3", "-m", "flask", "run"};
+  Tree tree;
+  tree.add(10, 1, flask, 600);
+  tree.add(11, 10, flask, 500).comm = "pt_data_worker";
+
+  EXPECT_THAT(tree.roles(), ElementsAre("trainer", "dataloader_worker"));
+}
+
+TEST(Roles, TakeAServerForTheTrainerWhileItTrainsItself) {
+  Tree tree;
+  tree.add(10, 1, kServeJobs, 300);
+  tree.add(11, 10, {"/usr/bin/helper"}, 5);
+
+  EXPECT_THAT(tree.roles(), ElementsAre("trainer", "other"));
+}
+
+TEST(Roles, KeepAServerApartBetweenTwoJobs) {
+  Tree tree;
+  tree.add(10, 1, kServeJobs, 20).earlier = Role::kLauncher;
+
+  EXPECT_THAT(tree.roles(), ElementsAre("launcher"));
+}
+
+TEST(Roles, TakeTheProcessOfAWebServerThatDoesTheWorkForTheTrainer) {
+  const Argv gunicorn = {"python3", "/usr/bin/gunicorn", "app"};
+  Tree tree;
+  tree.add(10, 1, gunicorn, 30);
+  tree.add(11, 10, gunicorn, 32).key.start_ticks = 700;
+  tree.add(12, 10, gunicorn, 800).key.start_ticks = 700;
+
+  EXPECT_THAT(tree.roles(), ElementsAre("launcher", "other", "trainer"));
+}
+
+TEST(Roles, GiveAnOrphanedWorkerToNobody) {
+  const Argv init = {"/process_api", "--init"};
+  const std::vector<std::pair<Argv, std::string>> workers = {
+      {kTrainer, "pt_data_worker"}, {kSpawned, "pt_data_worker"}, {compile_worker(77), "python3"}};
+  for (const auto& [argv, comm] : workers) {
+    Tree tree;
+    tree.add(1, 0, init, 60);
+    tree.add(20, 1, argv, 700).comm = comm;
+
+    EXPECT_TRUE(tree.of(20).role == Role::kDataloaderWorker ||
+                tree.of(20).role == Role::kCompileWorker);
+    EXPECT_NE(tree.of(1).reason, "owns the compile or DataLoader workers");
+    EXPECT_THAT(orphaned_workers(tree.processes()), ElementsAre(1U));
+  }
+}
+
+TEST(Roles, KnowTheOwnWorkersOfATrainerThatIsInit) {
+  Tree tree;
+  tree.add(1, 0, kTrainer, 900);
+  tree.add(20, 1, kTrainer, 700).comm = "pt_data_worker";
+  tree.add(21, 1, kSpawned, 700).comm = "pt_data_worker";
+  tree.add(22, 1, compile_worker(1), 200);
+  tree.add(23, 22, compile_worker(1), 200);
+
+  EXPECT_EQ(tree.role(1), "trainer");
+  EXPECT_THAT(orphaned_workers(tree.processes()), testing::IsEmpty());
+}
+
+TEST(Roles, LeaveCompileWorkersToATrainerWhosePidIsAnotherInItsContainer) {
+  Tree tree;
+  tree.add(1007, 900, kTrainer, 900);
+  tree.add(1020, 1007, compile_worker(7), 200);
+
+  EXPECT_EQ(tree.role(1007), "trainer");
+  EXPECT_THAT(orphaned_workers(tree.processes()), testing::IsEmpty());
+}
+
+TEST(Roles, LeaveTheWorkersToATrainerThatHasGivenItselfATitle) {
+  Tree tree;
+  tree.add(11, 1, {"my job: epoch 3", "", ""}, 900);
+  tree.add(20, 11, kTrainer, 700).comm = "pt_data_worker";
+
+  EXPECT_EQ(tree.role(11), "trainer");
+}
+
 TEST(Roles, ChangeWithExec) {
   Tree tree;
   tree.add(10, 1, {"bash", "-c", "exec python3 train.py"}, 2);
@@ -424,6 +521,7 @@ TEST(Roles, KnowOrphanedWorkersByTheirName) {
   tree.add(20, 1, kTrainer, 700).comm = "pt_data_worker";
 
   EXPECT_EQ(tree.role(20), "dataloader_worker");
+  EXPECT_THAT(orphaned_workers(tree.processes()), ElementsAre(0U)) << "init is another user's";
 }
 
 TEST(Roles, SurviveATornSnapshot) {
