@@ -8,13 +8,14 @@
 #include <cstddef>
 
 extern "C" {
-// NOLINTBEGIN(bugprone-reserved-identifier): names of libc and of the compiler
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): names of libc and of the
+// compiler
 [[gnu::weak]] void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 [[gnu::weak]] int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(),
                                     void* library);
 [[gnu::weak]] decltype(dladdr1) dladdr1;
 [[gnu::visibility("hidden")]] extern void* __dso_handle;  // stands for this library
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 }
 
 namespace tidemark::tracer {

@@ -33,7 +33,7 @@ std::uint32_t RangeTable::first_from(std::uint64_t address) noexcept {
 // Gets it if need be. Called with the lock held.
 bool RangeTable::has_memory() noexcept {
   if (order_ == nullptr) {
-    order_ = static_cast<std::uint32_t*>(sys::map_private(2 * kMaxRanges * sizeof(order_[0])));
+    order_ = static_cast<std::uint32_t*>(sys::map_private(2 * sizeof(order_[0]) * kMaxRanges));
     mapping_ = order_ == nullptr ? nullptr : order_ + kMaxRanges;
   }
   return order_ != nullptr;

@@ -294,6 +294,28 @@ TEST_P(HardTimes, WithoutAFolder) {
   EXPECT_EQ(done.errors, "");  // whoever asked for the trace has gone, with the folder
 }
 
+TEST_P(HardTimes, WithoutLibunwind) {
+  TraceAsk ask;
+  ask.mode = GetParam();
+  ask.sample_every_bytes = 256;
+  ask.libunwind = true;
+  ask.before = {"/usr/bin/unshare", "-m", "/bin/bash", "-c",
+                "for f in /usr/lib/x86_64-linux-gnu/libunwind.so.8*; do [ ! -e $f ] || "
+                "mount --bind /dev/null $f || exit 78; done; exec \"$0\" \"$@\""};
+
+  const TracedRun done = run_traced({victim("hard_times"), "nothing"}, ask);
+
+  if (done.status == 78 || done.status == 1) {
+    GTEST_SKIP() << "may not mount here: " << done.errors;
+  }
+  EXPECT_EQ(done.status, 0);
+  EXPECT_EQ(done.errors, "");
+  const TracedFile* const file = file_of_victim(done);
+  ASSERT_NE(file, nullptr);
+  EXPECT_EQ(file->snapshot.reason, "libunwind.so.8 is not installed: stacks are walked without it");
+  EXPECT_GT(file->top().frames, 2U);
+}
+
 TEST_P(HardTimes, TheFolderIsDeletedMeanwhile) {
   TraceAsk ask;
   ask.mode = GetParam();

@@ -20,7 +20,7 @@ constexpr int kPrograms = 40;  // more than a table of what is in use would hold
 
 std::vector<char*> g_environment;
 char g_true[] = "/bin/true";
-char* const g_arguments[] = {g_true, nullptr};
+char* const kArguments[] = {g_true, nullptr};
 
 bool ended_well(pid_t pid) {
   int status = 0;
@@ -29,15 +29,15 @@ bool ended_well(pid_t pid) {
 
 bool spawn() {
   pid_t pid = 0;
-  return ::posix_spawn(&pid, g_true, nullptr, nullptr, g_arguments, g_environment.data()) == 0 &&
+  return ::posix_spawn(&pid, g_true, nullptr, nullptr, kArguments, g_environment.data()) == 0 &&
          ended_well(pid);
 }
 
 bool exec_in_child_of_vfork() {
   const pid_t pid = ::vfork();
   if (pid == 0) {
-    ::execve("/nowhere", g_arguments, g_environment.data());
-    ::execve(g_true, g_arguments, g_environment.data());
+    ::execve("/nowhere", kArguments, g_environment.data());
+    ::execve(g_true, kArguments, g_environment.data());
     ::_exit(9);
   }
   return ended_well(pid);
@@ -73,6 +73,7 @@ void* run(void* failed) {
 
 int main() {
   std::vector<std::string> variables;
+  variables.reserve(kVariables);
   for (int i = 0; i < kVariables; ++i) {
     variables.push_back("VARIABLE_" + std::to_string(i) + "=x");
   }
