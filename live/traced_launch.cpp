@@ -33,6 +33,7 @@ Status TracedLaunch::prepare(LaunchOptions& launch) {
 }
 
 void TracedLaunch::wake_in(const std::string& directory, pid_t pid) {
+  adopted_ = reader::adopt_trace_folder(directory);
   reader::CollectorOptions collecting;
   collecting.directory = directory;
   collecting.remove_files = false;

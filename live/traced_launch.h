@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "common/fd.h"
 #include "common/recording_sink.h"
 #include "common/records.h"
 #include "common/result.h"
@@ -55,6 +56,7 @@ class TracedLaunch final : public RecordingSink {
   const ProfileOptions& options_;
   std::int64_t start_ns_;
   std::optional<reader::TraceDirectory> directory_;
+  std::optional<Fd> adopted_;  // the folder of a run that was killed
   std::unique_ptr<collect::ProfileWorker> worker_;
   tracker::SiteTrackBuilder builder_;
   StepCount steps_;

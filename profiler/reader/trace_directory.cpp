@@ -27,7 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kRunPrefix = "trace-";
-constexpr std::string_view kLock = ".owner";
 constexpr std::size_t kMostFolderEntries = 4096;  // of a folder that we look through
 // Of free space: the files of many processes that hold millions of blocks, and the tracer leaves
 // the larger part of it to others.
@@ -64,8 +63,8 @@ Status make_private(const std::string& path) {
   return ok();
 }
 
-Result<Fd> take_lock(const fs::path& folder) {
-  auto file = open_file((folder / kLock).string(), O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+Result<Fd> take_lock(const fs::path& folder, int flags = O_CREAT) {
+  auto file = open_file((folder / wire::kOwnerLock).string(), O_RDWR | O_NOFOLLOW | flags, 0600);
   if (file && ::flock(file->get(), LOCK_EX | LOCK_NB) != 0) {
     return system_error("its owner is alive", errno);
   }
@@ -174,6 +173,11 @@ TraceDirectory::~TraceDirectory() {
     std::error_code ignored;  // a destructor has nobody to tell
     fs::remove_all(path_, ignored);
   }
+}
+
+std::optional<Fd> adopt_trace_folder(const std::string& directory) {
+  auto lock = take_lock(directory, 0);
+  return lock ? std::optional<Fd>(*std::move(lock)) : std::nullopt;
 }
 
 std::optional<std::string> find_trace_of(pid_t pid, const std::vector<std::string>& bases) {

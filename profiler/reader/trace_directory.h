@@ -41,6 +41,10 @@ class TraceDirectory {
   Fd lock_;  // says that we are alive
 };
 
+// Takes over a folder whose run was killed, for as long as the descriptor is open: tracers in it
+// record again. nullopt: it belongs to no run, or to one that is alive.
+std::optional<Fd> adopt_trace_folder(const std::string& directory);
+
 // The folder that holds a trace file of this living process; nullopt: the tracer is not in it.
 std::optional<std::string> find_trace_of(pid_t pid, const std::vector<std::string>& bases);
 // The same of any of these.

@@ -2,12 +2,14 @@
 #include "profiler/tracer/child_environment.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 
 #include <cerrno>
 #include <cstdint>
 
 #include "profiler/tracer/fixed_text.h"
 #include "profiler/tracer/sys.h"
+#include "profiler/tracer/trace_store.h"
 #include "profiler/tracer/tracer_state.h"
 #include "profiler/wire/trace_layout.h"
 #include "profiler/wire/trace_request.h"
@@ -20,7 +22,7 @@ namespace {
 constexpr char kPreload[] = "LD_PRELOAD=";
 constexpr char kOperators[] = "libtidemark_operators.so";
 constexpr std::size_t kMaxEntries = 20000;
-constexpr std::size_t kMaxPreload = 8192;  // bytes; it is copied to the stack
+constexpr std::size_t kMaxPreload = 8192;  // bytes
 
 constinit char g_tracer_path[4096] = {};
 constinit char g_operators_path[4096] = {};  // empty: not found
@@ -141,6 +143,17 @@ bool is_own_program(const char* file) noexcept {
          status.st_dev == g_own_device;
 }
 
+// Its dynamic linker cannot load our library. Not known of a name that exec searches PATH for.
+bool is_program_of_32_bits(const char* file) noexcept {
+  unsigned char head[EI_CLASS + 1] = {};
+  const int fd = file == nullptr ? -1 : sys::open(file, O_RDONLY | O_NONBLOCK);
+  if (fd >= 0) {
+    sys::read(fd, head, sizeof(head));
+    sys::close(fd);
+  }
+  return __builtin_memcmp(head, ELFMAG, SELFMAG) == 0 && head[EI_CLASS] == ELFCLASS32;
+}
+
 // In the folder of the tracer.
 void find_operators() noexcept {
   std::size_t folder = length_of(g_tracer_path);
@@ -152,12 +165,9 @@ void find_operators() noexcept {
     path.add(g_tracer_path[i]);
   }
   path.add(kOperators);
-  const int fd = path.complete() ? sys::open(g_operators_path, O_RDONLY) : -1;
-  if (fd < 0) {
+  if (!path.complete() || sys::access(g_operators_path, R_OK) != 0) {
     g_operators_path[0] = '\0';
-    return;
   }
-  sys::close(fd);
 }
 
 }  // namespace
@@ -213,12 +223,15 @@ ChildEnvironment::ChildEnvironment(const char* file, char* const* environment) n
     return;
   }
   const Preloaded seen = look_at(preload_);
-  const bool follows = follows_children();
-  with_operators_ = follows && g_operators_path[0] != '\0' &&
+  // After chroot, or as another user, the program may reach neither the library nor the folder.
+  follows_ = follows_children() && sys::access(g_tracer_path, R_OK) == 0 &&
+             !is_program_of_32_bits(file) &&
+             (!request_is_ours || check_trace_folder(trace_folder()) == 0);
+  with_operators_ = follows_ && g_operators_path[0] != '\0' &&
                     (seen.other_allocator || (g_has_operators && is_own_program(file)));
   const bool there = seen.tracer && seen.in_order && seen.operators == with_operators_;
-  outdated_ = follows && request_is_ours && request_is_outdated();
-  if (follows ? asked && there && !outdated_ : !asked && !seen.tracer) {
+  outdated_ = follows_ && request_is_ours && request_is_outdated();
+  if (follows_ ? asked && there && !outdated_ : !asked && !seen.tracer) {
     return;
   }
   entries_ = count + 3;  // LD_PRELOAD, the request and the final nullptr
@@ -231,7 +244,7 @@ ChildEnvironment::ChildEnvironment(const char* file, char* const* environment) n
 char* ChildEnvironment::write_preload(char* text) const noexcept {
   text = append(text, kPreload, sizeof(kPreload) - 1);
   const char* const begin = text;
-  if (follows_children()) {
+  if (follows_) {
     text = append(text, g_tracer_path, length_of(g_tracer_path));
     if (with_operators_) {
       *text++ = ':';
@@ -270,7 +283,7 @@ char* const* ChildEnvironment::fill(char** entries, char* text) const noexcept {
   if (outdated_) {
     write_request_entry(request);
     entries[kept++] = request;
-  } else if (follows_children()) {
+  } else if (follows_) {
     entries[kept++] = request_entry();
   }
   entries[kept] = nullptr;

@@ -2,13 +2,13 @@
 // The CUDA runtime's allocations: device memory and pinned host memory. Declared here, so that no
 // CUDA header is needed. The real functions are looked up in the runtime that is loaded: Python
 // loads it with RTLD_LOCAL, where RTLD_NEXT does not find it.
-#include <dlfcn.h>
 #include <link.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "profiler/tracer/glibc.h"
 #include "profiler/tracer/hooks.h"
 #include "profiler/tracer/recorder.h"
 #include "profiler/tracer/tracer_state.h"
@@ -44,7 +44,8 @@ void* look_up_for(const void* caller, const char* name) noexcept {
   }
   Dl_info info = {};
   link_map* linked = nullptr;
-  if (dladdr1(caller, &info, reinterpret_cast<void**>(&linked), RTLD_DL_LINKMAP) != 0 &&
+  if (is_glibc() &&
+      dladdr1(caller, &info, reinterpret_cast<void**>(&linked), RTLD_DL_LINKMAP) != 0 &&
       linked->l_name != nullptr && linked->l_name[0] != '\0') {
     if (void* const found = look_up_in(linked->l_name, name); found != nullptr) {
       return found;

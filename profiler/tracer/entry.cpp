@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "profiler/tracer/glibc.h"
 #include "profiler/tracer/hooks.h"
 #include "profiler/tracer/next_allocator.h"
 #include "profiler/tracer/recorder.h"
@@ -41,7 +42,11 @@ void prepare_libc(int count, char** arguments, char** environment) noexcept {
 // The first constructor of the process (-z initfirst), so that allocations of other constructors
 // are recorded. Even libc's has not run: the environment comes from the dynamic linker.
 [[gnu::constructor]] void library_loaded(int count, char** arguments, char** environment) {
-  prepare_libc(count, arguments, environment);
+  if (is_glibc()) {
+    prepare_libc(count, arguments, environment);
+  } else {
+    environment = nullptr;  // others pass no arguments; without a request the tracer stays off
+  }
   look_up_allocator();
   if (g_program_has_allocator) {
     g_recorder.exclude_heap();

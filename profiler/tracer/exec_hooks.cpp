@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions that start another program: it is traced even if the caller passes an environment
-// without our variables. All of this may run in a child of vfork, so only the stack is written to.
+// without our variables. All of this may run in a child of vfork, and on a stack of a few
+// kilobytes: little of the stack is used, and of other memory only what ExecMemory has.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -11,7 +12,9 @@
 #include <cstddef>
 
 #include "profiler/tracer/child_environment.h"
+#include "profiler/tracer/exec_memory.h"
 #include "profiler/tracer/hooks.h"
+#include "profiler/tracer/sys.h"
 #include "profiler/tracer/tracer_state.h"
 
 extern char** environ;  // NOLINT: libc's
@@ -43,10 +46,19 @@ Function next(Function& kept, const char* name) noexcept {
 // Calls `start` with the environment in which the program is traced, or is not.
 template <typename Start>
 int with_environment(const char* file, char* const* environment, Start start) {
+  constexpr std::size_t kOnStack = 2048;
   const ChildEnvironment child(file, environment);
-  auto** const entries = static_cast<char**>(__builtin_alloca(child.entries() * sizeof(char*)));
-  auto* const text = static_cast<char*>(__builtin_alloca(child.text_bytes()));
-  return start(child.fill(entries, text));
+  const std::size_t entry_bytes = child.entries() * sizeof(char*);
+  const auto start_with = [&](void* memory) {
+    return start(child.fill(static_cast<char**>(memory), static_cast<char*>(memory) + entry_bytes));
+  };
+  // Where memory cannot be asked for, a filter would kill the program if it were traced: there the
+  // stack has to do.
+  if (entry_bytes + child.text_bytes() <= kOnStack || sys::calls_are_stopped()) {
+    return start_with(__builtin_alloca(entry_bytes + child.text_bytes()));
+  }
+  const ExecMemory memory(entry_bytes + child.text_bytes());
+  return memory.get() == nullptr ? start(environment) : start_with(memory.get());
 }
 
 // The same for a call that returns only on failure.

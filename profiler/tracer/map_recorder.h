@@ -16,6 +16,8 @@ namespace tidemark::tracer {
 class MapRecorder {
  public:
   void bind(SiteRecorder& sites) noexcept;
+  // Makes room for a time when there is no memory.
+  void grow_ahead() noexcept { ranges_.grow_ahead(); }
   void clear() noexcept { ranges_.clear(); }  // in a forked child
 
   void record_map(const void* begin, std::size_t bytes, wire::SiteKind kind,

@@ -80,13 +80,16 @@ void ModuleTable::set_up() noexcept {
 
 void ModuleTable::set_up(FindObject find) noexcept {
   find_ = find;
+  if (entries_ == nullptr) {
+    entries_ = static_cast<Entry*>(sys::map_private(kSlots * sizeof(Entry)));
+  }
   const long bytes = sys::readlink("/proc/self/exe", program_, kPathBytes - 1);
   program_[bytes > 0 ? bytes : 0] = '\0';
 }
 
 ModuleTable::Entry* ModuleTable::slot_for(std::uint64_t begin) noexcept {
   const std::uint64_t mixed = wire::mix(begin);
-  for (std::size_t i = 0; i < 64; ++i) {
+  for (std::size_t i = 0; i < 64 && entries_ != nullptr; ++i) {
     Entry& entry = entries_[(mixed + i) & (kSlots - 1)];
     const std::uint64_t there = entry.begin.load(std::memory_order_acquire);
     if (there == begin || there == 0) {
@@ -166,7 +169,7 @@ void ModuleTable::replace(Entry& entry, const dl_find_object& found) noexcept {
   entry.identity = identity;
   entry.overlapped = false;
   entry.closed.store(false, std::memory_order_relaxed);
-  for (Entry& other : entries_) {
+  for (Entry& other : entries()) {
     const std::uint64_t there = other.begin.load(std::memory_order_relaxed);
     if (there != 0 && there < end && other.end > begin && !other.overlapped) {
       other.closed.store(true, std::memory_order_relaxed);  // the new module lies over it
@@ -186,7 +189,7 @@ void ModuleTable::set_mark(Entry& entry, std::uint64_t begin, std::uint64_t end,
   if (is_first) {
     entry.unmarked = entry.identity;
     entry.unmarked_end = end;
-    for (const Entry& other : entries_) {
+    for (const Entry& other : entries()) {
       const std::uint64_t there = other.begin.load(std::memory_order_relaxed);
       if (there != 0 && other.unmarked != 0 && there < end && other.unmarked_end > begin) {
         entry.unmarked = 0;  // another module without a mark was at these addresses
@@ -241,7 +244,7 @@ std::uint64_t ModuleTable::mark_at(const dl_find_object& found) noexcept {
 void ModuleTable::update_closed_range() noexcept {
   std::uint64_t begin = ~std::uint64_t{0};
   std::uint64_t end = 0;
-  for (const Entry& entry : entries_) {
+  for (const Entry& entry : entries()) {
     const std::uint64_t there = entry.begin.load(std::memory_order_relaxed);
     if (there != 0 && entry.closed.load(std::memory_order_relaxed) && !entry.overlapped) {
       begin = there < begin ? there : begin;
@@ -257,7 +260,7 @@ void ModuleTable::on_dlclose(std::uint64_t begin) noexcept {
   if (find_ == nullptr || !guard) {
     return;
   }
-  for (Entry& entry : entries_) {
+  for (Entry& entry : entries()) {
     const std::uint64_t there = entry.begin.load(std::memory_order_relaxed);
     dl_find_object found = {};
     // The one that was closed is rechecked even where it looks the same: another thread may have
@@ -307,7 +310,7 @@ void ModuleTable::write_module(const dl_find_object& found) noexcept {
 }
 
 void ModuleTable::clear() noexcept {
-  for (Entry& entry : entries_) {
+  for (Entry& entry : entries()) {
     if (entry.begin.load(std::memory_order_relaxed) != 0) {
       entry.begin.store(0, std::memory_order_relaxed);
     }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "profiler/tracer/bounded_lock.h"
 #include "profiler/tracer/trace_store.h"
@@ -26,7 +27,8 @@ class ModuleTable {
   constexpr explicit ModuleTable(TraceStore& store) noexcept : store_(&store) {}
   void bind(TraceStore& store) noexcept { store_ = &store; }
 
-  // Looks up `_dl_find_object`, or takes a substitute for it. Not in a hook.
+  // Looks up `_dl_find_object`, or takes a substitute for it, and gets memory; without memory no
+  // module is written. Not in a hook.
   using FindObject = int (*)(void*, dl_find_object*);
   void set_up() noexcept;
   void set_up(FindObject find) noexcept;
@@ -79,6 +81,7 @@ class ModuleTable {
 
   void update(const dl_find_object& found, bool write_it) noexcept;
   void recheck_closed(const std::uint64_t* pcs, std::size_t count) noexcept;
+  std::span<Entry> entries() noexcept { return {entries_, entries_ == nullptr ? 0 : kSlots}; }
   Entry* slot_for(std::uint64_t begin) noexcept;
   std::uint64_t mark_at(const dl_find_object& found) noexcept;
   static bool is_same(const Entry& entry, const dl_find_object& found) noexcept;
@@ -103,7 +106,7 @@ class ModuleTable {
   std::atomic<std::uint64_t> marked_begin_ = 0;
   std::atomic<std::uint64_t> marked_end_ = 0;
   BoundedLock lock_;
-  Entry entries_[kSlots] = {};
+  Entry* entries_ = nullptr;  // kSlots of them, by a hash of their beginning
   char program_[kPathBytes] = {};
 };
 

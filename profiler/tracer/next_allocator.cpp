@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/tracer/next_allocator.h"
 
-#include <dlfcn.h>
 #include <link.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
 
+#include "profiler/tracer/glibc.h"
 #include "profiler/tracer/recorder.h"
 #include "profiler/tracer/tracer_state.h"
 
 extern "C" {
-void* __libc_memalign(std::size_t alignment, std::size_t bytes);  // NOLINT: libc's name
 // The first address of the library.
 [[gnu::visibility("hidden")]] extern const char __ehdr_start[];  // NOLINT: the linker's name
 }
@@ -35,7 +34,7 @@ void* arena_block(std::size_t bytes, std::size_t alignment) noexcept {
   const std::size_t at =
       room < sizeof(g_arena) ? g_arena_used.fetch_add(room, std::memory_order_relaxed) : room;
   if (room >= sizeof(g_arena) || at > sizeof(g_arena) - room) {
-    return __libc_memalign(align, bytes);  // the arena is full
+    return is_glibc() ? __libc_memalign(align, bytes) : nullptr;  // the arena is full
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(g_arena + at + kHeader);
   char* const block = g_arena + at + kHeader + ((align - begin % align) % align);
@@ -206,8 +205,10 @@ void look_up_allocator() noexcept {
   look_up(found.pvalloc, "pvalloc", early_pvalloc, no_block);
   look_up(found.malloc_usable_size, "malloc_usable_size", early_usable_size, no_size);
   g_next = found;
-  find_allocator_range();
-  g_program_has_allocator = program_has_malloc();
+  if (is_glibc()) {
+    find_allocator_range();
+    g_program_has_allocator = program_has_malloc();
+  }
   t_looking_up = false;
 }
 

@@ -30,7 +30,26 @@ std::uint32_t RangeTable::first_from(std::uint64_t address) noexcept {
   return low;
 }
 
+// Gets it if need be. Called with the lock held.
+bool RangeTable::has_memory() noexcept {
+  if (order_ == nullptr) {
+    order_ = static_cast<std::uint32_t*>(sys::map_private(2 * sizeof(order_[0]) * kMaxRanges));
+    mapping_ = order_ == nullptr ? nullptr : order_ + kMaxRanges;
+  }
+  return order_ != nullptr;
+}
+
+void RangeTable::grow_ahead() noexcept {
+  const BoundedLockGuard guard(lock_, BoundedLockGuard::Wait::kBounded);
+  if (guard) {
+    has_memory();
+  }
+}
+
 bool RangeTable::insert_piece(const RangePiece& piece) noexcept {
+  if (!has_memory()) {
+    return false;
+  }
   if (count_ == slots_) {
     std::uint64_t fresh = 0;
     if (slots_ == kMaxRanges || store_->used(Table::kRanges) >= kMaxRanges ||

@@ -42,6 +42,8 @@ class RangeTable {
   // The mapping that contains this address. False: none, or no lock.
   bool find(std::uint64_t address, RangePiece& range) noexcept;
 
+  // Makes room for a time when there is no memory.
+  void grow_ahead() noexcept;
   void clear() noexcept;  // in a forked child
 
  private:
@@ -49,6 +51,7 @@ class RangeTable {
     return *store_->item<wire::MapRange>(wire::Table::kRanges, index);
   }
   std::uint32_t first_from(std::uint64_t address) noexcept;
+  bool has_memory() noexcept;
   bool insert_piece(const RangePiece& piece) noexcept;
   void erase(std::uint32_t place) noexcept;
   bool is_last_of(std::uint32_t place) noexcept;
@@ -58,10 +61,11 @@ class RangeTable {
 
   TraceStore* store_ = nullptr;
   BoundedLock lock_;
-  // Indexes of slots: first those in use, ordered by address, then the free ones.
-  std::uint32_t order_[kMaxRanges] = {};
+  // Indexes of slots: first those in use, ordered by address, then the free ones. nullptr until the
+  // first range is inserted; of kMaxRanges elements, as the next.
+  std::uint32_t* order_ = nullptr;
   // By slot: see RangePiece::mapping.
-  std::uint32_t mapping_[kMaxRanges] = {};
+  std::uint32_t* mapping_ = nullptr;
   std::uint32_t mappings_ = 0;
   std::uint32_t count_ = 0;
   std::uint32_t slots_ = 0;

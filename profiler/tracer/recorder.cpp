@@ -35,10 +35,8 @@ bool Recorder::open(const wire::TraceRequest& request, bool forked) noexcept {
   header.period_count.store(1, kRelaxed);
   header.control.mode.store(static_cast<std::uint32_t>(request.mode), kRelaxed);
   header.control.sample_every_bytes.store(request.sample_every_bytes, kRelaxed);
-  if (without_heap_) {
-    FixedText(header.reason).add("the program has its own allocator: its heap is not recorded");
-  } else if (without_callers_) {
-    FixedText(header.reason).add("glibc is older than 2.35: call stacks have one frame only");
+  if (reason_ != nullptr) {
+    FixedText(header.reason).add(reason_);
   }
   std::uint64_t root = 0;
   store().take(wire::Table::kNodes, 1, root);
@@ -78,6 +76,7 @@ void Recorder::stop_system_calls() noexcept {
   const HookScope scope;
   if (can_record() && sites_.mode() != Mode::kDormant) {
     sites_.grow_ahead();
+    maps_.grow_ahead();
   }
   allow_probing(false);
   store().stop_system_calls();

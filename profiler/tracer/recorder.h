@@ -28,9 +28,12 @@ class Recorder {
   // In a forked child: forgets the tables of the parent. `unmap`: unless the kernel did it.
   void abandon(bool unmap) noexcept;
   // Before open(): blocks of the heap are not recorded, because most of them do not come here.
-  void exclude_heap() noexcept { without_heap_ = true; }
-  // Before open(): stacks have one frame only, and the header says why.
-  void exclude_callers() noexcept { without_callers_ = true; }
+  void exclude_heap() noexcept {
+    without_heap_ = true;
+    reason_ = "the program has its own allocator: its heap is not recorded";
+  }
+  // Before open(): what else is not as it should be, for the header. Must stay where it is.
+  void set_reason(const char* reason) noexcept { reason_ = without_heap_ ? reason_ : reason; }
   // Puts the mode that this process is in now into a request for a child.
   void copy_mode_to(wire::TraceRequest& request) const noexcept;
   // Makes room ahead, then makes no system call until resume_system_calls().
@@ -81,12 +84,12 @@ class Recorder {
 
   // What every hook reads is small and comes first, so that it shares cache lines.
   bool without_heap_ = false;
-  bool without_callers_ = false;
   BoundedLock leave_exact_lock_;
   LiveTable live_;
   SiteRecorder sites_;
   BlockFilter filter_;
   MapRecorder maps_;
+  const char* reason_ = nullptr;
 };
 
 // Stops and resumes the system calls of the tracer for a child of vfork that filters its own: it

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "profiler/tracer/sys.h"
 #include "profiler/tracer/thread_state.h"
 #include "profiler/tracer/unwind/stack_trace.h"
 
@@ -17,19 +18,22 @@ struct LastNodes {
   std::uint32_t node[kMaxFrames] = {};
 };
 
-struct Scratch {
+// No false sharing, nor by pairs of cache lines that are fetched together.
+struct alignas(128) Scratch {
   StackTrace trace;
   LastNodes nodes;
   // See ModuleTable::marks(); rarely needed.
   bool is_marked = false;
   std::uint64_t marks[kMaxFrames] = {};
+  std::atomic<bool> busy = false;  // the pool's
 
   std::uint64_t mark(std::size_t frame) const noexcept { return is_marked ? marks[frame] : 0; }
 };
 
 // Memory for walking stacks: too large for the stack of a small thread, and worth keeping, because
 // the next stack of a thread is mostly like its last one. A thread has no slot of its own, only one
-// that it tries first: a thread that ends has nothing to give back.
+// that it tries first: a thread that ends has nothing to give back. Slots get their memory when a
+// thread first comes to them, a few at a time. All zero is a pool without memory.
 class ScratchPool {
  public:
   // nullptr: all that were tried are in use.
@@ -38,13 +42,11 @@ class ScratchPool {
       t_thread.scratch = 1 + next_.fetch_add(1, std::memory_order_relaxed) % kSlots;
     }
     for (std::uint32_t i = 0; i < kTries; ++i) {
-      const std::uint32_t slot = (t_thread.scratch - 1 + i) % kSlots;
-      if (!slots_[slot].busy.exchange(true, std::memory_order_acquire)) {
+      std::uint32_t slot = (t_thread.scratch - 1 + i) % kSlots;
+      Scratch* const scratch = at(slot);
+      if (scratch != nullptr && !scratch->busy.exchange(true, std::memory_order_acquire)) {
         t_thread.scratch = slot + 1;
-        if (slot >= used_.load(std::memory_order_relaxed)) [[unlikely]] {
-          note_use(slot);
-        }
-        return &slots_[slot].scratch;
+        return scratch;
       }
     }
     t_thread.scratch = (t_thread.scratch - 1 + kTries) % kSlots + 1;  // tries others the next time
@@ -52,43 +54,64 @@ class ScratchPool {
   }
   // Not by t_thread.scratch: a signal handler may have claimed and given back another one
   // meanwhile.
-  void give_back(const Scratch& scratch) noexcept {
-    const auto offset = reinterpret_cast<std::uintptr_t>(&scratch) -
-                        reinterpret_cast<std::uintptr_t>(&slots_[0].scratch);
-    slots_[offset / sizeof(Slot)].busy.store(false, std::memory_order_release);
+  static void give_back(Scratch& scratch) noexcept {
+    scratch.busy.store(false, std::memory_order_release);
+  }
+  // Makes room for a time when there is no memory.
+  void grow_ahead() noexcept {
+    for (std::uint32_t slot = 0; slot < kSlotsAhead; slot += kSlotsPerPart) {
+      std::uint32_t unused = slot;
+      at(unused);
+    }
   }
   void clear() noexcept {  // in a forked child: the threads that held slots are not there
-    // Slots that were never used are not touched: they are pages without memory.
-    for (std::uint32_t i = 0; i < used_.load(std::memory_order_relaxed); ++i) {
-      Slot& slot = slots_[i];
-      slot.busy.store(false, std::memory_order_relaxed);
-      if (slot.scratch.trace.depth > 0) {
-        slot.scratch.nodes = {};  // of the parent's file
+    for (const auto& part : parts_) {
+      Scratch* const slots = part.load(std::memory_order_relaxed);
+      for (std::uint32_t i = 0; slots != nullptr && i < kSlotsPerPart; ++i) {
+        // Slots that were never used are not written to: they are pages without memory.
+        if (slots[i].busy.load(std::memory_order_relaxed)) {
+          slots[i].busy.store(false, std::memory_order_relaxed);
+        }
+        if (slots[i].trace.depth > 0) {
+          slots[i].nodes = {};  // of the parent's file
+        }
       }
     }
   }
 
  private:
-  void note_use(std::uint32_t slot) noexcept {
-    std::uint32_t used = used_.load(std::memory_order_relaxed);
-    while (used <= slot &&
-           !used_.compare_exchange_weak(used, slot + 1, std::memory_order_relaxed)) {
+  // Where there is no memory for the slot, `slot` becomes one of the first, which others share.
+  // nullptr: there are not even those.
+  Scratch* at(std::uint32_t& slot) noexcept {
+    Scratch* slots = parts_[slot / kSlotsPerPart].load(std::memory_order_acquire);
+    if (slots == nullptr) [[unlikely]] {
+      slots = add_part(slot / kSlotsPerPart);
+      if (slots == nullptr) {
+        slot %= kSlotsPerPart;
+        slots = parts_[0].load(std::memory_order_acquire);
+      }
     }
+    return slots == nullptr ? nullptr : slots + slot % kSlotsPerPart;
+  }
+  [[gnu::noinline]] Scratch* add_part(std::uint32_t part) noexcept {
+    auto* const fresh = static_cast<Scratch*>(sys::map_private(kSlotsPerPart * sizeof(Scratch)));
+    Scratch* there = nullptr;
+    if (fresh == nullptr ||
+        parts_[part].compare_exchange_strong(there, fresh, std::memory_order_acq_rel)) {
+      return fresh;
+    }
+    sys::unmap(fresh, kSlotsPerPart * sizeof(Scratch));  // another thread was faster
+    return there;
   }
 
   // Many more than processors, so that threads that run at once soon find a free one.
   static constexpr std::uint32_t kSlots = 512;
   static constexpr std::uint32_t kTries = 16;
-
-  struct alignas(
-      128) Slot {  // no false sharing, nor by pairs of cache lines that are fetched together
-    std::atomic<bool> busy = false;
-    Scratch scratch;
-  };
+  static constexpr std::uint32_t kSlotsPerPart = 8;
+  static constexpr std::uint32_t kSlotsAhead = 64;
 
   std::atomic<std::uint32_t> next_ = 0;
-  std::atomic<std::uint32_t> used_ = 0;  // number of the last slot that was ever claimed, plus one
-  Slot slots_[kSlots] = {};
+  std::atomic<Scratch*> parts_[kSlots / kSlotsPerPart] = {};
 };
 
 }  // namespace tidemark::tracer

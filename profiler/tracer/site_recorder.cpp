@@ -39,6 +39,14 @@ void SiteRecorder::abandon(bool unmap) noexcept {
   ++file_;
 }
 
+void SiteRecorder::grow_ahead() noexcept {
+  sites_.grow_ahead();
+  scratch_.grow_ahead();
+  if (mode() == Mode::kExact) {
+    cache_.enable();
+  }
+}
+
 bool SiteRecorder::resume_after_longjmp(HookScope& scope, const Registers& caller) noexcept {
   bool inside = true;
   if (Scratch* const scratch = scratch_.claim()) {
@@ -91,6 +99,19 @@ std::uint32_t SiteRecorder::site_of(wire::SiteKind kind, const Registers& caller
   return walk_to_site(kind, shard, caller, {context, bounds, is_wanted});
 }
 
+// The cache gets its memory only when it is worth that: a small program comes to few stacks, and a
+// process with a limit of its memory needs that for itself. Where there was none, it is asked for
+// again later.
+void SiteRecorder::add_to_cache(const Registers& caller, const CacheKey& key,
+                                const StackTrace& trace, std::uint32_t site) noexcept {
+  constexpr std::uint32_t kWorthIt = 64;
+  if (!cache_.is_enabled() &&
+      uncached_.fetch_add(1, std::memory_order_relaxed) % kWorthIt == kWorthIt - 1) {
+    cache_.enable();
+  }
+  cache_.add(caller, key.bounds, key.context, trace, site);
+}
+
 std::uint32_t SiteRecorder::walk_to_site(wire::SiteKind kind, std::uint32_t shard,
                                          const Registers& caller, const CacheKey& key) noexcept {
   Scratch* const scratch = scratch_.claim();
@@ -115,7 +136,7 @@ std::uint32_t SiteRecorder::walk_to_site(wire::SiteKind kind, std::uint32_t shar
   if (site == HashIndex::kNone) {
     count_loss(&Losses::sites_full);
   } else if (key.is_wanted && !is_new) {  // not at its first time: many stacks come only once
-    cache_.add(caller, key.bounds, key.context, trace, site);
+    add_to_cache(caller, key, trace, site);
   }
   if (is_new || key.is_wanted) {
     store_.header()->private_bytes.store(sites_.private_bytes() + cache_.bytes(),

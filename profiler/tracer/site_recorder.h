@@ -27,7 +27,7 @@ class SiteRecorder {
   // In a forked child: forgets the tables of the parent. `unmap`: unless the kernel did it.
   void abandon(bool unmap) noexcept;
   // Makes room for a time when there is no memory.
-  void grow_ahead() noexcept { sites_.grow_ahead(); }
+  void grow_ahead() noexcept;
 
   // Whether the tables may be used and this is no call from inside a hook of this thread. A hook
   // that was left by longjmp looks like one that runs: then the callers are looked at.
@@ -83,6 +83,8 @@ class SiteRecorder {
 
   bool resume_after_longjmp(HookScope& scope, const Registers& caller) noexcept;
   std::uint32_t shard() noexcept;
+  void add_to_cache(const Registers& caller, const CacheKey& key, const StackTrace& trace,
+                    std::uint32_t site) noexcept;
   std::uint32_t walk_to_site(wire::SiteKind kind, std::uint32_t shard, const Registers& caller,
                              const CacheKey& key) noexcept;
 
@@ -90,6 +92,7 @@ class SiteRecorder {
   bool libunwind_ = false;
   std::uint32_t file_ = 0;
   std::atomic<std::uint32_t> next_shard_ = 0;
+  std::atomic<std::uint32_t> uncached_ = 0;  // stacks that came again while there was no cache
   SiteTable sites_;
   TraceStore store_;
   ModuleTable modules_;

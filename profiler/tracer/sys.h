@@ -5,12 +5,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
@@ -66,16 +68,19 @@ inline void sleep_briefly() noexcept {
   }
 }
 
+inline int open_at(int folder, const char* path, int flags, unsigned mode = 0) noexcept {
+  return static_cast<int>(call_if_allowed(SYS_openat, folder, word(path), flags | O_CLOEXEC, mode));
+}
 inline int open(const char* path, int flags, unsigned mode = 0) noexcept {
-  return static_cast<int>(
-      call_if_allowed(SYS_openat, AT_FDCWD, word(path), flags | O_CLOEXEC, mode));
+  return open_at(AT_FDCWD, path, flags, mode);
+}
+// Of open(): it says nothing of the file.
+inline bool has_no_descriptors(int opened) noexcept {
+  return opened == -EMFILE || opened == -ENFILE;
 }
 inline void close(int fd) noexcept { call_if_allowed(SYS_close, fd); }
 inline long read(int fd, void* buffer, std::size_t bytes) noexcept {
   return call_if_allowed(SYS_read, fd, word(buffer), static_cast<long>(bytes));
-}
-inline long write(int fd, const void* buffer, std::size_t bytes) noexcept {
-  return call_if_allowed(SYS_write, fd, word(buffer), static_cast<long>(bytes));
 }
 inline long readlink(const char* path, char* buffer, std::size_t bytes) noexcept {
   return call_if_allowed(SYS_readlinkat, AT_FDCWD, word(path), word(buffer),
@@ -97,6 +102,14 @@ inline int fstat(int fd, struct stat* result) noexcept {
 inline int stat(const char* path, struct stat* result) noexcept {
   return static_cast<int>(call_if_allowed(SYS_newfstatat, AT_FDCWD, word(path), word(result), 0));
 }
+inline int flock(int fd, int how) noexcept {
+  return static_cast<int>(call_if_allowed(SYS_flock, fd, how));
+}
+// Without the capabilities of the process, which it loses when it becomes another program, unless
+// its user is root.
+inline int access(const char* path, int how) noexcept {
+  return static_cast<int>(call_if_allowed(SYS_faccessat, AT_FDCWD, word(path), how));
+}
 inline int fstatfs(int fd, struct statfs* result) noexcept {
   return static_cast<int>(call_if_allowed(SYS_fstatfs, fd, word(result)));
 }
@@ -108,10 +121,31 @@ inline int getrlimit(int which, rlimit* result) noexcept {
   return static_cast<int>(call_if_allowed(SYS_prlimit64, 0, which, 0, word(result)));
 }
 
+// Where the next mapping of the tracer goes, if that is free: below the mappings that the kernel
+// has placed, and not among them. A program may leave a hole there to fill it by MAP_FIXED later,
+// and what we had put into it would be gone.
+inline constinit std::atomic<std::uint64_t> g_next_place = 0;
+
+inline long take_place(std::size_t bytes) noexcept {
+  constexpr std::uint64_t kFirst = 0x7e90'0000'0000;
+  constexpr std::uint64_t kRandom = 0x3f'ffff'f000;  // as our own address is
+  constexpr std::uint64_t kPage = 4096;
+  constexpr std::uint64_t kLargePage = 2U << 20U;
+  const std::uint64_t align = bytes < kLargePage ? kPage : kLargePage;
+  std::uint64_t next = g_next_place.load(std::memory_order_relaxed);
+  std::uint64_t place = 0;
+  do {
+    const auto first = kFirst + (static_cast<std::uint64_t>(word(&g_next_place)) & kRandom);
+    place = ((next == 0 ? first : next) + align - 1) & ~(align - 1);
+  } while (!g_next_place.compare_exchange_weak(next, place + ((bytes + kPage - 1) & ~(kPage - 1)),
+                                               std::memory_order_relaxed));
+  return static_cast<long>(place);
+}
+
 // nullptr: failed.
 inline void* map(std::size_t bytes, int flags, int fd, std::uint64_t offset) noexcept {
-  const long result = call_if_allowed(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE,
-                                      flags, fd, static_cast<long>(offset));
+  const long result = call_if_allowed(SYS_mmap, take_place(bytes), static_cast<long>(bytes),
+                                      PROT_READ | PROT_WRITE, flags, fd, static_cast<long>(offset));
   const bool failed = result < 0 && result > -4096;
   return failed ? nullptr : reinterpret_cast<void*>(result);
 }

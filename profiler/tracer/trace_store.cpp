@@ -21,6 +21,7 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kFirstRetryNs = 1'000'000;
 constexpr std::uint64_t kLongestRetryNs = 200'000'000;
 constexpr int kHighestDescriptor = 1023;  // a higher one would make the kernel's table large
+constexpr rlim_t kFewDescriptors = 128;
 
 constexpr std::uint64_t next_delay(std::uint64_t delay_ns) {
   const std::uint64_t next = delay_ns == 0 ? kFirstRetryNs : 2 * delay_ns;
@@ -120,6 +121,24 @@ static_assert(sizeof(kAllTables) / sizeof(kAllTables[0]) == wire::kTables);
 
 }  // namespace
 
+int check_trace_folder(const char* directory) noexcept {
+  if (const int failed = sys::access(directory, W_OK | X_OK); failed < 0) {
+    return -failed;
+  }
+  const int folder = sys::open(directory, O_PATH | O_DIRECTORY);
+  if (folder < 0) {
+    return sys::has_no_descriptors(folder) ? 0 : -folder;
+  }
+  const int owner = sys::open_at(folder, wire::kOwnerLock, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  sys::close(folder);
+  if (owner < 0) {
+    return owner == -ENOENT || sys::has_no_descriptors(owner) ? 0 : -owner;
+  }
+  const bool is_gone = sys::flock(owner, LOCK_SH | LOCK_NB) == 0;
+  sys::close(owner);
+  return is_gone ? EOWNERDEAD : 0;
+}
+
 void TraceStore::fail(int error) noexcept {
   error_ = error;
   if (header_ != nullptr) {
@@ -129,6 +148,11 @@ void TraceStore::fail(int error) noexcept {
 }
 
 bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcept {
+  directory_ = directory;
+  error_ = check_trace_folder(directory);
+  if (error_ != 0) {
+    return false;
+  }
   FixedText path(path_);
   path.add(directory).add('/').add_number(static_cast<std::uint64_t>(sys::getpid())).add('-');
   path.add_number(sys::monotonic_ns()).add(wire::kTraceSuffix).add(wire::kUnfinishedSuffix);
@@ -161,10 +185,11 @@ bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcep
 }
 
 // For the time when the path cannot be opened: after chroot, without rights, or when all other
-// descriptors are used up. With a high number, which programs do not get or expect.
+// descriptors are used up. With a high number, which programs do not get or expect; where there are
+// so few that there is no such number, none is kept.
 void TraceStore::keep_descriptor(int fd) noexcept {
   rlimit most = {};
-  if (sys::getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur == 0) {
+  if (sys::getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur < kFewDescriptors) {
     return;
   }
   const auto numbers = most.rlim_cur <= kHighestDescriptor ? static_cast<int>(most.rlim_cur)
@@ -295,6 +320,17 @@ int TraceStore::reopen() noexcept {
   return fd;
 }
 
+// Then nothing more is to be recorded, until another run wakes the tracer.
+bool TraceStore::is_abandoned() noexcept {
+  if (check_trace_folder(directory_) != EOWNERDEAD) {
+    return false;
+  }
+  header_->control.mode.store(static_cast<std::uint32_t>(wire::Mode::kDormant),
+                              std::memory_order_relaxed);
+  fail(EOWNERDEAD);
+  return true;
+}
+
 bool TraceStore::add_extent(int fd, Table table) noexcept {
   const std::size_t index = extents(table);
   const std::uint64_t items = first_items(table) << index;
@@ -344,7 +380,7 @@ bool TraceStore::extend(Table table, std::size_t known) noexcept {
   }
   // A deleted file has no reader and grows no more.
   const bool kept = kept_fd_ > 0 && is_our_file(kept_fd_, true);
-  const int fd = kept ? kept_fd_ : reopen();
+  const int fd = is_abandoned() ? -1 : kept ? kept_fd_ : reopen();
   const bool extended = fd >= 0 && add_extent(fd, table);
   if (fd >= 0 && !kept) {
     sys::close(fd);

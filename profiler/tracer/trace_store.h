@@ -29,13 +29,20 @@ constexpr ItemPlace place_of(wire::Table table, std::uint64_t index) {
   return {extent, index - first * ((std::uint64_t{1} << extent) - 1)};
 }
 
+// Why no trace file can be made in this folder, or need be: an error number; EOWNERDEAD: the run
+// that would read it has ended without removing the folder. 0: one can be made, as far as can be
+// told. Uses little stack and changes no memory, so that a child of vfork may ask.
+int check_trace_folder(const char* directory) noexcept;
+
 // The trace file of this process, mapped. Grows while threads use it; what is mapped never moves.
 // Every extension is allocated on the file system before it is touched: a full disk is an error
 // here, not a SIGBUS in the target. A descriptor is kept open. Programs that close all descriptors
-// close that too; then the file is opened by its path again.
+// close that too; then the file is opened by its path again. A file that nobody reads does not
+// grow.
 class TraceStore {
  public:
-  // Creates the file in `directory`. False: no file, and error() says why.
+  // Creates the file in `directory`, whose name must stay where it is. False: no file, and error()
+  // says why.
   bool create(const char* directory, std::uint64_t most_bytes) noexcept;
   // Whether forked children inherit none of the mappings. Before create().
   void hide_from_children(bool hide) noexcept { hidden_from_children_ = hide; }
@@ -94,6 +101,7 @@ class TraceStore {
   bool is_our_file(int fd, bool must_have_name) const noexcept;
   int reopen() noexcept;
   bool has_space_for(int fd, std::uint64_t bytes) noexcept;
+  bool is_abandoned() noexcept;
   void fail(int error) noexcept;
   wire::TableDirectory& directory(wire::Table table) const noexcept {
     return header_->table[static_cast<std::size_t>(table)];
@@ -110,6 +118,7 @@ class TraceStore {
   std::uint64_t end_ = 0;                                       // of the file; with the lock
   std::uint64_t device_ = 0;
   std::uint64_t inode_ = 0;
+  const char* directory_ = nullptr;
   int error_ = 0;
   int kept_fd_ = 0;  // 0: none
   bool hidden_from_children_ = false;

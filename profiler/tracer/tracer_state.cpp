@@ -2,14 +2,12 @@
 #include "profiler/tracer/tracer_state.h"
 
 #include <linux/mman.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <cerrno>
 
 #include "profiler/tracer/bounded_lock.h"
 #include "profiler/tracer/fixed_text.h"
+#include "profiler/tracer/glibc.h"
 #include "profiler/tracer/recorder.h"
 #include "profiler/tracer/sys.h"
 #include "profiler/tracer/thread_state.h"
@@ -30,6 +28,7 @@ constexpr std::size_t kRequestBytes = 4400;
 
 constinit std::atomic<TracerState> g_state = TracerState::kNotStarted;
 constinit bool g_wiped_by_kernel = false;
+constinit std::atomic<int> g_pid = 0;          // of the process that this memory belongs to
 constinit wire::TraceRequest g_request;        // of this process
 constinit wire::TraceRequest g_child_request;  // of a forked child
 constinit char g_request_entry[kRequestBytes] = {};
@@ -48,42 +47,6 @@ bool accept_request(const char* text) noexcept {
   return known;
 }
 
-bool is_pending(std::uint64_t signals) noexcept {
-  std::uint64_t pending = 0;
-  return sys::call_if_allowed(SYS_rt_sigpending, sys::word(&pending), sizeof(pending)) == 0 &&
-         (pending & signals) != 0;
-}
-
-// Writes nothing if that would block or stderr has no reader. A SIGPIPE that we cause does not
-// reach the program.
-void write_to_stderr(const char* line, std::size_t bytes) noexcept {
-  constexpr std::uint64_t kPipe = std::uint64_t{1} << (SIGPIPE - 1);
-  constexpr timespec kNow = {};
-  const SignalBlocker blocker;
-  pollfd out = {2, POLLOUT, 0};
-  if (sys::call_if_allowed(SYS_poll, sys::word(&out), 1, 0) != 1 || out.revents != POLLOUT) {
-    return;
-  }
-  const bool was_pending = is_pending(kPipe);
-  if (sys::write(2, line, bytes) == -EPIPE && !was_pending) {
-    sys::call_if_allowed(SYS_rt_sigtimedwait, sys::word(&kPipe), 0, sys::word(&kNow),
-                         sizeof(kPipe));
-  }
-}
-
-void report_not_traced(const char* what, int error) noexcept {
-  char line[512];
-  FixedText text(line);
-  text.add("tidemark: pid ").add_number(static_cast<std::uint64_t>(sys::getpid()));
-  text.add(" is not traced: ").add(what);
-  if (error != 0) {
-    text.add(" (errno ").add_number(static_cast<std::uint64_t>(error)).add(')');
-  }
-  text.add('\n');
-  write_to_stderr(line, text.size());
-}
-
-// False in a child of vfork: it runs in our memory, but the file is that of its parent.
 bool is_file_of_this_process() noexcept {
   return g_fork_page.on.load(std::memory_order_acquire) != 0 &&
          g_recorder.store().header()->pid == static_cast<std::uint32_t>(sys::getpid());
@@ -114,6 +77,7 @@ void before_fork() noexcept {
 void after_fork_in_child() noexcept {
   TracerState state = g_state.load(std::memory_order_acquire);
   g_fork_page.on.store(0, std::memory_order_release);
+  g_pid.store(sys::getpid(), std::memory_order_relaxed);
   if (state == TracerState::kStarting) {  // the thread that creates the file is in the parent only
     g_state.compare_exchange_strong(state, TracerState::kOn);
   } else if (state == TracerState::kOn &&
@@ -130,32 +94,29 @@ void start_tracer(const char* request) noexcept {
   if (!g_state.compare_exchange_strong(not_started, TracerState::kStarting)) {
     return;
   }
+  g_pid.store(sys::getpid(), std::memory_order_relaxed);
   if (request == nullptr) {
     g_state.store(TracerState::kOff);
     return;
   }
   if (!accept_request(request)) {
-    report_not_traced("TIDEMARK_TRACE is not a request of this version", 0);
     g_state.store(TracerState::kOff);
     return;
   }
-  if (!start_unwinder() && !g_request.libunwind) {
-    g_recorder.exclude_callers();
-  }
+  const bool has_unwinder = start_unwinder();
   if (g_request.libunwind && !load_libunwind()) {
-    report_not_traced("libunwind.so.8 is not installed", 0);
-    g_state.store(TracerState::kOff);
-    return;
+    g_request.libunwind = false;
+    g_recorder.set_reason("libunwind.so.8 is not installed: stacks are walked without it");
+  }
+  if (!has_unwinder && !g_request.libunwind) {
+    g_recorder.set_reason("glibc is older than 2.35: call stacks have one frame only");
   }
   g_child_request = g_request;
   g_recorder.modules().set_up();
   g_wiped_by_kernel = sys::madvise(&g_fork_page, sizeof(g_fork_page), MADV_WIPEONFORK) == 0;
   g_recorder.store().hide_from_children(g_wiped_by_kernel);
-  pthread_atfork(before_fork, nullptr, after_fork_in_child);
-  // Where the folder is gone, the run that asked for the trace has ended.
-  if (!open_file(false) && g_recorder.store().error() != ENOENT) {
-    report_not_traced("cannot create its trace file", g_recorder.store().error());
-  }
+  __register_atfork(before_fork, nullptr, after_fork_in_child, &__dso_handle);
+  open_file(false);  // if there is no file the tracer is off; the output is the program's alone
 }
 
 bool restart_after_fork() noexcept {
@@ -184,10 +145,14 @@ bool is_on_and_never_forked() noexcept {
   return g_fork_page.on.load(std::memory_order_acquire) != 0 && g_recorder.sites().file() == 0;
 }
 
+bool is_child_of_vfork() noexcept { return sys::getpid() != g_pid.load(std::memory_order_relaxed); }
+
 bool follows_children() noexcept {
   return g_state.load(std::memory_order_relaxed) != TracerState::kOff && g_request.follow &&
          !sys::calls_are_stopped();
 }
+
+const char* trace_folder() noexcept { return g_request.directory; }
 
 char* request_entry() noexcept { return g_request_entry; }
 

@@ -62,9 +62,14 @@ bool before_seccomp() noexcept;
 void after_failed_seccomp() noexcept;
 void on_process_exit() noexcept;
 
+// Whether this process is a child of vfork, which runs in the memory of its parent.
+bool is_child_of_vfork() noexcept;
+
 // Whether programs that this process starts are to be traced. Never where system calls are
 // filtered: the child inherits the filter, which may kill it for calls of a starting tracer.
 bool follows_children() noexcept;
+// The folder for the trace files of this process and of its children.
+const char* trace_folder() noexcept;
 // The environment entry with the request of this process; empty when there was none. Outdated once
 // the mode has changed: then write_request_entry(), to a buffer of most_request_bytes().
 char* request_entry() noexcept;

@@ -50,6 +50,11 @@ inline constexpr std::size_t kHeaderBytes = 4096;
 inline constexpr char kTraceSuffix[] = ".trace";
 inline constexpr char kUnfinishedSuffix[] = ".new";
 
+// A file in the folder of the traces on which the run that reads them holds a lock, by flock(2),
+// for as long as it lives. If nobody holds it, nobody reads what a tracer would put there: it then
+// makes no file, and none grows. A folder without it belongs to no run and is used as it is.
+inline constexpr char kOwnerLock[] = ".owner";
+
 // The environment variable with the request to the tracer; see trace_request.h.
 inline constexpr char kRequestVariable[] = "TIDEMARK_TRACE";
 

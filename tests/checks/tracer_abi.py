@@ -10,6 +10,9 @@ import subprocess
 import sys
 
 
+MOST_BSS_BYTES = 1_000_000
+
+
 def run(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -43,6 +46,9 @@ def problems(library):
                 yield f"the C++ runtime is used: {line}"
         if re.search(r"__tls_get_addr|_GLOBAL__sub_I", line):
             yield f"initialisers or dynamic thread storage: {line}"
+    for size in re.findall(r" \.bss +NOBITS +\S+ +\S+ +(\S+)", run("readelf", "-SW", library)):
+        if int(size, 16) >= MOST_BSS_BYTES:
+            yield f"{int(size, 16)} bytes of .bss: each process would have them, and some lock them"
     for line in run("readelf", "-VW", library).splitlines():
         if "Version definition" in line:
             yield "the library defines symbol versions: its names would not interpose"

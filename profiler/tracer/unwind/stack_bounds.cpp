@@ -7,16 +7,20 @@
 #include <atomic>
 #include <cerrno>
 
+#include "profiler/tracer/unwind/byte_reader.h"
+
 namespace tidemark::tracer {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kForeignBytes = 64ULL * 1024;
 constexpr std::uint64_t kLargestStackBytes = 64ULL * 1024 * 1024;
+constexpr std::uint64_t kControlBlockBytes = 2048;  // of a thread; that of glibc has some more
 
 // What is known about the stacks of this thread.
 struct KnownStacks {
-  std::uint64_t low;  // [low, high) of its own stack is readable
+  std::uint64_t bottom;  // of its own stack; below may be a stack of others, which can be unmapped
+  std::uint64_t low;     // [low, high) of its own stack is readable
   std::uint64_t high;
   std::uint64_t foreign_low;  // [foreign_low, foreign_high) is not connected to its own stack
   std::uint64_t foreign_high;
@@ -69,13 +73,36 @@ std::uint64_t readable_until(std::uint64_t begin, std::uint64_t end) noexcept {
   return end;
 }
 
-// glibc puts a thread's control block, where the thread pointer points to, at the top of its stack.
-// That of the main thread is elsewhere, among mappings.
-std::uint64_t own_stack_end(std::uint64_t sp) noexcept {
+// The stack that a thread was created with, from its control block, which glibc puts at the top of
+// that. The block holds the lowest address and the size of the stack in neighbouring words, at an
+// offset that depends on the version. {}: not found.
+ByteRange stack_below(std::uint64_t block) noexcept {
+  constexpr std::uint64_t kMostAbove = 64ULL * 1024;  // the block itself, and what is behind it
+  constexpr std::uint64_t kMostBytes = 1ULL << 36;    // a larger number is no size but an address
+  if (!is_readable(block + kControlBlockBytes - 8)) {
+    return {};
+  }
+  for (std::uint64_t at = block; at < block + kControlBlockBytes - 8; at += 8) {
+    const std::uint64_t begin = load_word(at);
+    const std::uint64_t bytes = load_word(at + 8);
+    if (begin < block - kPageBytes && bytes <= kMostBytes && bytes > block - begin &&
+        bytes - (block - begin) <= kMostAbove) {
+      return {begin, block};
+    }
+  }
+  return {};
+}
+
+// The stack that the calling thread was created with; of a very large one only the upper part.
+ByteRange own_stack() noexcept {
   const std::uint64_t block = thread_pointer();
   const bool is_main = block == g_main_block.load(std::memory_order_relaxed);
-  const std::uint64_t end = is_main ? g_main_stack_end.load(std::memory_order_relaxed) : block;
-  return end > sp && end - sp <= kLargestStackBytes ? end : 0;
+  ByteRange stack =
+      is_main ? ByteRange{0, g_main_stack_end.load(std::memory_order_relaxed)} : stack_below(block);
+  if (stack.end - stack.begin > kLargestStackBytes) {
+    stack.begin = stack.end - kLargestStackBytes;
+  }
+  return stack;
 }
 
 // What is below `begin` is readable.
@@ -94,21 +121,22 @@ std::uint64_t end_of_page_below(std::uint64_t sp) noexcept { return page_of(sp -
   if (sp >= known.foreign_low && sp < known.foreign_high) {
     return foreign_bounds(sp, readable);
   }
-  const bool below = known.high != 0 && sp < known.low && known.low - sp <= kLargestStackBytes;
-  const std::uint64_t end = below ? known.low : own_stack_end(sp);
-  if (end == 0) {
+  if (known.high == 0) {
+    const ByteRange own = own_stack();
+    known.bottom = own.begin;
+    known.low = own.end;
+    known.high = own.end;
+  }
+  if (sp < known.bottom || sp >= known.low) {
     return foreign_bounds(sp, readable);
   }
-  const std::uint64_t reached = readable_until(sp, end);
-  if (reached < end) {
+  const std::uint64_t reached = readable_until(sp, known.low);
+  if (reached < known.low) {
     known.foreign_low = page_of(sp);
     known.foreign_high = reached;
     return foreign_bounds(sp, readable);
   }
   known.low = page_of(sp);
-  if (!below) {
-    known.high = end;
-  }
   return {known.high};
 }
 

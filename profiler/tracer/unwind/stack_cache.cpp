@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/tracer/unwind/stack_cache.h"
 
+#include "profiler/tracer/sys.h"
 #include "profiler/tracer/unwind/rule_cache.h"
 
 namespace tidemark::tracer {
@@ -67,10 +68,23 @@ bool StackCache::measure(const StackTrace& trace, const Stack& stack, Shape& sha
   return true;
 }
 
-std::uint64_t StackCache::follow_branches(std::uint64_t tag, const Stack& stack) const noexcept {
+void StackCache::enable() noexcept {
+  if (is_enabled()) {
+    return;
+  }
+  auto* const fresh = static_cast<Tables*>(sys::map_private(sizeof(Tables)));
+  Tables* none = nullptr;
+  if (fresh != nullptr &&
+      !tables_.compare_exchange_strong(none, fresh, std::memory_order_acq_rel)) {
+    sys::unmap(fresh, sizeof(Tables));  // another thread was faster
+  }
+}
+
+std::uint64_t StackCache::follow_branches(const Tables& tables, std::uint64_t tag,
+                                          const Stack& stack) noexcept {
   constexpr int kMost = 32;
   for (int i = 0; i < kMost; ++i) {
-    const std::uint64_t branch = branches_[tag % kBranches].load(kRelaxed);
+    const std::uint64_t branch = tables.branches[tag % kBranches].load(kRelaxed);
     const std::uint64_t place = (branch & kPlaceMask) - 1;
     if ((branch ^ tag) >> 16U != 0 || place >= stack.words) {
       break;
@@ -81,12 +95,12 @@ std::uint64_t StackCache::follow_branches(std::uint64_t tag, const Stack& stack)
 }
 
 // The entry that has this tag; kEntries: none.
-std::size_t StackCache::find_tag(std::uint64_t tag) const noexcept {
+std::size_t StackCache::find_tag(const Tables& tables, std::uint64_t tag) noexcept {
   const std::size_t first = tag % kEntries & ~(kWays - 1);
   unsigned same = 0;
 #pragma GCC unroll 8
   for (std::size_t way = 0; way < kWays; ++way) {  // without a branch, which could not be predicted
-    same |= (tags_[first + way].load(kRelaxed) == tag ? 1U : 0U) << way;
+    same |= (tables.tags[first + way].load(kRelaxed) == tag ? 1U : 0U) << way;
   }
   return same == 0 ? kEntries : first + static_cast<std::size_t>(__builtin_ctz(same));
 }
@@ -105,21 +119,23 @@ bool StackCache::touches(const Entry& entry, const Stack& stack, std::uint64_t i
 
 bool StackCache::find(const Registers& registers, StackBounds bounds, std::uint64_t context,
                       ByteRange excluded, std::uint32_t& number) noexcept {
-  if (registers.sp % kWord != 0 || bounds.high <= registers.sp) {
+  Tables* const memory = tables_.load(std::memory_order_acquire);
+  if (memory == nullptr || registers.sp % kWord != 0 || bounds.high <= registers.sp) {
     return false;
   }
+  Tables& tables = *memory;
   const Stack stack = {registers.sp, registers.bp, (bounds.high - registers.sp) / kWord};
   const std::uint64_t tag =
-      follow_branches(first_tag(registers.ip, bounds.high - registers.sp, context), stack);
-  const std::size_t index = find_tag(tag);
+      follow_branches(tables, first_tag(registers.ip, bounds.high - registers.sp, context), stack);
+  const std::size_t index = find_tag(tables, tag);
   if (index == kEntries) {
     return false;
   }
-  Entry& entry = entries_[index];
+  Entry& entry = tables.entries[index];
   const std::uint32_t before = entry.sequence.load(std::memory_order_acquire);
   const std::size_t addresses = entry.addresses.load(kRelaxed);
   const std::size_t all = addresses + entry.pointers.load(kRelaxed);
-  if (tags_[index].load(kRelaxed) != tag || before % 2 != 0 || all > kMaxPlaces ||
+  if (tables.tags[index].load(kRelaxed) != tag || before % 2 != 0 || all > kMaxPlaces ||
       entry.generation.load(kRelaxed) != rule_generation()) {
     return false;
   }
@@ -157,19 +173,19 @@ bool StackCache::find(const Registers& registers, StackBounds bounds, std::uint6
 }
 
 // If another stack has this tag: adds a branch at the first frame in which the two differ.
-void StackCache::add_branch(std::uint64_t tag, const StackTrace& trace) noexcept {
-  const std::size_t index = find_tag(tag);
+void StackCache::add_branch(Tables& tables, std::uint64_t tag, const StackTrace& trace) noexcept {
+  const std::size_t index = find_tag(tables, tag);
   if (index == kEntries) {
     return;  // there is none
   }
   const FrameStates& frames = trace.frames;
   const std::size_t first = kMaxFrames - trace.depth;
-  const FrameHashes& hashes = frame_hashes_[index];
+  const FrameHashes& hashes = tables.frame_hashes[index];
   for (std::size_t i = 1; i < trace.depth; ++i) {
     if (hashes.of[i].load() != short_hash(frames.pc[first + i])) {
       const std::uint64_t place = (frames.sp[first + i] - frames.sp[first]) / kWord - 1;
       if (place < kMaxPlace) {
-        branches_[tag % kBranches].store((tag & ~kPlaceMask) | (place + 1), kRelaxed);
+        tables.branches[tag % kBranches].store((tag & ~kPlaceMask) | (place + 1), kRelaxed);
       }
       return;
     }
@@ -178,13 +194,14 @@ void StackCache::add_branch(std::uint64_t tag, const StackTrace& trace) noexcept
 
 // The entry to write for a tag: the one that has it, else an outdated one, else one that was not
 // found for long. kEntries: none.
-std::size_t StackCache::choose_entry(std::uint64_t tag, std::uint32_t generation) noexcept {
+std::size_t StackCache::choose_entry(Tables& tables, std::uint64_t tag,
+                                     std::uint32_t generation) noexcept {
   const auto is_good = [&](std::size_t index) {
-    return entries_[index].generation.load(kRelaxed) == generation;
+    return tables.entries[index].generation.load(kRelaxed) == generation;
   };
-  if (const std::size_t same = find_tag(tag); same != kEntries) {
+  if (const std::size_t same = find_tag(tables, tag); same != kEntries) {
     // Two stacks with the same addresses at other places: the present one stays while it is found.
-    const bool stays = is_good(same) && entries_[same].was_found.exchange(false, kRelaxed);
+    const bool stays = is_good(same) && tables.entries[same].was_found.exchange(false, kRelaxed);
     return stays ? kEntries : same;
   }
   const std::size_t first = tag % kEntries & ~(kWays - 1);
@@ -197,7 +214,7 @@ std::size_t StackCache::choose_entry(std::uint64_t tag, std::uint32_t generation
   next_way_.store(static_cast<std::uint32_t>(start + 1), kRelaxed);
   for (std::size_t way = 0; way < kWays; ++way) {
     const std::size_t index = first + (start + way) % kWays;
-    if (!entries_[index].was_found.exchange(false, kRelaxed)) {
+    if (!tables.entries[index].was_found.exchange(false, kRelaxed)) {
       return index;
     }
   }
@@ -208,28 +225,30 @@ void StackCache::add(const Registers& registers, StackBounds bounds, std::uint64
                      const StackTrace& trace, std::uint32_t number) noexcept {
   const Stack stack = {registers.sp, registers.bp, (bounds.high - registers.sp) / kWord};
   const std::size_t first = kMaxFrames - trace.depth;
+  Tables* const memory = tables_.load(std::memory_order_acquire);
   Shape shape;
-  if (!trace.is_plain || !(trace.end_is_final || trace.truncated) || trace.depth < 2 ||
-      registers.sp % kWord != 0 || bounds.high <= registers.sp ||
+  if (memory == nullptr || !trace.is_plain || !(trace.end_is_final || trace.truncated) ||
+      trace.depth < 2 || registers.sp % kWord != 0 || bounds.high <= registers.sp ||
       trace.generation != rule_generation() || trace.frames.sp[first] != registers.sp ||
       !measure(trace, stack, shape)) {
     return;
   }
+  Tables& tables = *memory;
   const std::uint64_t start = first_tag(registers.ip, bounds.high - registers.sp, context);
-  add_branch(follow_branches(start, stack), trace);
-  const std::uint64_t tag = follow_branches(start, stack);
-  const std::size_t index = choose_entry(tag, trace.generation);
+  add_branch(tables, follow_branches(tables, start, stack), trace);
+  const std::uint64_t tag = follow_branches(tables, start, stack);
+  const std::size_t index = choose_entry(tables, tag, trace.generation);
   if (index == kEntries) {
     return;
   }
-  Entry& entry = entries_[index];
+  Entry& entry = tables.entries[index];
   std::uint32_t sequence = entry.sequence.load(kRelaxed);
   if (tag == 0 || sequence % 2 != 0 ||
       !entry.sequence.compare_exchange_strong(sequence, sequence + 1, std::memory_order_acquire)) {
     return;  // another thread is writing it
   }
   std::atomic_thread_fence(std::memory_order_release);
-  if (tags_[index].load(kRelaxed) == 0) {
+  if (tables.tags[index].load(kRelaxed) == 0) {
     used_.fetch_add(1, kRelaxed);
   }
   entry.hash.store(shape.hash, kRelaxed);
@@ -239,12 +258,12 @@ void StackCache::add(const Registers& registers, StackBounds bounds, std::uint64
   for (std::size_t i = 0; i < shape.addresses + std::size_t{shape.pointers}; ++i) {
     entry.place[i].store(shape.place[i]);
   }
-  FrameHashes& hashes = frame_hashes_[index];
+  FrameHashes& hashes = tables.frame_hashes[index];
   for (std::size_t i = 0; i < trace.depth; ++i) {
     hashes.of[i].store(short_hash(trace.frames.pc[first + i]));
   }
   entry.generation.store(trace.generation, kRelaxed);
-  tags_[index].store(tag, kRelaxed);
+  tables.tags[index].store(tag, kRelaxed);
   entry.sequence.store(sequence + 2, std::memory_order_release);
 }
 

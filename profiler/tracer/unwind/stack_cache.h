@@ -23,10 +23,13 @@ namespace tidemark::tracer {
 // first frame in which two of them differ.
 //
 // Shared by all threads. Lock-free: the sequence number of an entry is odd while it is written, and
-// a reader that sees it change has a miss. Entries replace each other. All zero is an empty cache;
-// memory is used as it fills.
+// a reader that sees it change has a miss. Entries replace each other. All zero is a cache without
+// memory, which never holds anything; with enable() memory is used as it fills.
 class StackCache {
  public:
+  // Gets memory, unless it has some. Nothing changes when there is none.
+  void enable() noexcept;
+  bool is_enabled() const noexcept { return tables_.load(std::memory_order_relaxed) != nullptr; }
   // `context` is a part of the key. False: not in the cache, or a return address lies in
   // `excluded`.
   bool find(const Registers& registers, StackBounds bounds, std::uint64_t context,
@@ -40,7 +43,7 @@ class StackCache {
   std::uint64_t bytes() const noexcept {
     const std::uint64_t used = used_.load(std::memory_order_relaxed);
     return used * (sizeof(Entry) + sizeof(FrameHashes)) +
-           (used != 0 ? sizeof(branches_) + sizeof(tags_) : 0);
+           (used != 0 ? sizeof(Tables::branches) + sizeof(Tables::tags) : 0);
   }
 
  private:
@@ -82,6 +85,12 @@ class StackCache {
   struct FrameHashes {
     Shared of[kMaxFrames];
   };
+  struct Tables {  // 5 MiB
+    std::atomic<std::uint64_t> branches[kBranches];
+    alignas(64) std::atomic<std::uint64_t> tags[kEntries];  // of the entries; 0: empty
+    Entry entries[kEntries];
+    FrameHashes frame_hashes[kEntries];
+  };
   struct Stack {
     std::uint64_t sp;
     std::uint64_t bp;
@@ -91,17 +100,15 @@ class StackCache {
   static bool measure(const StackTrace& trace, const Stack& stack, Shape& shape) noexcept;
   static bool touches(const Entry& entry, const Stack& stack, std::uint64_t ip,
                       ByteRange excluded) noexcept;
-  std::uint64_t follow_branches(std::uint64_t tag, const Stack& stack) const noexcept;
-  void add_branch(std::uint64_t tag, const StackTrace& trace) noexcept;
-  std::size_t choose_entry(std::uint64_t tag, std::uint32_t generation) noexcept;
-  std::size_t find_tag(std::uint64_t tag) const noexcept;
+  static std::uint64_t follow_branches(const Tables& tables, std::uint64_t tag,
+                                       const Stack& stack) noexcept;
+  static void add_branch(Tables& tables, std::uint64_t tag, const StackTrace& trace) noexcept;
+  static std::size_t find_tag(const Tables& tables, std::uint64_t tag) noexcept;
+  std::size_t choose_entry(Tables& tables, std::uint64_t tag, std::uint32_t generation) noexcept;
 
+  std::atomic<Tables*> tables_ = nullptr;
   std::atomic<std::uint64_t> used_ = 0;
   std::atomic<std::uint32_t> next_way_ = 0;
-  std::atomic<std::uint64_t> branches_[kBranches] = {};
-  alignas(64) std::atomic<std::uint64_t> tags_[kEntries] = {};  // of the entries; 0: empty
-  Entry entries_[kEntries] = {};
-  FrameHashes frame_hashes_[kEntries] = {};
 };
 
 }  // namespace tidemark::tracer

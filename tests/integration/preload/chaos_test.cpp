@@ -19,6 +19,7 @@ namespace tidemark::tests {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using wire::Mode;
 
 std::string victim(const std::string& name) { return victim_path("traced_" + name); }
@@ -77,15 +78,14 @@ class HardTimes : public testing::TestWithParam<Mode> {
     return file == nullptr ? -1 : file->snapshot.extend_errno;
   }
 
-  // The target ran on, and no block is missing that nobody tells of: all are there or counted as
-  // lost, or the tracer has said why there is no file.
+  // The target ran on, its output is its own, and no block is missing that nobody tells of: all are
+  // there or counted as lost, or there is no file.
   static void expect_told(const TracedRun& run) {
     ASSERT_EQ(run.status, 0) << run.errors;
+    EXPECT_EQ(run.errors, "");
     if (run.files.empty()) {
-      EXPECT_THAT(run.errors, HasSubstr("is not traced: cannot create its trace file (errno "));
       return;
     }
-    EXPECT_EQ(run.errors, "");
     const auto& losses = file_of_victim(run)->snapshot.losses;
     if (why_it_is_full(run) == 0) {
       EXPECT_EQ(losses.live_full + losses.sites_full, 0U);
@@ -185,7 +185,7 @@ TEST_P(HardTimes, UnderUlimitFOfNothing) {
   const TracedRun done = run({"nothing"}, "ulimit -f 0");
 
   ASSERT_EQ(done.status, 0) << done.errors;
-  EXPECT_THAT(done.errors, HasSubstr("is not traced: cannot create its trace file (errno 27)"));
+  EXPECT_EQ(done.errors, "");
   EXPECT_TRUE(done.files.empty());
 }
 
@@ -193,6 +193,35 @@ TEST_P(HardTimes, UnderUlimitV) {
   const TracedRun done = run({"nothing"}, "ulimit -v 40000");
 
   expect_told(done);
+}
+
+// Of which the program alone needs nearly a fourth.
+TEST_P(HardTimes, AProgramStartsUnderASmallUlimitV) {
+  TraceAsk ask;
+  ask.mode = GetParam();
+  ask.before = {"/bin/bash", "-c", "ulimit -v 12000 && exec \"$0\" \"$@\""};
+
+  const TracedRun done = run_traced({"/bin/true"}, ask);
+
+  EXPECT_EQ(done.status, 0);
+  EXPECT_EQ(done.errors, "");
+  EXPECT_EQ(done.files.size(), 1U);
+}
+
+TEST_P(HardTimes, AProgramLocksItsMemoryUnderTheUsualLimit) {
+  Subprocess plain({victim("locks_memory")});
+  plain.close_input();
+  if (plain.wait() != 0) {
+    GTEST_SKIP() << "cannot lock memory here";
+  }
+  TraceAsk ask;
+  ask.mode = GetParam();
+
+  const TracedRun done = run_traced({victim("locks_memory")}, ask);
+
+  EXPECT_EQ(done.status, 0);
+  EXPECT_EQ(done.errors, "");
+  EXPECT_EQ(done.files.size(), 1U);
 }
 
 TEST_P(HardTimes, UnderUlimitL) {
@@ -208,7 +237,7 @@ TEST_P(HardTimes, OnAFileSystemWithoutRoom) {
     GTEST_SKIP() << "may not mount here: " << done.errors;
   }
   EXPECT_EQ(done.status, 0) << done.errors;
-  EXPECT_THAT(done.errors, HasSubstr("cannot create its trace file (errno 28)"));
+  EXPECT_EQ(done.errors, "");
   EXPECT_TRUE(done.files.empty());
   EXPECT_EQ(done.unreadable, 0U) << "an unfinished file is left";
 }
@@ -230,7 +259,6 @@ TEST_P(HardTimes, InAFolderThatCannotBeWrittenTo) {
     GTEST_SKIP() << "may not mount here: " << done.errors;
   }
   EXPECT_TRUE(done.files.empty());
-  EXPECT_THAT(done.errors, HasSubstr("(errno 30)"));
   expect_told(done);
 }
 
@@ -266,6 +294,28 @@ TEST_P(HardTimes, WithoutAFolder) {
   EXPECT_EQ(done.errors, "");  // whoever asked for the trace has gone, with the folder
 }
 
+TEST_P(HardTimes, WithoutLibunwind) {
+  TraceAsk ask;
+  ask.mode = GetParam();
+  ask.sample_every_bytes = 256;
+  ask.libunwind = true;
+  ask.before = {"/usr/bin/unshare", "-m", "/bin/bash", "-c",
+                "for f in /usr/lib/x86_64-linux-gnu/libunwind.so.8*; do [ ! -e $f ] || "
+                "mount --bind /dev/null $f || exit 78; done; exec \"$0\" \"$@\""};
+
+  const TracedRun done = run_traced({victim("hard_times"), "nothing"}, ask);
+
+  if (done.status == 78 || done.status == 1) {
+    GTEST_SKIP() << "may not mount here: " << done.errors;
+  }
+  EXPECT_EQ(done.status, 0);
+  EXPECT_EQ(done.errors, "");
+  const TracedFile* const file = file_of_victim(done);
+  ASSERT_NE(file, nullptr);
+  EXPECT_EQ(file->snapshot.reason, "libunwind.so.8 is not installed: stacks are walked without it");
+  EXPECT_GT(file->top().frames, 2U);
+}
+
 TEST_P(HardTimes, TheFolderIsDeletedMeanwhile) {
   TraceAsk ask;
   ask.mode = GetParam();
@@ -277,6 +327,56 @@ TEST_P(HardTimes, TheFolderIsDeletedMeanwhile) {
 
   EXPECT_EQ(done.status, 0);
   EXPECT_EQ(done.output, "30000\nend\n");
+}
+
+TEST(Chaos, ASmallStackIsEnoughToStartProgramsWithALargeEnvironment) {
+  const TracedRun run = run_traced({victim("small_stack")});
+
+  EXPECT_EQ(run.status, 0) << run.errors;
+  EXPECT_EQ(run.files.size(), 42U) << "its own, and those of the programs that it starts";
+}
+
+TEST(Chaos, AStackThatIsUnmappedBelowThatOfAThreadIsNotRead) {
+  for (const Mode mode : {Mode::kExact, Mode::kSampled}) {
+    TraceAsk ask;
+    ask.mode = mode;
+    ask.sample_every_bytes = 256;
+    const TracedRun run = run_traced({victim("stale_stack")}, ask);
+
+    EXPECT_EQ(run.status, 0) << run.errors;
+    EXPECT_EQ(run.output, "ok\n");
+  }
+}
+
+// The dynamic linker would complain about it, in the program's output.
+TEST(Chaos, AProgramThatCannotLoadTheTracerDoesNotTry) {
+  const TempTree place;
+  const std::string copy = place.path("libtidemark_tracer.so");
+  std::filesystem::copy_file(tracer_path(), copy);
+  const TempTree folder;
+  TraceAsk ask;
+  ask.directory = folder.path();
+  ask.environment = {"LD_PRELOAD=" + copy};
+
+  const TracedRun run = run_traced({"/bin/sh", "-c", "rm '" + copy + "'; exec /usr/bin/env"}, ask);
+
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.errors, "");
+  EXPECT_THAT(run.output, Not(HasSubstr("LD_PRELOAD=")));
+  EXPECT_THAT(run.output, Not(HasSubstr("TIDEMARK_TRACE=")));
+}
+
+TEST(Chaos, AProgramOfAnotherUserIsLeftAlone) {
+  if (::geteuid() != 0 || ::access("/usr/bin/setpriv", X_OK) != 0) {
+    GTEST_SKIP() << "only root can become another user";
+  }
+  const TracedRun run = run_traced(
+      {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/env"});
+
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.errors, "");
+  EXPECT_THAT(run.output, Not(HasSubstr("LD_PRELOAD=")));
+  EXPECT_THAT(run.output, Not(HasSubstr("TIDEMARK_TRACE=")));
 }
 
 TEST(Chaos, AProgramWithMoreRightsIsLeftAlone) {

@@ -200,6 +200,65 @@ TEST(Stranger, PythonPassesItsOwnTestsOfProcessesSampled) {
   expect_suite_passes("test_threading test_posix -m 'test_[a-j]*'", Mode::kSampled);
 }
 
+// Of descriptors that it did not open itself.
+TEST(Stranger, PythonFindsItsDescriptorsClosedUnderALowLimit) {
+  expect_suite_passes("test_subprocess -m '*close_fds_when_max_fd_is_lowered'", Mode::kSampled);
+}
+
+// Another C library, under which the tracer stays off. What such a program starts is traced again.
+constexpr char kMusl[] = R"sh(
+cat > small.c <<'END'
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *work(void *sum) {
+  for (int i = 1; i < 5000; ++i) {
+    char *block = realloc(calloc(i, 3), i * 7);
+    block[i * 7 - 1] = 1;
+    *(long *)sum += block[i * 7 - 1] + block[0];
+    free(block);
+  }
+  return 0;
+}
+extern char **environ;
+int main(void) {
+  long sums[4] = {0};
+  pthread_t threads[4];
+  for (int i = 0; i < 4; ++i) pthread_create(&threads[i], 0, work, &sums[i]);
+  for (int i = 0; i < 4; ++i) pthread_join(threads[i], 0);
+  char *area = mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memset(area, 1, 1 << 20);
+  void *aligned = 0;
+  printf("%ld %d %d\n", sums[0] + sums[3], area[77], posix_memalign(&aligned, 64, 1000));
+  munmap(area, 1 << 20);
+  fflush(stdout);
+  pid_t pid = fork();
+  if (pid == 0) {
+    free(malloc(100));
+    execl("/bin/echo", "echo", "by exec", (char *)0);
+    _exit(9);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  char *arguments[] = {"/bin/echo", "by spawn", 0};
+  posix_spawn(&pid, arguments[0], 0, 0, arguments, environ);
+  waitpid(pid, &status, 0);
+  return system("echo by system") + status;
+}
+END
+musl-gcc small.c -o small && ./small
+)sh";
+
+TEST(Stranger, ProgramsOfMuslSayTheSame) {
+  SKIP_WITHOUT("/usr/bin/musl-gcc");
+  expect_same_in_both_modes(kMusl);
+}
+
 constexpr char kSqlite[] = R"sh(
 sqlite3 base.db "create table t(a integer primary key, b text);
 with recursive c(x) as (select 1 union all select x+1 from c where x < 30000)

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -14,7 +15,9 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -325,6 +328,42 @@ TEST(ProfileCommand, LeavesNoFilesBehind) {
   ASSERT_THAT(folder, HasSubstr("/trace-"));
   EXPECT_THAT(*read_file(dir.path("files")), HasSubstr(".trace"));  // of the shell
   EXPECT_FALSE(std::filesystem::exists(folder)) << folder;
+}
+
+bool wait_for(const std::string& path) {
+  for (int i = 0; i < 400 && !std::filesystem::exists(path); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return std::filesystem::exists(path);
+}
+
+// What the job starts from then on leaves nothing that somebody would have to remove.
+TEST(ProfileCommand, ItsJobLeavesNoFilesOnceItWasKilled) {
+  const TempTree dir;
+  Subprocess tool({tests::tool_path(), "profile", "--", "/bin/bash", "-c",
+                   "cd " + dir.path() +
+                       "; folder=$(echo $TIDEMARK_TRACE | cut -d: -f6); echo -n $folder > name; " +
+                       "mv name folder; until [ -e go ]; do sleep 0.05; done; " +
+                       "before=$(ls $folder | wc -l); " +
+                       "for i in {1..30}; do /bin/true; (:); done; " +
+                       "echo $before $(ls $folder | wc -l) > count; mv count counted"});
+  ASSERT_TRUE(wait_for(dir.path("folder")));
+  const std::string folder = *read_file(dir.path("folder"));
+  ASSERT_THAT(folder, HasSubstr("/trace-"));
+
+  tool.signal(SIGKILL);
+  tool.close_output();
+  siginfo_t ended = {};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(tool.pid()), &ended, WEXITED | WNOWAIT), 0);
+  dir.write("go", "");
+  ASSERT_TRUE(wait_for(dir.path("counted")));
+
+  std::istringstream counted(*read_file(dir.path("counted")));
+  int before = -1;
+  int after = -2;
+  counted >> before >> after;
+  EXPECT_EQ(after, before);
+  std::filesystem::remove_all(folder);
 }
 
 // A port that takes connections, and says nothing.

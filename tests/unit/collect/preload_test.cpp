@@ -142,6 +142,27 @@ TEST(TraceDirectory, TidiesUpAfterRunsThatWereKilledOnly) {
   EXPECT_TRUE(std::filesystem::exists(first->path()));
 }
 
+TEST(TraceDirectory, IsAdoptedOnceItsRunWasKilled) {
+  const TempTree dir;
+  dir.write("killed/.owner", "");
+  {
+    const auto adopted = reader::adopt_trace_folder(dir.path("killed"));
+    EXPECT_TRUE(adopted);
+    EXPECT_FALSE(reader::adopt_trace_folder(dir.path("killed"))) << "that run is alive";
+  }
+  EXPECT_TRUE(reader::adopt_trace_folder(dir.path("killed")));
+}
+
+// Else nobody could make traces in it from then on.
+TEST(TraceDirectory, OfNoRunIsNotAdopted) {
+  const TempTree dir;
+  dir.make_directory("mine");
+
+  EXPECT_FALSE(reader::adopt_trace_folder(dir.path("mine")));
+
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path("mine")));
+}
+
 TEST(TraceDirectory, RefusesAFolderThatOthersMayWriteTo) {
   const TempTree dir;
   dir.make_directory("open");

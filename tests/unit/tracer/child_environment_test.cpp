@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ struct Case {
   wire::Mode mode = wire::Mode::kDormant;  // that the process is in by now
   const char* program = "/bin/true";
   const char* preload = nullptr;  // of this process
+  bool folder_is_gone = false;
 };
 
 // What a program would be started with, in a process that was asked to trace; one entry a line.
@@ -53,6 +55,9 @@ std::string environment_for(const Case& asked) {
     }
     given.push_back(nullptr);
     char* const* const environment = asked.no_environment ? nullptr : given.data();
+    if (asked.folder_is_gone) {
+      std::filesystem::remove_all(folder.path());
+    }
     const ChildEnvironment child(asked.program, environment);
     std::vector<char*> entries(child.entries());
     std::string room(child.text_bytes(), '?');
@@ -183,6 +188,37 @@ TEST(ChildEnvironment, RemovesTheTracerWhereChildrenAreNotFollowed) {
       "A=1\nLD_PRELOAD=x.so\n");
   EXPECT_EQ(environment_for({"", {"LD_PRELOAD=" + own_path(), "TIDEMARK_TRACE=x", "A=1"}}),
             "A=1\n");
+}
+
+// After chroot, say, or as another user.
+TEST(ChildEnvironment, HasNoTracerWhereItsFolderCannotBeReached) {
+  Case asked = {"f", {"LD_PRELOAD=" + own_path() + ":x.so", "OWN", "A=1"}};
+  asked.folder_is_gone = true;
+  EXPECT_EQ(environment_for(asked), "A=1\nLD_PRELOAD=x.so\n");
+
+  asked.given = {"A=1"};
+  EXPECT_EQ(environment_for(asked), "(as given)\nA=1\n");
+}
+
+TEST(ChildEnvironment, HasNoTracerForAProgramOf32Bits) {
+  const TempTree folder;
+  folder.write("program", std::string("\x7f"
+                                      "ELF\x01",
+                                      5));
+  const std::string program = folder.path("program");
+  Case asked = {"f", {"A=1"}};
+  asked.program = program.c_str();
+
+  EXPECT_EQ(environment_for(asked), "(as given)\nA=1\n");
+}
+
+// Another run traces that program; its folder is not ours.
+TEST(ChildEnvironment, LeavesAnotherRequestAloneAlsoWithoutAFolder) {
+  Case asked = {"f", {"LD_PRELOAD=" + own_path(), "TIDEMARK_TRACE=1:exact:0:0::/elsewhere"}};
+  asked.folder_is_gone = true;
+
+  EXPECT_EQ(environment_for(asked),
+            "(as given)\nLD_PRELOAD=TRACER\nTIDEMARK_TRACE=1:exact:0:0::/elsewhere\n");
 }
 
 TEST(ChildEnvironment, NamesThatOnlyBeginAlikeAreOthers) {

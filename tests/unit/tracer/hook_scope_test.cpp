@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "profiler/tracer/scratch_pool.h"
+#include "profiler/tracer/sys.h"
 #include "profiler/tracer/thread_state.h"
 #include "profiler/tracer/unwind/stack_bounds.h"
 
@@ -171,6 +172,27 @@ TEST(ScratchPool, TakesBackWhatWasClaimedInsideAndThenOutside) {
     pool->give_back(*inner);
     pool->give_back(*outer);
   }
+}
+
+TEST(ScratchPool, ThreadsShareTheFirstSlotsWhereThereIsNoMemoryForMore) {
+  const auto pool = std::make_unique<ScratchPool>();
+  const std::uint32_t before = t_thread.scratch;
+  t_thread.scratch = 1;
+  ScratchPool::give_back(*pool->claim());
+  sys::g_calls_stopped.fetch_add(sys::kOwnFilter);
+
+  std::uint32_t claimed = 0;
+  for (std::uint32_t slot = 0; slot < 512; slot += 8) {  // of other threads
+    t_thread.scratch = slot + 1;
+    if (Scratch* const scratch = pool->claim()) {
+      ++claimed;
+      ScratchPool::give_back(*scratch);
+    }
+  }
+
+  sys::g_calls_stopped.fetch_sub(sys::kOwnFilter);
+  t_thread.scratch = before;
+  EXPECT_EQ(claimed, 64U);
 }
 
 TEST(ScratchPool, HasNoneLeftWhenAllNearAreTaken) {

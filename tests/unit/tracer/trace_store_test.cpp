@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/fd.h"
 #include "tests/support/in_child.h"
 #include "tests/unit/tracer/store_folder.h"
 
@@ -383,6 +385,80 @@ TEST(TraceStore, SoonRetriesAfterAFailure) {
   ::usleep(3000);
   EXPECT_FALSE(folder.store().extend(Table::kSites, 1));
   EXPECT_EQ(folder.losses().extend_failures, 2U);
+}
+
+// In a folder that belongs to a run, which holds its lock until it is killed.
+class FolderOfARun {
+ public:
+  FolderOfARun() {
+    folder_.write(wire::kOwnerLock, "");
+    lock_ = Fd(::open(folder_.path(wire::kOwnerLock).c_str(), O_RDWR | O_CLOEXEC));
+    EXPECT_EQ(::flock(lock_.get(), LOCK_EX | LOCK_NB), 0);
+  }
+  const char* path() const { return folder_.path().c_str(); }
+  void kill_run() { lock_.reset(); }
+  std::size_t traces() const { return files_in(folder_.path()).size() - 1; }
+
+ private:
+  TempTree folder_;
+  Fd lock_;
+};
+
+TEST(TraceStore, HasAFileWhileItsRunIsAlive) {
+  const FolderOfARun folder;
+  const auto store = std::make_unique<TraceStore>();
+
+  EXPECT_EQ(check_trace_folder(folder.path()), 0);
+  EXPECT_TRUE(store->create(folder.path(), 0));
+
+  EXPECT_TRUE(store->extend(Table::kSites, 1));
+  EXPECT_EQ(folder.traces(), 1U);
+  store->abandon(true);
+}
+
+TEST(TraceStore, HasNoFileWhenItsRunWasKilled) {
+  FolderOfARun folder;
+  const auto store = std::make_unique<TraceStore>();
+  folder.kill_run();
+
+  EXPECT_FALSE(store->create(folder.path(), 0));
+
+  EXPECT_EQ(store->error(), EOWNERDEAD);
+  EXPECT_EQ(folder.traces(), 0U);
+}
+
+TEST(TraceStore, GrowsNoMoreAndRecordsNothingOnceItsRunWasKilled) {
+  FolderOfARun folder;
+  const auto store = std::make_unique<TraceStore>();
+  ASSERT_TRUE(store->create(folder.path(), 0));
+  store->header()->control.mode.store(static_cast<std::uint32_t>(wire::Mode::kExact));
+  const std::uint64_t bytes = store->header()->file_bytes;
+  folder.kill_run();
+
+  EXPECT_FALSE(store->extend(Table::kSites, 1));
+
+  EXPECT_EQ(store->header()->extend_errno, static_cast<std::uint32_t>(EOWNERDEAD));
+  EXPECT_EQ(store->header()->file_bytes, bytes);
+  EXPECT_EQ(store->header()->control.mode, static_cast<std::uint32_t>(wire::Mode::kDormant));
+  store->abandon(true);
+}
+
+// A program may look at all descriptors that it can have.
+TEST(TraceStore, KeepsNoDescriptorWhereThereAreFew) {
+  const TempTree folder;
+
+  const std::string said = in_child([&] {
+    static TraceStore store;
+    const rlimit few = {29, 29};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    if (!store.create(folder.path().c_str(), 0) || !store.publish()) {
+      return std::string("no file");
+    }
+    const auto kept = descriptors_of(folder.path(files_in(folder.path()).at(0)));
+    return std::to_string(kept.size()) + (store.extend(Table::kSites, 1) ? " grows" : " full");
+  });
+
+  EXPECT_EQ(said, "0 grows");
 }
 
 TEST(TraceStore, AFolderThatIsNotThereIsAnError) {

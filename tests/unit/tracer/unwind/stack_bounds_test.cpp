@@ -2,6 +2,7 @@
 #include "profiler/tracer/unwind/stack_bounds.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -139,6 +140,43 @@ TEST_F(StackBoundsTest, CheckOtherStacksEveryTime) {
 
   EXPECT_EQ(reached(stack_bounds(sp)), sp + 64) << "all but the page that it would run on is gone";
   EXPECT_EQ(reached(bounds_of_interrupted(sp)), sp) << "it was unmapped";
+}
+
+// Stacks of coroutines, say, right below that of their thread: they can be unmapped at any time.
+TEST_F(StackBoundsTest, DoNotTakeWhatIsBelowAStackForAPartOfIt) {
+  constexpr std::size_t kBytes = 1U << 20U;
+  void* const memory =
+      mmap(nullptr, 2 * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  pthread_attr_t where;
+  pthread_attr_init(&where);
+  ASSERT_EQ(pthread_attr_setstack(&where, static_cast<char*>(memory) + kBytes, kBytes), 0);
+  struct Seen {
+    std::uint64_t below;  // the thread's stack
+    std::uint64_t frame = 0;
+    StackBounds own = {};
+    std::uint64_t reached_below = 0;
+  } seen = {address_of(memory) + kBytes / 2};
+  pthread_t thread = 0;
+
+  ASSERT_EQ(pthread_create(
+                &thread, &where,
+                [](void* result) -> void* {
+                  auto& into = *static_cast<Seen*>(result);
+                  into.frame = address_of(__builtin_frame_address(0));
+                  into.own = stack_bounds(into.frame);
+                  into.reached_below = reached(stack_bounds(into.below));
+                  return nullptr;
+                },
+                &seen),
+            0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&where);
+  munmap(memory, 2 * kBytes);
+
+  EXPECT_GT(seen.own.high, seen.frame);
+  EXPECT_LE(seen.own.high, address_of(memory) + 2 * kBytes);
+  EXPECT_LE(seen.reached_below, seen.below + 64 * 1024);
 }
 
 // The control block of the main thread lies among mappings: a buffer below it is no part of a

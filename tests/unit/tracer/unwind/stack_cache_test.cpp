@@ -63,6 +63,7 @@ class StackCacheTest : public testing::Test {
       GTEST_SKIP() << "glibc before 2.35 has no _dl_find_object";
     }
     g_asking = &asking_;
+    asking_.cache->enable();
   }
   // From one place, so that the frames further out are the same.
   [[gnu::noinline]] int found_in(void (*call)()) {
@@ -92,6 +93,17 @@ TEST_F(StackCacheTest, FindsAStackThatWasAdded) {
   EXPECT_EQ(asking_.found, 6);
   EXPECT_EQ(asking_.mistaken, 0);
   EXPECT_GT(asking_.cache->bytes(), 0U);
+}
+
+TEST_F(StackCacheTest, HoldsNothingWithoutMemory) {
+  asking_.cache = std::make_unique<StackCache>();
+
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(found_in(call_deep), 0);
+  }
+
+  EXPECT_FALSE(asking_.cache->is_enabled());
+  EXPECT_EQ(asking_.cache->bytes(), 0U);
 }
 
 TEST_F(StackCacheTest, FollowsFramePointers) {
