@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -63,6 +64,29 @@ Element gpu_line(const GpuModel& gpu, std::size_t name_columns, int width, const
 }
 
 }  // namespace
+
+// The word stands for the colour too. Figures that have no room are left out.
+Element machine_view(const MachineModel& machine, int width, const Theme& theme) {
+  std::string line = machine.tone == Tone::kBad     ? "machine FULL "
+                     : machine.tone == Tone::kWatch ? "machine LOW "
+                                                    : "machine ";
+  std::size_t used = line.size();
+  constexpr std::size_t kBar = 10;
+  if (machine.used_share && width >= 100) {
+    line += bar(*machine.used_share, kBar, theme.utf8) + " ";
+    used += kBar + 1;
+  }
+  std::string_view before = "";
+  for (const std::string& figure : machine.figures) {
+    if (before.size() + figure.size() > columns_left(width, used)) {
+      continue;
+    }
+    line += std::string(before) + figure;
+    used += before.size() + figure.size();
+    before = "  ";
+  }
+  return text(line) | tone_style(machine.tone, theme);
+}
 
 Element detail_view(const DetailModel& detail, int width, int lines, const Theme& theme) {
   Elements rows;
@@ -168,15 +192,17 @@ Element status_view(const StatusModel& status, int width, const Theme& theme) {
   return ftxui::hbox(std::move(parts));
 }
 
-Element help_view(const HelpPage& page, const Theme& theme) {
+Element overlay_view(const OverlayModel& overlay, const OverlayPage& page, const Theme& theme) {
   const bool scrolls = page.last_first() > 0;
-  const std::string keys = scrolls ? "up/down scroll, others close" : "any key closes";
-  std::size_t widest = keys.size() + 12;
+  const std::string keys = overlay.is_question ? ""
+                           : scrolls           ? "up/down scroll, others close"
+                                               : "any key closes";
+  std::size_t widest = keys.size() + overlay.title.size() + 8;
   for (const std::string& line : page.lines) {
     widest = std::max(widest, static_cast<std::size_t>(ftxui::string_width(line)));
   }
   Elements rows;
-  rows.push_back(title_line("keys", keys, true, theme));
+  rows.push_back(title_line(overlay.title, keys, true, theme));
   const std::size_t end = page.first + page.shown;
   for (std::size_t i = page.first; i < end; ++i) {
     rows.push_back(text(" " + page.lines[i]));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/units.h"
+#include "live/kept_runs.h"
 
 namespace tidemark::live {
 namespace {
@@ -17,6 +18,13 @@ constexpr std::string_view kUnrecorded = "watching goes on without recording";
 }  // namespace
 
 void RunRecording::fail(const Error& error, std::string_view consequence) {
+  if (options_.is_kept) {
+    output_.note(fmt::format("note: {} for tidemark track --last: {}",
+                             consequence == kIncomplete ? "only the beginning of this run is kept"
+                                                        : "this run is not kept",
+                             error.what));
+    return;
+  }
   output_.error(error.what, consequence);
   has_failed_ = true;
 }
@@ -30,7 +38,7 @@ Status RunRecording::create() {
     recorder_ = std::make_unique<recording::Recorder>(*std::move(writer));
     return ok();
   }
-  if (!options_.output_is_optional) {
+  if (!options_.output_is_optional && !options_.is_kept) {
     return writer.error();
   }
   fail(writer.error(), kUnrecorded);
@@ -52,6 +60,7 @@ void RunRecording::add(Tick tick, const std::vector<ProcessRecord>& exited) {
   if (recorder_ == nullptr) {
     return;
   }
+  const double t_s = tick.t_s;
   // Neither waits for the disk; what went wrong there is known below.
   (void)recorder_->add(std::move(tick));
   for (const ProcessRecord& process : exited) {
@@ -60,7 +69,21 @@ void RunRecording::add(Tick tick, const std::vector<ProcessRecord>& exited) {
   if (const auto error = recorder_->take_error()) {
     fail(*error, kIncomplete);
     recorder_.reset();
+  } else if (options_.is_kept) {
+    end_when_large(t_s);
   }
+}
+
+void RunRecording::end_when_large(double t_s) {
+  constexpr std::uint64_t kBetweenChecks = 32;  // ticks
+  if (++ticks_ % kBetweenChecks != 0 ||
+      KeptRuns::bytes_of(options_.output) <= KeptRuns::kMostBytes) {
+    return;
+  }
+  output_.note(fmt::format("note: this run is kept until {} only, it has {}; -o FILE has no limit",
+                           format_clock(t_s), format_bytes(KeptRuns::kMostBytes)));
+  end(t_s);
+  recorder_.reset();
 }
 
 void RunRecording::end(double t_s) {
@@ -69,6 +92,10 @@ void RunRecording::end(double t_s) {
   }
   if (const Status ended = recorder_->end(t_s); !ended) {
     fail(ended.error(), kIncomplete);
+    return;
+  }
+  if (options_.is_kept) {
+    output_.note("this run is kept: tidemark track --last judges it again");
     return;
   }
   const auto stats = recorder_->stats();
