@@ -74,17 +74,19 @@ MachineModel build_machine(const std::optional<SystemSample>& system) {
         machine.tone, tone_of(share, system->cgroup_psi_some_avg10, system->cgroup_psi_full_avg10));
   }
   add(pressure_text(system->psi_some_avg10, system->psi_full_avg10));
-  if (system->swap_total_bytes && system->swap_free_bytes) {
-    add(*system->swap_total_bytes == 0
-            ? "no swap"
-            : fmt::format("swap {} of {}",
-                          format_bytes(below(*system->swap_total_bytes, *system->swap_free_bytes)),
-                          format_bytes(*system->swap_total_bytes)));
+  const bool has_swap = system->swap_total_bytes.value_or(0) > 0;
+  if (has_swap && system->swap_free_bytes) {
+    add(fmt::format("swap {} of {}",
+                    format_bytes(below(*system->swap_total_bytes, *system->swap_free_bytes)),
+                    format_bytes(*system->swap_total_bytes)));
   }
   if (system->dev_shm_bytes) {
     const std::uint64_t unheld = system->dev_shm_unheld_bytes.value_or(0);
     add(fmt::format("/dev/shm {}{}", format_bytes(*system->dev_shm_bytes),
                     unheld > 0 ? fmt::format(", {} held by nobody", format_bytes(unheld)) : ""));
+  }
+  if (system->swap_total_bytes && !has_swap) {
+    add("no swap");
   }
   return machine;
 }

@@ -57,7 +57,7 @@ void add_glossary(std::vector<OverlayLine>& lines) {
        entry("RSS", "what is in memory now, files too; shared pages count in every process"),
        entry("PSS",
              "the same with shared pages divided among those that share them; slow to "
-             "read, so PSS READ says how long ago"),
+             "read, so READ says how long ago"),
        entry("floor",
              "the low-water line below the curve: what is left when spikes are over. "
              "A leak is a floor that rises"),
@@ -162,7 +162,7 @@ OverlayModel build_signal(const RunHistory& history, const ViewState& state) {
     question.lines.push_back(
         {fmt::format("{}  {:<6}", offered.key, offered.name), std::string(offered.effect)});
   }
-  question.lines.insert(question.lines.end(), {{}, {"", "any other key: none"}});
+  question.lines.insert(question.lines.end(), {{}, {"", "any other key sends nothing"}});
   return question;
 }
 

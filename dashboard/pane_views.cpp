@@ -65,27 +65,24 @@ Element gpu_line(const GpuModel& gpu, std::size_t name_columns, int width, const
 
 }  // namespace
 
-// The word stands for the colour too. Figures that have no room are left out.
+// The word stands for the colour too. Figures that have no room are left out, and the bar first.
 Element machine_view(const MachineModel& machine, int width, const Theme& theme) {
-  std::string line = machine.tone == Tone::kBad     ? "machine FULL "
-                     : machine.tone == Tone::kWatch ? "machine LOW "
-                                                    : "machine ";
-  std::size_t used = line.size();
-  constexpr std::size_t kBar = 10;
-  if (machine.used_share && width >= 100) {
-    line += bar(*machine.used_share, kBar, theme.utf8) + " ";
-    used += kBar + 1;
-  }
-  std::string_view before = "";
+  const std::string name = machine.tone == Tone::kBad     ? "machine FULL "
+                           : machine.tone == Tone::kWatch ? "machine LOW "
+                                                          : "machine ";
+  std::string figures;
   for (const std::string& figure : machine.figures) {
-    if (before.size() + figure.size() > columns_left(width, used)) {
-      continue;
+    const std::string longer = figures + (figures.empty() ? "" : "  ") + figure;
+    if (longer.size() <= columns_left(width, name.size())) {
+      figures = longer;
     }
-    line += std::string(before) + figure;
-    used += before.size() + figure.size();
-    before = "  ";
   }
-  return text(line) | tone_style(machine.tone, theme);
+  constexpr std::size_t kBar = 10;
+  const bool has_bar =
+      machine.used_share && columns_left(width, name.size() + figures.size()) > kBar;
+  const std::string drawn =
+      has_bar ? bar(*machine.used_share, kBar, theme.utf8) + " " : std::string();
+  return text(name + drawn + figures) | tone_style(machine.tone, theme);
 }
 
 Element detail_view(const DetailModel& detail, int width, int lines, const Theme& theme) {

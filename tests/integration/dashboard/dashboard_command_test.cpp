@@ -113,7 +113,7 @@ char state_of(pid_t pid) {
 
 TEST_F(DashboardCommand, SendsASignalToTheSelectedProcessWhenThatIsConfirmed) {
   Subprocess job({"/bin/sleep", "1000"});
-  const std::string name = " to other " + std::to_string(job.pid());
+  const std::string name = " to trainer " + std::to_string(job.pid());
   const TmuxSession session(
       tool() + " monitor --interval 200ms -o run.tidemark --pid " + std::to_string(job.pid()),
       options());
