@@ -115,7 +115,7 @@ TEST_F(DashboardTerminal, ComesBackAfterAStop) {
   EXPECT_TRUE(session.shows("compile_worker x20"));
   EXPECT_TRUE(session.shows("q quit")) << "the whole screen";
   session.press({"?"});
-  EXPECT_TRUE(session.shows("any key closes")) << "keys one by one";
+  EXPECT_TRUE(session.shows("─ help ─")) << "keys one by one";
   session.press({"q"});
   EXPECT_TRUE(session.shows("summary: "));
   session.press({"exit", "Enter"});
