@@ -42,14 +42,14 @@ void add_track(Program& program) {
                    "number is a process id");
   command.flag("--last", options->judges_last,
                "Judge the run that was watched last on a terminal (kept without -o)");
-  command.flag(
-      "--no-keep", [options] { options->keeps_run = false; },
-      "Do not keep this run for tidemark track --last");
   add_watch(command, options->watch);
   command.flag("--json", options->watch.json, "Print one JSON object at the end");
   add_judging(command, options->judge);
   add_limit(command, options->judge,
             "Memory that there is, for the forecast (default: cgroup, rlimit or machine)");
+  command.flag(
+      "--no-keep", [options] { options->keeps_run = false; },
+      "Do not keep this run for tidemark track --last");
   command.footer(
       "Everything after -- is a command to start and watch. Exit codes: 0 no leak, 1 leak,\n"
       "3 the target failed or could not be read, 4 cannot tell yet.\n\n"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/run_recording.h"
 
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -61,16 +62,25 @@ void RunRecording::add(Tick tick, const std::vector<ProcessRecord>& exited) {
     return;
   }
   const double t_s = tick.t_s;
-  // Neither waits for the disk; what went wrong there is known below.
-  (void)recorder_->add(std::move(tick));
-  for (const ProcessRecord& process : exited) {
-    (void)recorder_->process_ended(process);
+  exited_.insert(exited_.end(), exited.begin(), exited.end());
+  std::optional<Tick> wanted =
+      options_.is_kept ? sparse_.add(std::move(tick)) : std::optional(std::move(tick));
+  if (wanted) {
+    write(*std::move(wanted));
   }
   if (const auto error = recorder_->take_error()) {
     fail(*error, kIncomplete);
     recorder_.reset();
   } else if (options_.is_kept) {
     end_when_large(t_s);
+  }
+}
+
+// Does not wait for the disk; what went wrong there is known to take_error().
+void RunRecording::write(Tick tick) {
+  (void)recorder_->add(std::move(tick));
+  for (const ProcessRecord& process : std::exchange(exited_, {})) {
+    (void)recorder_->process_ended(process);
   }
 }
 
@@ -89,6 +99,9 @@ void RunRecording::end_when_large(double t_s) {
 void RunRecording::end(double t_s) {
   if (recorder_ == nullptr) {
     return;
+  }
+  if (auto last = sparse_.take_last()) {
+    write(*std::move(last));
   }
   if (const Status ended = recorder_->end(t_s); !ended) {
     fail(ended.error(), kIncomplete);

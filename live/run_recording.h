@@ -9,6 +9,7 @@
 
 #include "common/records.h"
 #include "common/result.h"
+#include "live/sparse_ticks.h"
 #include "live/watch_options.h"
 #include "live/watch_output.h"
 #include "recording/recorder.h"
@@ -38,11 +39,14 @@ class RunRecording {
 
  private:
   void fail(const Error& error, std::string_view consequence);
+  void write(Tick tick);
   void end_when_large(double t_s);
 
   const WatchOptions& options_;
   WatchOutput& output_;
   std::unique_ptr<recording::Recorder> recorder_;
+  SparseTicks sparse_;                 // of a kept run
+  std::vector<ProcessRecord> exited_;  // since the last tick that was written
   std::uint64_t ticks_ = 0;
   bool has_begun_ = false;
   bool has_failed_ = false;
