@@ -92,18 +92,21 @@ OverlayModel build_help(const RunHistory& history, const ScreenInputs& inputs) {
   return help;
 }
 
-// Lines under a common label, and an empty one before them.
+// Lines under a common label.
+void add_rows(std::vector<OverlayLine>& lines, std::string_view label,
+              const std::vector<std::string>& texts) {
+  constexpr std::size_t kColumns = 9;
+  for (const std::string& text : texts) {
+    lines.push_back({fmt::format("{:<{}}", std::exchange(label, ""), kColumns), text});
+  }
+}
+
+// The same after an empty line; nothing without texts.
 void add_group(std::vector<OverlayLine>& lines, std::string_view label,
                const std::vector<std::string>& texts) {
-  constexpr std::size_t kColumns = 9;
-  std::string_view shown = label;
-  for (const std::string& text : texts) {
-    if (!text.empty()) {
-      if (!shown.empty()) {
-        lines.emplace_back();
-      }
-      lines.push_back({fmt::format("{:<{}}", std::exchange(shown, ""), kColumns), text});
-    }
+  if (!texts.empty()) {
+    lines.emplace_back();
+    add_rows(lines, label, texts);
   }
 }
 
@@ -126,8 +129,8 @@ OverlayModel build_reasons(const std::optional<tracker::JudgedRun>& judged,
   add_group(reasons.lines, "because", report::evidence_texts(reading));
   for (const tracker::Advice& advice : judged->verdict->advice) {
     add_group(reasons.lines, "seen", {std::string(advice.seen)});
-    add_group(reasons.lines, "likely", {std::string(advice.cause)});
-    add_group(reasons.lines, "do", {std::string(advice.remedy)});
+    add_rows(reasons.lines, "likely", {std::string(advice.cause)});
+    add_rows(reasons.lines, "do", {std::string(advice.remedy)});
   }
   add_group(reasons.lines, "next", {report::next_text(*judged, target)});
   return reasons;
