@@ -72,7 +72,7 @@ Element machine_view(const MachineModel& machine, int width, const Theme& theme)
                                                           : "machine ";
   std::string figures;
   for (const std::string& figure : machine.figures) {
-    const std::string longer = figures + (figures.empty() ? "" : "  ") + figure;
+    const std::string longer = fmt::format("{}{}{}", figures, figures.empty() ? "" : "  ", figure);
     if (longer.size() <= columns_left(width, name.size())) {
       figures = longer;
     }

@@ -140,7 +140,7 @@ Element axis_view(const TimelineModel& timeline, std::size_t width, const std::s
 Element cursor_view(const TimelineModel& timeline, std::size_t width, const Theme& theme) {
   std::string line;
   for (const std::string& figure : timeline.at_cursor) {
-    const std::string longer = line + (line.empty() ? "" : "  ") + figure;
+    const std::string longer = fmt::format("{}{}{}", line, line.empty() ? "" : "  ", figure);
     if (static_cast<std::size_t>(ftxui::string_width(longer)) <= width) {
       line = longer;
     }
