@@ -66,6 +66,9 @@ void add_monitor(Program& program) {
       command.text("--replay", "FILE", options->replay, "Play a recording instead of watching");
   command.value("--speed", "N", parse_speed, options->speed, "How fast to play it (default 20x)")
       .needs(replay);
+  command.flag(
+      "--no-keep", [options] { options->keeps_run = false; },
+      "Do not keep this run for tidemark track --last");
   add_judging(command, options->judge);
   command.value(
       "--warn-growth", "RATE",
@@ -75,6 +78,7 @@ void add_monitor(Program& program) {
   command.footer(
       "On a terminal this is a dashboard, with a verdict by --metric, --warmup and --min-leak; ? "
       "shows its keys.\n"
+      "The last runs that were watched on a terminal without -o are kept: tidemark track --last.\n"
       "Everything after -- is a command to start and watch; its exit status is passed on.\n\n"
       "Examples:\n"
       "  tidemark monitor --find-training -o run.tidemark\n"

@@ -11,6 +11,7 @@
 #include "common/text.h"
 #include "dashboard/screen_loop.h"
 #include "dashboard/terminal.h"
+#include "report/document.h"
 
 namespace tidemark::dashboard {
 
@@ -117,6 +118,34 @@ bool Dashboard::is_closed() const { return state_->shared.is_closed; }
 bool Dashboard::is_paused() const { return state_->shared.is_paused; }
 int Dashboard::news_fd() const { return state_->shared.news.get(); }
 void Dashboard::take_news() { Shared::drain(state_->shared.news); }
-std::uint64_t Dashboard::take_marks() { return state_->shared.marks.exchange(0); }
+
+std::vector<std::string> Dashboard::take_marks() {
+  const std::lock_guard lock(state_->shared.mutex);
+  return std::exchange(state_->shared.marks, {});
+}
+
+std::string Dashboard::verdict_text() const {
+  tracker::RunTracks tracks;
+  report::JudgedTarget target;
+  {
+    const std::lock_guard lock(state_->shared.mutex);
+    if (state_->shared.history.is_empty()) {
+      return "";
+    }
+    tracks = state_->shared.judge.tracks();
+    ScreenInputs inputs;
+    inputs.target = state_->options.target;
+    inputs.replay_speed = state_->options.replay_speed;
+    inputs.has_ended = state_->shared.has_ended;
+    target = target_of(state_->shared.history, inputs);
+  }
+  const tracker::JudgedRun judged = tracker::judge_run(std::move(tracks), state_->options.judge);
+  report::Document document;
+  document.paragraph(report::answer_text(judged));
+  if (const std::string next = report::next_text(judged, target); !next.empty()) {
+    document.paragraph(next, "next: ");
+  }
+  return report::to_text(document);
+}
 
 }  // namespace tidemark::dashboard

@@ -13,12 +13,15 @@
 #include "dashboard/dashboard_model.h"
 #include "live/line_writer.h"
 #include "live/watch_handler.h"
+#include "report/track_words.h"
 #include "tracker/run/judged_run.h"
 
 namespace tidemark::dashboard {
 
 struct DashboardOptions {
   bool can_mark = false;
+  bool can_signal = false;
+  report::JudgedTarget target;         // for the next command; empty for a recording
   std::optional<double> replay_speed;  // of a recording that is played
   std::string output_path;             // of the command's output; empty: there is no command
   std::string run_file;                // where the run is recorded; empty: nowhere
@@ -57,9 +60,12 @@ class Dashboard {
   int news_fd() const;
   // Forgets that there were news.
   void take_news();
-  // Moments that the user has marked since the last call.
-  std::uint64_t take_marks();
+  // Moments that the user has marked since the last call, in words; empty: without.
+  std::vector<std::string> take_marks();
   bool is_paused() const;
+
+  // The verdict on what was added so far, as `track` gives it: its sentence and the next command.
+  std::string verdict_text() const;
 
  private:
   struct State;

@@ -32,6 +32,15 @@ struct BannerModel {
   std::string because;   // why that is not the wrapper
   std::string clock;     // "00:03:20"; empty: the run has no time
   std::string progress;  // "step 124, epoch 2"
+  std::string next;      // the next command to type and what it is good for
+};
+
+// The machine that the run is on, or the control group that bounds it. The first figures are missed
+// most.
+struct MachineModel {
+  Tone tone = Tone::kUnknown;        // kWatch: little is left; kBad: next to nothing
+  std::optional<double> used_share;  // of its memory
+  std::vector<std::string> figures;  // "used 21.3 GiB of 31.2 GiB", "pressure 3 %"; empty: unknown
 };
 
 struct TimelineMark {
@@ -60,6 +69,9 @@ struct TimelineModel {
   std::optional<std::int64_t> to_step;
   bool time_is_steps = false;  // all times here count steps
   std::string last_event;      // newest event in the window, in words
+  PlotRange range = PlotRange::kFit;
+  std::optional<double> cursor_s;      // in the window
+  std::vector<std::string> at_cursor;  // its figures, those first that are missed most
   bool is_focused = false;
 };
 
@@ -140,8 +152,23 @@ struct StatusModel {
   std::vector<std::string> keys;
 };
 
+// A line of text, which may have to be wrapped: all of it stands to the right of the label.
+struct OverlayLine {
+  std::string label;
+  std::string text;
+};
+
+// A text over the screen.
+struct OverlayModel {
+  std::string title;
+  std::vector<OverlayLine> lines;
+  std::size_t first_line = 0;  // that is shown, once the lines are wrapped
+  bool is_question = false;    // it says itself which keys it takes
+};
+
 struct DashboardModel {
   BannerModel banner;
+  MachineModel machine;
   TimelineModel timeline;
   TreeModel tree;
   std::optional<DetailModel> detail;
@@ -151,9 +178,7 @@ struct DashboardModel {
   std::vector<std::string> output;  // last lines of the command
   std::string output_path;          // empty: there is no command
   StatusModel status;
-  bool shows_help = false;
-  std::vector<std::string> help;  // keys, then what else is worth knowing, the newest first
-  std::size_t help_line = 0;      // the first that is shown, once the lines are wrapped
+  std::optional<OverlayModel> overlay;
 };
 
 }  // namespace tidemark::dashboard

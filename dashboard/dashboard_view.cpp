@@ -176,6 +176,9 @@ Element banner_view(const BannerModel& banner, int width, int lines, const Theme
     rows.push_back(cut_text("watching " + banner.watched +
                             (banner.because.empty() ? "" : ", " + banner.because)));
   }
+  if (!banner.next.empty()) {
+    rows.push_back(cut_text("next: " + banner.next));
+  }
   return exactly(std::move(rows), lines);
 }
 
@@ -184,8 +187,11 @@ Element dashboard_view(const DashboardModel& model, const Layout& layout, const 
     return small_view(model, theme);
   }
   const int width = layout.width;
-  Elements parts = {banner_view(model.banner, width, layout.banner, theme),
-                    timeline_view(model.timeline, layout, theme)};
+  Elements parts = {banner_view(model.banner, width, layout.banner, theme)};
+  if (layout.machine > 0) {
+    parts.push_back(machine_view(model.machine, width, theme));
+  }
+  parts.push_back(timeline_view(model.timeline, layout, theme));
   if (layout.gpu > 0) {
     parts.push_back(gpu_view(model.gpus, width, layout.gpu, theme));
   }
@@ -204,8 +210,10 @@ Element dashboard_view(const DashboardModel& model, const Layout& layout, const 
   }
   parts.push_back(status_view(model.status, width, theme));
   Element screen = ftxui::vbox(std::move(parts));
-  return model.shows_help
-             ? ftxui::dbox({screen, ftxui::center(help_view(help_page(model, layout), theme))})
+  return model.overlay
+             ? ftxui::dbox(
+                   {screen, ftxui::center(overlay_view(
+                                *model.overlay, overlay_page(*model.overlay, layout), theme))})
              : screen;
 }
 

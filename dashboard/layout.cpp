@@ -36,8 +36,9 @@ Layout plan_layout(const DashboardModel& model, int width, int height) {
     layout.is_too_small = true;
     return layout;
   }
-  layout.banner = height < 14 ? 2 : 3;
-  int left = height - layout.banner - layout.status;
+  layout.banner = height < 14 ? 2 : height >= 28 && !model.banner.next.empty() ? 4 : 3;
+  layout.machine = height < 14 || model.machine.figures.empty() ? 0 : 1;
+  int left = height - layout.banner - layout.machine - layout.status;
   layout.timeline = std::clamp(left * 2 / 5, 4, 26);
   layout.has_marks_line = layout.timeline >= 7;
   layout.has_phases_line = layout.timeline >= 8 && !model.timeline.phases.empty();
@@ -71,13 +72,13 @@ std::size_t first_visible_row(const TreeModel& tree, std::size_t shown) {
   return std::clamp(tree.first_row, std::min(least, most), most);
 }
 
-HelpPage help_page(const DashboardModel& model, const Layout& layout) {
+OverlayPage overlay_page(const OverlayModel& overlay, const Layout& layout) {
   constexpr int kMostColumns = 76;
   constexpr int kTitles = 2;  // a line above and one below
   const auto columns = static_cast<std::size_t>(std::clamp(layout.width - 4, 1, kMostColumns));
-  HelpPage page;
-  for (const std::string& line : model.help) {
-    const std::string wrapped = wrap_text("", line, columns);
+  OverlayPage page;
+  for (const OverlayLine& line : overlay.lines) {
+    const std::string wrapped = wrap_text(line.label, line.text, columns);
     std::string_view rest = wrapped;
     while (const auto part = next_line(rest)) {
       page.lines.push_back(shorten(*part, columns));  // a word may be longer than that
@@ -85,7 +86,7 @@ HelpPage help_page(const DashboardModel& model, const Layout& layout) {
   }
   page.shown =
       std::min(page.lines.size(), static_cast<std::size_t>(std::max(0, layout.height - kTitles)));
-  page.first = std::min(model.help_line, page.last_first());
+  page.first = std::min(overlay.first_line, page.last_first());
   return page;
 }
 
@@ -99,13 +100,19 @@ Scene scene_of(const DashboardModel& model, const Layout& layout) {
   if (layout.is_too_small) {
     return scene;
   }
-  scene.last_help_line = help_page(model, layout).last_first();
+  if (model.overlay) {
+    scene.last_overlay_line = overlay_page(*model.overlay, layout).last_first();
+  }
   const auto shown = static_cast<std::size_t>(std::max(0, layout.tree_rows()));
   scene.first_row = first_visible_row(model.tree, shown);
   scene.rows_shown = std::min(shown, scene.rows.size() - scene.first_row);
-  scene.timeline_y = layout.banner;
+  scene.timeline_y = layout.banner + layout.machine;
   scene.timeline_height = layout.timeline;
-  scene.first_row_y = layout.banner + layout.timeline + layout.gpu + layout.sites + layout.jobs + 2;
+  scene.plot_x = kPlotX;
+  scene.plot_columns = std::max(1, layout.width - kPlotX);
+  scene.has_limit = model.timeline.limit_bytes.has_value();
+  scene.first_row_y =
+      scene.timeline_y + layout.timeline + layout.gpu + layout.sites + layout.jobs + 2;
   return scene;
 }
 

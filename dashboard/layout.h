@@ -11,6 +11,7 @@ namespace tidemark::dashboard {
 
 inline constexpr int kLeastWidth = 40;
 inline constexpr int kLeastHeight = 12;
+inline constexpr int kPlotX = 10;  // where the curve begins: to its left are the labels of the axis
 
 // How many lines each part of the screen gets, titles included; 0: not shown. They add up to the
 // height.
@@ -19,6 +20,7 @@ struct Layout {
   int width = 0;
   int height = 0;
   int banner = 0;
+  int machine = 0;
   int timeline = 0;
   bool has_marks_line = false;   // of the timeline
   bool has_phases_line = false;  // likewise
@@ -42,14 +44,14 @@ Layout plan_layout(const DashboardModel& model, int width, int height);
 // that was the first before. A click must not move what is below the mouse.
 std::size_t first_visible_row(const TreeModel& tree, std::size_t shown);
 
-// The help as it is shown: wrapped, and as much of it as there is room for.
-struct HelpPage {
+// The text over the screen as it is shown: wrapped, and as much of it as there is room for.
+struct OverlayPage {
   std::vector<std::string> lines;  // all of them
   std::size_t first = 0;
   std::size_t shown = 0;
   std::size_t last_first() const { return lines.size() - shown; }
 };
-HelpPage help_page(const DashboardModel& model, const Layout& layout);
+OverlayPage overlay_page(const OverlayModel& overlay, const Layout& layout);
 
 // What keys and the mouse act on.
 Scene scene_of(const DashboardModel& model, const Layout& layout);

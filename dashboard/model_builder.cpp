@@ -14,40 +14,17 @@ namespace {
 
 // Only keys that do something.
 std::vector<std::string> keys_of(const ScreenInputs& inputs) {
-  std::vector<std::string> keys = {"? help", "q quit",     "space pause", "z zoom",  "/ filter",
-                                   "s sort", "enter open", "tab focus",   "e export"};
+  std::vector<std::string> keys = {"? help", "q quit",    "w why",       "space pause",
+                                   "z zoom", "a axis",    "left cursor", "/ filter",
+                                   "s sort", "enter open"};
+  if (inputs.can_signal) {
+    keys.emplace_back("K signal");
+  }
+  keys.insert(keys.end(), {"tab focus", "e export"});
   if (inputs.can_mark) {
     keys.emplace_back("m mark");
   }
   return keys;
-}
-
-std::vector<std::string> help_of(const ScreenInputs& inputs, bool time_is_steps) {
-  std::vector<std::string> lines = {
-      "q            quit",
-      inputs.replay_speed ? "space        stop and go on" : "space        pause (watching goes on)",
-      "up/down j k  select a process; in the timeline: zoom",
-      "left/right   go back and forth in time (h l)",
-      "enter        open or close a role",
-      "tab          tree or timeline",
-      "pgup pgdn    a page",
-      "home end g G first and last",
-      "/            filter by name, pid or command; esc clears",
-      "s            sort by footprint, rss, change, rate, pid",
-      time_is_steps ? "z            zoom: 60, 600, 3600 steps, all"
-                    : "z            zoom: 1 min, 10 min, 1 h, all",
-      "e            export this screen as text",
-  };
-  if (inputs.can_mark) {
-    lines.emplace_back("m            mark this moment");
-  }
-  lines.insert(lines.end(), {
-                                "ctrl-l       draw again",
-                                "",
-                                "Marks: + started, - exited, E epoch, W growth warning,",
-                                "O OOM kill, X GPU lost, g gap, M your mark",
-                            });
-  return lines;
 }
 
 // The processes of the tree on a device, the largest first.
@@ -106,13 +83,28 @@ std::string state_of(const ViewState& state, const ScreenInputs& inputs) {
 
 }  // namespace
 
+report::JudgedTarget target_of(const RunHistory& history, const ScreenInputs& inputs) {
+  report::JudgedTarget target = inputs.target;
+  if (history.all_have_exited() || inputs.has_ended || inputs.replay_speed) {
+    target.running.clear();
+  } else if (target.running.empty() && history.trainer().pid > 0) {
+    target.running = fmt::format("--pid {}", history.trainer().pid);  // a command that runs
+  }
+  return target;
+}
+
 DashboardModel build_model(const RunHistory& history,
                            const std::optional<tracker::JudgedRun>& judged, const ViewState& state,
                            const ScreenInputs& inputs) {
   DashboardModel model;
   model.banner = build_banner(history, judged);
+  if (judged) {
+    model.banner.next = report::next_text(*judged, target_of(history, inputs));
+  }
+  model.machine = build_machine(history.system());
   model.timeline = build_timeline(history, judged, state, inputs);
   model.tree = build_tree(history, state, inputs.cpu);
+  add_cursor(model.timeline, history, judged, state, model.tree, inputs.plot_columns);
   model.detail = build_detail(history, judged, model.tree);
   model.gpus = gpus_of(history);
   model.sites = inputs.sites;
@@ -122,20 +114,7 @@ DashboardModel build_model(const RunHistory& history,
   model.status.message = inputs.message;
   model.status.state = state_of(state, inputs);
   model.status.keys = keys_of(inputs);
-  model.shows_help = state.shows_help;
-  if (state.shows_help) {
-    model.help = help_of(inputs, history.info().time_is_steps);
-    model.help_line = state.help_line;
-    model.help.emplace_back();
-    model.help.insert(model.help.end(), inputs.notes.rbegin(), inputs.notes.rend());
-    for (const LossRecord& loss : history.losses()) {
-      model.help.push_back(
-          fmt::format("not seen: {} x{}", escape_text(loss.what.text()), loss.count));
-    }
-    if (model.help.back().empty()) {
-      model.help.pop_back();  // nothing follows the keys
-    }
-  }
+  model.overlay = build_overlay(history, judged, state, inputs);
   return model;
 }
 

@@ -10,6 +10,7 @@
 #include "dashboard/live_sources.h"
 #include "dashboard/run_history.h"
 #include "dashboard/view_state.h"
+#include "report/track_words.h"
 #include "tracker/run/judged_run.h"
 
 namespace tidemark::dashboard {
@@ -17,6 +18,7 @@ namespace tidemark::dashboard {
 // What the screen depends on besides the run itself.
 struct ScreenInputs {
   bool can_mark = false;
+  bool can_signal = false;
   bool has_ended = false;
   std::optional<double> replay_speed;
   std::string message;
@@ -27,7 +29,9 @@ struct ScreenInputs {
   std::vector<JobRow> jobs;
   // Older samples than the history has, from the run file: for the window that is looked at.
   std::vector<HistoryPoint> recorded;
-  CpuShares cpu;  // of who was looked at
+  CpuShares cpu;                   // of who was looked at
+  report::JudgedTarget target;     // for the next command
+  std::size_t plot_columns = 100;  // that the curve was drawn with: one of them is under the cursor
 };
 
 // Puts together what is to be seen. Pure.
@@ -45,6 +49,7 @@ Window window_of(const RunHistory& history, const ViewState& state);
 // The parts of the above.
 BannerModel build_banner(const RunHistory& history,
                          const std::optional<tracker::JudgedRun>& judged);
+MachineModel build_machine(const std::optional<SystemSample>& system);
 TimelineModel build_timeline(const RunHistory& history,
                              const std::optional<tracker::JudgedRun>& judged,
                              const ViewState& state, const ScreenInputs& inputs);
@@ -52,5 +57,14 @@ TreeModel build_tree(const RunHistory& history, const ViewState& state, const Cp
 std::optional<DetailModel> build_detail(const RunHistory& history,
                                         const std::optional<tracker::JudgedRun>& judged,
                                         const TreeModel& tree);
+// The figures of the moment that the cursor is on; nothing where it is not in the window.
+void add_cursor(TimelineModel& timeline, const RunHistory& history,
+                const std::optional<tracker::JudgedRun>& judged, const ViewState& state,
+                const TreeModel& tree, std::size_t plot_columns);
+std::optional<OverlayModel> build_overlay(const RunHistory& history,
+                                          const std::optional<tracker::JudgedRun>& judged,
+                                          const ViewState& state, const ScreenInputs& inputs);
+// What the next command can be for: what runs, or what has ended.
+report::JudgedTarget target_of(const RunHistory& history, const ScreenInputs& inputs);
 
 }  // namespace tidemark::dashboard

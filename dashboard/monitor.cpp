@@ -14,8 +14,10 @@
 #include "common/messages.h"
 #include "dashboard/dashboard.h"
 #include "live/job_output.h"
+#include "live/kept_runs.h"
 #include "live/monitor_view.h"
 #include "live/replay.h"
+#include "live/target.h"
 #include "live/watch.h"
 #include "profiler/collect/collector_thread.h"
 #include "recording/open.h"
@@ -78,6 +80,42 @@ bool judges(const MonitorOptions& options) {
   return options.judge.metric || options.judge.min_leak || !options.judge.warmup.automatic();
 }
 
+int replay_recording(const MonitorOptions& options, bool has_dashboard) {
+  DashboardOptions setup = setup_of(options);
+  setup.replay_speed = options.speed;
+  if (recording::is_run_file(options.replay)) {
+    setup.run_file = options.replay;
+  }
+  Monitor monitor(options.watch.json,
+                  has_dashboard ? std::optional(std::move(setup)) : std::nullopt);
+  return live::replay(options.replay, options.speed,
+                      [&](live::LineWriter& lines) { return monitor.make_view(lines); });
+}
+
+int watch_in_dashboard(const MonitorOptions& options, live::WatchOptions watch,
+                       std::string command_output) {
+  watch.command_output = std::move(command_output);
+  DashboardOptions setup = setup_of(options);
+  setup.can_mark = true;
+  setup.can_signal = true;
+  setup.target = live::judged_target(watch.target, /*is_over=*/false);
+  setup.output_path = watch.command_output;
+  setup.run_file = watch.output;
+  Monitor monitor(false, std::move(setup), watch.interval_ns);
+  const int code = live::watch(watch, monitor);
+  if (!watch.command_output.empty() && !monitor.command_has_run()) {
+    (void)::unlink(watch.command_output.c_str());  // nobody has written to it, nor will
+  } else if (!watch.command_output.empty()) {
+    print_note("the output of the command is in " + watch.command_output);
+  }
+  return code;
+}
+
+int watch_in_lines(const live::WatchOptions& watch) {
+  Monitor monitor(watch.json, std::nullopt);
+  return live::watch(watch, monitor);
+}
+
 }  // namespace
 
 int run_monitor(const MonitorOptions& options) {
@@ -88,39 +126,23 @@ int run_monitor(const MonitorOptions& options) {
         "track gives one without");
   }
   if (!options.replay.empty()) {
-    DashboardOptions setup = setup_of(options);
-    setup.replay_speed = options.speed;
-    if (recording::is_run_file(options.replay)) {
-      setup.run_file = options.replay;
-    }
-    Monitor monitor(options.watch.json,
-                    has_dashboard ? std::optional(std::move(setup)) : std::nullopt);
-    return live::replay(options.replay, options.speed,
-                        [&](live::LineWriter& lines) { return monitor.make_view(lines); });
+    return replay_recording(options, has_dashboard);
   }
-  if (!has_dashboard) {
-    Monitor monitor(options.watch.json, std::nullopt);
-    return live::watch(options.watch, monitor);
-  }
-  live::WatchOptions watch = options.watch;
-  if (!watch.target.command.empty()) {
-    auto path = live::make_command_output(watch.output);
+  std::string command_output;
+  if (has_dashboard && !options.watch.target.command.empty()) {
+    auto path = live::make_command_output(options.watch.output);
     if (!path) {
       print_error(path.error());
       return kExitTarget;
     }
-    watch.command_output = *std::move(path);
+    command_output = *std::move(path);
   }
-  DashboardOptions setup = setup_of(options);
-  setup.can_mark = true;
-  setup.output_path = watch.command_output;
-  setup.run_file = watch.output;
-  Monitor monitor(false, std::move(setup), watch.interval_ns);
-  const int code = live::watch(watch, monitor);
-  if (!watch.command_output.empty() && !monitor.command_has_run()) {
-    (void)::unlink(watch.command_output.c_str());  // nobody has written to it, nor will
-  } else if (!watch.command_output.empty()) {
-    print_note("the output of the command is in " + watch.command_output);
+  live::WatchOptions watch = options.watch;
+  const auto kept = options.keeps_run ? live::keep_run(watch) : std::nullopt;
+  const int code = has_dashboard ? watch_in_dashboard(options, watch, std::move(command_output))
+                                 : watch_in_lines(watch);
+  if (kept) {
+    kept->trim(watch.output);
   }
   return code;
 }

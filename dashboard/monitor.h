@@ -12,9 +12,10 @@ namespace tidemark::dashboard {
 
 struct MonitorOptions {
   live::WatchOptions watch;
-  bool plain = false;   // lines also where there could be more than lines
-  std::string replay;   // a recording to play instead of watching; empty: none
-  double speed = 20.0;  // of the replay
+  bool plain = false;     // lines also where there could be more than lines
+  std::string replay;     // a recording to play instead of watching; empty: none
+  double speed = 20.0;    // of the replay
+  bool keeps_run = true;  // on a terminal, see live/kept_runs.h
   // Of the dashboard's verdict.
   tracker::JudgeOptions judge;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -63,6 +64,26 @@ Element gpu_line(const GpuModel& gpu, std::size_t name_columns, int width, const
 }
 
 }  // namespace
+
+// The word stands for the colour too. Figures that have no room are left out, and the bar first.
+Element machine_view(const MachineModel& machine, int width, const Theme& theme) {
+  const std::string name = machine.tone == Tone::kBad     ? "machine FULL "
+                           : machine.tone == Tone::kWatch ? "machine LOW "
+                                                          : "machine ";
+  std::string figures;
+  for (const std::string& figure : machine.figures) {
+    const std::string longer = fmt::format("{}{}{}", figures, figures.empty() ? "" : "  ", figure);
+    if (longer.size() <= columns_left(width, name.size())) {
+      figures = longer;
+    }
+  }
+  constexpr std::size_t kBar = 10;
+  const bool has_bar =
+      machine.used_share && columns_left(width, name.size() + figures.size()) > kBar;
+  const std::string drawn =
+      has_bar ? bar(*machine.used_share, kBar, theme.utf8) + " " : std::string();
+  return text(name + drawn + figures) | tone_style(machine.tone, theme);
+}
 
 Element detail_view(const DetailModel& detail, int width, int lines, const Theme& theme) {
   Elements rows;
@@ -168,15 +189,17 @@ Element status_view(const StatusModel& status, int width, const Theme& theme) {
   return ftxui::hbox(std::move(parts));
 }
 
-Element help_view(const HelpPage& page, const Theme& theme) {
+Element overlay_view(const OverlayModel& overlay, const OverlayPage& page, const Theme& theme) {
   const bool scrolls = page.last_first() > 0;
-  const std::string keys = scrolls ? "up/down scroll, others close" : "any key closes";
-  std::size_t widest = keys.size() + 12;
+  const std::string keys = overlay.is_question ? ""
+                           : scrolls           ? "up/down scroll, others close"
+                                               : "any key closes";
+  std::size_t widest = keys.size() + overlay.title.size() + 8;
   for (const std::string& line : page.lines) {
     widest = std::max(widest, static_cast<std::size_t>(ftxui::string_width(line)));
   }
   Elements rows;
-  rows.push_back(title_line("keys", keys, true, theme));
+  rows.push_back(title_line(overlay.title, keys, true, theme));
   const std::size_t end = page.first + page.shown;
   for (std::size_t i = page.first; i < end; ++i) {
     rows.push_back(text(" " + page.lines[i]));

@@ -110,6 +110,7 @@ void RunHistory::add(const Tick& tick, const ProcessKey& trainer) {
   step_ = tick.step ? tick.step : step_;
   epoch_ = tick.epoch ? tick.epoch : epoch_;
   gpus_ = tick.gpus;
+  system_ = tick.system ? tick.system : system_;
   add_curve(tick);
   all_have_exited_ = !processes_.empty() && nobody_is_alive(tick);
   if (!all_have_exited_) {

@@ -89,6 +89,8 @@ class RunHistory {
   const std::vector<RoleSample>& roles() const { return roles_; }
   const std::unordered_map<ProcessKey, ProcessHistory>& processes() const { return processes_; }
   const std::vector<GpuSample>& gpus() const { return gpus_; }
+  // As it was when it was last read; nullopt: never.
+  const std::optional<SystemSample>& system() const { return system_; }
   std::optional<std::uint64_t> first_tree_bytes() const { return first_tree_bytes_; }
   std::optional<std::uint64_t> first_role_bytes(Role role) const;
   const RecentRate* role_rate(Role role) const;
@@ -133,6 +135,7 @@ class RunHistory {
   GroupSample tree_;
   std::vector<RoleSample> roles_;
   std::vector<GpuSample> gpus_;
+  std::optional<SystemSample> system_;
   std::optional<std::uint64_t> first_tree_bytes_;
   std::unordered_map<int, RoleCourse> role_courses_;
   std::unordered_map<ProcessKey, ProcessHistory> processes_;

@@ -18,6 +18,7 @@
 #include "common/io.h"
 #include "common/units.h"
 #include "dashboard/layout.h"
+#include "monitor/procfs/process_signal.h"
 #include "recording/run_reader.h"
 
 namespace tidemark::dashboard {
@@ -143,14 +144,14 @@ void ScreenLoop::read_keys() {
 }
 
 void ScreenLoop::take_key(const Key& key) {
-  Outcome outcome = apply_key(state_, key, scene_);
-  const bool rows_change = outcome.state.flipped != state_.flipped ||
-                           outcome.state.filter != state_.filter ||
-                           outcome.state.sort != state_.sort || outcome.state.zoom != state_.zoom ||
-                           outcome.state.shows_help != state_.shows_help;
+  const Outcome outcome = apply_key(state_, key, scene_);
+  const bool rows_change =
+      outcome.state.flipped != state_.flipped || outcome.state.filter != state_.filter ||
+      outcome.state.sort != state_.sort || outcome.state.zoom != state_.zoom ||
+      outcome.state.overlay != state_.overlay || outcome.state.cursor_s != state_.cursor_s;
   is_dirty_ = is_dirty_ || outcome.state != state_ || outcome.command != Command::kNone;
   const bool pause_changes = outcome.state.is_paused != state_.is_paused;
-  state_ = std::move(outcome.state);
+  state_ = outcome.state;
   if (pause_changes) {
     if (state_.is_paused && !options_.replay_speed) {
       const std::lock_guard lock(shared_.mutex);
@@ -161,14 +162,14 @@ void ScreenLoop::take_key(const Key& key) {
     shared_.is_paused = state_.is_paused;
     shared_.notify(shared_.news);
   }
-  run_command(outcome.command);
+  run_command(outcome);
   if (rows_change) {
     refresh_scene(make_model());  // the next key may come before the next draw
   }
 }
 
-void ScreenLoop::run_command(Command command) {
-  switch (command) {
+void ScreenLoop::run_command(const Outcome& outcome) {
+  switch (outcome.command) {
     case Command::kQuit:
       shared_.is_closed = true;
       shared_.notify(shared_.news);
@@ -177,9 +178,14 @@ void ScreenLoop::run_command(Command command) {
       export_screen();
       break;
     case Command::kMark:
-      ++shared_.marks;
-      shared_.notify(shared_.news);
+      mark("");
       show_message("marked");
+      break;
+    case Command::kSignal:
+      send_signal(outcome.signal);
+      break;
+    case Command::kNeedProcess:
+      show_message("a signal goes to one process: enter opens the role, then select one");
       break;
     case Command::kRedraw:
       painter_.forget();
@@ -187,6 +193,41 @@ void ScreenLoop::run_command(Command command) {
     case Command::kNone:
       break;
   }
+}
+
+void ScreenLoop::mark(std::string text) {
+  if (!options_.can_mark) {
+    return;
+  }
+  {
+    const std::lock_guard lock(shared_.mutex);
+    shared_.marks.push_back(std::move(text));
+  }
+  shared_.notify(shared_.news);
+}
+
+// What was done to the job belongs into its run.
+void ScreenLoop::send_signal(const SignalRequest& request) {
+  std::string name;
+  {
+    const std::lock_guard lock(shared_.mutex);
+    const auto process = history().processes().find(request.key);
+    name = process == history().processes().end()
+               ? fmt::format("process {}", request.key.pid)
+               : name_of(process->second.record.role, request.key.pid);
+  }
+  if (request.key.pid == ::getpid()) {
+    show_message(name + " is this screen: q quits");
+    return;
+  }
+  const auto proc = open_file("/proc", O_RDONLY | O_DIRECTORY);
+  const int error = proc ? monitor::signal_process(proc->get(), request.key, request.number)
+                         : proc.error().sys_errno;
+  std::string words = signal_outcome(request.number, name, error);
+  if (error == 0) {
+    mark(words);
+  }
+  show_message(std::move(words));
 }
 
 void ScreenLoop::show_message(std::string message) {
@@ -277,6 +318,9 @@ void ScreenLoop::judge_sites() {
 DashboardModel ScreenLoop::make_model() {
   ScreenInputs inputs;
   inputs.can_mark = options_.can_mark;
+  inputs.can_signal = options_.can_signal;
+  inputs.target = options_.target;
+  inputs.plot_columns = static_cast<std::size_t>(std::max(1, size_.width - kPlotX));
   inputs.replay_speed = options_.replay_speed;
   inputs.output_path = options_.output_path;
   inputs.output = tail_.lines();
@@ -294,10 +338,12 @@ DashboardModel ScreenLoop::make_model() {
 void ScreenLoop::refresh_scene(const DashboardModel& model) {
   scene_ = scene_of(model, plan_layout(model, size_.width, size_.height));
   scene_.can_mark = options_.can_mark;
+  scene_.can_signal = options_.can_signal;
   state_.first_row = scene_.first_row;
   const std::lock_guard lock(shared_.mutex);
   const Window window = window_of(history(), state_);
   scene_.span_s = history().now_s();
+  scene_.window_from_s = window.from_s;
   scene_.window_s = window.to_s - window.from_s;
 }
 

@@ -24,7 +24,7 @@ namespace tidemark::dashboard {
 
 // What the thread that samples and the thread that draws share.
 struct Shared {
-  std::mutex mutex;  // guards the next nine
+  std::mutex mutex;  // guards the next ten
   RunHistory history;
   LiveJudge judge;
   std::deque<Tick>
@@ -34,6 +34,7 @@ struct Shared {
   std::vector<JobRow> jobs;
   std::string message;
   std::vector<std::string> notes;
+  std::vector<std::string> marks;  // see Dashboard::take_marks()
   bool has_ended = false;
 
   Fd wake;  // eventfd: there is something to draw, or the end
@@ -41,7 +42,6 @@ struct Shared {
   std::atomic<bool> is_stopping = false;
   std::atomic<bool> is_closed = false;
   std::atomic<bool> is_paused = false;
-  std::atomic<std::uint64_t> marks = 0;
 
   void pass_on_to_sites(const Tick& tick);
   void notify(const Fd& event) const;
@@ -60,7 +60,9 @@ class ScreenLoop {
   void wait();
   void read_keys();
   void take_key(const Key& key);
-  void run_command(Command command);
+  void run_command(const Outcome& outcome);
+  void mark(std::string text);
+  void send_signal(const SignalRequest& request);
   void check_for_changes();
   void judge();
   void judge_sites();

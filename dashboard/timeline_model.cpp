@@ -135,6 +135,7 @@ TimelineModel build_timeline(const RunHistory& history,
   timeline.to_s = window.to_s;
   timeline.time_is_steps = history.info().time_is_steps;
   timeline.is_focused = state.focus == Focus::kTimeline;
+  timeline.range = state.range;
   const tracker::TrackVerdict* const other = other_curve(history, judged);
   const std::string_view kept = history.tree().footprint_bytes ? "footprint" : "rss";
   if (other != nullptr) {

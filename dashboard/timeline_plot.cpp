@@ -56,6 +56,7 @@ class Raster {
       }
     }
     draw_limit();
+    draw_cursor();
     return plot_;
   }
 
@@ -100,9 +101,8 @@ class Raster {
     }
   }
 
-  // From zero where that leaves something to see, and never so close that noise looks like growth.
+  // Never so close that noise looks like growth.
   void choose_range() {
-    constexpr double kLeastShare = 0.1;    // of the height, for what changes
     constexpr double kLimitInSight = 1.3;  // a limit within this factor is drawn
     double lowest = std::numeric_limits<double>::infinity();
     double highest = 0.0;
@@ -112,14 +112,32 @@ class Raster {
         highest = std::max(highest, column.high);
       }
     }
-    if (timeline_.limit_bytes && *timeline_.limit_bytes <= kLimitInSight * highest) {
-      highest = std::max(highest, *timeline_.limit_bytes);
-    }
     lowest = std::min(lowest, highest);
-    plot_.high_bytes = std::max(highest, 1.0);
-    const double changes = std::max(highest - lowest, kLeastShare * highest);
-    plot_.low_bytes = highest - 1.2 * changes;
-    if (plot_.low_bytes < 0.4 * highest) {
+    const double limit = timeline_.limit_bytes.value_or(0.0);
+    const bool shows_limit =
+        timeline_.range == PlotRange::kToLimit || (limit > 0.0 && limit <= kLimitInSight * highest);
+    const double top = shows_limit ? std::max(highest, limit) : highest;
+    is_flat_ = highest - lowest < kLeastShare * highest;
+    if (timeline_.range == PlotRange::kFit) {
+      fit_range(lowest, highest, top);
+    } else {
+      plot_.low_bytes = 0.0;
+      plot_.high_bytes = std::max(
+          timeline_.range == PlotRange::kFromZero && !shows_limit ? kHeadroom * top : top, 1.0);
+    }
+  }
+
+  // From zero where that leaves something to see; what is flat in the middle.
+  void fit_range(double lowest, double highest, double top) {
+    if (is_flat_ && top == highest) {
+      const double middle = (lowest + highest) / 2.0;
+      plot_.low_bytes = middle * (1.0 - kLeastShare);
+      plot_.high_bytes = std::max(middle * (1.0 + kLeastShare), 1.0);
+      return;
+    }
+    plot_.high_bytes = std::max(top, 1.0);
+    plot_.low_bytes = top - 1.2 * std::max(top - lowest, kLeastShare * top);
+    if (plot_.low_bytes < 0.4 * top) {
       plot_.low_bytes = 0.0;
     }
   }
@@ -135,6 +153,7 @@ class Raster {
   void draw_cell(std::size_t x, std::size_t y) {
     unsigned pattern = 0;
     bool has_curve = false;
+    bool has_surface = false;
     for (std::size_t dx = 0; dx < dots_x_; ++dx) {
       const Column& column = columns_[x * dots_x_ + dx];
       if (column.is_empty()) {
@@ -147,11 +166,12 @@ class Raster {
         const auto at = static_cast<std::ptrdiff_t>((plot_.height - 1 - y) * dots_y_ + dy);
         const bool is_curve = at >= low && at <= high;
         // Below its surface the water is thin, so that the waves stand out.
-        const bool is_water = at < floor && (!utf8_ || (dx + dy) % 2 == 0);
+        const bool is_water = at < floor && !is_flat_ && (!utf8_ || (dx == 0 ? dy == 0 : dy == 2));
         if (is_curve || at == floor || is_water) {
           pattern |= dot_bit(dx, dy);
         }
         has_curve = has_curve || (is_curve && at > floor);
+        has_surface = has_surface || at == floor;
       }
     }
     if (pattern == 0) {
@@ -162,7 +182,7 @@ class Raster {
     if (utf8_) {
       cell.glyph = braille(pattern);
     } else {
-      cell.glyph.assign(1, has_curve ? '*' : '#');
+      cell.glyph.assign(1, has_curve ? '*' : has_surface ? '#' : '.');
     }
   }
 
@@ -192,11 +212,26 @@ class Raster {
     }
   }
 
+  void draw_cursor() {
+    const auto x = timeline_.cursor_s ? plot_column(timeline_, plot_.width, *timeline_.cursor_s)
+                                      : std::nullopt;
+    for (std::size_t y = 0; x && y < plot_.height; ++y) {
+      PlotCell& cell = plot_.cells[y * plot_.width + *x];
+      const bool is_curve = cell.ink == Ink::kCurve;
+      cell = {is_curve ? cell.glyph : utf8_ ? "│" : "|", Ink::kCursor};
+    }
+  }
+
+  // The least share of the height for what changes; less is flat.
+  static constexpr double kLeastShare = 0.1;
+  static constexpr double kHeadroom = 1.1;  // above a curve that is drawn from zero
+
   const TimelineModel& timeline_;
   const bool utf8_;
   const std::size_t dots_x_;
   const std::size_t dots_y_;
   std::vector<Column> columns_;
+  bool is_flat_ = false;  // in this window
   Plot plot_;
 };
 

@@ -10,15 +10,16 @@
 namespace tidemark::dashboard {
 
 // What a character of the plot stands for; the view gives it its colour.
-enum class Ink { kNone, kFloor, kCurve, kLimit };
+enum class Ink { kNone, kFloor, kCurve, kLimit, kCursor };
 
 struct PlotCell {
   std::string glyph = " ";
   Ink ink = Ink::kNone;
 };
 
-// A curve drawn with characters: what lies below the low-water line is filled, the curve runs above
-// it. Braille dots where the terminal knows them, else one character per cell.
+// A curve drawn with characters: what lies below the low-water line is filled thinly, the curve
+// runs above it. What hardly changes is a line in the middle, with nothing below it. Braille dots
+// where the terminal knows them, else one character per cell.
 struct Plot {
   std::size_t width = 0;
   std::size_t height = 0;

@@ -23,7 +23,7 @@ using ftxui::Element;
 using ftxui::Elements;
 using ftxui::text;
 
-constexpr int kLabelColumns = 10;
+constexpr int kLabelColumns = kPlotX;
 
 // A finished plot as an element: copied cell by cell, which is much cheaper than an element each.
 class PlotNode final : public ftxui::Node {
@@ -62,6 +62,8 @@ class PlotNode final : public ftxui::Node {
         return Color::CyanLight;
       case Ink::kLimit:
         return Color::Red;
+      case Ink::kCursor:
+        return Color::YellowLight;
       case Ink::kNone:
         break;
     }
@@ -134,6 +136,30 @@ Element axis_view(const TimelineModel& timeline, std::size_t width, const std::s
                       text(has_legend_room ? legend : ""), ftxui::filler(), text(right)});
 }
 
+// As many figures as there is room for, in place of the ends of the axis.
+Element cursor_view(const TimelineModel& timeline, std::size_t width, const Theme& theme) {
+  std::string line;
+  for (const std::string& figure : timeline.at_cursor) {
+    const std::string longer = fmt::format("{}{}{}", line, line.empty() ? "" : "  ", figure);
+    if (static_cast<std::size_t>(ftxui::string_width(longer)) <= width) {
+      line = longer;
+    }
+  }
+  return text(line) | ftxui::bold | ink(Color::YellowLight, theme);
+}
+
+std::string range_words(const TimelineModel& timeline) {
+  switch (timeline.range) {
+    case PlotRange::kFromZero:
+      return "from zero";
+    case PlotRange::kToLimit:
+      return "to the limit";
+    case PlotRange::kFit:
+      break;
+  }
+  return "";
+}
+
 std::string limit_words(const TimelineModel& timeline) {
   return timeline.limit_bytes ? "limit " + format_bytes(*timeline.limit_bytes) : "";
 }
@@ -146,7 +172,9 @@ Element timeline_view(const TimelineModel& timeline, const Layout& layout, const
   Plot plot = draw_timeline(timeline, width, height, theme.utf8);
   Elements rows;
   const bool has_room = layout.width >= 100 && !timeline.last_event.empty();
-  rows.push_back(title_line(timeline.title, has_room ? timeline.last_event : limit_words(timeline),
+  const std::string range = range_words(timeline);
+  rows.push_back(title_line(timeline.title + (range.empty() ? "" : ", " + range),
+                            has_room ? timeline.last_event : limit_words(timeline),
                             timeline.is_focused, theme));
   Element labels = labels_view(plot);
   rows.push_back(
@@ -160,7 +188,9 @@ Element timeline_view(const TimelineModel& timeline, const Layout& layout, const
   if (layout.has_marks_line) {
     rows.push_back(marks_view(timeline, width, theme));
   }
-  rows.push_back(axis_view(timeline, width, phases.legend));
+  rows.push_back(timeline.cursor_s
+                     ? cursor_view(timeline, static_cast<std::size_t>(layout.width), theme)
+                     : axis_view(timeline, width, phases.legend));
   return ftxui::vbox(std::move(rows)) | ftxui::size(ftxui::HEIGHT, ftxui::EQUAL, layout.timeline);
 }
 

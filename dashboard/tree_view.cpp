@@ -21,7 +21,7 @@ using ftxui::Elements;
 using ftxui::text;
 
 constexpr std::size_t kSize = 10;
-constexpr std::size_t kAge = 6;
+constexpr std::size_t kAge = 8;
 constexpr std::size_t kLeastCommand = 12;
 
 // What stands still has none.
@@ -39,9 +39,15 @@ std::string rate_cell(const TreeRow& row, const TreeModel& tree) {
              : format_rate(*row.rate_bytes_per_s, RateUnit::kSecond, {.has_sign = true});
 }
 
+// How long ago PSS was read: it is too slow to be read with every sample.
 std::string pss_cell(const TreeRow& row, const TreeModel& /*tree*/) {
-  const std::string age =
-      row.pss_age_s && *row.pss_age_s >= 1.0 ? fmt::format("{:.0f}s", *row.pss_age_s) : "";
+  constexpr double kMinuteS = 60.0;
+  std::string age;
+  if (row.pss_age_s) {
+    age = *row.pss_age_s < 1.0        ? "now"
+          : *row.pss_age_s < kMinuteS ? fmt::format("{:.0f}s ago", std::floor(*row.pss_age_s))
+                                      : fmt::format("{:.0f}m ago", *row.pss_age_s / kMinuteS);
+  }
   return format_bytes(row.pss_bytes) + fmt::format("{:>{}}", age, kAge);
 }
 
@@ -94,7 +100,7 @@ TreeColumns choose_columns(const TreeModel& tree, int width) {
   take(tree.shows_cpu && width >= 80, {6, "CPU", 6, [](const Row& row, const Tree&) {
                                          return row.cpu_share ? format_percent(*row.cpu_share) : "";
                                        }});
-  take(width >= 100, {4, fmt::format("PSS{:>{}}", "AGE", kAge), kSize + kAge, pss_cell});
+  take(width >= 100, {4, fmt::format("PSS{:>{}}", "READ", kAge), kSize - 2 + kAge, pss_cell});
   std::sort(columns.figures.begin(), columns.figures.end(),
             [](const FigureColumn& a, const FigureColumn& b) { return a.place < b.place; });
   if (left > static_cast<std::ptrdiff_t>(kLeastCommand)) {

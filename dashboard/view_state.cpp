@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dashboard/view_state.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include "common/result.h"
 
 namespace tidemark::dashboard {
 namespace {
@@ -38,12 +45,53 @@ void scroll_timeline(ViewState& state, const Scene& scene, double windows) {
   state.back_s = std::clamp(state.back_s - windows * scene.window_s, 0.0, farthest);
 }
 
-void zoom_by(ViewState& state, int by) {
-  const int at = std::clamp(static_cast<int>(state.zoom) + by, 0, static_cast<int>(Zoom::kAll));
-  state.zoom = static_cast<Zoom>(at);
-  if (state.zoom == Zoom::kAll) {
+// Around the cursor, if there is one.
+void set_zoom(ViewState& state, const Scene& scene, Zoom zoom) {
+  state.zoom = zoom;
+  const auto seconds = zoom_seconds(zoom);
+  if (!seconds) {
     state.back_s = 0.0;
+  } else if (state.cursor_s) {
+    state.back_s = std::clamp(scene.span_s - *state.cursor_s - *seconds / 2.0, 0.0,
+                              std::max(0.0, scene.span_s - *seconds));
   }
+}
+
+void zoom_by(ViewState& state, const Scene& scene, int by) {
+  set_zoom(state, scene,
+           static_cast<Zoom>(
+               std::clamp(static_cast<int>(state.zoom) + by, 0, static_cast<int>(Zoom::kAll))));
+}
+
+double column_s(const Scene& scene) {
+  return scene.window_s / static_cast<double>(std::max(1, scene.plot_columns));
+}
+
+// A window that is shorter than the run stays where it is while there is a cursor in it.
+void set_cursor(ViewState& state, const Scene& scene, double t_s) {
+  state.cursor_s = std::clamp(t_s, 0.0, scene.span_s);
+  if (state.zoom == Zoom::kAll) {
+    return;
+  }
+  if (state.back_s == 0.0) {
+    scroll_timeline(state, scene, -column_s(scene) / std::max(scene.window_s, 1e-9));
+  }
+  constexpr double kPart = 0.25;
+  if (*state.cursor_s < scene.window_from_s) {
+    scroll_timeline(state, scene, -kPart);
+  } else if (*state.cursor_s > scene.window_from_s + scene.window_s) {
+    scroll_timeline(state, scene, kPart);
+  }
+}
+
+// By a column of the plot. Without a cursor there is one at the newest sample.
+void move_cursor(ViewState& state, const Scene& scene, int columns) {
+  if (scene.span_s <= 0.0 || scene.window_s <= 0.0 || (!state.cursor_s && columns > 0)) {
+    return;
+  }
+  const double at =
+      state.cursor_s.value_or(std::min(scene.span_s, scene.window_from_s + scene.window_s));
+  set_cursor(state, scene, at + columns * column_s(scene));
 }
 
 // Opens or closes the role of the selected row; a row that disappears leaves its role selected. A
@@ -73,6 +121,10 @@ void press_mouse(ViewState& state, const Key& key, const Scene& scene) {
     }
   } else if (key.y >= scene.timeline_y && key.y < scene.timeline_y + scene.timeline_height) {
     state.focus = Focus::kTimeline;
+    const int column = key.x - scene.plot_x;
+    if (column >= 0 && column < scene.plot_columns && scene.span_s > 0.0) {
+      set_cursor(state, scene, scene.window_from_s + (column + 0.5) * column_s(scene));
+    }
   }
 }
 
@@ -86,7 +138,7 @@ void turn_wheel(ViewState& state, const Key& key, const Scene& scene, int direct
 
 void move_vertically(ViewState& state, const Scene& scene, int by) {
   if (state.focus == Focus::kTimeline) {
-    zoom_by(state, by);  // up is closer
+    zoom_by(state, scene, by);  // up is closer
   } else {
     move_selection(state, scene, by);
   }
@@ -152,8 +204,8 @@ Key::Kind kind_of(const Key& key) {
   return at == std::string_view::npos ? key.kind : kKinds[at];
 }
 
-// How many lines a key moves a long help by; 0: it closes it.
-std::ptrdiff_t lines_in_help(const Key& key) {
+// How many lines a key moves a long text by; 0: it closes it.
+std::ptrdiff_t lines_in_text(const Key& key) {
   constexpr std::ptrdiff_t kPage = 10;
   constexpr std::ptrdiff_t kAll = 1'000'000'000;
   switch (key.kind) {
@@ -180,17 +232,63 @@ std::ptrdiff_t lines_in_help(const Key& key) {
   }
 }
 
-Command press_in_help(ViewState& state, const Key& key, const Scene& scene) {
-  const std::ptrdiff_t by = lines_in_help(key);
-  if (by != 0 && scene.last_help_line > 0) {
-    state.help_line = static_cast<std::size_t>(
-        std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(state.help_line) + by, 0,
-                                   static_cast<std::ptrdiff_t>(scene.last_help_line)));
+void close_overlay(ViewState& state) {
+  state.overlay = Overlay::kNone;
+  state.overlay_line = 0;
+  state.signal_target = {};
+  state.signal_number.reset();
+}
+
+Command press_in_text(ViewState& state, const Key& key, const Scene& scene) {
+  const std::ptrdiff_t by = lines_in_text(key);
+  if (by != 0 && scene.last_overlay_line > 0) {
+    state.overlay_line = static_cast<std::size_t>(
+        std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(state.overlay_line) + by, 0,
+                                   static_cast<std::ptrdiff_t>(scene.last_overlay_line)));
     return Command::kNone;
   }
-  state.shows_help = false;
-  state.help_line = 0;
+  close_overlay(state);
   return key.text == "q" ? Command::kQuit : Command::kNone;
+}
+
+// First which signal, then whether it is meant: nothing but `y` sends it.
+Outcome press_in_signal(ViewState state, const Key& key) {
+  const char letter =
+      key.kind == Key::Kind::kText && key.text.size() == 1 ? key.text.front() : '\0';
+  if (!state.signal_number) {
+    const auto offered = offered_signals();
+    const auto chosen = std::find_if(offered.begin(), offered.end(),
+                                     [&](const OfferedSignal& each) { return each.key == letter; });
+    if (chosen != offered.end()) {
+      state.signal_number = chosen->number;
+    } else {
+      close_overlay(state);
+    }
+    return {std::move(state), Command::kNone, {}};
+  }
+  const SignalRequest request{state.signal_target, *state.signal_number};
+  close_overlay(state);
+  return letter == 'y' ? Outcome{std::move(state), Command::kSignal, request}
+                       : Outcome{std::move(state), Command::kNone, {}};
+}
+
+Command ask_for_signal(ViewState& state, const Scene& scene) {
+  if (!scene.can_signal || scene.rows.empty()) {
+    return Command::kNone;
+  }
+  const RowId row = scene.rows[selected_index(state, scene)];
+  if (row.is_role()) {
+    return Command::kNeedProcess;
+  }
+  state.selected = row;
+  state.overlay = Overlay::kSignal;
+  state.signal_target = row.key;
+  return Command::kNone;
+}
+
+PlotRange next_range(PlotRange range, bool has_limit) {
+  const PlotRange next = next_of(range, static_cast<int>(PlotRange::kToLimit) + 1);
+  return next == PlotRange::kToLimit && !has_limit ? PlotRange::kFit : next;
 }
 
 Command press_letter(ViewState& state, char letter, const Scene& scene) {
@@ -198,7 +296,15 @@ Command press_letter(ViewState& state, char letter, const Scene& scene) {
     case 'q':
       return Command::kQuit;
     case '?':
-      state.shows_help = true;
+      state.overlay = Overlay::kHelp;
+      break;
+    case 'w':
+      state.overlay = Overlay::kReasons;
+      break;
+    case 'K':
+      return ask_for_signal(state, scene);
+    case 'a':
+      state.range = next_range(state.range, scene.has_limit);
       break;
     case ' ':
       state.is_paused = !state.is_paused;
@@ -210,8 +316,7 @@ Command press_letter(ViewState& state, char letter, const Scene& scene) {
       state.sort = next_of(state.sort, static_cast<int>(SortBy::kPid) + 1);
       break;
     case 'z':
-      state.zoom = next_of(state.zoom, static_cast<int>(Zoom::kAll) + 1);
-      state.back_s = state.zoom == Zoom::kAll ? 0.0 : state.back_s;
+      set_zoom(state, scene, next_of(state.zoom, static_cast<int>(Zoom::kAll) + 1));
       break;
     case 'e':
       return Command::kExport;
@@ -227,6 +332,7 @@ void escape(ViewState& state) {
   if (!state.filter.empty()) {
     state.filter.clear();
   } else {
+    state.cursor_s.reset();
     state.back_s = 0.0;
   }
 }
@@ -237,8 +343,10 @@ Outcome apply_key(ViewState state, const Key& key, const Scene& scene) {
   Command command = Command::kNone;
   if (key.kind == Key::Kind::kControl) {
     command = key.text == "l" ? Command::kRedraw : Command::kNone;
-  } else if (state.shows_help) {
-    command = press_in_help(state, key, scene);
+  } else if (state.overlay == Overlay::kSignal) {
+    return press_in_signal(std::move(state), key);
+  } else if (state.overlay != Overlay::kNone) {
+    command = press_in_text(state, key, scene);
   } else if (state.is_typing_filter) {
     type_filter(state, key);
   } else {
@@ -254,10 +362,10 @@ Outcome apply_key(ViewState state, const Key& key, const Scene& scene) {
         move_vertically(state, scene, 1);
         break;
       case Key::Kind::kLeft:
-        scroll_timeline(state, scene, -0.25);
+        move_cursor(state, scene, -1);
         break;
       case Key::Kind::kRight:
-        scroll_timeline(state, scene, 0.25);
+        move_cursor(state, scene, 1);
         break;
       case Key::Kind::kHome:
       case Key::Kind::kEnd:
@@ -288,7 +396,37 @@ Outcome apply_key(ViewState state, const Key& key, const Scene& scene) {
         break;
     }
   }
-  return {std::move(state), command};
+  return {std::move(state), command, {}};
+}
+
+std::span<const OfferedSignal> offered_signals() {
+  static constexpr std::array<OfferedSignal, 4> kSignals{{{'t', SIGTERM, "TERM", "asks it to end"},
+                                                          {'k', SIGKILL, "KILL", "ends it at once"},
+                                                          {'s', SIGSTOP, "STOP", "halts it"},
+                                                          {'c', SIGCONT, "CONT", "lets it go on"}}};
+  return kSignals;
+}
+
+std::string_view signal_name(int number) {
+  for (const OfferedSignal& each : offered_signals()) {
+    if (each.number == number) {
+      return each.name;
+    }
+  }
+  return "?";
+}
+
+std::string signal_outcome(int number, std::string_view process, int error) {
+  switch (error) {
+    case 0:
+      return fmt::format("sent {} to {}", signal_name(number), process);
+    case ESRCH:
+      return fmt::format("{} has exited: nothing was sent", process);
+    case EPERM:
+      return fmt::format("nothing was sent: {} belongs to another user", process);
+    default:
+      return system_error(fmt::format("cannot signal {}", process), error).what;
+  }
 }
 
 std::optional<double> zoom_seconds(Zoom zoom) {

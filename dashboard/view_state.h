@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/process_key.h"
@@ -18,6 +20,10 @@ enum class Zoom { kMinute, kTenMinutes, kHour, kAll };
 enum class SortBy { kFootprint, kRss, kChange, kRate, kPid };
 // What the arrow keys move.
 enum class Focus { kTree, kTimeline };
+// What the curve is drawn against: what makes its changes visible, zero, or zero and the limit.
+enum class PlotRange { kFit, kFromZero, kToLimit };
+// What lies over the screen until it is closed.
+enum class Overlay { kNone, kHelp, kReasons, kSignal };
 
 // A line of the tree: a role with all its processes (key.pid is 0), or one process.
 struct RowId {
@@ -32,6 +38,8 @@ struct RowId {
 struct ViewState {
   Zoom zoom = Zoom::kAll;
   double back_s = 0.0;  // how long before the newest sample the timeline ends
+  PlotRange range = PlotRange::kFit;
+  std::optional<double> cursor_s;  // the moment of the run whose figures are shown
   SortBy sort = SortBy::kFootprint;
   Focus focus = Focus::kTree;
   std::string filter;
@@ -40,8 +48,10 @@ struct ViewState {
   std::size_t first_row = 0;      // of the tree, that was shown last: rows stay where they are
   std::set<Role> flipped;         // roles that are open though they would be closed, and vice versa
   bool is_paused = false;
-  bool shows_help = false;
-  std::size_t help_line = 0;  // of it, the first that is shown
+  Overlay overlay = Overlay::kNone;
+  std::size_t overlay_line = 0;      // of it, the first that is shown
+  ProcessKey signal_target;          // of Overlay::kSignal
+  std::optional<int> signal_number;  // likewise: chosen, and to be confirmed
 
   bool operator==(const ViewState&) const = default;
 };
@@ -55,17 +65,39 @@ struct Scene {
   int first_row_y = 0;  // on the screen, from 0
   int timeline_y = 0;
   int timeline_height = 0;
-  double span_s = 0.0;    // of the run so far
-  double window_s = 0.0;  // of the timeline
+  int plot_x = 0;  // of the curve, on the screen
+  int plot_columns = 0;
+  double span_s = 0.0;         // of the run so far
+  double window_from_s = 0.0;  // of the timeline
+  double window_s = 0.0;       // how long it is
+  bool has_limit = false;
   bool can_mark = false;
-  std::size_t last_help_line = 0;  // that can be the first; 0: all of the help is on the screen
+  bool can_signal = false;
+  std::size_t last_overlay_line = 0;  // that can be the first; 0: all of it is on the screen
 };
 
-enum class Command { kNone, kQuit, kExport, kMark, kRedraw };
+enum class Command {
+  kNone,
+  kQuit,
+  kExport,
+  kMark,
+  kRedraw,
+  kSignal,       // see Outcome::signal
+  kNeedProcess,  // a role was selected where only a process will do
+};
+
+// A signal that the user has chosen and confirmed.
+struct SignalRequest {
+  ProcessKey key;
+  int number = 0;
+
+  bool operator==(const SignalRequest&) const = default;
+};
 
 struct Outcome {
   ViewState state;
   Command command = Command::kNone;
+  SignalRequest signal;  // of Command::kSignal
 };
 
 // What a key does. Pure.
@@ -73,5 +105,18 @@ Outcome apply_key(ViewState state, const Key& key, const Scene& scene);
 
 // Seconds; nullopt for the whole run.
 std::optional<double> zoom_seconds(Zoom zoom);
+
+// A signal that can be sent from the screen.
+struct OfferedSignal {
+  char key;
+  int number;
+  std::string_view name;
+  std::string_view effect;
+};
+std::span<const OfferedSignal> offered_signals();
+// "TERM"; "?" for one that is not offered.
+std::string_view signal_name(int number);
+// What became of a signal: `error` is 0 or an errno. "sent TERM to trainer 110".
+std::string signal_outcome(int number, std::string_view process, int error);
 
 }  // namespace tidemark::dashboard

@@ -14,6 +14,7 @@
 namespace tidemark::dashboard {
 
 ftxui::Element banner_view(const BannerModel& banner, int width, int lines, const Theme& theme);
+ftxui::Element machine_view(const MachineModel& machine, int width, const Theme& theme);
 ftxui::Element timeline_view(const TimelineModel& timeline, const Layout& layout,
                              const Theme& theme);
 ftxui::Element tree_view(const TreeModel& tree, int width, int lines, const Theme& theme);
@@ -25,7 +26,8 @@ ftxui::Element sites_view(const std::vector<SiteRow>& sites, int width, int line
 ftxui::Element jobs_view(const std::vector<JobRow>& jobs, int width, int lines, const Theme& theme);
 ftxui::Element output_view(const DashboardModel& model, int width, int lines, const Theme& theme);
 ftxui::Element status_view(const StatusModel& status, int width, const Theme& theme);
-ftxui::Element help_view(const HelpPage& page, const Theme& theme);
+ftxui::Element overlay_view(const OverlayModel& overlay, const OverlayPage& page,
+                            const Theme& theme);
 ftxui::Element small_view(const DashboardModel& model, const Theme& theme);
 // All of them.
 ftxui::Element dashboard_view(const DashboardModel& model, const Layout& layout,

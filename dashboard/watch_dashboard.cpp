@@ -51,12 +51,14 @@ class DashboardView final : public live::WatchView {
       show_jobs(tick);
     }
   }
-  // The screen is gone then: the messages that were on it, and the summary, stay in the
+  // The screen is gone then: the messages that were on it, the summary and the verdict stay in the
   // scroll-back.
   void on_end(const RunSummary& summary) override {
+    const std::string verdict = dashboard_->verdict_text();
     dashboard_.reset();
     writer_.submit_always(std::exchange(messages_, {}) +
-                          report::summary_text(summary, time_format_));
+                          report::summary_text(summary, time_format_) +
+                          (verdict.empty() ? "" : '\n' + verdict));
   }
 
   int input_fd() const override { return dashboard_->news_fd(); }
@@ -64,7 +66,7 @@ class DashboardView final : public live::WatchView {
     dashboard_->take_news();
     return !dashboard_->is_closed();
   }
-  std::uint64_t take_marks() override { return dashboard_->take_marks(); }
+  std::vector<std::string> take_marks() override { return dashboard_->take_marks(); }
   bool show_message(const std::string& text) override {
     if (dashboard_ == nullptr) {
       return false;

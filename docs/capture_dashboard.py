@@ -139,7 +139,7 @@ def capture(build, seconds):
         try:
             time.sleep(6)  # its workers are there
             tmux("-u", "new-session", "-d", "-x", str(WIDTH), "-y", str(HEIGHT),
-                 "-e", "LC_ALL=C.UTF-8", "-e", "COLORTERM=truecolor",
+                 "-e", "LC_ALL=C.UTF-8", "-e", "COLORTERM=truecolor", "-e", f"XDG_CACHE_HOME={folder}",
                  f"'{build}/bin/tidemark' monitor --pid {job.pid}; sleep 10")
             time.sleep(seconds)
             screens = tmux("capture-pane", "-p", "-e"), tmux("capture-pane", "-p")

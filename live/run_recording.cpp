@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/run_recording.h"
 
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/units.h"
+#include "live/kept_runs.h"
 
 namespace tidemark::live {
 namespace {
@@ -17,6 +19,13 @@ constexpr std::string_view kUnrecorded = "watching goes on without recording";
 }  // namespace
 
 void RunRecording::fail(const Error& error, std::string_view consequence) {
+  if (options_.is_kept) {
+    output_.note(fmt::format("note: {} for tidemark track --last: {}",
+                             consequence == kIncomplete ? "only the beginning of this run is kept"
+                                                        : "this run is not kept",
+                             error.what));
+    return;
+  }
   output_.error(error.what, consequence);
   has_failed_ = true;
 }
@@ -30,7 +39,7 @@ Status RunRecording::create() {
     recorder_ = std::make_unique<recording::Recorder>(*std::move(writer));
     return ok();
   }
-  if (!options_.output_is_optional) {
+  if (!options_.output_is_optional && !options_.is_kept) {
     return writer.error();
   }
   fail(writer.error(), kUnrecorded);
@@ -52,23 +61,54 @@ void RunRecording::add(Tick tick, const std::vector<ProcessRecord>& exited) {
   if (recorder_ == nullptr) {
     return;
   }
-  // Neither waits for the disk; what went wrong there is known below.
-  (void)recorder_->add(std::move(tick));
-  for (const ProcessRecord& process : exited) {
-    (void)recorder_->process_ended(process);
+  const double t_s = tick.t_s;
+  exited_.insert(exited_.end(), exited.begin(), exited.end());
+  std::optional<Tick> wanted =
+      options_.is_kept ? sparse_.add(std::move(tick)) : std::optional(std::move(tick));
+  if (wanted) {
+    write(*std::move(wanted));
   }
   if (const auto error = recorder_->take_error()) {
     fail(*error, kIncomplete);
     recorder_.reset();
+  } else if (options_.is_kept) {
+    end_when_large(t_s);
   }
+}
+
+// Does not wait for the disk; what went wrong there is known to take_error().
+void RunRecording::write(Tick tick) {
+  (void)recorder_->add(std::move(tick));
+  for (const ProcessRecord& process : std::exchange(exited_, {})) {
+    (void)recorder_->process_ended(process);
+  }
+}
+
+void RunRecording::end_when_large(double t_s) {
+  constexpr std::uint64_t kBetweenChecks = 32;  // ticks
+  if (++ticks_ % kBetweenChecks != 0 ||
+      KeptRuns::bytes_of(options_.output) <= KeptRuns::kMostBytes) {
+    return;
+  }
+  output_.note(fmt::format("note: this run is kept until {} only, it has {}; -o FILE has no limit",
+                           format_clock(t_s), format_bytes(KeptRuns::kMostBytes)));
+  end(t_s);
+  recorder_.reset();
 }
 
 void RunRecording::end(double t_s) {
   if (recorder_ == nullptr) {
     return;
   }
+  if (auto last = sparse_.take_last()) {
+    write(*std::move(last));
+  }
   if (const Status ended = recorder_->end(t_s); !ended) {
     fail(ended.error(), kIncomplete);
+    return;
+  }
+  if (options_.is_kept) {
+    output_.note("this run is kept: tidemark track --last judges it again");
     return;
   }
   const auto stats = recorder_->stats();

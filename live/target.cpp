@@ -8,8 +8,11 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/io.h"
+#include "common/redact.h"
+#include "common/text.h"
 #include "live/find.h"
 #include "monitor/procfs/launch_mark.h"
 #include "monitor/procfs/process_handle.h"
@@ -33,7 +36,27 @@ Status add_root(monitor::TreeRoots& roots, const std::string& proc_root, pid_t p
   return ok();
 }
 
+// For a shell; "" where a person would not type it again, or must not read it: with secrets in it.
+std::string command_to_repeat(const std::vector<std::string>& argv) {
+  constexpr std::size_t kLongest = 60;
+  const std::string line = shell_line(argv);
+  const bool has_secret = redact_argv(argv) != fmt::format("{}", fmt::join(argv, " "));
+  return has_secret || line.size() > kLongest || escape_text(line) != line ? "" : line;
+}
+
 }  // namespace
+
+report::JudgedTarget judged_target(const TargetOptions& target, bool is_over) {
+  report::JudgedTarget judged;
+  if (!target.command.empty()) {
+    judged.command = command_to_repeat(target.command);
+  } else if (!is_over) {
+    judged.running = target.find_training ? "--find-training"
+                     : target.system      ? "--system"
+                                          : pid_options(target.pids);
+  }
+  return judged;
+}
 
 monitor::TreeRoots roots_of_command(const ProcessKey& command, const std::string& proc_root) {
   monitor::TreeRoots roots;

@@ -9,6 +9,7 @@
 #include "monitor/process_tree.h"
 #include "monitor/procfs/process_source.h"
 #include "monitor/roles/finder.h"
+#include "report/track_words.h"
 
 namespace tidemark::live {
 
@@ -18,6 +19,10 @@ struct ResolvedTarget {
   std::optional<monitor::NoPick> no_pick;  // of --find-training: why nobody is watched
   std::string note;                        // "found the trainer: pid 1240 (python3 train.py)"
 };
+
+// What an answer is about, for the next command. A command is over when its answer is read, or will
+// be soon: we wait for it.
+report::JudgedTarget judged_target(const TargetOptions& target, bool is_over);
 
 // The tree of a command that was started by this process: also what it leaves behind, which becomes
 // our child because we are its subreaper.

@@ -19,9 +19,9 @@
 #include "common/exit_code.h"
 #include "common/io.h"
 #include "common/messages.h"
-#include "common/redact.h"
 #include "common/text.h"
-#include "live/find.h"
+#include "live/kept_runs.h"
+#include "live/target.h"
 #include "live/watch.h"
 #include "recording/open.h"
 #include "report/output.h"
@@ -44,14 +44,6 @@ double next_line_s(double t_s, const std::optional<std::int64_t>& duration_ns) {
   return t_s + std::clamp(t_s / 10.0, kSoonest, kLatest);
 }
 
-// For a shell; "" where a person would not type it again, or must not read it: with secrets in it.
-std::string command_to_repeat(const std::vector<std::string>& argv) {
-  constexpr std::size_t kLongest = 60;
-  const std::string line = shell_line(argv);
-  const bool has_secret = redact_argv(argv) != fmt::format("{}", fmt::join(argv, " "));
-  return has_secret || line.size() > kLongest || escape_text(line) != line ? "" : line;
-}
-
 class Tracking final : public WatchHandler {
  public:
   explicit Tracking(const TrackOptions& options) : options_(options) {}
@@ -70,7 +62,7 @@ class Tracking final : public WatchHandler {
     return tracker::judge_run(builder_.tracks(), options_.judge);
   }
   // What the answer is about.
-  report::JudgedTarget target() const;
+  report::JudgedTarget target() const { return judged_target(options_.watch.target, is_over_); }
   // The answer, which is also given when nobody reads it.
   const tracker::JudgedRun& answer() {
     if (!answer_) {
@@ -113,20 +105,6 @@ class Tracking final : public WatchHandler {
   std::optional<tracker::JudgedRun> answer_;
   bool is_over_ = false;
 };
-
-// A command is over when its answer is read, or will be soon: we wait for it.
-report::JudgedTarget Tracking::target() const {
-  const TargetOptions& target = options_.watch.target;
-  report::JudgedTarget judged;
-  if (!target.command.empty()) {
-    judged.command = command_to_repeat(target.command);
-  } else if (!is_over_) {
-    judged.running = target.find_training ? "--find-training"
-                     : target.system      ? "--system"
-                                          : pid_options(target.pids);
-  }
-  return judged;
-}
 
 class TrackLines final : public WatchView {
  public:
@@ -201,14 +179,36 @@ int track_recording(const TrackOptions& options) {
   return summary ? tracker::exit_code_of(result) : kExitTarget;
 }
 
+int track_last(TrackOptions options) {
+  const auto cache = KeptRuns::cache_folder();
+  const auto runs = cache ? KeptRuns::open(*cache) : Result<KeptRuns>(cache.error());
+  auto path = runs ? runs->last() : Result<std::string>(runs.error());
+  if (!path) {
+    print_error(path.error(), "tidemark monitor and track keep the last runs on a terminal");
+    return kExitTarget;
+  }
+  options.input = *std::move(path);
+  print_note("the last run is " + options.input);
+  return track_recording(options);
+}
+
 }  // namespace
 
 int run_track(const TrackOptions& options, WatchSystem* system) {
+  if (options.judges_last) {
+    return track_last(options);
+  }
   if (!options.input.empty()) {
     return track_recording(options);
   }
-  Tracking tracking(options);
-  return watch(options.watch, tracking, system);
+  TrackOptions live = options;
+  const auto kept = options.keeps_run && system == nullptr ? keep_run(live.watch) : std::nullopt;
+  Tracking tracking(live);
+  const int code = watch(live.watch, tracking, system);
+  if (kept) {
+    kept->trim(live.watch.output);
+  }
+  return code;
 }
 
 }  // namespace tidemark::live

@@ -14,8 +14,10 @@
 namespace tidemark::live {
 
 struct TrackOptions {
-  std::string input;   // any recording that we read, "-": the standard input; empty: watch a target
-  WatchOptions watch;  // of a recording only `json` counts
+  std::string input;  // any recording that we read, "-": the standard input; empty: watch a target
+  bool judges_last = false;  // the last run that was kept, see live/kept_runs.h
+  WatchOptions watch;        // of a recording only `json` counts
+  bool keeps_run = true;     // for the next time
   tracker::JudgeOptions judge;
 };
 

@@ -264,8 +264,9 @@ std::vector<LossRecord> Watch::take_losses() {
 // What the session does not know: the user's marks, how processes ended, and what the handler adds.
 void Watch::complete(Tick& tick, std::vector<ProcessRecord>& exited) {
   if (view_ != nullptr) {
-    for (std::uint64_t new_marks = view_->take_marks(); new_marks > 0; --new_marks) {
-      tick.events.push_back({tick.t_s, EventKind::kMark, {}, fmt::format("mark {}", ++marks_)});
+    for (const std::string& mark : view_->take_marks()) {
+      tick.events.push_back(
+          {tick.t_s, EventKind::kMark, {}, mark.empty() ? fmt::format("mark {}", ++marks_) : mark});
     }
   }
   const auto& statuses = command_.wait_statuses();
@@ -377,7 +378,7 @@ bool Watch::is_worth_watching() const {
   return command_.has_started()
              ? command_.running() || output_is_open() || command_.ran_out_of_time() ||
                    command_.delays_stop() || is_waiting_for_tree_
-             : view_ != nullptr || recording_.is_on() || policy_.runs_unread;
+             : view_ != nullptr || recording_.is_wanted() || policy_.runs_unread;
 }
 
 // Nothing but what the command left behind is a reason to watch on.

@@ -38,8 +38,8 @@ class WatchView {
   virtual int input_fd() const { return -1; }
   // Takes in what the user has done; false when that was to close it.
   virtual bool on_input() { return true; }
-  // How many times the user has marked a moment since the last call.
-  virtual std::uint64_t take_marks() { return 0; }
+  // What is to be marked in the run since the last call, in words; empty: it is given a number.
+  virtual std::vector<std::string> take_marks() { return {}; }
   // False: stderr is the place for this message of ours.
   virtual bool show_message(const std::string& /*text*/) { return false; }
   // Nothing is left to watch; true: the user goes on looking, until on_input() says false.

@@ -35,6 +35,9 @@ struct WatchOptions {
   bool force = false;
   bool output_is_optional =
       false;  // a run file that cannot be made is told of, and no reason to end
+  // `output` is a file of ours, see keep_run(): where it cannot be written it is missing, and that
+  // is no failure.
+  bool is_kept = false;
   monitor::PssMode pss = monitor::PssMode::kAuto;
   bool redact = true;
   std::optional<Rate> warn_growth;  // nullopt: 5 % of the limit per minute

@@ -114,11 +114,12 @@ def read_to_the_end(terminal, sizes):
         sizes.append(len(data))
 
 
-def cost_of_the_dashboard(build, pid, *options):
-    """The same of the dashboard on a terminal of 120x40; and the bytes that it has sent to it."""
+def cost_of_the_dashboard(build, pid, cache, *options):
+    """The same of the dashboard on a terminal of 120x40, which keeps its run in the folder `cache`;
+    and the bytes that it has sent to the terminal."""
     tool, terminal = pty.fork()
     if tool == 0:
-        os.environ.update(TERM="xterm", LC_ALL="C.UTF-8")
+        os.environ.update(TERM="xterm", LC_ALL="C.UTF-8", XDG_CACHE_HOME=cache)
         os.execv(build / "bin/tidemark", ["tidemark", "monitor", "--pid", str(pid), *options])
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     sizes = []
@@ -140,7 +141,7 @@ def bench_thousand_processes(build, bars):
         plain, _ = cost_of_watching(build, pid)
         recording, memory = cost_of_watching(build, pid, "-o", f"{folder}/run.tidemark")
         if has_dashboard(build):
-            drawn, screen_memory, sent = cost_of_the_dashboard(build, pid)
+            drawn, screen_memory, sent = cost_of_the_dashboard(build, pid, folder)
     bars.report("a 1,000-process tree at 1 Hz, share of a core", plain, 3, " %",
                 detail=f"{recording:.3g} % with a recording")
     bars.report("memory of the tool meanwhile, recording", memory, 30, " MiB")

@@ -21,11 +21,11 @@ from bars import Bars
 
 KEYS = ["?", "x", "Space", "z", "s", "/", "c", "o", "Enter", "Escape", "Up", "Down", "Left", "Right",
         "Home", "End", "PageUp", "PageDown", "Tab", "j", "k", "h", "l", "g", "G", "m", "C-l",
-        "BSpace", "é", "F5", "e"]
+        "BSpace", "é", "F5", "e", "w", "a", "K"]
 SIZES = [(40, 12), (80, 24), (120, 40), (300, 100), (30, 8), (61, 17), (200, 50), (40, 100), (1, 1)]
 RARE = "e"  # writes a file
 # What changes parts of the screen, and says nothing that goes away by itself.
-CALM_KEYS = ["z", "s", "Enter", "Up", "Down", "Left", "Right", "Home", "End", "Tab", "j", "k", "G"]
+CALM_KEYS = ["z", "s", "Enter", "Up", "Down", "Left", "Right", "Home", "End", "Tab", "j", "k", "G", "a"]
 LOOKED_AT = [(40, 12), (300, 100)]  # always; then others by chance
 
 
@@ -36,7 +36,7 @@ class Screen:
         script.write_text(f"cd '{folder}'\nstty -g > before\n{command}\necho $? > code\n"
                           "stty -g > after.new\nmv after.new after\nsleep 1000\n")
         self.tmux("-u", "new-session", "-d", "-x", "120", "-y", "40", "-e", "LC_ALL=C.UTF-8",
-                  f"exec sh '{script}'")
+                  "-e", f"XDG_CACHE_HOME={folder}", f"exec sh '{script}'")
 
     def tmux(self, *arguments):
         return subprocess.run(["tmux", "-f", "/dev/null", "-S", self.socket, *arguments],

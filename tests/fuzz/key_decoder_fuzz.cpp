@@ -36,7 +36,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   scene.timeline_height = 5;
   scene.span_s = 100.0;
   scene.window_s = 60.0;
+  scene.window_from_s = 40.0;
+  scene.plot_columns = 60;
   scene.can_mark = true;
+  scene.can_signal = true;
   ViewState state;
   for (const Key& key : keys) {
     TIDEMARK_CHECK(
@@ -44,6 +47,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         "text is one character");
     state = apply_key(state, key, scene).state;
     TIDEMARK_CHECK(state.back_s >= 0.0 && state.back_s <= 40.0, "inside of the run");
+    TIDEMARK_CHECK(!state.cursor_s || (*state.cursor_s >= 0.0 && *state.cursor_s <= 100.0),
+                   "a cursor is on the run");
     TIDEMARK_CHECK(state.filter.size() <= 64, "a filter has an end");
   }
   return 0;

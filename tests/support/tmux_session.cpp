@@ -45,7 +45,7 @@ std::string no_tmux_because() {
 TmuxSession::TmuxSession(const std::string& command, const Options& options) {
   std::ofstream(folder_.path("run.sh"))
       << "cd '" << folder_.path() << "'\n"
-      << "export TMPDIR=\"$PWD\"\n"  // what it leaves goes with us
+      << "export TMPDIR=\"$PWD\" XDG_CACHE_HOME=\"$PWD/cache\"\n"  // what it leaves goes with us
       << "stty -g > before\n"
       << command << "\n"
       << "echo $? > code.new; mv code.new code\n"

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,9 +51,19 @@ TEST_F(DashboardCommand, EveryKeyDoesWhatItSays) {
   ASSERT_TRUE(session.shows("compile_worker x20"));
 
   session.press({"?"});
-  EXPECT_TRUE(session.shows("any key closes"));
+  EXPECT_TRUE(session.shows("─ help ─"));
   session.press({"x"});
-  EXPECT_TRUE(session.shows_no_more("any key closes"));
+  EXPECT_TRUE(session.shows_no_more("─ help ─"));
+  session.press({"w"});
+  EXPECT_TRUE(session.shows("─ why ─"));
+  session.press({"x"});
+  EXPECT_TRUE(session.shows_no_more("─ why ─"));
+  session.press({"a"});
+  EXPECT_TRUE(session.shows("the whole run, from zero"));
+  session.press({"a", "a", "Left", "Left"});
+  EXPECT_TRUE(session.shows("  tree ")) << "the figures at the cursor";
+  session.press({"Escape"});
+  EXPECT_TRUE(session.shows_no_more("  tree "));
   session.press({"z"});
   EXPECT_TRUE(session.shows("last 1 min"));
   session.press({"s"});
@@ -84,6 +95,86 @@ TEST_F(DashboardCommand, EveryKeyDoesWhatItSays) {
     screens += entry.path().filename().string().starts_with("tidemark-screen-") ? 1U : 0U;
   }
   EXPECT_EQ(screens, 1U);
+}
+
+TEST_F(DashboardCommand, ShowsTheMachine) {
+  const TrainingTree tree;
+  const TmuxSession session(watch(tree), options());
+
+  EXPECT_TRUE(session.shows("machine "));
+  EXPECT_TRUE(session.shows("available "));
+}
+
+char state_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return stat.at(stat.rfind(')') + 2);
+}
+
+TEST_F(DashboardCommand, SendsASignalToTheSelectedProcessWhenThatIsConfirmed) {
+  Subprocess job({"/bin/sleep", "1000"});
+  const std::string name = " to trainer " + std::to_string(job.pid());
+  const TmuxSession session(
+      tool() + " monitor --interval 200ms -o run.tidemark --pid " + std::to_string(job.pid()),
+      options());
+  ASSERT_TRUE(session.shows("footprint of the tree"));
+
+  session.press({"K"});
+  EXPECT_TRUE(session.shows("Which signal" + name));
+  session.press({"s"});
+  EXPECT_TRUE(session.shows("Send STOP" + name));
+  session.press({"n"});
+  EXPECT_TRUE(session.shows_no_more("Send STOP"));
+  EXPECT_NE(state_of(job.pid()), 'T');
+
+  session.press({"K", "s", "y"});
+  EXPECT_TRUE(session.shows("sent STOP" + name));
+  EXPECT_EQ(state_of(job.pid()), 'T');
+  EXPECT_TRUE(session.shows("process stopped"));
+  session.press({"K", "c", "y"});
+  EXPECT_TRUE(session.shows("sent CONT" + name));
+  EXPECT_NE(state_of(job.pid()), 'T');
+  session.press({"q"});
+
+  EXPECT_EQ(session.exit_code(), 0);
+  EXPECT_THAT(exported(session.folder().path("run.tidemark")), HasSubstr("sent STOP" + name))
+      << "what was done to the job belongs to its run";
+}
+
+TEST_F(DashboardCommand, ClosedItPrintsTheVerdictAndKeepsTheRun) {
+  const Subprocess growing({tests::victim_path("leak_by_line"), "--count", "100000"});
+  const TmuxSession session(tool() + " monitor --warmup 1s --interval 100ms --pid " +
+                                std::to_string(growing.pid()) + " && " + tool() +
+                                " track --last --warmup 1s --json > judged.json; echo judged: $?",
+                            options());
+  ASSERT_TRUE(session.shows(" LEAK "));
+  session.press({"q"});
+
+  EXPECT_TRUE(session.shows("judged: 1"));
+  const auto lines = session.screen();
+  EXPECT_THAT(lines, Contains(HasSubstr("leak"))) << "the sentence";
+  EXPECT_THAT(lines, Contains(StartsWith("next: tidemark ")));
+  EXPECT_THAT(lines, Contains(HasSubstr("tidemark track --last judges it again")));
+  EXPECT_THAT(lines, Contains(HasSubstr("the last run is " + session.folder().path("cache"))));
+}
+
+TEST_F(DashboardCommand, KeepsNoRunWithAFileOfItsOwnOrWithoutLeave) {
+  const TrainingTree tree;
+  const TmuxSession session(
+      watch(tree, "-o run.tidemark --duration 1s") + "; " + watch(tree, "--no-keep --duration 1s"),
+      options());
+
+  EXPECT_EQ(session.exit_code(), 0);
+  EXPECT_FALSE(std::filesystem::exists(session.folder().path("cache/tidemark/runs")));
+}
+
+TEST_F(DashboardCommand, ARunThatCannotBeKeptIsWatchedAllTheSame) {
+  const TrainingTree tree;
+  const TmuxSession session(
+      "XDG_CACHE_HOME=/nonexistent/cache " + watch(tree, "--plain --duration 1s"), options());
+
+  EXPECT_EQ(session.exit_code(), 0);
+  EXPECT_TRUE(session.shows("note: this run is not kept for tidemark track --last"));
 }
 
 TEST_F(DashboardCommand, TheMouseSelectsAndOpens) {
@@ -120,7 +211,7 @@ TEST_F(DashboardCommand, FollowsTheSizeOfTheTerminal) {
   session.resize(30, 8);
   EXPECT_TRUE(session.shows_no_more("help")) << "too small: one plain line";
   session.resize(80, 24);
-  EXPECT_TRUE(session.shows("tab focus"));
+  EXPECT_TRUE(session.shows("a axis"));
   const auto lines = session.screen();
 
   EXPECT_THAT(lines, SizeIs(24));

@@ -115,7 +115,7 @@ TEST_F(DashboardTerminal, ComesBackAfterAStop) {
   EXPECT_TRUE(session.shows("compile_worker x20"));
   EXPECT_TRUE(session.shows("q quit")) << "the whole screen";
   session.press({"?"});
-  EXPECT_TRUE(session.shows("any key closes")) << "keys one by one";
+  EXPECT_TRUE(session.shows("─ help ─")) << "keys one by one";
   session.press({"q"});
   EXPECT_TRUE(session.shows("summary: "));
   session.press({"exit", "Enter"});
@@ -162,7 +162,7 @@ TEST_F(DashboardTerminal, LeavesTheTerminalAloneInTheBackground) {
 TEST_F(DashboardTerminal, EndsThoughNobodyReadsTheTerminal) {
   const TrainingTree tree;
   Subprocess process({"/usr/bin/env", "TERM=xterm", "LC_ALL=C.UTF-8", tests::tool_path(), "monitor",
-                      "--interval", "50ms", "--pid", std::to_string(tree.root())},
+                      "--interval", "50ms", "--no-keep", "--pid", std::to_string(tree.root())},
                      Subprocess::Terminal::kControlling);
   process.read_until("footprint of the tree");
   process.resize(100, 300);                              // large frames
@@ -203,8 +203,8 @@ TEST_F(DashboardTerminal, IsDrawnAtMostTenTimesASecond) {
   const auto begin = std::chrono::steady_clock::now();
   // Something new comes every 20 ms: a line of output.
   Subprocess process({"/usr/bin/env", "TERM=xterm", "LC_ALL=C.UTF-8", "TMPDIR=" + folder.path(),
-                      tests::tool_path(), "monitor", "--interval", "50ms", "--", "sh", "-c",
-                      "i=0; while :; do i=$((i + 1)); echo line $i; sleep 0.02; done"},
+                      tests::tool_path(), "monitor", "--interval", "50ms", "--no-keep", "--", "sh",
+                      "-c", "i=0; while :; do i=$((i + 1)); echo line $i; sleep 0.02; done"},
                      Subprocess::Terminal::kControlling);
   process.read_until("footprint of the tree");
 
@@ -220,7 +220,7 @@ TEST_F(DashboardTerminal, IsDrawnAtMostTenTimesASecond) {
 TEST_F(DashboardTerminal, NothingIsSentWhileItIsPaused) {
   const TrainingTree tree;
   Subprocess process({"/usr/bin/env", "TERM=xterm", "LC_ALL=C.UTF-8", tests::tool_path(), "monitor",
-                      "--interval", "50ms", "--pid", std::to_string(tree.root())},
+                      "--interval", "50ms", "--no-keep", "--pid", std::to_string(tree.root())},
                      Subprocess::Terminal::kControlling);
   process.read_until("footprint of the tree");
   process.send(" ");

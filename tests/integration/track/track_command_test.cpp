@@ -161,8 +161,24 @@ TEST(TrackCommand, SaysWhatIsWrongWithItsUse) {
   EXPECT_THAT(usage({}), HasSubstr("say what to judge"));
   EXPECT_THAT(usage({"run", "--pid", "1"}), HasSubstr("exclude each other"));
   EXPECT_THAT(usage({"run", "-o", "x"}), HasSubstr("are for watching"));
+  EXPECT_THAT(usage({"run", "--last"}), HasSubstr("--last judges the run that was watched last"));
+  EXPECT_THAT(usage({"--last", "--pid", "1"}), HasSubstr("--last judges"));
   EXPECT_THAT(usage({"run", "--warmup", "soon"}), HasSubstr("10min, 200steps, auto"));
   EXPECT_THAT(usage({"run", "--metric", "vsz"}), HasSubstr("footprint, rss, pss, uss or gpu"));
+}
+
+TEST(TrackCommand, SaysThatNoRunIsKept) {
+  const TempTree dir;
+  const auto judge_last = [&] {
+    Subprocess tool(
+        {"/usr/bin/env", "XDG_CACHE_HOME=" + dir.path(), tool_path(), "track", "--last"});
+    EXPECT_EQ(tool.wait(), 3);
+    return tool.errors();
+  };
+  EXPECT_THAT(judge_last(), HasSubstr("no run is kept in " + dir.path("tidemark/runs")));
+
+  dir.write("tidemark/runs/run-1.tidemark", "this is no run");
+  EXPECT_THAT(judge_last(), HasSubstr("the last run is " + dir.path("tidemark/runs/run-1")));
 }
 
 TEST(TrackCommand, ExitsWithThreeWhenThereIsNothingToRead) {

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dashboard/model_builder.h"
-#include "common/units.h"
+
+#include <signal.h>
+
+#include <optional>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/units.h"
 #include "tests/unit/dashboard/sample_dashboard.h"
 
 namespace tidemark::dashboard {
@@ -56,6 +61,231 @@ TEST(Banner, IsHonestBeforeTheFirstSampleAndBeforeTheFirstVerdict) {
   history.add(tests::dashboard_tick(0), kTrainer);
 
   EXPECT_EQ(build_banner(history, std::nullopt).word, "TOO EARLY");
+}
+
+TEST(Banner, EndsWithTheNextCommand) {
+  const tests::SampleRun run = tests::sample_dashboard_run(240);
+  const auto next = [&](const ScreenInputs& inputs) {
+    return build_model(run.history, run.judged, {}, inputs).banner.next;
+  };
+  ScreenInputs inputs;
+  inputs.target.running = "--find-training";
+  EXPECT_THAT(next(inputs), HasSubstr("--find-training"));
+  inputs.target = {"", "python train.py"};
+  EXPECT_THAT(next(inputs), HasSubstr("--pid 110")) << "the command runs";
+  inputs.has_ended = true;
+  EXPECT_THAT(next(inputs), HasSubstr("-- python train.py"));
+}
+
+SystemSample machine_sample() {
+  SystemSample system;
+  system.total_bytes = 32 * kGiB;
+  system.available_bytes = 24 * kGiB;
+  system.swap_total_bytes = 4 * kGiB;
+  system.swap_free_bytes = 3 * kGiB;
+  system.psi_some_avg10 = 3.0;
+  system.psi_full_avg10 = 0.0;
+  system.dev_shm_bytes = 64 * kMiB;
+  return system;
+}
+
+TEST(Machine, ShowsUsedAvailableSwapPressureAndShm) {
+  const MachineModel machine = build_machine(machine_sample());
+
+  EXPECT_THAT(
+      machine.figures,
+      testing::ElementsAre("used 8.00 GiB of 32.0 GiB", "available 24.0 GiB", "pressure 3 %",
+                           "swap 1.00 GiB of 4.00 GiB", "/dev/shm 64.0 MiB"));
+  EXPECT_DOUBLE_EQ(machine.used_share.value(), 0.25);
+  EXPECT_EQ(machine.tone, Tone::kUnknown);
+}
+
+TEST(Machine, ShowsTheControlGroupThatBoundsTheJob) {
+  SystemSample system = machine_sample();
+  system.cgroup_used_bytes = 7'900 * kMiB;
+  system.cgroup_limit_bytes = 8 * kGiB;
+  system.cgroup_psi_some_avg10 = 40.0;
+
+  const MachineModel machine = build_machine(system);
+
+  EXPECT_THAT(machine.figures, Contains("cgroup 7.71 GiB of 8.00 GiB, its pressure 40 %"));
+  EXPECT_EQ(machine.tone, Tone::kBad) << "the machine has room, the job has none";
+}
+
+TEST(Machine, SaysWhenLittleIsLeft) {
+  SystemSample system = machine_sample();
+  system.available_bytes = 3 * kGiB;
+  EXPECT_EQ(build_machine(system).tone, Tone::kWatch);
+  system.available_bytes = 1 * kGiB;
+  EXPECT_EQ(build_machine(system).tone, Tone::kBad);
+  system = machine_sample();
+  system.psi_some_avg10 = 12.0;
+  EXPECT_EQ(build_machine(system).tone, Tone::kWatch);
+  system.psi_full_avg10 = 11.0;
+  EXPECT_EQ(build_machine(system).tone, Tone::kBad);
+  EXPECT_THAT(build_machine(system).figures, Contains("pressure 12 % (all stopped 11 %)"));
+}
+
+TEST(Machine, ShowsNothingThatIsNotKnown) {
+  EXPECT_THAT(build_machine(std::nullopt).figures, IsEmpty());
+  EXPECT_THAT(build_machine(SystemSample{}).figures, IsEmpty());
+  SystemSample system = machine_sample();
+  system.swap_total_bytes = 0;
+  system.swap_free_bytes = 0;
+  system.dev_shm_unheld_bytes = 5 * kMiB;
+  EXPECT_THAT(build_machine(system).figures, Contains("no swap"));
+  EXPECT_THAT(build_machine(system).figures,
+              Contains("/dev/shm 64.0 MiB, 5.00 MiB held by nobody"));
+}
+
+TEST(Machine, IsAsItWasWhenItWasLastRead) {
+  RunHistory history;
+  Tick tick = tests::dashboard_tick(0);
+  tick.system = machine_sample();
+  history.add(tick, kTrainer);
+  history.add(tests::dashboard_tick(1), kTrainer);
+
+  EXPECT_THAT(build_model(history, {}, {}, {}).machine.figures, Contains("available 24.0 GiB"));
+}
+
+// The 240 s of the run in 240 columns: a second each.
+TimelineModel timeline_at(double cursor_s, const ViewState& choice = {}) {
+  ViewState state = choice;
+  state.cursor_s = cursor_s;
+  ScreenInputs inputs;
+  inputs.plot_columns = 240;
+  return sample_dashboard(state, inputs).timeline;
+}
+
+TEST(Cursor, ShowsTheFiguresOfItsMoment) {
+  const TimelineModel timeline = timeline_at(122.0);
+
+  ASSERT_GE(timeline.at_cursor.size(), 4U);
+  EXPECT_EQ(timeline.at_cursor[0], "00:02:02");
+  EXPECT_EQ(timeline.at_cursor[1], "tree 523 MiB");
+  EXPECT_EQ(timeline.at_cursor[2], "step 610");
+  EXPECT_THAT(timeline.at_cursor[3], testing::StartsWith("trainer 110 42"));
+  EXPECT_THAT(timeline.at_cursor, Contains(testing::StartsWith("floor ")));
+  EXPECT_THAT(timeline.at_cursor, Not(Contains(HasSubstr("spike"))));
+}
+
+TEST(Cursor, ShowsASpikeAndWhatHappened) {
+  EXPECT_THAT(timeline_at(125.0).at_cursor, Contains(testing::StartsWith("spike of ")));
+  EXPECT_THAT(timeline_at(120.0).at_cursor, Contains("epoch 2"));
+}
+
+TEST(Cursor, StandsForAllSamplesOfItsColumn) {
+  ViewState state;
+  state.cursor_s = 125.0;
+  ScreenInputs inputs;
+  inputs.plot_columns = 24;  // 10 s each
+
+  EXPECT_EQ(sample_dashboard(state, inputs).timeline.at_cursor.at(1), "tree 521 MiB to 590 MiB");
+}
+
+TEST(Cursor, AtTheRightEdgeShowsTheNewestSample) {
+  EXPECT_EQ(timeline_at(240.0).at_cursor.at(1), "tree 640 MiB to 641 MiB");
+}
+
+TEST(Cursor, OutsideOfTheWindowIsNotShown) {
+  ViewState last_minute;
+  last_minute.zoom = Zoom::kMinute;
+
+  EXPECT_FALSE(timeline_at(100.0, last_minute).cursor_s);
+  EXPECT_THAT(timeline_at(100.0, last_minute).at_cursor, IsEmpty());
+}
+
+TEST(Cursor, OnAProcessThatStartedLaterSaysSo) {
+  tests::SampleRun run = tests::sample_dashboard_run(100);
+  Tick tick = tests::dashboard_tick(101);
+  tick.processes.push_back(tests::sample_of({300, 9}, 5));
+  tick.new_processes.push_back(tests::record_of({300, 9}, 110, Role::kDataloaderWorker, "python3"));
+  run.history.add(tick, kTrainer);
+  ViewState state;
+  state.selected = RowId{Role::kDataloaderWorker, {300, 9}};
+  state.cursor_s = 50.0;
+
+  const DashboardModel model = build_model(run.history, run.judged, state, {});
+
+  EXPECT_THAT(model.timeline.at_cursor, Contains("dataloader_worker 300 not started yet"));
+}
+
+TEST(Reasons, HaveTheSentenceTheEvidenceAndTheNextCommand) {
+  ViewState state;
+  state.overlay = Overlay::kReasons;
+  ScreenInputs inputs;
+  inputs.target.running = "--pid 110";
+
+  const std::string words = tests::words_of(sample_dashboard(state, inputs).overlay);
+
+  EXPECT_THAT(words, HasSubstr("leak"));
+  EXPECT_THAT(words, HasSubstr("found    leak"));
+  EXPECT_THAT(words, HasSubstr("because  "));
+  EXPECT_THAT(words, testing::ContainsRegex("next     tidemark [a-z]+ --pid 110"));
+}
+
+TEST(Reasons, HaveTheAdvice) {
+  tests::SampleRun run = tests::sample_dashboard_run(240);
+  run.judged->verdict->advice = {{"id", "this was seen", "this may be why", "this helps"}};
+  ViewState state;
+  state.overlay = Overlay::kReasons;
+
+  const std::string words =
+      tests::words_of(build_model(run.history, run.judged, state, {}).overlay);
+
+  EXPECT_THAT(words, HasSubstr("seen     this was seen"));
+  EXPECT_THAT(words, HasSubstr("likely   this may be why"));
+  EXPECT_THAT(words, HasSubstr("do       this helps"));
+}
+
+TEST(Reasons, SayThatThereIsNoVerdictYet) {
+  RunHistory history;
+  ViewState state;
+  state.overlay = Overlay::kReasons;
+
+  EXPECT_THAT(tests::words_of(build_model(history, {}, state, {}).overlay),
+              HasSubstr("no verdict yet"));
+}
+
+TEST(Help, ExplainsTheWordsOnTheScreen) {
+  ViewState state;
+  state.overlay = Overlay::kHelp;
+  const std::string words = tests::words_of(sample_dashboard(state).overlay);
+
+  for (const char* word : {"\nfootprint ", "\nRSS ", "\nPSS ", "\nfloor ", "\nspike ", "\nrate ",
+                           "\npressure ", "\n/dev/shm "}) {
+    EXPECT_THAT(words, HasSubstr(word));
+  }
+}
+
+TEST(Help, HasOnlyKeysThatDoSomething) {
+  ViewState state;
+  state.overlay = Overlay::kHelp;
+  ScreenInputs inputs;
+  EXPECT_THAT(tests::words_of(sample_dashboard(state, inputs).overlay), Not(HasSubstr("\nK ")));
+  EXPECT_THAT(sample_dashboard(state, inputs).status.keys, Not(Contains("K signal")));
+  inputs.can_signal = true;
+
+  EXPECT_THAT(tests::words_of(sample_dashboard(state, inputs).overlay), HasSubstr("\nK "));
+  EXPECT_THAT(sample_dashboard(state, inputs).status.keys, Contains("K signal"));
+}
+
+TEST(SignalQuestion, NamesTheProcessAndThenTheSignal) {
+  ViewState state;
+  state.overlay = Overlay::kSignal;
+  state.signal_target = kTrainer;
+  EXPECT_THAT(
+      tests::words_of(sample_dashboard(state).overlay),
+      testing::AllOf(HasSubstr("Which signal to trainer 110 (python3 train.py --epochs 3)?"),
+                     HasSubstr("t  TERM  asks it to end"), HasSubstr("k  KILL")));
+
+  state.signal_number = SIGKILL;
+  EXPECT_THAT(tests::words_of(sample_dashboard(state).overlay),
+              testing::AllOf(HasSubstr("Send KILL to trainer 110 (python3 train.py --epochs 3)?"),
+                             HasSubstr("y sends it")));
+  state.signal_target = {999, 9};
+  EXPECT_THAT(tests::words_of(sample_dashboard(state).overlay),
+              HasSubstr("process 999, which has exited"));
 }
 
 TEST(Tree, ClosesRolesWithManyProcessesAndKeepsTheTrainerInSight) {
@@ -401,8 +631,8 @@ TEST_F(StepsOnly, HasATimelineOfSteps) {
   EXPECT_EQ(model(state).timeline.title, "rss of the tree, last 600 steps");
   state.back_s = 100.0;
   EXPECT_EQ(model(state).timeline.title, "rss of the tree, 600 steps until step 1100");
-  state.shows_help = true;
-  EXPECT_THAT(model(state).help, Contains(HasSubstr("zoom: 60, 600, 3600 steps, all")));
+  state.overlay = Overlay::kHelp;
+  EXPECT_THAT(tests::words_of(model(state).overlay), HasSubstr("zoom: 60, 600, 3600 steps, all"));
 }
 
 TEST_F(StepsOnly, JudgesAProcessBySteps) {

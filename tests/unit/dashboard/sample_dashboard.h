@@ -129,6 +129,17 @@ inline dashboard::DashboardModel sample_dashboard(const dashboard::ViewState& st
   return dashboard::build_model(run.history, run.judged, state, around);
 }
 
+// The text over the screen, each line after a line end.
+inline std::string words_of(const std::optional<dashboard::OverlayModel>& overlay) {
+  std::string words;
+  if (overlay) {
+    for (const dashboard::OverlayLine& line : overlay->lines) {
+      words += '\n' + line.label + line.text;
+    }
+  }
+  return words;
+}
+
 // What an import of steps and RSS yields: one process without a pid, 1 MiB more each step.
 inline SampleRun steps_only_run(int steps) {
   RunInfo info;

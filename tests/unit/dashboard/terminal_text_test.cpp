@@ -106,9 +106,9 @@ TEST(TimelinePlot, DrawsTheCurveAboveTheFloor) {
 }
 
 TEST(TimelinePlot, LeavesOutWhatWasNotSampled) {
-  const Plot plot = draw_timeline(timeline_of({{2, 50, 50}, {3, 50, 50}}), 4, 2, false);
+  const Plot plot = draw_timeline(timeline_of({{2, 50, 50}, {3, 50, 50}}), 4, 3, false);
 
-  EXPECT_EQ(line_of(plot, 0) + line_of(plot, 1), "  **    ");
+  EXPECT_EQ(line_of(plot, 0) + line_of(plot, 1) + line_of(plot, 2), "      **    ");
 }
 
 TEST(TimelinePlot, UsesEveryBrailleDot) {

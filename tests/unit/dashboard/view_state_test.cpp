@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dashboard/view_state.h"
 
+#include <signal.h>
+
+#include <cerrno>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -19,8 +24,13 @@ Scene scene() {
   scene.first_row_y = 20;
   scene.timeline_y = 3;
   scene.timeline_height = 10;
+  scene.plot_x = 10;
+  scene.plot_columns = 60;  // 10 s each
   scene.span_s = 3600.0;
+  scene.window_from_s = 3000.0;
   scene.window_s = 600.0;
+  scene.has_limit = true;
+  scene.can_signal = true;
   scene.can_mark = true;
   return scene;
 }
@@ -51,7 +61,7 @@ TEST(Keys, MarkDoesNothingWhereThereIsNothingToMark) {
 
 TEST(Keys, HelpOpensAndAnyKeyClosesItWithoutDoingAnythingElse) {
   const ViewState open = after({}, {letter("?")});
-  EXPECT_TRUE(open.shows_help);
+  EXPECT_TRUE(open.overlay == Overlay::kHelp);
 
   const ViewState closed = after(open, {letter("s")});
 
@@ -60,19 +70,19 @@ TEST(Keys, HelpOpensAndAnyKeyClosesItWithoutDoingAnythingElse) {
 
 TEST(Keys, ALongHelpIsScrolledAndClosedByTheOthers) {
   Scene with_long_help = scene();
-  with_long_help.last_help_line = 5;
+  with_long_help.last_overlay_line = 5;
   const auto press = [&](const ViewState& state, const Key& key) {
     return apply_key(state, key, with_long_help).state;
   };
   const ViewState open = after({}, {letter("?")});
 
   const ViewState down = press(press(open, named(Key::Kind::kDown)), letter("j"));
-  EXPECT_TRUE(down.shows_help);
-  EXPECT_EQ(down.help_line, 2U);
-  EXPECT_EQ(press(down, named(Key::Kind::kUp)).help_line, 1U);
-  EXPECT_EQ(press(down, named(Key::Kind::kEnd)).help_line, 5U);
-  EXPECT_EQ(press(down, named(Key::Kind::kPageUp)).help_line, 0U);
-  EXPECT_EQ(press(down, named(Key::Kind::kWheelDown)).help_line, 5U);
+  EXPECT_TRUE(down.overlay == Overlay::kHelp);
+  EXPECT_EQ(down.overlay_line, 2U);
+  EXPECT_EQ(press(down, named(Key::Kind::kUp)).overlay_line, 1U);
+  EXPECT_EQ(press(down, named(Key::Kind::kEnd)).overlay_line, 5U);
+  EXPECT_EQ(press(down, named(Key::Kind::kPageUp)).overlay_line, 0U);
+  EXPECT_EQ(press(down, named(Key::Kind::kWheelDown)).overlay_line, 5U);
   EXPECT_EQ(press(down, letter("x")), ViewState{});
   EXPECT_EQ(after(open, {named(Key::Kind::kDown)}), ViewState{}) << "nothing to scroll";
 }
@@ -114,22 +124,117 @@ TEST(Keys, NothingHappensInAnEmptyTree) {
   }
 }
 
-TEST(Keys, LeftAndRightGoBackAndForthInTime) {
-  EXPECT_DOUBLE_EQ(after({}, {named(Key::Kind::kLeft)}).back_s, 150.0);
-  EXPECT_DOUBLE_EQ(after({}, {letter("h"), letter("h"), letter("l")}).back_s, 150.0);
-  EXPECT_DOUBLE_EQ(after({}, {named(Key::Kind::kRight)}).back_s, 0.0);
+TEST(Keys, LeftAndRightMoveACursorByAColumn) {
+  EXPECT_EQ(after({}, {named(Key::Kind::kRight)}), ViewState{}) << "now is now";
+  EXPECT_EQ(after({}, {named(Key::Kind::kLeft)}).cursor_s, 3590.0);
+  EXPECT_EQ(after({}, {letter("h"), letter("h"), letter("l")}).cursor_s, 3590.0);
+  EXPECT_EQ(after({}, {letter("h"), letter("l"), letter("l")}).cursor_s, 3600.0) << "no farther";
+  EXPECT_EQ(after({}, {letter("h"), named(Key::Kind::kEscape)}), ViewState{});
+  EXPECT_EQ(apply_key({}, letter("h"), Scene{}).state, ViewState{}) << "there is no run yet";
+}
+
+TEST(Keys, AWindowWithACursorStaysWhereItIsAndFollowsTheCursor) {
+  ViewState zoomed;
+  zoomed.zoom = Zoom::kTenMinutes;
+
+  const ViewState placed = after(zoomed, {named(Key::Kind::kLeft)});
+  EXPECT_DOUBLE_EQ(placed.back_s, 10.0);
+
+  ViewState at_the_edge = placed;
+  at_the_edge.cursor_s = 3000.0;
+  EXPECT_DOUBLE_EQ(after(at_the_edge, {named(Key::Kind::kLeft)}).back_s, 160.0);
+}
+
+TEST(Keys, ZoomKeepsTheCursorInSight) {
+  ViewState state;
+  state.cursor_s = 1800.0;
+
+  EXPECT_DOUBLE_EQ(after(state, {letter("z")}).back_s, 3600.0 - 1830.0);
+  state.cursor_s = 5.0;
+  EXPECT_DOUBLE_EQ(after(state, {letter("z")}).back_s, 3540.0) << "not before the run";
+}
+
+TEST(Keys, PagesAndEndsScrollTheTimeline) {
   const ViewState timeline = after({}, {named(Key::Kind::kTab)});
   EXPECT_DOUBLE_EQ(after(timeline, {named(Key::Kind::kHome)}).back_s, 3000.0);
   EXPECT_DOUBLE_EQ(after(timeline, {named(Key::Kind::kHome), named(Key::Kind::kEnd)}).back_s, 0.0);
   EXPECT_DOUBLE_EQ(after(timeline, {named(Key::Kind::kPageUp)}).back_s, 600.0);
 }
 
+TEST(Keys, TheAxisGoesRoundAndHasNoLimitWhereNoneIsKnown) {
+  EXPECT_EQ(after({}, {letter("a")}).range, PlotRange::kFromZero);
+  EXPECT_EQ(after({}, {letter("a"), letter("a")}).range, PlotRange::kToLimit);
+  EXPECT_EQ(after({}, {letter("a"), letter("a"), letter("a")}).range, PlotRange::kFit);
+  ViewState from_zero;
+  from_zero.range = PlotRange::kFromZero;
+
+  EXPECT_EQ(apply_key(from_zero, letter("a"), Scene{}).state.range, PlotRange::kFit);
+}
+
+TEST(Keys, WhyOpensTheReasonsAndAnyKeyClosesThem) {
+  const ViewState open = after({}, {letter("w")});
+  EXPECT_EQ(open.overlay, Overlay::kReasons);
+  EXPECT_EQ(after(open, {letter("x")}), ViewState{});
+}
+
+TEST(Signals, AreSentAfterAChoiceAndAYes) {
+  const ViewState asked = after({}, {letter("K")});
+  EXPECT_EQ(asked.overlay, Overlay::kSignal);
+  EXPECT_EQ(asked.signal_target, kTrainerRow.key);
+
+  for (const auto& [key, number] : {std::pair("t", SIGTERM), std::pair("k", SIGKILL),
+                                    std::pair("s", SIGSTOP), std::pair("c", SIGCONT)}) {
+    const Outcome chosen = apply_key(asked, letter(key), scene());
+    EXPECT_EQ(chosen.command, Command::kNone) << key;
+    EXPECT_EQ(chosen.state.signal_number, number);
+
+    const Outcome sent = apply_key(chosen.state, letter("y"), scene());
+    EXPECT_EQ(sent.command, Command::kSignal);
+    EXPECT_EQ(sent.signal, (SignalRequest{kTrainerRow.key, number}));
+    EXPECT_EQ(sent.state.overlay, Overlay::kNone);
+  }
+}
+
+TEST(Signals, AreNotSentByAnyOtherKey) {
+  const ViewState asked = after({}, {letter("K")});
+  const ViewState chosen = after(asked, {letter("t")});
+
+  for (const Key& key : {letter("n"), letter("q"), letter("t"), letter("Y"),
+                         named(Key::Kind::kEnter), named(Key::Kind::kEscape)}) {
+    const Outcome outcome = apply_key(chosen, key, scene());
+    EXPECT_EQ(outcome.command, Command::kNone) << key.text;
+    EXPECT_EQ(outcome.state.overlay, Overlay::kNone);
+    EXPECT_FALSE(outcome.state.signal_number);
+  }
+  EXPECT_EQ(apply_key(asked, letter("y"), scene()).command, Command::kNone) << "nothing is chosen";
+}
+
+TEST(Signals, AreForAProcessAndForWhatRuns) {
+  const Outcome of_role = apply_key(after({}, {letter("j")}), letter("K"), scene());
+  EXPECT_EQ(of_role.command, Command::kNeedProcess);
+  EXPECT_EQ(of_role.state.overlay, Overlay::kNone);
+
+  Scene replay = scene();
+  replay.can_signal = false;
+  EXPECT_EQ(apply_key({}, letter("K"), replay).state, ViewState{});
+}
+
+TEST(Signals, SayWhatBecameOfThem) {
+  EXPECT_EQ(signal_outcome(SIGTERM, "trainer 110", 0), "sent TERM to trainer 110");
+  EXPECT_EQ(signal_outcome(SIGKILL, "trainer 110", ESRCH),
+            "trainer 110 has exited: nothing was sent");
+  EXPECT_EQ(signal_outcome(SIGSTOP, "trainer 110", EPERM),
+            "nothing was sent: trainer 110 belongs to another user");
+}
+
 TEST(Keys, ZoomGoesRoundAndTheWholeRunHasNoPlaceToScrollTo) {
   EXPECT_EQ(after({}, {letter("z")}).zoom, Zoom::kMinute);
   EXPECT_EQ(after({}, {letter("z"), letter("z")}).zoom, Zoom::kTenMinutes);
   EXPECT_EQ(after({}, {letter("z"), letter("z"), letter("z")}).zoom, Zoom::kHour);
-  const ViewState all =
-      after({}, {letter("z"), letter("h"), letter("z"), letter("z"), letter("z")});
+  ViewState scrolled;
+  scrolled.zoom = Zoom::kMinute;
+  scrolled.back_s = 60.0;
+  const ViewState all = after(scrolled, {letter("z"), letter("z"), letter("z")});
   EXPECT_EQ(all.zoom, Zoom::kAll);
   EXPECT_DOUBLE_EQ(all.back_s, 0.0);
 }
@@ -186,7 +291,10 @@ TEST(Keys, AFilterHasAnEnd) {
 }
 
 TEST(Keys, EscapeLeadsBackToNow) {
-  EXPECT_DOUBLE_EQ(after({}, {letter("h"), named(Key::Kind::kEscape)}).back_s, 0.0);
+  ViewState scrolled;
+  scrolled.zoom = Zoom::kMinute;
+  scrolled.back_s = 60.0;
+  EXPECT_DOUBLE_EQ(after(scrolled, {named(Key::Kind::kEscape)}).back_s, 0.0);
 }
 
 TEST(Mouse, SelectsARowAndOpensARoleOnTheSecondPress) {
@@ -198,6 +306,7 @@ TEST(Mouse, SelectsARowAndOpensARoleOnTheSecondPress) {
 
 TEST(Mouse, GivesTheTimelineTheFocusAndTheWheelScrollsWhatIsBelowIt) {
   EXPECT_EQ(after({}, {{Key::Kind::kMousePress, {}, 5, 4}}).focus, Focus::kTimeline);
+  EXPECT_EQ(after({}, {{Key::Kind::kMousePress, {}, 10, 4}}).cursor_s, 3005.0);
   EXPECT_DOUBLE_EQ(after({}, {{Key::Kind::kWheelUp, {}, 5, 4}}).back_s, 150.0);
   EXPECT_EQ(after({}, {{Key::Kind::kWheelDown, {}, 5, 21}}).selected, kWorkerRow);
   EXPECT_EQ(after({}, {{Key::Kind::kMousePress, {}, 5, 500}}), ViewState{});

@@ -51,6 +51,10 @@ DashboardModel full_model() {
   around.sites = {{"train.py:42 collate", "leak", 1.0 * kMiB, 200 * kMiB}};
   around.jobs = {{"7 warmup", "done", 60, 118 * kMiB, 5 * static_cast<std::int64_t>(kMiB)}};
   DashboardModel model = sample_dashboard({}, around);
+  model.machine = {Tone::kUnknown,
+                   0.68,
+                   {"used 21.3 GiB of 31.2 GiB", "available 9.90 GiB", "no swap", "pressure 3 %",
+                    "/dev/shm 64.0 MiB"}};
   model.gpus = {
       {"gpu0 A100-SXM4-40GB", 30'000 * kMiB, 40'960 * kMiB, "trainer 110 29.1 GiB", 87, false, 0.0},
       {"gpu1 A100-SXM4-40GB", {}, {}, "", {}, true, 0.0}};
@@ -138,6 +142,77 @@ TEST(Screen, WithColourKeepsToTheSixteen) {
   EXPECT_THAT(drawn, Not(HasSubstr("38;")));
 }
 
+TEST(Screen, ShowsAsMuchOfTheMachineAsThereIsRoomFor) {
+  DashboardModel model = full_model();
+  EXPECT_THAT(screen_text(model, 120, 48, kPlain),
+              Contains("machine ██████░░░░ used 21.3 GiB of 31.2 GiB  available 9.90 GiB  no swap  "
+                       "pressure 3 %  /dev/shm 64.0 MiB"));
+  EXPECT_THAT(screen_text(model, 120, 48, kAscii), Contains(HasSubstr("machine ######.... used")));
+  EXPECT_THAT(screen_text(model, 40, 14, kPlain), Contains("machine used 21.3 GiB of 31.2 GiB"));
+  EXPECT_THAT(screen_text(model, 40, 12, kPlain), Not(Contains(HasSubstr("machine"))));
+  model.machine.tone = Tone::kBad;
+  EXPECT_THAT(screen_text(model, 80, 24, kPlain), Contains(HasSubstr("machine FULL ")));
+  model.machine.figures.clear();
+  EXPECT_THAT(screen_text(model, 80, 24, kPlain), Not(Contains(HasSubstr("machine"))));
+}
+
+TEST(Screen, ShowsTheNextCommandWhereThereIsRoom) {
+  DashboardModel model = sample_dashboard();
+  model.banner.next = "tidemark profile --pid 110, which names the lines";
+
+  EXPECT_EQ(screen_text(model, 80, 28, kPlain)[3],
+            "next: tidemark profile --pid 110, which names the lines");
+  EXPECT_THAT(screen_text(model, 80, 27, kPlain), Not(Contains(HasSubstr("next: "))));
+}
+
+TEST(Screen, SaysHowLongAgoPssWasRead) {
+  const auto lines = screen_text(full_model(), 120, 48, kPlain);
+
+  EXPECT_THAT(lines, Contains(HasSubstr("PSS    READ")));
+  EXPECT_THAT(lines, Contains(testing::ContainsRegex("trainer 110 .* 550 MiB  7s ago")));
+}
+
+TEST(Screen, ShowsTheCursorAndItsFigures) {
+  ViewState state;
+  state.cursor_s = 125.0;
+  const DashboardModel model = sample_dashboard(state);
+
+  for (const auto& [width, height] : {std::pair(40, 12), std::pair(120, 40), std::pair(300, 100)}) {
+    const auto lines = screen_text(model, width, height, kPlain);
+    EXPECT_THAT(lines, Contains(testing::StartsWith("00:02:05  tree "))) << width;
+    EXPECT_THAT(lines, Contains(HasSubstr("│"))) << width;
+  }
+  EXPECT_THAT(screen_text(model, 80, 24, kAscii), Contains(HasSubstr("|")));
+}
+
+TEST(Screen, HasEveryTextOverItAtEverySize) {
+  for (const Overlay overlay : {Overlay::kHelp, Overlay::kReasons, Overlay::kSignal}) {
+    ViewState state;
+    state.overlay = overlay;
+    state.signal_target = tests::kTrainer;
+    const DashboardModel model = sample_dashboard(state);
+    for (const auto& [width, height] :
+         {std::pair(40, 12), std::pair(80, 24), std::pair(300, 100)}) {
+      const auto lines = screen_text(model, width, height, kPlain);
+      EXPECT_THAT(lines, SizeIs(height));
+      EXPECT_THAT(lines, Contains(HasSubstr("─ " + model.overlay->title + " ─")))
+          << width << "x" << height;
+      for (const std::string& line : lines) {
+        EXPECT_LE(columns_of(line), static_cast<std::size_t>(width)) << line;
+      }
+    }
+  }
+}
+
+// A label stays to the left of all of its text.
+TEST(Screen, WrapsTheHelpBesideItsKeys) {
+  ViewState state;
+  state.overlay = Overlay::kHelp;
+
+  EXPECT_THAT(screen_text(sample_dashboard(state), 50, 60, kPlain),
+              Contains(testing::ContainsRegex(" {14}advice, the next")));
+}
+
 TEST(Screen, WithoutGpuHasNoPlaceForIt) {
   EXPECT_THAT(screen_text(sample_dashboard(), 120, 40, kPlain), Not(Contains(HasSubstr("GPU"))));
   EXPECT_THAT(screen_text(full_model(), 120, 48, kPlain),
@@ -188,33 +263,32 @@ TEST(Screen, ShowsTheLastJobs) {
 
 TEST(Screen, HelpHasEveryNoteTheNewestFirst) {
   ViewState state;
-  state.shows_help = true;
+  state.overlay = Overlay::kHelp;
   ScreenInputs around;
   around.notes = {"an older note", "the newest note: " + std::string(56, 'x') + " and its end"};
   const auto screen_at = [&](std::size_t line) {
-    state.help_line = line;
+    state.overlay_line = line;
     return screen_text(sample_dashboard(state, around), 80, 20, kPlain);
   };
 
   const DashboardModel model = sample_dashboard(state, around);
   const Scene scene = scene_of(model, plan_layout(model, 80, 20));
-  ASSERT_GE(scene.last_help_line, 1U);
+  ASSERT_GE(scene.last_overlay_line, 1U);
   EXPECT_THAT(screen_at(0), Contains(HasSubstr("up/down scroll, others close")));
   EXPECT_THAT(screen_at(0), Not(Contains(HasSubstr("an older note"))));
-  for (const std::size_t end : {scene.last_help_line, std::size_t{1000}}) {
+  for (const std::size_t end : {scene.last_overlay_line, std::size_t{1000}}) {
     const auto lines = screen_at(end);
     EXPECT_THAT(lines, Contains(HasSubstr(" and its end"))) << "wrapped, not cut";
     EXPECT_THAT(lines, Contains(HasSubstr("an older note")));
     EXPECT_THAT(lines, Not(Contains(HasSubstr("q            quit"))));
   }
-  const auto& help = model.help;
-  EXPECT_LT(std::find(help.begin(), help.end(), around.notes[1]),
-            std::find(help.begin(), help.end(), around.notes[0]));
+  const std::string words = tests::words_of(model.overlay);
+  EXPECT_LT(words.find(around.notes[1]), words.find(around.notes[0]));
 }
 
 TEST(Screen, HelpLiesOverEverything) {
   ViewState state;
-  state.shows_help = true;
+  state.overlay = Overlay::kHelp;
 
   const auto lines = screen_text(sample_dashboard(state), 80, 24, kPlain);
 
@@ -288,8 +362,8 @@ TEST(Layout, AddsUpToTheHeight) {
   const DashboardModel model = full_model();
   for (int height = kLeastHeight; height <= 120; ++height) {
     const Layout layout = plan_layout(model, 100, height);
-    EXPECT_EQ(layout.banner + layout.timeline + layout.gpu + layout.sites + layout.jobs +
-                  layout.tree + layout.detail + layout.output + layout.status,
+    EXPECT_EQ(layout.banner + layout.machine + layout.timeline + layout.gpu + layout.sites +
+                  layout.jobs + layout.tree + layout.detail + layout.output + layout.status,
               height);
     EXPECT_GE(layout.plot_lines(), 1);
     EXPECT_GE(layout.tree_rows(), 2);

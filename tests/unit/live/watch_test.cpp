@@ -52,7 +52,9 @@ class Listener final : public WatchHandler {
       }
     }
     void on_end(const RunSummary&) override { listener_.calls.emplace_back("view ends"); }
-    std::uint64_t take_marks() override { return std::exchange(listener_.new_marks, 0); }
+    std::vector<std::string> take_marks() override {
+      return std::exchange(listener_.new_marks, {});
+    }
 
    private:
     Listener& listener_;
@@ -98,7 +100,7 @@ class Listener final : public WatchHandler {
   bool wants_tree = false;
   bool refuses = false;
   bool has_more = false;
-  std::uint64_t new_marks = 0;
+  std::vector<std::string> new_marks;
   std::function<void(const Tick&)> during_tick;
   Fd event;
 
@@ -320,14 +322,40 @@ TEST_F(WatchTest, AnEventOfTheHandlerDoesNotDelayTheNextTick) {
   EXPECT_THAT(times(), ElementsAre(0.0, 1.0, 2.0));
 }
 
-TEST_F(WatchTest, MarksOfTheUserBecomeNumberedEvents) {
+TEST_F(WatchTest, MarksOfTheUserBecomeEventsWithTheirWordsOrANumber) {
   options.duration_ns = 2 * kNsPerSecond;
-  system.at(0.5, [&] { listener.new_marks = 1; });
-  system.at(1.5, [&] { listener.new_marks = 1; });
+  system.at(0.5, [&] { listener.new_marks = {""}; });
+  system.at(1.5, [&] { listener.new_marks = {"sent TERM to trainer 7", ""}; });
 
   run();
 
-  EXPECT_THAT(details(EventKind::kMark), testing::IsSupersetOf({"mark 1", "mark 2"}));
+  EXPECT_THAT(details(EventKind::kMark),
+              testing::IsSupersetOf({"mark 1", "sent TERM to trainer 7", "mark 2"}));
+}
+
+// Whoever did not ask for a run file gets no failure because of one.
+TEST_F(WatchTest, ARunThatCannotBeKeptIsNoFailure) {
+  options.duration_ns = kNsPerSecond;
+  options.output = system.machine.path("no/such/folder/run.tidemark");
+
+  EXPECT_EQ(run(), kExitTarget);
+
+  options.is_kept = true;
+  EXPECT_EQ(run(), kExitOk);
+  EXPECT_THAT(system.stderr_text(),
+              HasSubstr("note: this run is not kept for tidemark track --last: "));
+}
+
+TEST_F(WatchTest, AKeptRunIsReadableAndSaysHowToJudgeItAgain) {
+  const std::string path = system.machine.path("run.tidemark");
+  options.duration_ns = kNsPerSecond;
+  options.output = path;
+  options.is_kept = true;
+
+  EXPECT_EQ(run(), kExitOk);
+
+  EXPECT_TRUE(recording::is_run_file(path));
+  EXPECT_THAT(system.stderr_text(), HasSubstr("tidemark track --last judges it again"));
 }
 
 TEST_F(WatchTest, TakesOneMoreTickWhenTheHandlerHasMoreToAdd) {
