@@ -340,13 +340,13 @@ bool wait_for(const std::string& path) {
 // What the job starts from then on leaves nothing that somebody would have to remove.
 TEST(ProfileCommand, ItsJobLeavesNoFilesOnceItWasKilled) {
   const TempTree dir;
-  Subprocess tool({tests::tool_path(), "profile", "--", "/bin/bash", "-c",
-                   "cd " + dir.path() +
-                       "; folder=$(echo $TIDEMARK_TRACE | cut -d: -f6); echo -n $folder > name; " +
-                       "mv name folder; until [ -e go ]; do sleep 0.05; done; " +
-                       "before=$(ls $folder | wc -l); " +
-                       "for i in {1..30}; do /bin/true; (:); done; " +
-                       "echo $before $(ls $folder | wc -l) > count; mv count counted"});
+  Subprocess tool(
+      {tests::tool_path(), "profile", "--", "/bin/bash", "-c",
+       "cd " + dir.path() +
+           "; folder=$(echo $TIDEMARK_TRACE | cut -d: -f6); echo -n $folder > name; " +
+           "mv name folder; for i in {1..600}; do [ -e go ] && break; sleep 0.05; done; " +
+           "before=$(ls $folder | wc -l); " + "for i in {1..30}; do /bin/true; (:); done; " +
+           "echo $before $(ls $folder | wc -l) > count; mv count counted"});
   ASSERT_TRUE(wait_for(dir.path("folder")));
   const std::string folder = *read_file(dir.path("folder"));
   ASSERT_THAT(folder, HasSubstr("/trace-"));
