@@ -15,6 +15,7 @@
 #include "live/launch/launch.h"
 #include "live/profile.h"
 #include "profiler/collect/collector_thread.h"
+#include "profiler/collect/untraced_reason.h"
 #include "profiler/reader/trace_directory.h"
 #include "report/profile_report.h"
 #include "tracker/sites/site_tracks.h"
@@ -51,10 +52,12 @@ class TracedLaunch final : public RecordingSink {
 
  private:
   void make_worker(reader::CollectorOptions collecting);
+  void add_untraced(Tick& tick) const;
 
   const ProfileOptions& options_;
   std::int64_t start_ns_;
   std::optional<reader::TraceDirectory> directory_;
+  collect::TracerPlace place_;
   std::unique_ptr<collect::ProfileWorker> worker_;
   tracker::SiteTrackBuilder builder_;
   StepCount steps_;

@@ -10,7 +10,7 @@
 
 namespace tidemark::collect {
 
-bool ShmGrowth::sample(const std::unordered_set<pid_t>& pids) {
+bool ShmGrowth::sample(const PidSet& pids) {
   monitor::ShmPass pass(directory_, "/proc", ::geteuid());
   while (!pass.step()) {
   }
@@ -51,7 +51,7 @@ bool ShmGrowth::sample(const std::unordered_set<pid_t>& pids) {
   return is_more;
 }
 
-ShmGrowthReport made_by(const ShmGrowthReport& all, const std::unordered_set<pid_t>& pids) {
+ShmGrowthReport made_by(const ShmGrowthReport& all, const PidSet& pids) {
   constexpr std::size_t kMostNamed = 100;
   ShmGrowthReport own;
   for (const GrowingSegment& segment : all.largest) {

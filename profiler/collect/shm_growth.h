@@ -3,18 +3,47 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "common/site_records.h"
 
 namespace tidemark::collect {
 
+// Process ids. However many there are: half a megabyte holds them all.
+class PidSet {
+ public:
+  PidSet() = default;
+  PidSet(std::initializer_list<pid_t> pids) {
+    for (const pid_t pid : pids) {
+      insert(pid);
+    }
+  }
+  void insert(pid_t pid) {
+    constexpr std::size_t kMost = std::size_t{1} << 22U;  // the kernel has no larger ones
+    const auto place = static_cast<std::size_t>(pid);
+    if (pid > 0 && place <= kMost) {
+      is_in_.resize(std::max(is_in_.size(), place + 1));
+      is_in_[place] = true;
+    }
+  }
+  bool contains(pid_t pid) const {
+    const auto place = static_cast<std::size_t>(pid);
+    return pid > 0 && place < is_in_.size() && is_in_[place];
+  }
+
+ private:
+  std::vector<bool> is_in_;  // by pid
+};
+
 // Without the segments that were made by processes other than these. At most a hundred are named.
-ShmGrowthReport made_by(const ShmGrowthReport& all, const std::unordered_set<pid_t>& pids);
+ShmGrowthReport made_by(const ShmGrowthReport& all, const PidSet& pids);
 
 // Which named segments in /dev/shm are new or have grown since the first sample. Not thread-safe.
 class ShmGrowth {
@@ -23,7 +52,7 @@ class ShmGrowth {
 
   // Costs some milliseconds: it asks every process what it holds. True: there is more than
   // there ever was of what these processes, or nobody knows who, made.
-  bool sample(const std::unordered_set<pid_t>& pids);
+  bool sample(const PidSet& pids);
   // All segments, as it was when those were most: a job that ends well may have tidied up.
   const ShmGrowthReport& report() const { return most_; }
 

@@ -56,14 +56,15 @@ std::uint32_t FrameNumbers::number_of_module(const SourceFrame& frame, Allocatio
 
 std::uint32_t FrameNumbers::number_of_frame(const SourceFrame& frame, AllocationFacts& facts) {
   FrameRecord record = frame;
+  bound_names(record);
   if (!frame.module_path.empty()) {
     record.module = number_of_module(frame, facts);
   }
   std::string key;
   add_part(key, std::to_string(record.module.value_or(0)));
   add_part(key, std::to_string(record.offset));
-  add_part(key, frame.function);
-  add_part(key, frame.file);
+  add_part(key, record.function);
+  add_part(key, record.file);
   add_part(key, std::to_string(record.line.value_or(0)));
   key += frame.is_inlined ? 'i' : 'f';
   key += frame.kind == FrameKind::kPython ? 'p' : 'n';
