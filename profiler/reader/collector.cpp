@@ -305,7 +305,7 @@ void Collector::name_sites(AllocationFacts& facts, std::int64_t budget_ns) {
   for (const auto& open : files_) {
     for (const SiteCounts& site : open->traced.last().sites) {
       const TracedFile::SiteState& state = open->traced.state(site);
-      if (state.number != 0 && !state.is_named) {
+      if (state.number != 0 && !open->traced.is_named(state)) {
         all.push_back({site.live_bytes(), &open->traced, &site});
       }
     }
@@ -322,7 +322,7 @@ void Collector::name_sites(AllocationFacts& facts, std::int64_t budget_ns) {
     const auto stack = file.file().stack(unnamed.site->node);
     SiteRecord record{state.number, file.key(), unnamed.site->kind, unnamed.site->truncated, {}};
     record.frames = numbers_.number(world_.name(file.key(), stack, file.file().modules()), facts);
-    state.is_named = true;
+    file.set_named(state);
     // Introduced in this very pass: complete it; else it comes once more, with its frames.
     const auto own = std::find_if(facts.sites.begin(), facts.sites.end(),
                                   [&](const SiteRecord& s) { return s.site == record.site; });
@@ -347,6 +347,7 @@ void Collector::scan(AllocationFacts& facts) {
     options.most_kept_blocks = 1U << 16U;
     options.small_below_bytes = kLargeBlockBytes;
     options.most_small_blocks = 1U << 14U;
+    options.with_ages = [&traced](std::uint32_t site) { return traced.is_followed(site); };
     const auto found = traced.file().live_blocks(options);
     if (!found) {
       continue;  // the counters were read; only the ages are missing

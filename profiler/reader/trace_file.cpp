@@ -109,17 +109,23 @@ SiteCounts counts_of(const wire::Site& raw, std::uint64_t index) {
 }
 
 // `expected`: how many are likely to be ready. What the file says is no measure of that.
-void read_sites(int fd, const TraceHeader& header, std::size_t expected, TraceSnapshot& out) {
+void read_sites(int fd, const TraceHeader& header, std::size_t expected,
+                const std::function<bool(std::uint32_t)>& keeps, TraceSnapshot& out) {
   const TableView& table = header.table(Table::kSites);
   const Bound sites = bounded(header.used(Table::kSites), readable_end(table), kMostSites);
   out.sites.reserve(expected);
   std::vector<wire::Site> buffer(buffer_items(sites.end, kChunkSites));
-  const auto take = [&out](std::uint64_t first, std::span<const wire::Site> rows) {
+  const auto take = [&](std::uint64_t first, std::span<const wire::Site> rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::uint32_t ready = load(rows[i].ready);
       const auto kind = static_cast<std::uint8_t>(rows[i].kind);
       if (ready == 1 && kind >= 1 && kind <= wire::kMaxSiteKind) {
-        out.sites.push_back(counts_of(rows[i], first + i));
+        const SiteCounts counts = counts_of(rows[i], first + i);
+        ++out.ready_sites;
+        out.freed_blocks += counts.free_blocks;
+        if (!keeps || counts.live_bytes() > 0 || keeps(counts.index)) {
+          out.sites.push_back(counts);
+        }
       } else if (ready != 0) {
         ++out.read_losses.damaged_items;
       }
@@ -202,14 +208,14 @@ const TraceIdentity& TraceFile::identity() const { return state_->identity; }
 
 const std::vector<TraceModule>& TraceFile::modules() const { return state_->modules.all(); }
 
-Result<TraceSnapshot> TraceFile::snapshot() {
+Result<TraceSnapshot> TraceFile::snapshot(const std::function<bool(std::uint32_t)>& keeps) {
   const int fd = state_->file.get();
   TIDEMARK_TRY_ASSIGN(auto header, read_trace_header(fd));
   TraceSnapshot out;
   if (!read_state(header, out)) {
     return Error{Errc::kMalformed, "the header of the trace file is damaged"};
   }
-  read_sites(fd, header, state_->sites, out);
+  read_sites(fd, header, state_->sites, keeps, out);
   state_->sites = out.sites.size();
   // The sites first: what they lead to is complete by now. The tables may have grown meanwhile.
   TIDEMARK_TRY_ASSIGN(auto later, read_trace_header(fd));

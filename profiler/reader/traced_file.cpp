@@ -38,7 +38,8 @@ bool is_same(const SiteSample& a, const SiteSample& b) {
 }  // namespace
 
 Status TracedFile::read() {
-  TIDEMARK_TRY_ASSIGN(last_, file_.snapshot());
+  TIDEMARK_TRY_ASSIGN(last_,
+                      file_.snapshot([this](std::uint32_t site) { return is_followed(site); }));
   merge_sites();
   for (SiteCounts& site : last_.sites) {
     std::uint64_t& most = state(site).most_live_bytes;
@@ -146,8 +147,9 @@ void TracedFile::add_samples(AllocationFacts& facts) {
       continue;
     }
     SiteSample sample = sample_of(site, state);
-    if (state.told.site == 0 || !is_same(sample, state.told)) {
-      state.told = sample;
+    const auto [told, is_new] = told_.try_emplace(state.number, sample);
+    if (is_new || !is_same(sample, told->second)) {
+      told->second = sample;
       facts.samples.push_back(sample);
     }
   }
@@ -161,12 +163,10 @@ TraceSample TracedFile::summary(double t_s) {
   if (last_.mode == TraceMode::kSampled) {
     sum.sample_every_bytes = last_.sample_every_bytes;
   }
-  sum.sites = last_.sites.size();
+  sum.sites = last_.ready_sites;
   double live_blocks = 0.0;
   double rest_blocks = 0.0;
-  double freed_blocks = 0.0;
   for (const SiteCounts& site : last_.sites) {
-    freed_blocks += site.free_blocks;
     if (!is_host_memory(site.kind)) {
       continue;
     }
@@ -179,7 +179,7 @@ TraceSample TracedFile::summary(double t_s) {
   }
   sum.live_blocks = whole(live_blocks);
   sum.rest_blocks = whole(rest_blocks);
-  sum.freed_blocks = whole(freed_blocks);
+  sum.freed_blocks = whole(last_.freed_blocks);
   const TraceLosses& losses = last_.losses;
   sum.unknown_frees = losses.unknown_frees + losses.missed_frees;
   sum.dropped_records = losses.live_full + losses.sites_full + losses.ranges_full;

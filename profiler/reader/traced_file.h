@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -21,10 +22,8 @@ class TracedFile {
   struct SiteState {
     std::uint32_t leader = 0;  // the first site that was seen of this stack and kind
     std::uint32_t number = 0;  // in the run; 0: not followed
-    bool is_named = false;
     std::uint64_t first_live_bytes = 0;
     std::uint64_t most_live_bytes = 0;  // at any look
-    SiteSample told;                    // as it was last given out
   };
 
   TracedFile(std::string name, ProcessKey key, TraceFile file)
@@ -47,6 +46,13 @@ class TracedFile {
     const SiteState* const state = state_of(site);
     return state == nullptr ? site : state->leader;
   }
+  bool is_followed(std::uint32_t site) const {
+    const SiteState* const state = state_of(site);
+    return state != nullptr && state->number != 0;
+  }
+  // Whether its stack has been named.
+  bool is_named(const SiteState& state) const { return named_.contains(state.number); }
+  void set_named(const SiteState& state) { named_.insert(state.number); }
   // Live bytes above those that were there at the first look.
   std::uint64_t grown_bytes(const SiteCounts& site);
 
@@ -82,6 +88,8 @@ class TracedFile {
   std::vector<std::uint32_t> places_;
   std::vector<SiteState> states_;
   std::unordered_map<std::uint64_t, std::uint32_t> by_stack_;  // places, by stack and kind
+  std::unordered_map<std::uint32_t, SiteSample> told_;         // as last given out, by number
+  std::unordered_set<std::uint32_t> named_;                    // numbers
   std::vector<std::pair<std::uint32_t, double>> resident_;     // by index of the site
 };
 
