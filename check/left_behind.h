@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "common/process_key.h"
@@ -57,7 +56,7 @@ class LeftBehindMeter {
 
   live::WatchSystem* system_;
   collect::ShmGrowth before_;
-  std::unordered_set<pid_t> pids_;
+  collect::PidSet pids_;
   std::unordered_set<ino_t> segments_;
   std::vector<ProcessKey> seen_;  // without those that are known to have exited
 };

@@ -48,6 +48,7 @@ class Check {
   void conclude();
   void note_baseline();
   void note_suppressions();
+  void note_unused_settings();
   bool is_blind_at_the_limit() const;
   void note_run();
   void fail(const Error& error);
@@ -224,6 +225,16 @@ void Check::note_suppressions() {
   }
 }
 
+void Check::note_unused_settings() {
+  const CheckSpec usual;
+  if (spec_.baseline.empty() && spec_.tolerance != usual.tolerance) {
+    result_.notes.emplace_back("--tolerance is for --baseline: nothing was compared");
+  }
+  if (spec_.history.empty() && !spec_.commit.empty()) {
+    result_.notes.emplace_back("--commit is for --history: no row was written");
+  }
+}
+
 // Whether growth at its limit could have hidden in the noise of the run.
 bool Check::is_blind_at_the_limit() const {
   const auto is_unseen_growth = [](const BudgetRow& each) {
@@ -326,6 +337,7 @@ CheckResult Check::run() {
   conclude();
   note_baseline();
   note_suppressions();
+  note_unused_settings();
   note_run();
   store();
   return std::move(result_);

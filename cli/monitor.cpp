@@ -41,12 +41,11 @@ std::string problem_with(const MonitorOptions& options) {
   if (options.replay.empty()) {
     return watch_problem(watch);
   }
-  const live::WatchOptions usual;
-  const bool is_watching = targets_given(watch.target) > 0 || is_for_watching(watch) ||
-                           watch.warn_growth || !watch.warn ||
-                           watch.interval_ns != usual.interval_ns || watch.pss != usual.pss;
+  const bool is_watching =
+      targets_given(watch.target) > 0 || is_for_watching(watch) || watch.warn_growth || !watch.warn;
   return is_watching ? "--replay plays a recording: it takes nothing to watch, no --duration, "
-                       "--output, --step-regex, --log-file, --interval, --pss or --warn-growth"
+                       "--output, --force, --step-regex, --log-file, --interval, --pss, "
+                       "--no-redact or --warn-growth"
                      : "";
 }
 

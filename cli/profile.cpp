@@ -15,8 +15,9 @@ std::string recording_problem(const ProfileOptions& options) {
     return "a recording and something to watch exclude each other";
   }
   return options.trace != ProfileOptions().trace || is_for_watching(options.watch)
-             ? "--duration, --output, --step-regex, --log-file, --mode, --sample-every, "
-               "--no-follow and --unwinder are for a command, not for a recording"
+             ? "--interval, --duration, --output, --force, --pss, --step-regex, --log-file, "
+               "--no-redact, --mode, --sample-every, --no-follow and --unwinder are for a command, "
+               "not for a recording"
              : "";
 }
 
@@ -33,6 +34,14 @@ std::string problem_with(const ProfileOptions& options) {
   }
   if (!target.pids.empty() && !target.command.empty()) {
     return "--pid and -- COMMAND exclude each other";
+  }
+  const collect::TraceOptions usual;
+  const collect::TraceOptions& trace = options.trace;
+  if (trace.mode == TraceMode::kExact && trace.sample_every_bytes != usual.sample_every_bytes) {
+    return "--sample-every is for sampled mode: --mode exact records every block";
+  }
+  if (!target.pids.empty() && (!trace.follow_children || trace.use_libunwind)) {
+    return "--no-follow and --unwinder are set when a program starts: they are for -- COMMAND";
   }
   return watch_problem(options.watch);
 }

@@ -85,6 +85,9 @@ std::string watch_problem(const live::WatchOptions& options) {
   if (given > 1) {
     return "--pid, --find-training, --system and -- COMMAND exclude each other";
   }
+  if (options.force && options.output.empty()) {
+    return "--force is for --output: there is nothing to replace";
+  }
   if (!options.log_file.empty() && options.step_regex.empty()) {
     return "--log-file needs --step-regex to know what a step looks like";
   }
@@ -95,8 +98,10 @@ std::string watch_problem(const live::WatchOptions& options) {
 }
 
 bool is_for_watching(const live::WatchOptions& options) {
-  return options.duration_ns || !options.output.empty() || !options.step_regex.empty() ||
-         !options.log_file.empty();
+  const live::WatchOptions usual;
+  return options.duration_ns || !options.output.empty() || options.force ||
+         !options.step_regex.empty() || !options.log_file.empty() ||
+         options.interval_ns != usual.interval_ns || options.pss != usual.pss || !options.redact;
 }
 
 }  // namespace tidemark::cli

@@ -26,8 +26,8 @@ std::string problem_with(const live::TrackOptions& options) {
     return "a recording and something to watch exclude each other";
   }
   return is_for_watching(options.watch)
-             ? "--duration, --output, --step-regex and --log-file are for watching, "
-               "not for a recording"
+             ? "--interval, --duration, --output, --force, --pss, --step-regex, --log-file and "
+               "--no-redact are for watching, not for a recording"
              : "";
 }
 

@@ -245,6 +245,11 @@ inline constexpr auto kFields<MemoryAccount> = std::tuple{
 };
 
 template <>
+inline constexpr auto kFields<UntracedProcess> = std::tuple{
+    Field{"reason", &UntracedProcess::reason},
+};
+
+template <>
 inline constexpr auto kFields<ShmGrowthReport> = std::tuple{
     Field{"growth_bytes", &ShmGrowthReport::grown_bytes},
     Field{"segments", &ShmGrowthReport::segments},
@@ -311,6 +316,7 @@ inline std::string_view name_of(EventKind kind) { return event_name(kind); }
 inline std::string_view name_of(AllocationKind kind) { return allocation_kind_name(kind); }
 inline std::string_view name_of(FrameKind kind) { return frame_kind_name(kind); }
 inline std::string_view name_of(TraceMode kind) { return trace_mode_name(kind); }
+inline std::string_view name_of(UntracedReason kind) { return untraced_reason_name(kind); }
 inline std::optional<Role> from_name(std::string_view name, Role) { return role_from_name(name); }
 inline std::optional<MarkerKind> from_name(std::string_view name, MarkerKind) {
   return marker_from_name(name);
@@ -326,6 +332,9 @@ inline std::optional<FrameKind> from_name(std::string_view name, FrameKind) {
 }
 inline std::optional<TraceMode> from_name(std::string_view name, TraceMode) {
   return trace_mode_from_name(name);
+}
+inline std::optional<UntracedReason> from_name(std::string_view name, UntracedReason) {
+  return untraced_reason_from_name(name);
 }
 
 }  // namespace tidemark

@@ -61,6 +61,11 @@ constexpr std::array<std::string_view, 7> kAllocationKinds{
     "cuda_device", "cuda_pinned",   "cuda_registered"};
 constexpr std::array<std::string_view, 2> kFrameKinds{"native", "python"};
 constexpr std::array<std::string_view, 3> kTraceModes{"dormant", "sampled", "exact"};
+constexpr std::array<std::string_view, 9> kUntracedReasons{
+    "unknown",    "not_followed", "static",       "other_libc",  "other_architecture",
+    "privileges", "other_user",   "out_of_reach", "no_variables"};
+static_assert(kUntracedReasons.size() ==
+              static_cast<std::size_t>(UntracedReason::kNoVariables) + 1);
 
 }  // namespace
 
@@ -99,6 +104,28 @@ std::string gpu_label(std::uint32_t index) {
              : fmt::format("gpu{}.{}", index / kMigIndexBase - 1, index % kMigIndexBase);
 }
 
+namespace {
+
+void bound(std::string& name) {
+  constexpr std::string_view kMore = "...";
+  if (name.size() > kMostNameBytes) {
+    name.resize(kMostNameBytes - kMore.size());
+    name += kMore;
+    name.shrink_to_fit();
+  }
+}
+
+}  // namespace
+
+void bound_names(FrameRecord& frame) {
+  bound(frame.function);
+  bound(frame.file);
+}
+void bound_names(ModuleRecord& module) {
+  bound(module.path);
+  bound(module.build_id);
+}
+
 std::string_view allocation_kind_name(AllocationKind kind) {
   return kAllocationKinds[static_cast<std::size_t>(kind)];
 }
@@ -116,6 +143,12 @@ std::string_view trace_mode_name(TraceMode mode) {
 }
 std::optional<TraceMode> trace_mode_from_name(std::string_view name) {
   return enum_from_name<TraceMode>(kTraceModes, name);
+}
+std::string_view untraced_reason_name(UntracedReason reason) {
+  return kUntracedReasons[static_cast<std::size_t>(reason)];
+}
+std::optional<UntracedReason> untraced_reason_from_name(std::string_view name) {
+  return enum_from_name<UntracedReason>(kUntracedReasons, name);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -48,6 +49,12 @@ struct FrameRecord {
   std::optional<std::uint32_t> line;
   bool is_inlined = false;  // into the next frame of the stack
 };
+
+// Names come from files of strangers, and every stack may have the same long one: what is longer
+// than this is cut off.
+inline constexpr std::size_t kMostNameBytes = 4096;
+void bound_names(FrameRecord& frame);
+void bound_names(ModuleRecord& module);
 
 // A frame that has no numbers yet, or needs none. All text is raw bytes from files of strangers.
 struct SourceFrame : FrameRecord {
@@ -123,6 +130,25 @@ struct MemoryAccount {
   std::uint64_t tracer_bytes = 0;    // of the tracer's file
 };
 
+// Why the tracer is not in a process of the job. The names are written to run files and JSON: they
+// never change, and new ones are added at the end.
+enum class UntracedReason {
+  kUnknown,
+  kNotFollowed,        // the user asked to leave alone what the command starts
+  kStatic,             // there is no loader that would load the tracer
+  kOtherLibc,          // not glibc
+  kOtherArchitecture,  // not a 64-bit program of this machine
+  kPrivileges,         // set-user-ID, set-group-ID or capabilities: the loader preloads nothing
+  kOtherUser,          // who may not write where the tracer puts its file
+  kOutOfReach,         // the tracer is not below its root folder
+  kNoVariables,        // started without the variables that ask for the tracer
+};
+
+struct UntracedProcess {
+  ProcessKey key;
+  UntracedReason reason = UntracedReason::kUnknown;
+};
+
 // A named segment in /dev/shm that is new, or has grown, since the run began.
 struct GrowingSegment {
   std::string path;  // below /dev/shm, raw bytes
@@ -149,11 +175,12 @@ struct AllocationFacts {
   std::vector<SiteAges> ages;
   std::vector<TraceSample> traces;
   std::vector<MemoryAccount> accounts;
-  std::optional<ShmGrowthReport> shm;  // replaces what was known before
+  std::vector<UntracedProcess> untraced;  // once for each program that a process runs
+  std::optional<ShmGrowthReport> shm;     // replaces what was known before
 
   bool empty() const {
     return modules.empty() && frames.empty() && sites.empty() && samples.empty() && ages.empty() &&
-           traces.empty() && accounts.empty() && !shm;
+           traces.empty() && accounts.empty() && untraced.empty() && !shm;
   }
 };
 
@@ -164,6 +191,9 @@ std::string_view frame_kind_name(FrameKind kind);
 std::optional<FrameKind> frame_kind_from_name(std::string_view name);
 std::string_view trace_mode_name(TraceMode mode);
 std::optional<TraceMode> trace_mode_from_name(std::string_view name);
+// "unknown", "static", "other_user", ...
+std::string_view untraced_reason_name(UntracedReason reason);
+std::optional<UntracedReason> untraced_reason_from_name(std::string_view name);
 
 // Whether the bytes of a site of this kind are in another site's sum already.
 constexpr bool is_counted_elsewhere(AllocationKind kind) {

@@ -92,6 +92,7 @@ std::vector<MarkerRecord> JobOutput::take_steps() {
   if (log_) {
     log_->poll(to_seconds(clock_->monotonic_ns() - start_ns_), steps);
   }
+  has_found_steps_ = has_found_steps_ || !steps.empty();
   return steps;
 }
 

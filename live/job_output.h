@@ -36,6 +36,8 @@ class JobOutput {
   // The steps found since the last call, and what was lost of them.
   std::vector<MarkerRecord> take_steps();
   monitor::StepLosses take_lost();
+  // Whether take_steps() has ever given one.
+  bool has_found_steps() const { return has_found_steps_; }
 
   // The output of the command passes through us and is not at its end.
   bool is_open() const;
@@ -61,6 +63,7 @@ class JobOutput {
   std::optional<monitor::LogFollower> log_;
   std::vector<MarkerRecord> late_steps_;  // found by close()
   monitor::StepLosses late_lost_;
+  bool has_found_steps_ = false;
   std::int64_t end_ns_ = INT64_MAX;
 };
 

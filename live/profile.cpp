@@ -43,10 +43,7 @@ class Profiling final : public WatchHandler {
   bool finish_watching() override { return traced_.finish(); }
 
   void on_end(const WatchEnding& ending, WatchOutput& output) override;
-  int exit_code(const WatchEnding& ending) override {
-    return ending.command_status && ending.own_code != kExitUsage ? *ending.command_status
-                                                                  : ending.own_code;
-  }
+  int exit_code(const WatchEnding& ending) override;
 
   report::ProfileReport report() const { return traced_.report(); }
 
@@ -61,6 +58,15 @@ void Profiling::on_end(const WatchEnding& ending, WatchOutput& output) {
                  "static programs, and those that run as another user, do not load the tracer; "
                  "tidemark track -- COMMAND judges their memory as a whole");
   }
+}
+
+// Of a process that was there already: whether the answer is about all that grew.
+int Profiling::exit_code(const WatchEnding& ending) {
+  if (ending.command_status && ending.own_code != kExitUsage) {
+    return *ending.command_status;
+  }
+  return ending.own_code == kExitOk && report::has_unseen_growth(report()) ? kExitUndetermined
+                                                                           : ending.own_code;
 }
 
 // Lines now and then, and the report at the end.
@@ -168,7 +174,10 @@ int profile_recording(const ProfileOptions& options) {
     print_error(written.error());
     return kExitTarget;
   }
-  return summary ? kExitOk : kExitTarget;
+  if (!summary) {
+    return kExitTarget;
+  }
+  return report::has_unseen_growth(report) ? kExitUndetermined : kExitOk;
 }
 
 }  // namespace

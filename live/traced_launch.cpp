@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/traced_launch.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "profiler/collect/preload.h"
@@ -15,6 +16,8 @@ constexpr std::int64_t kLastNamingNs = 20 * kNsPerSecond;
 
 void TracedLaunch::make_worker(reader::CollectorOptions collecting) {
   collecting.start_ns = start_ns_;
+  place_.directory = collecting.directory;
+  place_.follows_children = options_.trace.follow_children;
   worker_ =
       std::make_unique<collect::ProfileWorker>(std::move(collecting), options_.watch.interval_ns);
   worker_->remember_shm();
@@ -22,6 +25,7 @@ void TracedLaunch::make_worker(reader::CollectorOptions collecting) {
 
 Status TracedLaunch::prepare(LaunchOptions& launch) {
   TIDEMARK_TRY_ASSIGN(auto directory, reader::TraceDirectory::create(reader::trace_bases()));
+  TIDEMARK_TRY_ASSIGN(place_.library, collect::find_tracer());
   TIDEMARK_TRY_ASSIGN(launch.environment,
                       collect::tracing_environment(options_.trace, options_.watch.target.command,
                                                    directory.path()));
@@ -68,6 +72,25 @@ void TracedLaunch::complete(Tick& tick) {
     tick.losses.push_back(std::move(loss));
   }
   problems_.insert(problems_.end(), news.problems.begin(), news.problems.end());
+  add_untraced(tick);
+}
+
+// Asked while they run, and not at their first sample: the tracer needs a moment.
+void TracedLaunch::add_untraced(Tick& tick) const {
+  const auto is_traced = [&](const ProcessKey& key) {
+    const std::vector<TraceSample>& traces = tick.allocations.traces;
+    return std::any_of(traces.begin(), traces.end(),
+                       [&](const TraceSample& trace) { return trace.key == key; });
+  };
+  for (const ProcessSample& sample : tick.processes) {
+    if (!builder_.sites().untraced.lacks_reason(sample.key) || is_traced(sample.key)) {
+      continue;
+    }
+    const UntracedReason reason = collect::why_untraced(sample.key.pid, place_);
+    if (reason != UntracedReason::kUnknown) {
+      tick.allocations.untraced.push_back({sample.key, reason});
+    }
+  }
 }
 
 bool TracedLaunch::finish() {

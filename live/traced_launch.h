@@ -16,6 +16,7 @@
 #include "live/launch/launch.h"
 #include "live/profile.h"
 #include "profiler/collect/collector_thread.h"
+#include "profiler/collect/untraced_reason.h"
 #include "profiler/reader/trace_directory.h"
 #include "report/profile_report.h"
 #include "tracker/sites/site_tracks.h"
@@ -52,11 +53,13 @@ class TracedLaunch final : public RecordingSink {
 
  private:
   void make_worker(reader::CollectorOptions collecting);
+  void add_untraced(Tick& tick) const;
 
   const ProfileOptions& options_;
   std::int64_t start_ns_;
   std::optional<reader::TraceDirectory> directory_;
   std::optional<Fd> adopted_;  // the folder of a run that was killed
+  collect::TracerPlace place_;
   std::unique_ptr<collect::ProfileWorker> worker_;
   tracker::SiteTrackBuilder builder_;
   StepCount steps_;

@@ -543,6 +543,11 @@ void Watch::finish() {
   if (!may_stay || !view_->stays_open()) {
     end_view();
   }
+  if (!options_.step_regex.empty() && !job_output_->has_found_steps()) {
+    output_.note(
+        fmt::format("note: --step-regex has found no step in {}",
+                    options_.log_file.empty() ? "the output of the command" : options_.log_file));
+  }
   report_unheld_segments(session_->shm_report(), output_);
   output_.tell_dropped();
   recording_.end(end_s);

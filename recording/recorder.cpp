@@ -34,6 +34,7 @@ std::size_t allocation_bytes(const AllocationFacts& facts) {
     bytes += sizeof trace + trace.problem.size();
   }
   bytes += facts.accounts.size() * sizeof(MemoryAccount);
+  bytes += facts.untraced.size() * sizeof(UntracedProcess);
   if (facts.shm) {
     for (const GrowingSegment& segment : facts.shm->largest) {
       bytes += sizeof segment + segment.path.size();
@@ -63,7 +64,8 @@ std::uint64_t facts_count(const Tick& tick) {
   const AllocationFacts& facts = tick.allocations;
   return tick.new_processes.size() + tick.markers.size() + tick.events.size() + tick.losses.size() +
          facts.modules.size() + facts.frames.size() + facts.sites.size() + facts.samples.size() +
-         facts.ages.size() + facts.traces.size() + facts.accounts.size() + (facts.shm ? 1U : 0U);
+         facts.ages.size() + facts.traces.size() + facts.accounts.size() + facts.untraced.size() +
+         (facts.shm ? 1U : 0U);
 }
 
 template <typename T>
@@ -99,6 +101,8 @@ void prepend_allocations(AllocationFacts& to, AllocationFacts&& from) {
   keep_latest(to.traces, std::move(from.traces), [](const TraceSample& t) { return t.key; });
   keep_latest(to.accounts, std::move(from.accounts),
               [](const MemoryAccount& account) { return account.key; });
+  keep_latest(to.untraced, std::move(from.untraced),
+              [](const UntracedProcess& process) { return process.key; });
   if (!to.shm) {
     to.shm = std::move(from.shm);
   }

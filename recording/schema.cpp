@@ -81,6 +81,7 @@ std::vector<Table> all_tables() {
       {"shm_growth", row<ShmGrowthReport>({tick}), 0, 3},
       {"shm_segments", row<GrowingSegment>({tick, number("place")}), 2, 3},
       {"gpu_states", row<GpuState>({tick, number("gpu")}), 2, 3},
+      {"untraced_processes", row<UntracedProcess>({tick, process}), 2, 4},
   };
 }
 

@@ -130,6 +130,7 @@ Result<SiteCursor> SiteCursor::open(Database& database, std::int32_t version) {
   TIDEMARK_TRY_ASSIGN(auto ages, open("site_births", "ORDER BY tick, site, place"));
   TIDEMARK_TRY_ASSIGN(auto traces, open("trace_samples", "ORDER BY tick, process"));
   TIDEMARK_TRY_ASSIGN(auto accounts, open("trace_accounts", "ORDER BY tick, process"));
+  TIDEMARK_TRY_ASSIGN(auto untraced, open("untraced_processes", "ORDER BY tick, process"));
   TIDEMARK_TRY_ASSIGN(auto shm_growth, open("shm_growth", "ORDER BY tick"));
   TIDEMARK_TRY_ASSIGN(auto shm_segments, open("shm_segments", "ORDER BY tick, place"));
   std::optional<Statement> stack;
@@ -139,10 +140,11 @@ Result<SiteCursor> SiteCursor::open(Database& database, std::int32_t version) {
         database.prepare(fmt::format(
             "SELECT frame FROM site_frames WHERE site = ?1 ORDER BY depth LIMIT {}", kMostFrames)));
   }
-  return SiteCursor(Tables{std::move(modules), std::move(frames), std::move(sites),
-                           std::move(samples), std::move(ages), std::move(traces),
-                           std::move(accounts), std::move(shm_growth), std::move(shm_segments)},
-                    std::move(stack), database.path());
+  return SiteCursor(
+      Tables{std::move(modules), std::move(frames), std::move(sites), std::move(samples),
+             std::move(ages), std::move(traces), std::move(accounts), std::move(untraced),
+             std::move(shm_growth), std::move(shm_segments)},
+      std::move(stack), database.path());
 }
 
 // A kind that a later version has added reads as the first one.
@@ -155,6 +157,7 @@ Status SiteCursor::take(std::int64_t tick, AllocationFacts& facts,
   TIDEMARK_TRY(take_ages(tick, facts.ages));
   TIDEMARK_TRY(take_of_processes(tables_.traces, tick, facts.traces, process_of));
   TIDEMARK_TRY(take_of_processes(tables_.accounts, tick, facts.accounts, process_of));
+  TIDEMARK_TRY(take_of_processes(tables_.untraced, tick, facts.untraced, process_of));
   return take_shm(tick, facts.shm);
 }
 

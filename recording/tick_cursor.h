@@ -84,6 +84,7 @@ class SiteCursor {
     TableCursor ages;
     TableCursor traces;
     TableCursor accounts;
+    TableCursor untraced;
     TableCursor shm_growth;
     TableCursor shm_segments;
   };

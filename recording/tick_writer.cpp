@@ -114,12 +114,13 @@ Result<TickWriter> TickWriter::prepare(Database& database) {
   TIDEMARK_TRY_ASSIGN(auto marker, prepare("markers", "INSERT"));
   TIDEMARK_TRY_ASSIGN(auto event, prepare("events", "INSERT"));
   TIDEMARK_TRY_ASSIGN(auto loss, prepare("losses", "INSERT"));
+  TIDEMARK_TRY_ASSIGN(auto untraced, prepare("untraced_processes"));
   TIDEMARK_TRY_ASSIGN(auto sites, SiteWriter::prepare(database));
   return TickWriter(
       Statements{std::move(tick), std::move(lateness), std::move(process), std::move(process_end),
                  std::move(process_sample), std::move(group), std::move(system), std::move(gpu),
                  std::move(gpu_sample), std::move(gpu_process), std::move(gpu_state),
-                 std::move(marker), std::move(event), std::move(loss)},
+                 std::move(marker), std::move(event), std::move(loss), std::move(untraced)},
       std::move(sites));
 }
 
@@ -152,6 +153,10 @@ Status TickWriter::write(const Tick& tick) {
     if (trace.has_ended) {
       traced_numbers_.erase(trace.key);
     }
+  }
+  for (const UntracedProcess& untraced : tick.allocations.untraced) {
+    TIDEMARK_TRY_ASSIGN(const std::int64_t process, number_of(untraced.key));
+    TIDEMARK_TRY(insert(statements_.untraced, untraced, tick_, process));
   }
   return ok();
 }

@@ -80,6 +80,7 @@ class TickWriter {
     Statement marker;
     Statement event;
     Statement loss;
+    Statement untraced;
   };
   TickWriter(Statements statements, SiteWriter sites)
       : statements_(std::move(statements)), sites_(std::move(sites)) {}

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -58,8 +59,8 @@ double blocks_in(double bytes, const SiteSample& last) {
 }
 
 std::string process_label(const tracker::RunSites& run) {
-  if (run.processes.size() != 1) {
-    return fmt::format("{} processes", run.processes.size());
+  if (run.traced_processes() != 1) {
+    return fmt::format("{} processes", run.traced_processes());
   }
   const tracker::TracedProcess& process = run.processes.front();
   return fmt::format("{} {}", role_name(process.role), process.key.pid);
@@ -71,21 +72,47 @@ Result<ExportOutput> open_output(const ExportOptions& options) {
                    : ExportOutput::to_file(options.output, options.force);
 }
 
-std::string render(const Profile& profile, const ExportOptions& options) {
-  const ProfileMeasure measure =
-      options.from_s ? ProfileMeasure::kGrowthBytes : ProfileMeasure::kLiveBytes;
+Status write(const Profile& profile, const ExportOptions& options, ExportOutput& output) {
   if (options.format == "folded") {
-    return export_folded(profile, measure);
+    return export_folded(profile,
+                         options.from_s ? ProfileMeasure::kGrowthBytes : ProfileMeasure::kLiveBytes,
+                         [&](const std::string& line) {
+                           output.buffer() += line;
+                           return output.write_if_full();
+                         });
   }
   if (options.format == "pprof") {
-    return export_pprof(profile);
+    output.buffer() += export_pprof(profile);
+    return ok();
   }
   std::vector<ProfileMeasure> measures = {ProfileMeasure::kLiveBytes, ProfileMeasure::kGrowthBytes};
   if (options.from_s) {
     std::swap(measures[0], measures[1]);
   }
-  return export_speedscope(profile, measures);
+  output.buffer() += export_speedscope(profile, measures);
+  return ok();
 }
+
+// The frames of the sites of a run, each of them once.
+class FrameIndex {
+ public:
+  FrameIndex(const tracker::RunSites& run, std::vector<SourceFrame>& frames)
+      : run_(run), frames_(frames) {}
+
+  std::uint32_t of(const tracker::ShownFrame& shown) {
+    const auto [it, is_new] =
+        index_.try_emplace(shown.frame->frame, static_cast<std::uint32_t>(frames_.size()));
+    if (is_new) {
+      frames_.push_back(source_frame(run_, shown));
+    }
+    return it->second;
+  }
+
+ private:
+  const tracker::RunSites& run_;
+  std::vector<SourceFrame>& frames_;
+  std::unordered_map<std::uint32_t, std::uint32_t> index_;  // by number of the run
+};
 
 }  // namespace
 
@@ -103,6 +130,7 @@ Profile make_profile(const tracker::RunSites& run, std::optional<double> from_s,
   };
   profile.duration_ns = ns_of(end_s - from_s.value_or(0.0));
   profile.start_unix_ns = start_wall_ns ? *start_wall_ns + ns_of(from_s.value_or(0.0)) : 0;
+  FrameIndex frames(run, profile.frames);
   for (const tracker::TracedProcess& process : run.processes) {
     profile.sample_every_bytes =
         process.last.sample_every_bytes.value_or(profile.sample_every_bytes);
@@ -115,7 +143,7 @@ Profile make_profile(const tracker::RunSites& run, std::optional<double> from_s,
       into.kind = site.record.kind;
       into.truncated = site.record.is_truncated;
       for (const tracker::ShownFrame& frame : tracker::frames_of(run, site.record.frames)) {
-        into.frames.push_back(source_frame(run, frame));
+        into.frames.push_back(frames.of(frame));
       }
       into.live_bytes = is_gone(process, end_s) ? 0.0
                         : to_s                  ? value_at(site.live, *to_s).value_or(0.0)
@@ -154,8 +182,11 @@ int export_sites(recording::RecordingReader& reader, const ExportOptions& option
     print_error(output.error());
     return kExitTarget;
   }
-  output->buffer() += render(profile, options);
-  if (const Status written = output->finish(); !written) {
+  Status written = write(profile, options, *output);
+  if (written) {
+    written = output->finish();
+  }
+  if (!written) {
     print_error(written.error());
     return kExitTarget;
   }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -67,19 +68,22 @@ std::string readable(std::string_view bytes) { return escape_text(bytes); }
 
 class PprofBuilder {
  public:
-  PprofBuilder() { string_index(""); }  // index 0 is the empty text
+  explicit PprofBuilder(const Profile& profile) : profile_(profile) {
+    string_index("");  // index 0 is the empty text
+  }
 
   void add_site(const ProfileSite& site);
-  std::string finish(const Profile& profile);
+  std::string finish();
 
  private:
   std::uint64_t string_index(const std::string& text);
   std::uint64_t mapping_of(const SourceFrame& frame);
   std::uint64_t function_of(const SourceFrame& frame);
   // One location for a frame and the frames that were inlined into it, innermost first.
-  std::uint64_t location_of(const SourceFrame* first, std::size_t count);
+  std::uint64_t location_of(std::span<const std::uint32_t> frames);
   std::string value_type(const char* type, const char* unit);
 
+  const Profile& profile_;
   ProtobufWriter out_;
   ProtobufWriter strings_;
   std::map<std::string, std::uint64_t, std::less<>> string_index_;
@@ -134,18 +138,19 @@ std::uint64_t PprofBuilder::function_of(const SourceFrame& frame) {
   return place->second;
 }
 
-std::uint64_t PprofBuilder::location_of(const SourceFrame* first, std::size_t count) {
+std::uint64_t PprofBuilder::location_of(std::span<const std::uint32_t> frames) {
   ProtobufWriter content;
   std::uint64_t mapping = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    mapping = mapping_of(first[i]);
+  for (const std::uint32_t frame : frames) {
+    mapping = mapping_of(profile_.frames[frame]);
   }
   content.varint_field(2, mapping);
-  content.varint_field(3, first->offset);
-  for (std::size_t i = 0; i < count; ++i) {
+  content.varint_field(3, profile_.frames[frames.front()].offset);
+  for (const std::uint32_t number : frames) {
+    const SourceFrame& frame = profile_.frames[number];
     ProtobufWriter line;
-    line.varint_field(1, function_of(first[i]));
-    line.varint_field(2, first[i].line.value_or(0));
+    line.varint_field(1, function_of(frame));
+    line.varint_field(2, frame.line.value_or(0));
     content.bytes_field(4, line.bytes());
   }
   const auto [place, is_new] = locations_.emplace(content.bytes(), locations_.size() + 1);
@@ -161,10 +166,10 @@ void PprofBuilder::add_site(const ProfileSite& site) {
   ProtobufWriter locations;
   for (std::size_t i = 0; i < site.frames.size();) {
     std::size_t end = i;
-    while (site.frames[end].is_inlined && end + 1 < site.frames.size()) {
+    while (profile_.frames[site.frames[end]].is_inlined && end + 1 < site.frames.size()) {
       ++end;
     }
-    locations.packed(location_of(&site.frames[i], end - i + 1));
+    locations.packed(location_of(std::span(site.frames).subspan(i, end - i + 1)));
     i = end + 1;
   }
   ProtobufWriter values;
@@ -191,7 +196,8 @@ std::string PprofBuilder::value_type(const char* type, const char* unit) {
   return message.take();
 }
 
-std::string PprofBuilder::finish(const Profile& profile) {
+std::string PprofBuilder::finish() {
+  const Profile& profile = profile_;
   for (const auto& [type, unit] :
        {std::pair("inuse_space", "bytes"), std::pair("inuse_objects", "count"),
         std::pair("alloc_space", "bytes"), std::pair("alloc_objects", "count"),
@@ -232,11 +238,11 @@ std::string PprofBuilder::finish(const Profile& profile) {
 }  // namespace
 
 std::string export_pprof(const Profile& profile) {
-  PprofBuilder builder;
+  PprofBuilder builder(profile);
   for (const ProfileSite& site : profile.sites) {
     builder.add_site(site);
   }
-  return builder.finish(profile);
+  return builder.finish();
 }
 
 }  // namespace tidemark::report

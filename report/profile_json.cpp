@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "common/json_writer.h"
@@ -19,6 +20,7 @@ using tracker::ProcessGrowth;
 using tracker::RankedLine;
 using tracker::RankedSite;
 using tracker::TracedProcess;
+using tracker::UntracedGrowth;
 
 std::optional<std::int64_t> whole(const std::optional<double>& bytes) {
   return bytes && std::isfinite(*bytes) ? std::optional<std::int64_t>(std::llround(*bytes))
@@ -61,18 +63,41 @@ void add_process(JsonWriter& json, const TracedProcess& process, const ProcessGr
   json.end_object();
 }
 
+void add_untraced(JsonWriter& json, const UntracedGrowth& growth) {
+  const tracker::UntracedTrack& track = *growth.track;
+  json.begin_object()
+      .field("pid", track.key.pid)
+      .field("start_ticks", track.key.start_ticks)
+      .field("role", role_name(track.label.role));
+  if (track.label.rank) {
+    json.field("rank", *track.label.rank);
+  }
+  json.field("comm", track.label.comm)
+      .field("reason", untraced_reason_name(track.reason))
+      .field("from_s", growth.from_s)
+      .field("to_s", growth.to_s)
+      .field("growth_bytes", whole(growth.growth_bytes))
+      .field("keeps_growing", growth.keeps_growing)
+      .field("footprint_bytes", whole(growth.footprint_bytes))
+      .end_object();
+}
+
 void add_target(JsonWriter& json, const ProfileReport& report) {
   json.key("target").begin_object();
   json.text_field("command", report.command);
   // Those that grew most come first; compilers by the thousand are only counted.
   constexpr std::size_t kMostProcesses = 100;
-  json.field("traced", report.run->processes.size()).key("processes").begin_array();
+  json.field("traced", report.run->traced_processes()).key("processes").begin_array();
   const std::size_t most = std::min(kMostProcesses, report.ranking.processes.size());
   for (std::size_t i = 0; i < most; ++i) {
     const ProcessGrowth& growth = report.ranking.processes[i];
     add_process(json, report.run->processes[growth.process], growth);
   }
-  json.end_array().end_object();
+  json.end_array();
+  json.array("untraced",
+             std::span(report.untraced).first(std::min(kMostProcesses, report.untraced.size())),
+             [&](const UntracedGrowth& growth) { add_untraced(json, growth); });
+  json.end_object();
 }
 
 void add_frames(JsonWriter& json, const ProfileReport& report, const RankedSite& site) {
@@ -210,6 +235,8 @@ std::string profile_json(const ProfileReport& report) {
   json.begin_object().field("schema", 1);
   add_target(json, report);
   json.field("duration_s", report.run->end_s).field("step", report.run->last_step);
+  json.array("ignored_options", report.ignored,
+             [&](const IgnoredOption& ignored) { json.value(ignored.name); });
   add_lines_and_sites(json, report);
   add_shm(json, report.shm);
   add_coverage(json, report);

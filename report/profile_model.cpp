@@ -5,8 +5,11 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "common/json_writer.h"
 #include "common/text.h"
@@ -14,35 +17,91 @@
 namespace tidemark::report {
 namespace {
 
-// Flame graph tools split a line at the last blank and the stack at every ';'.
-void append_name(std::string& line, const std::string& bytes) {
-  if (!line.empty()) {
-    line += ';';
-  }
-  std::string name = escape_text(bytes);
-  std::replace(name.begin(), name.end(), ';', ':');
-  line += name;
+constexpr const char* kDeeperFrames = "[deeper frames not recorded]";
+constexpr const char* kUnknownStack = "[unknown stack]";
+
+std::string kind_frame(AllocationKind kind) {
+  return "[" + std::string(allocation_kind_label(kind)) + "]";
 }
 
-std::string folded_stack(const Profile& profile, const ProfileSite& site) {
-  std::string line;
-  if (!profile.process.empty()) {
-    append_name(line, profile.process);
-  }
-  if (site.truncated) {
-    append_name(line, "[deeper frames not recorded]");
-  }
-  if (site.frames.empty()) {
-    append_name(line, "[unknown stack]");
-  }
-  for (auto frame = site.frames.rbegin(); frame != site.frames.rend(); ++frame) {
-    append_name(line, frame->function);
-  }
-  if (site.kind != AllocationKind::kHeap) {
-    append_name(line, "[" + std::string(allocation_kind_label(site.kind)) + "]");
-  }
-  return line;
+// Flame graph tools split a line at the last blank and the stack at every ';'.
+std::string folded_name(const std::string& bytes) {
+  std::string name = escape_text(bytes);
+  std::replace(name.begin(), name.end(), ';', ':');
+  return name;
 }
+
+// The names in folded stacks, each of them once. A stack is the places of its names in their order,
+// so that stacks have the order of their names.
+class FoldedStacks {
+ public:
+  FoldedStacks(const Profile& profile, ProfileMeasure measure) {
+    for (const SourceFrame& frame : profile.frames) {
+      own_names_.push_back(folded_name(frame.function));
+    }
+    process_ = folded_name(profile.process);
+    std::set<std::string_view> all(own_names_.begin(), own_names_.end());
+    all.insert({process_, kDeeperFrames, kUnknownStack});
+    for (int kind = 0; kind <= static_cast<int>(AllocationKind::kCudaRegistered); ++kind) {
+      all.insert(kinds_.emplace_back(kind_frame(static_cast<AllocationKind>(kind))));
+    }
+    names_.assign(all.begin(), all.end());
+    for (const std::string& name : own_names_) {
+      frames_.push_back(place_of(name));
+    }
+    for (const ProfileSite& site : profile.sites) {
+      if (const std::uint64_t value = measure_of(site, measure); value > 0) {
+        stacks_[stack_of(site)] += value;
+      }
+    }
+  }
+
+  Status write(const std::function<Status(const std::string&)>& add) const {
+    for (const auto& [stack, value] : stacks_) {
+      std::string line;
+      for (const std::size_t name : stack) {
+        line += line.empty() ? "" : ";";
+        line += names_[name];
+      }
+      line += ' ' + std::to_string(value) + '\n';
+      TIDEMARK_TRY(add(line));
+    }
+    return ok();
+  }
+
+ private:
+  std::size_t place_of(std::string_view name) const {
+    return static_cast<std::size_t>(std::lower_bound(names_.begin(), names_.end(), name) -
+                                    names_.begin());
+  }
+
+  std::vector<std::size_t> stack_of(const ProfileSite& site) const {
+    std::vector<std::size_t> stack;
+    if (!process_.empty()) {
+      stack.push_back(place_of(process_));
+    }
+    if (site.truncated) {
+      stack.push_back(place_of(kDeeperFrames));
+    }
+    if (site.frames.empty()) {
+      stack.push_back(place_of(kUnknownStack));
+    }
+    for (auto frame = site.frames.rbegin(); frame != site.frames.rend(); ++frame) {
+      stack.push_back(frames_[*frame]);
+    }
+    if (site.kind != AllocationKind::kHeap) {
+      stack.push_back(place_of(kinds_[static_cast<std::size_t>(site.kind)]));
+    }
+    return stack;
+  }
+
+  std::vector<std::string> own_names_;  // by frame
+  std::deque<std::string> kinds_;       // by kind
+  std::string process_;
+  std::vector<std::string_view> names_;  // sorted
+  std::vector<std::size_t> frames_;      // places of own_names_ in names_
+  std::map<std::vector<std::size_t>, std::uint64_t> stacks_;
+};
 
 const char* measure_label(ProfileMeasure measure) {
   switch (measure) {
@@ -64,9 +123,16 @@ bool counts_blocks(ProfileMeasure measure) {
   return measure == ProfileMeasure::kLiveBlocks || measure == ProfileMeasure::kAllocBlocks;
 }
 
-// The frames of all sites, each of them once.
+// The frames of all sites, each of them once; those that differ only in their address are one.
 class FrameTable {
  public:
+  explicit FrameTable(const Profile& profile) {
+    for (const SourceFrame& frame : profile.frames) {
+      by_frame_.push_back(index_of(frame));
+    }
+  }
+
+  std::size_t index_of(std::uint32_t frame) const { return by_frame_[frame]; }
   std::size_t index_of(const SourceFrame& frame) {
     const auto key = std::tie(frame.function, frame.file, frame.line);
     const auto [place, is_new] = index_.emplace(Key(key), frames_.size());
@@ -95,6 +161,7 @@ class FrameTable {
   using Key = std::tuple<std::string, std::string, std::optional<std::uint32_t>>;
   std::map<Key, std::size_t> index_;
   std::vector<SourceFrame> frames_;
+  std::vector<std::size_t> by_frame_;  // of the profile
 };
 
 SourceFrame pseudo_frame(std::string name) {
@@ -107,17 +174,16 @@ SourceFrame pseudo_frame(std::string name) {
 std::vector<std::size_t> stack_of(const ProfileSite& site, FrameTable& frames) {
   std::vector<std::size_t> stack;
   if (site.truncated) {
-    stack.push_back(frames.index_of(pseudo_frame("[deeper frames not recorded]")));
+    stack.push_back(frames.index_of(pseudo_frame(kDeeperFrames)));
   }
   if (site.frames.empty()) {
-    stack.push_back(frames.index_of(pseudo_frame("[unknown stack]")));
+    stack.push_back(frames.index_of(pseudo_frame(kUnknownStack)));
   }
   for (auto frame = site.frames.rbegin(); frame != site.frames.rend(); ++frame) {
     stack.push_back(frames.index_of(*frame));
   }
   if (site.kind != AllocationKind::kHeap) {
-    const std::string kind(allocation_kind_label(site.kind));
-    stack.push_back(frames.index_of(pseudo_frame("[" + kind + "]")));
+    stack.push_back(frames.index_of(pseudo_frame(kind_frame(site.kind))));
   }
   return stack;
 }
@@ -194,25 +260,13 @@ std::uint64_t measure_of(const ProfileSite& site, ProfileMeasure measure) {
   return value > 0.0 ? static_cast<std::uint64_t>(std::llround(std::min(value, kMost))) : 0;
 }
 
-std::string export_folded(const Profile& profile, ProfileMeasure measure) {
-  std::map<std::string, std::uint64_t> stacks;
-  for (const ProfileSite& site : profile.sites) {
-    if (const std::uint64_t value = measure_of(site, measure); value > 0) {
-      stacks[folded_stack(profile, site)] += value;
-    }
-  }
-  std::string out;
-  for (const auto& [stack, value] : stacks) {
-    out += stack;
-    out += ' ';
-    out += std::to_string(value);
-    out += '\n';
-  }
-  return out;
+Status export_folded(const Profile& profile, ProfileMeasure measure,
+                     const std::function<Status(const std::string&)>& add) {
+  return FoldedStacks(profile, measure).write(add);
 }
 
 std::string export_speedscope(const Profile& profile, const std::vector<ProfileMeasure>& measures) {
-  FrameTable frames;
+  FrameTable frames(profile);
   std::vector<std::vector<std::size_t>> stacks;
   for (const ProfileSite& site : profile.sites) {
     stacks.push_back(stack_of(site, frames));

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/result.h"
 #include "common/site_records.h"
 
 namespace tidemark::report {
@@ -15,8 +18,9 @@ std::string_view allocation_kind_label(AllocationKind kind);
 // One call stack and what it allocated, between two times or since the start.
 struct ProfileSite {
   AllocationKind kind = AllocationKind::kHeap;
-  std::vector<SourceFrame> frames;  // innermost first; empty: the stack is not known
-  bool truncated = false;           // the outermost frames are missing
+  // Into Profile::frames, innermost first; empty: the stack is not known.
+  std::vector<std::uint32_t> frames;
+  bool truncated = false;  // the outermost frames are missing
   double live_bytes = 0.0;
   double live_blocks = 0.0;
   double growth_bytes = 0.0;  // of live bytes over the profile's time; may be negative
@@ -30,6 +34,7 @@ struct Profile {
   std::int64_t start_unix_ns = 0;        // 0: unknown
   std::int64_t duration_ns = 0;          // 0: unknown
   std::uint64_t sample_every_bytes = 0;  // 0: exact
+  std::vector<SourceFrame> frames;       // of all sites, each of them once
   std::vector<ProfileSite> sites;
 };
 
@@ -41,9 +46,11 @@ std::uint64_t measure_of(const ProfileSite& site, ProfileMeasure measure);
 
 // Folded stacks as flame graph tools read them: "process;outermost;...;innermost 123" per line,
 // what is not heap with its kind behind the innermost frame ("[shared map]"); equal stacks added
-// up, in the order of the text. ';' in a name becomes ':', what is not printable is escaped. Sites
-// whose measure is 0 are left out.
-std::string export_folded(const Profile& profile, ProfileMeasure measure);
+// up, in the order of their names. ';' in a name becomes ':', what is not printable is escaped.
+// Sites whose measure is 0 are left out. `add` gets one line at a time: all of them may be far
+// larger than the profile. Its first error ends it.
+Status export_folded(const Profile& profile, ProfileMeasure measure,
+                     const std::function<Status(const std::string& line)>& add);
 
 // A speedscope file (https://www.speedscope.app/file-format-schema.json) with one profile of type
 // "sampled" per measure; sites whose measure is 0 are left out of it.

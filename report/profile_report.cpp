@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "tracker/sites/stack_lines.h"
 
 namespace tidemark::report {
@@ -12,8 +14,12 @@ constexpr double kAtTheEndS = 2.0;  // of the run, about
 
 ProfileCoverage coverage_of(const tracker::RunSites& run, const tracker::SiteRanking& ranking) {
   ProfileCoverage coverage;
-  std::uint64_t freed = 0;
-  std::uint64_t unknown = 0;
+  std::uint64_t freed = run.forgotten.freed_blocks;
+  std::uint64_t unknown = run.forgotten.unknown_frees;
+  coverage.dropped_records = run.forgotten.dropped_records;
+  coverage.truncated_stacks = run.forgotten.truncated_stacks;
+  coverage.empty_stacks = run.forgotten.empty_stacks;
+  coverage.sites = run.forgotten.sites;
   for (const tracker::TracedProcess& process : run.processes) {
     const TraceSample& last = process.last;
     freed += last.freed_blocks;
@@ -48,6 +54,24 @@ ProfileCoverage coverage_of(const tracker::RunSites& run, const tracker::SiteRan
   return coverage;
 }
 
+// Of the first line, which the report leads with.
+std::vector<IgnoredOption> ignored_by(const tracker::SiteRanking& ranking) {
+  std::vector<IgnoredOption> ignored;
+  if (ranking.lines.empty()) {
+    return ignored;
+  }
+  const tracker::RankedLine& first = ranking.lines.front();
+  constexpr std::string_view kWhy = "counts steps, and too few are known here";
+  if (first.warmup_ignored) {
+    ignored.push_back(
+        {"warmup", fmt::format("--warmup {}: the automatic allowance applies", kWhy)});
+  }
+  if (first.min_leak_ignored) {
+    ignored.push_back({"min_leak", fmt::format("--min-leak {}: the default applies", kWhy)});
+  }
+  return ignored;
+}
+
 // In blocks: a sample stands for as many as the live ones do.
 double lost_blocks(const TraceSample& last) {
   const auto records = static_cast<double>(last.dropped_records);
@@ -66,7 +90,10 @@ ProfileReport make_report(const tracker::RunSites& run, const tracker::JudgeOpti
   ProfileReport report;
   report.run = &run;
   report.top = top;
-  report.ranking = tracker::rank_sites(run, tracker::series_options(judge));
+  const tracker::Options options = tracker::series_options(judge);
+  report.ranking = tracker::rank_sites(run, options);
+  report.untraced = tracker::untraced_growth(run.untraced, options);
+  report.ignored = ignored_by(report.ranking);
   report.shm = run.shm;
   report.losses = run.losses;
   report.coverage = coverage_of(run, report.ranking);

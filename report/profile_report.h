@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,14 +32,22 @@ struct ProfileCoverage {
   std::vector<std::string> problems;  // of tracers, and of files that are not used; raw bytes
 };
 
+// An option that counts steps where too few are known: the default applies.
+struct IgnoredOption {
+  std::string_view name;  // "warmup", "min_leak"
+  std::string text;       // "--warmup counts steps, and ..."
+};
+
 // All that a report of `tidemark profile` says. `run` outlives it.
 struct ProfileReport {
   const tracker::RunSites* run = nullptr;
   std::string command;
   tracker::SiteRanking ranking;
+  std::vector<tracker::UntracedGrowth> untraced;  // the one that grew most first
   ProfileCoverage coverage;
   ShmGrowthReport shm;
   std::vector<std::pair<std::string, std::uint64_t>> losses;
+  std::vector<IgnoredOption> ignored;
   std::size_t top = 10;
 };
 

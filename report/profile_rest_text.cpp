@@ -244,8 +244,8 @@ std::string coverage_text(const ProfileReport& report, const ProfileStyle& style
   if (coverage.sample_every_bytes) {
     text += fmt::format(", one sample in {}", format_bytes(*coverage.sample_every_bytes));
   }
-  if (report.run->processes.size() > 1) {
-    text += fmt::format("; {} processes", format_grouped(report.run->processes.size()));
+  if (report.run->traced_processes() > 1) {
+    text += fmt::format("; {} processes", format_grouped(report.run->traced_processes()));
   }
   if (coverage.frees_known_share) {
     text += "; frees known " + format_percent(*coverage.frees_known_share, 1);
@@ -261,7 +261,7 @@ std::string coverage_text(const ProfileReport& report, const ProfileStyle& style
     text += fmt::format("; in small sites {}", format_bytes(coverage.rest_bytes));
   }
   text += fmt::format("; tracer's own memory {}", format_bytes(coverage.tracer_bytes));
-  if (report.run->processes.size() > 1) {
+  if (report.run->traced_processes() > 1) {
     text += fmt::format(" at most, {} in all", format_bytes(coverage.tracer_sum_bytes));
   }
   std::string out = report.run->empty() ? "" : wrap_text("coverage ", text, style.columns);

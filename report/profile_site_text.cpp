@@ -186,7 +186,11 @@ std::string growth_text(double bytes, RateUnit unit) {
 }
 
 std::string process_text(const TracedProcess& process) {
-  return process_label(process.role, process.rank, process.key.pid, process.comm, 30);
+  return process_text(process, process.key);
+}
+
+std::string process_text(const tracker::ProcessLabel& label, const ProcessKey& key) {
+  return process_label(label.role, label.rank, key.pid, label.comm, 30);
 }
 
 std::string share_text(const ProfileReport& report, const HeldMemory& held) {

@@ -52,7 +52,7 @@ std::string lost_text(const LostRecords& lost) {
 
 // No line grows.
 std::string answer_without_growth(const ProfileReport& report) {
-  const std::size_t processes = report.run->processes.size();
+  const std::uint64_t processes = report.run->traced_processes();
   const auto kept = kept_by_allocator(report);
   if (report.shm.grown_bytes >= kShmWorthAWord) {
     return fmt::format("/dev/shm GROWS by {}, and no call stack does: see its segments below.",
@@ -80,19 +80,24 @@ std::string answer_without_growth(const ProfileReport& report) {
         "often.",
         format_duration(report.run->end_s));
   }
+  if (has_unseen_growth(report)) {
+    return fmt::format("No call stack of the {} traced {} keeps growing.",
+                       format_grouped(processes), plural(processes, "process", "processes"));
+  }
   return fmt::format("NOTHING GROWS: no call stack of {} {} keeps growing.",
                      format_grouped(processes), plural(processes, "process", "processes"));
 }
 
 std::string answer(const ProfileReport& report, const ProfileStyle& style) {
+  const std::string unseen = unseen_growth_text(report);
   if (report.run->empty()) {
-    return "NO DATA: the tracer was in no process.";
+    return unseen.empty() ? "NO DATA: the tracer was in no process." : unseen;
   }
   const auto lost = lost_records(report);
   const std::string before = lost ? lost_text(*lost) + ' ' : "";
   const std::size_t growing = growing_lines(report).size();
   if (growing == 0) {
-    return before + answer_without_growth(report);
+    return before + (unseen.empty() ? "" : unseen + ' ') + answer_without_growth(report);
   }
   const RankedLine& first = *fastest_line(report);
   const std::string line = line_text(report, first, style.columns - 8);
@@ -112,7 +117,7 @@ std::string answer(const ProfileReport& report, const ProfileStyle& style) {
   if (growing > 1) {
     text += fmt::format(" {}.", format_count(growing - 1, "more line grows", "more lines grow"));
   }
-  return text;
+  return unseen.empty() ? text : text + ' ' + unseen;
 }
 
 std::string holders_text(const ProfileReport& report, const ProfileStyle& style) {
@@ -157,8 +162,11 @@ std::string profile_text(const ProfileReport& report, const ProfileStyle& style)
     out += fmt::format("slow     {} by less than a hundredth of the first\n",
                        format_count(slow, "more line grows", "more lines grow"));
   }
-  return out + holders_text(report, style) + where_text(report, style) +
-         shm_text(report.shm, style) + coverage_text(report, style);
+  for (const IgnoredOption& ignored : report.ignored) {
+    out += wrap_text("note     ", ignored.text, style.columns);
+  }
+  return out + holders_text(report, style) + untraced_text(report, style) +
+         where_text(report, style) + shm_text(report.shm, style) + coverage_text(report, style);
 }
 
 std::string profile_line(const ProfileReport& report, double t_s) {

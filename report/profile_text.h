@@ -33,6 +33,7 @@ std::string profile_json(const ProfileReport& report);
 std::string growth_text(double bytes, RateUnit unit = RateUnit::kSecond);
 // "trainer, pid 4711 (python3)".
 std::string process_text(const tracker::TracedProcess& process);
+std::string process_text(const tracker::ProcessLabel& label, const ProcessKey& key);
 // "98 % of the growth of trainer, pid 4711 (python3)", or "in ..." when no share is known.
 std::string share_text(const ProfileReport& report, const tracker::HeldMemory& held);
 // The frame that stands for a line: "collate(Batch&) train.cpp:42".
@@ -64,6 +65,14 @@ struct UnseenMemory {
   double explained_share = 0.0;  // of the footprint
 };
 std::optional<UnseenMemory> unseen_memory(const ProfileReport& report);
+
+// A process that the tracer is not in grew by enough to be told.
+bool has_unseen_growth(const ProfileReport& report);
+// "NOT SEEN: pid 4711 (job) grew by 60.0 MiB and was not traced, because it is statically linked.";
+// "" where there is no such growth.
+std::string unseen_growth_text(const ProfileReport& report);
+// The processes that the tracer is not in, those that grew first.
+std::string untraced_text(const ProfileReport& report, const ProfileStyle& style);
 
 // Where the growth of the process that grew most is, and what to do when the allocator keeps it.
 std::string where_text(const ProfileReport& report, const ProfileStyle& style);

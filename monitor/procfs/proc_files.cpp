@@ -189,6 +189,10 @@ std::optional<StatFields> read_stat(int proc_directory, pid_t pid) {
 
 bool has_ended(char state) { return state == 'Z' || state == 'X' || state == 'x'; }
 
+bool has_ended(const StatFields& process) {
+  return has_ended(process.state) && process.threads <= 1;
+}
+
 Result<StatmFields> parse_statm(std::string_view text) {
   const auto size = parse_number<std::uint64_t>(take_word(text));
   const auto resident = parse_number<std::uint64_t>(take_word(text));

@@ -37,6 +37,8 @@ std::optional<StatFields> parse_stat(std::string_view text);
 std::optional<StatFields> read_stat(int proc_directory, pid_t pid);
 // A zombie has ended.
 bool has_ended(char state);
+// The same of a process: one whose main thread has ended lives as long as another of its threads.
+bool has_ended(const StatFields& process);
 
 // /proc/PID/statm, as far as we use it: a tenth of the price of status. All zero for what has no
 // memory: zombies, exiting processes, kernel threads.

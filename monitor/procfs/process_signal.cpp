@@ -32,7 +32,7 @@ int signal_process(int proc_directory, const ProcessKey& key, int number) {
 
 bool is_running(int proc_directory, const ProcessKey& key) {
   const auto stat = read_stat(proc_directory, key.pid);
-  return stat && stat->start_ticks == key.start_ticks && !has_ended(stat->state);
+  return stat && stat->start_ticks == key.start_ticks && !has_ended(*stat);
 }
 
 void send_signal(const ProcessKey& key, int number) {

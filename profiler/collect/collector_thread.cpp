@@ -182,7 +182,7 @@ void ProfileWorker::collect(bool is_last) {
 }
 
 void ProfileWorker::sample_shm() {
-  std::unordered_set<pid_t> pids;
+  PidSet pids;
   {
     const std::lock_guard lock(mutex_);
     pids = pids_;

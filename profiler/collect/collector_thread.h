@@ -11,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -74,7 +73,7 @@ class ProfileWorker {
   std::condition_variable wake_;
   bool is_stopping_ = false;
   std::optional<std::uint32_t> step_;
-  std::unordered_set<pid_t> pids_;       // of the job
+  PidSet pids_;                          // of the job
   ProfileNews news_;                     // without the facts that wait
   std::deque<AllocationFacts> waiting_;  // each of one pass, for a tick
 };

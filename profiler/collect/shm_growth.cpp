@@ -13,10 +13,9 @@
 
 namespace tidemark::collect {
 
-bool ShmGrowth::sample(const std::unordered_set<pid_t>& pids,
-                       const std::unordered_set<ino_t>& segments) {
+bool ShmGrowth::sample(const PidSet& pids, const std::unordered_set<ino_t>& segments) {
   std::vector<ProcessKey> job;
-  for (const pid_t pid : pids) {
+  for (const pid_t pid : pids.all()) {
     job.push_back({pid, 0});
   }
   monitor::ShmMakers makers("/proc");
@@ -64,7 +63,7 @@ bool ShmGrowth::sample(const std::unordered_set<pid_t>& pids,
   return is_more;
 }
 
-ShmGrowthReport made_by(const ShmGrowthReport& all, const std::unordered_set<pid_t>& pids) {
+ShmGrowthReport made_by(const ShmGrowthReport& all, const PidSet& pids) {
   constexpr std::size_t kMostNamed = 100;
   ShmGrowthReport own;
   for (const GrowingSegment& segment : all.largest) {

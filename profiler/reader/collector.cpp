@@ -56,14 +56,15 @@ std::uint32_t FrameNumbers::number_of_module(const SourceFrame& frame, Allocatio
 
 std::uint32_t FrameNumbers::number_of_frame(const SourceFrame& frame, AllocationFacts& facts) {
   FrameRecord record = frame;
+  bound_names(record);
   if (!frame.module_path.empty()) {
     record.module = number_of_module(frame, facts);
   }
   std::string key;
   add_part(key, std::to_string(record.module.value_or(0)));
   add_part(key, std::to_string(record.offset));
-  add_part(key, frame.function);
-  add_part(key, frame.file);
+  add_part(key, record.function);
+  add_part(key, record.file);
   add_part(key, std::to_string(record.line.value_or(0)));
   key += frame.is_inlined ? 'i' : 'f';
   key += frame.kind == FrameKind::kPython ? 'p' : 'n';
@@ -304,7 +305,7 @@ void Collector::name_sites(AllocationFacts& facts, std::int64_t budget_ns) {
   for (const auto& open : files_) {
     for (const SiteCounts& site : open->traced.last().sites) {
       const TracedFile::SiteState& state = open->traced.state(site);
-      if (state.number != 0 && !state.is_named) {
+      if (state.number != 0 && !open->traced.is_named(state)) {
         all.push_back({site.live_bytes(), &open->traced, &site});
       }
     }
@@ -321,7 +322,7 @@ void Collector::name_sites(AllocationFacts& facts, std::int64_t budget_ns) {
     const auto stack = file.file().stack(unnamed.site->node);
     SiteRecord record{state.number, file.key(), unnamed.site->kind, unnamed.site->truncated, {}};
     record.frames = numbers_.number(world_.name(file.key(), stack, file.file().modules()), facts);
-    state.is_named = true;
+    file.set_named(state);
     // Introduced in this very pass: complete it; else it comes once more, with its frames.
     const auto own = std::find_if(facts.sites.begin(), facts.sites.end(),
                                   [&](const SiteRecord& s) { return s.site == record.site; });
@@ -346,6 +347,7 @@ void Collector::scan(AllocationFacts& facts) {
     options.most_kept_blocks = 1U << 16U;
     options.small_below_bytes = kLargeBlockBytes;
     options.most_small_blocks = 1U << 14U;
+    options.with_ages = [&traced](std::uint32_t site) { return traced.is_followed(site); };
     const auto found = traced.file().live_blocks(options);
     if (!found) {
       continue;  // the counters were read; only the ages are missing

@@ -47,6 +47,10 @@ class SiteSums {
         kept_[site] = true;
       }
     }
+    with_ages_.resize(place_.size(), !options.with_ages);
+    for (std::size_t i = 0; options.with_ages && i < with_ages_.size(); ++i) {
+      with_ages_[i] = options.with_ages(static_cast<std::uint32_t>(i));
+    }
     const std::uint32_t listed = header.raw->period_count.load(std::memory_order_relaxed);
     for (std::size_t i = 0; i < std::min<std::size_t>(listed, wire::kMaxPeriods); ++i) {
       periods_.push_back(header.raw->periods[i].load(std::memory_order_relaxed));
@@ -73,6 +77,7 @@ class SiteSums {
     if (place == kNoPlace) {
       place = static_cast<std::uint32_t>(out_.sites.size());
       out_.sites.emplace_back().site = block.site;
+      out_.sites.back().bytes_by_age.resize(with_ages_[block.site] ? out_.ages.size() : 0);
     }
     LiveSite& site = out_.sites[place];
     const auto size = static_cast<double>(block.size_bytes);
@@ -80,7 +85,9 @@ class SiteSums {
     site.blocks += block.weight;
     site.bytes += block.weight * size;
     site.bytes_variance += block.weight * (block.weight - 1.0) * size * size;
-    site.bytes_by_age[scale_.bucket_of(block.epoch)] += block.weight * size;
+    if (!site.bytes_by_age.empty()) {
+      site.bytes_by_age[scale_.bucket_of(block.epoch)] += block.weight * size;
+    }
     if (kept_[block.site]) {
       keep(block);
     }
@@ -103,6 +110,7 @@ class SiteSums {
   LiveScan& out_;
   std::vector<std::uint32_t> place_;  // of each site in out_.sites
   std::vector<bool> kept_;
+  std::vector<bool> with_ages_;
   std::size_t small_kept_ = 0;
   std::vector<std::uint64_t> periods_;
 };

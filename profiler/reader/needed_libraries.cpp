@@ -20,6 +20,11 @@ constexpr std::size_t kMostSegments = 128;
 constexpr std::size_t kMostEntries = 4096;
 constexpr std::size_t kMostNeeded = 256;
 constexpr std::size_t kMostNameBytes = 256;
+#if defined(__aarch64__)
+constexpr Elf64_Half kMachine = EM_AARCH64;
+#else
+constexpr Elf64_Half kMachine = EM_X86_64;
+#endif
 
 class ElfFile {
  public:
@@ -120,6 +125,23 @@ std::vector<std::string> needed_libraries(const std::string& path) {
     }
   }
   return names;
+}
+
+std::optional<ProgramLoader> loader_of(const std::string& path) {
+  const ElfFile file(path);
+  const auto header = file.read<Elf64_Ehdr>(0);
+  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) {
+    return std::nullopt;
+  }
+  ProgramLoader loader;
+  const std::vector<Elf64_Phdr> segments = segments_of(file);
+  loader.is_native = !segments.empty() && header->e_machine == kMachine;
+  for (const Elf64_Phdr& segment : segments) {
+    if (segment.p_type == PT_INTERP) {
+      loader.interpreter = file.name_at(segment.p_offset);
+    }
+  }
+  return loader;
 }
 
 bool is_other_allocator(std::string_view library) {

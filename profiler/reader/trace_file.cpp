@@ -16,16 +16,12 @@
 #include "common/io.h"
 #include "profiler/reader/live_table.h"
 #include "profiler/reader/module_list.h"
+#include "profiler/reader/stack_tree.h"
 #include "profiler/reader/trace_image.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::reader {
 namespace {
-
-bool is_a_kind(std::uint32_t kind) {
-  return kind == static_cast<std::uint32_t>(wire::NodeKind::kNative) ||
-         kind == static_cast<std::uint32_t>(wire::NodeKind::kPython);
-}
 
 using wire::Control;
 using wire::Header;
@@ -112,17 +108,24 @@ SiteCounts counts_of(const wire::Site& raw, std::uint64_t index) {
   return counts;
 }
 
-void read_sites(int fd, const TraceHeader& header, TraceSnapshot& out) {
+// `expected`: how many are likely to be ready. What the file says is no measure of that.
+void read_sites(int fd, const TraceHeader& header, std::size_t expected,
+                const std::function<bool(std::uint32_t)>& keeps, TraceSnapshot& out) {
   const TableView& table = header.table(Table::kSites);
   const Bound sites = bounded(header.used(Table::kSites), readable_end(table), kMostSites);
-  out.sites.reserve(static_cast<std::size_t>(sites.end));
+  out.sites.reserve(expected);
   std::vector<wire::Site> buffer(buffer_items(sites.end, kChunkSites));
-  const auto take = [&out](std::uint64_t first, std::span<const wire::Site> rows) {
+  const auto take = [&](std::uint64_t first, std::span<const wire::Site> rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::uint32_t ready = load(rows[i].ready);
       const auto kind = static_cast<std::uint8_t>(rows[i].kind);
       if (ready == 1 && kind >= 1 && kind <= wire::kMaxSiteKind) {
-        out.sites.push_back(counts_of(rows[i], first + i));
+        const SiteCounts counts = counts_of(rows[i], first + i);
+        ++out.ready_sites;
+        out.freed_blocks += counts.free_blocks;
+        if (!keeps || counts.live_bytes() > 0 || keeps(counts.index)) {
+          out.sites.push_back(counts);
+        }
       } else if (ready != 0) {
         ++out.read_losses.damaged_items;
       }
@@ -134,84 +137,6 @@ void read_sites(int fd, const TraceHeader& header, TraceSnapshot& out) {
 
 }  // namespace
 
-inline constexpr std::size_t kMostFrames = 256;
-
-// The nodes of all stacks, kept from one reading to the next. A node is handed out before it is
-// written, and nothing in it says that it is complete; but a site that is ready was published after
-// all nodes of its stack. So whoever reads sites first, then nodes, may believe the nodes of those
-// sites, and no others: they are read again once a site leads to them.
-class StackTree {
- public:
-  // Reads the nodes that came since the last call.
-  void extend(int fd, const TraceHeader& header);
-  // Makes the stack of a site that was ready before extend() was called fit to be walked.
-  // `modules` were read after the site.
-  void settle(int fd, const TraceHeader& header, std::uint32_t node, const ModuleList& modules);
-
-  std::size_t size() const { return nodes_.size(); }
-  // The node numbers from `node` to the root, innermost first; at most kMostFrames.
-  std::vector<std::uint32_t> path(std::uint32_t node) const;
-  const wire::StackNode& at(std::uint32_t node) const { return nodes_[node]; }
-  // The same for all settled nodes with the same frames, of which the tracer may make several: it
-  // does not look for every node that it has.
-  std::uint64_t identity(std::uint32_t node) const {
-    return node < identities_.size() ? identities_[node] : 0;
-  }
-
- private:
-  std::vector<wire::StackNode> nodes_;
-  std::vector<bool> settled_;
-  std::vector<std::uint64_t> identities_;  // 0: not settled, or the root
-  std::size_t fresh_from_ = 0;             // nodes from here on were read by the last extend()
-};
-
-void StackTree::extend(int fd, const TraceHeader& header) {
-  const std::uint64_t known = nodes_.size();
-  const TableView& table = header.table(wire::Table::kNodes);
-  const std::uint64_t now =
-      bounded(header.used(wire::Table::kNodes), readable_end(table), kMostNodes).end;
-  fresh_from_ = nodes_.size();
-  if (now <= known) {
-    return;
-  }
-  nodes_.resize(static_cast<std::size_t>(now));
-  settled_.resize(nodes_.size(), false);
-  identities_.resize(nodes_.size(), 0);
-  read_items(fd, table, known, now - known, &nodes_[fresh_from_]);
-}
-
-void StackTree::settle(int fd, const TraceHeader& header, std::uint32_t node,
-                       const ModuleList& modules) {
-  std::vector<std::uint32_t> inner;
-  while (node != 0 && node < nodes_.size() && !settled_[node]) {
-    if (node < fresh_from_) {
-      read_items(fd, header.table(wire::Table::kNodes), node, 1, &nodes_[node]);
-    }
-    settled_[node] = true;
-    inner.push_back(node);
-    node = nodes_[node].parent;
-  }
-  for (; !inner.empty(); inner.pop_back()) {
-    const std::uint32_t at = inner.back();
-    const wire::StackNode& raw = nodes_[at];
-    // The same address is another place once another module was loaded there.
-    const auto module = modules.find(raw.value - 1, at);
-    std::uint64_t hash = wire::mix(identity(raw.parent) ^ raw.value);
-    hash = wire::mix(hash ^ (std::uint64_t{raw.kind} << 32U) ^ (module ? *module + 1U : 0U));
-    identities_[at] = hash;
-  }
-}
-
-std::vector<std::uint32_t> StackTree::path(std::uint32_t node) const {
-  std::vector<std::uint32_t> path;
-  while (node != 0 && node < nodes_.size() && path.size() < kMostFrames &&
-         is_a_kind(nodes_[node].kind)) {
-    path.push_back(node);
-    node = nodes_[node].parent;
-  }
-  return path;
-}
-
 class TraceFile::State {
  public:
   Fd file;
@@ -219,6 +144,7 @@ class TraceFile::State {
   TraceIdentity identity;
   StackTree stacks;
   ModuleList modules;
+  std::size_t sites = 0;  // that the last snapshot had
 
   template <typename T>
   Status write_control(std::size_t offset_in_control, T value) const {
@@ -282,14 +208,15 @@ const TraceIdentity& TraceFile::identity() const { return state_->identity; }
 
 const std::vector<TraceModule>& TraceFile::modules() const { return state_->modules.all(); }
 
-Result<TraceSnapshot> TraceFile::snapshot() {
+Result<TraceSnapshot> TraceFile::snapshot(const std::function<bool(std::uint32_t)>& keeps) {
   const int fd = state_->file.get();
   TIDEMARK_TRY_ASSIGN(auto header, read_trace_header(fd));
   TraceSnapshot out;
   if (!read_state(header, out)) {
     return Error{Errc::kMalformed, "the header of the trace file is damaged"};
   }
-  read_sites(fd, header, out);
+  read_sites(fd, header, state_->sites, keeps, out);
+  state_->sites = out.sites.size();
   // The sites first: what they lead to is complete by now. The tables may have grown meanwhile.
   TIDEMARK_TRY_ASSIGN(auto later, read_trace_header(fd));
   state_->modules.extend(fd, later);

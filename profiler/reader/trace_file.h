@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,7 @@ struct LiveScanOptions {
   // Of blocks below this size only so many are kept; which ones is a matter of chance.
   std::uint64_t small_below_bytes = 0;
   std::size_t most_small_blocks = std::size_t{1} << 20U;
+  std::function<bool(std::uint32_t site)> with_ages = nullptr;  // sites; nullptr: all
 };
 
 // The shared file of one traced process (layout: profiler/wire/trace_layout.h), while it runs and
@@ -59,7 +61,9 @@ class TraceFile {
   // Reads the header, all site counters, and the modules and nodes that came since the last call:
   // a few milliseconds for 100,000 sites. Fails when the header is damaged or cut off; sites that
   // are damaged or cut off are left out and counted.
-  Result<TraceSnapshot> snapshot();
+  // Of the sites that hold nothing only those are listed that `keeps` says yes to; nullptr: all. Of
+  // half a million sites of a Python program most have freed what they allocated.
+  Result<TraceSnapshot> snapshot(const std::function<bool(std::uint32_t site)>& keeps = nullptr);
 
   // What the last snapshot() has seen; grows only. Indices are stable.
   const std::vector<TraceModule>& modules() const;

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -110,6 +111,34 @@ Result<TraceHeader> read_trace_header(int fd) {
     return Error{Errc::kMalformed, "tables of the trace file overlap"};
   }
   return header;
+}
+
+std::uint64_t next_item_with_data(int fd, const TableView& table, std::uint64_t first) {
+  for (const TableView::Piece& piece : table.pieces()) {
+    if (first >= piece.first_item + piece.items) {
+      continue;
+    }
+    first = std::max(first, piece.first_item);
+    const std::uint64_t in_piece = first - piece.first_item;
+    if (in_piece >= piece.readable) {
+      return first;  // whoever reads it sees that it cannot be read
+    }
+    const std::uint64_t offset = piece.offset + in_piece * table.item_bytes();
+    const off_t data = ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
+    if (data < 0 && errno != ENXIO) {
+      return first;  // this file system does not tell
+    }
+    const std::uint64_t next =
+        data < 0 ? piece.readable
+                 : (static_cast<std::uint64_t>(data) - piece.offset) / table.item_bytes();
+    if (next < piece.readable) {
+      return piece.first_item + std::max(next, in_piece);
+    }
+    if (piece.readable < piece.items) {
+      return piece.first_item + piece.readable;
+    }
+  }
+  return std::numeric_limits<std::uint64_t>::max();
 }
 
 std::uint64_t read_items(int fd, const TableView& table, std::uint64_t first, std::uint64_t count,

@@ -63,18 +63,23 @@ Result<TraceHeader> read_trace_header(int fd);
 std::uint64_t read_items(int fd, const TableView& table, std::uint64_t first, std::uint64_t count,
                          void* out);
 
+// The first item from `first` on that may hold something: those in a hole of the file are zeroes.
+// More than there is when nothing follows.
+std::uint64_t next_item_with_data(int fd, const TableView& table, std::uint64_t first);
+
 // The size of a buffer through which `items` items are read, `most` at a time.
 inline std::size_t buffer_items(std::uint64_t items, std::size_t most) {
   return static_cast<std::size_t>(std::min<std::uint64_t>(items, most));
 }
 
 // Calls `visit(index of the first item, items)` for the items [first, end) of a table, a buffer
-// full at a time. Returns how many items could not be read; those are zeroes.
+// full at a time; holes of the file are left out. Returns how many items could not be read; those
+// are zeroes.
 template <typename Item, typename Visit>
 std::uint64_t for_each_chunk(int fd, const TableView& table, std::uint64_t first, std::uint64_t end,
                              std::vector<Item>& buffer, Visit&& visit) {
   std::uint64_t unread = 0;
-  while (first < end) {
+  while ((first = next_item_with_data(fd, table, first)) < end) {
     const std::uint64_t count = std::min<std::uint64_t>(buffer.size(), end - first);
     unread += read_items(fd, table, first, count, buffer.data());
     visit(first, std::span<const Item>(buffer.data(), static_cast<std::size_t>(count)));

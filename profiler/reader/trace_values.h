@@ -54,10 +54,10 @@ struct ReadLosses {
 // sites may have the same stack and kind: add them up.
 struct SiteCounts {
   std::uint32_t index = 0;  // stable as long as the file exists
-  AllocationKind kind = AllocationKind::kHeap;
   std::uint32_t node = 0;   // for TraceFile::stack()
-  std::uint64_t stack = 0;  // the same for the same frames, whatever the node
+  AllocationKind kind = AllocationKind::kHeap;
   bool truncated = false;   // the stack was deeper than the tracer walks
+  std::uint64_t stack = 0;  // the same for the same frames, whatever the node
   std::uint64_t alloc_bytes = 0;
   std::uint64_t free_bytes = 0;
   std::uint64_t peak_live_bytes = 0;
@@ -112,7 +112,11 @@ struct TraceSnapshot {
   ReadLosses read_losses;
   std::size_t modules = 0;  // how many are known by now
   std::size_t nodes = 0;
-  std::vector<SiteCounts> sites;  // by index; those still being set up are left out
+  std::uint64_t ready_sites = 0;  // all that there are, listed or not
+  double freed_blocks = 0.0;      // of all of them
+  // By index; those still being set up are left out, and those that hold nothing where they are not
+  // asked for.
+  std::vector<SiteCounts> sites;
 };
 
 inline constexpr std::size_t kMostAgeBuckets = 32;
@@ -135,7 +139,7 @@ struct LiveSite {
   double bytes = 0.0;
   // Of `bytes`; its root is the standard error. 0 in exact mode.
   double bytes_variance = 0.0;
-  std::array<double, kMostAgeBuckets> bytes_by_age{};  // parallel to LiveScan::ages
+  std::vector<double> bytes_by_age;  // parallel to LiveScan::ages; empty: not asked for
 };
 
 // A live block or mapping that was recorded; stands for `weight` blocks of its size.

@@ -67,7 +67,8 @@ class RealTraceWorld final : public TraceWorld {
 
   // By its name alone, which no two trace files share: the path may be another one over there.
   std::optional<bool> is_mapped(const ProcessKey& key, const std::string& file_name) override {
-    const auto maps = read_file(fmt::format("{}/{}/maps", proc_root_, key.pid), kMostMapsBytes);
+    const auto maps =
+        read_file(fmt::format("{}/{}/maps", proc_root_, living_thread(key.pid)), kMostMapsBytes);
     if (!maps) {
       return std::nullopt;
     }
@@ -84,11 +85,11 @@ class RealTraceWorld final : public TraceWorld {
     ResidencyOptions options;
     options.proc = proc_root_;
     options.most_pages = std::uint64_t{1} << 16U;
-    return residency_of(key.pid, ranges, options);
+    return residency_of(living_thread(key.pid), ranges, options);
   }
 
   std::optional<std::vector<MemoryArea>> areas(const ProcessKey& key) override {
-    return memory_areas_of(key.pid, proc_root_);
+    return memory_areas_of(living_thread(key.pid), proc_root_);
   }
 
   std::vector<std::string> take_problems() override {
@@ -117,7 +118,25 @@ class RealTraceWorld final : public TraceWorld {
   // nullopt also for a zombie, which holds nothing any more.
   std::optional<monitor::StatFields> living(pid_t pid) const {
     const auto stat = monitor::read_stat(proc_.get(), pid);
-    return stat && !monitor::has_ended(stat->state) ? stat : std::nullopt;
+    return stat && !monitor::has_ended(*stat) ? stat : std::nullopt;
+  }
+
+  // A main thread that has ended has no memory: that of the process is then another thread's, whose
+  // files are to be had by its number as well.
+  pid_t living_thread(pid_t pid) const {
+    const auto leader = monitor::read_stat(proc_.get(), pid);
+    if (!leader || !monitor::has_ended(leader->state)) {
+      return pid;
+    }
+    auto threads = monitor::DirectoryStream::open_at(proc_.get(), fmt::format("{}/task", pid));
+    while (const dirent* entry = threads ? threads->next() : nullptr) {
+      const auto thread = parse_number<pid_t>(entry->d_name);
+      const auto stat = thread ? monitor::read_stat(proc_.get(), *thread) : std::nullopt;
+      if (stat && !monitor::has_ended(stat->state)) {
+        return *thread;
+      }
+    }
+    return pid;
   }
 
   std::optional<std::uint64_t> start_ticks(pid_t pid) const {
@@ -127,7 +146,7 @@ class RealTraceWorld final : public TraceWorld {
 
   // A process in a container sees other files under the same names.
   Symbolizer& symbolizer_of(const ProcessKey& key) {
-    const std::string root = fmt::format("{}/{}/root", proc_root_, key.pid);
+    const std::string root = fmt::format("{}/{}/root", proc_root_, living_thread(key.pid));
     struct stat ours {};
     struct stat theirs {};
     const bool is_other = ::stat("/", &ours) == 0 && ::stat(root.c_str(), &theirs) == 0 &&

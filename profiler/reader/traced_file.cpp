@@ -38,11 +38,9 @@ bool is_same(const SiteSample& a, const SiteSample& b) {
 }  // namespace
 
 Status TracedFile::read() {
-  TIDEMARK_TRY_ASSIGN(last_, file_.snapshot());
+  TIDEMARK_TRY_ASSIGN(last_,
+                      file_.snapshot([this](std::uint32_t site) { return is_followed(site); }));
   merge_sites();
-  if (!last_.sites.empty() && states_.size() <= last_.sites.back().index) {
-    states_.resize(last_.sites.back().index + std::size_t{1});
-  }
   for (SiteCounts& site : last_.sites) {
     std::uint64_t& most = state(site).most_live_bytes;
     most = std::max(most, site.live_bytes());
@@ -61,24 +59,19 @@ void TracedFile::merge_sites() {
   if (last_.sites.empty()) {
     return;
   }
-  constexpr std::size_t kNowhere = SIZE_MAX;
-  if (first_sites_.size() > kMostSites) {
-    first_sites_.clear();  // an honest file does not change the stacks of its sites
-  }
-  std::vector<SiteCounts> merged;
-  leaders_.resize(std::max(leaders_.size(), last_.sites.back().index + std::size_t{1}));
-  std::vector<std::size_t> places(leaders_.size(), kNowhere);  // in `merged`, by leader
+  places_.resize(std::max(places_.size(), last_.sites.back().index + std::size_t{1}), kNoPlace);
+  std::vector<std::uint32_t> in_merged(states_.size(), kNoPlace);  // by place of the state
+  std::size_t merged = 0;  // those at the front of last_.sites
   for (const SiteCounts& site : last_.sites) {
-    const std::uint64_t stack_and_kind =
-        site.stack ^ wire::mix(static_cast<std::uint64_t>(site.kind));
-    const std::uint32_t leader = first_sites_.try_emplace(stack_and_kind, site.index).first->second;
-    leaders_[site.index] = leader;
-    if (places[leader] == kNowhere) {
-      places[leader] = merged.size();
-      merged.push_back(site);
-      merged.back().index = leader;
+    const std::uint32_t place = place_of(site);
+    in_merged.resize(states_.size(), kNoPlace);
+    if (in_merged[place] == kNoPlace) {
+      in_merged[place] = static_cast<std::uint32_t>(merged);
+      SiteCounts& first = last_.sites[merged++];
+      first = site;
+      first.index = states_[place].leader;
     } else {
-      SiteCounts& into = merged[places[leader]];
+      SiteCounts& into = last_.sites[in_merged[place]];
       into.alloc_bytes += site.alloc_bytes;
       into.free_bytes += site.free_bytes;
       // They were not at one time.
@@ -89,7 +82,23 @@ void TracedFile::merge_sites() {
       into.truncated = into.truncated || site.truncated;
     }
   }
-  last_.sites = std::move(merged);
+  last_.sites.resize(merged);
+}
+
+// An honest file does not change the stack of a site: it is looked for once.
+std::uint32_t TracedFile::place_of(const SiteCounts& site) {
+  std::uint32_t& place = places_[site.index];
+  if (place == kNoPlace) {
+    const std::uint64_t stack_and_kind =
+        site.stack ^ wire::mix(static_cast<std::uint64_t>(site.kind));
+    const auto next = static_cast<std::uint32_t>(states_.size());
+    const auto [it, is_new] = by_stack_.try_emplace(stack_and_kind, next);
+    place = it->second;
+    if (is_new) {
+      states_.emplace_back().leader = site.index;
+    }
+  }
+  return place;
 }
 
 void TracedFile::set_epoch(std::int64_t now_ns, std::optional<std::uint32_t> step) {
@@ -107,13 +116,6 @@ void TracedFile::set_epoch(std::int64_t now_ns, std::optional<std::uint32_t> ste
                           : file_.set_epoch_seconds(seconds);
   static_cast<void>(set);
   epoch_ = epoch;
-}
-
-TracedFile::SiteState& TracedFile::state(const SiteCounts& site) {
-  if (states_.size() <= site.index) {
-    states_.resize(site.index + std::size_t{1});
-  }
-  return states_[site.index];
 }
 
 std::uint64_t TracedFile::grown_bytes(const SiteCounts& site) {
@@ -145,8 +147,9 @@ void TracedFile::add_samples(AllocationFacts& facts) {
       continue;
     }
     SiteSample sample = sample_of(site, state);
-    if (state.told.site == 0 || !is_same(sample, state.told)) {
-      state.told = sample;
+    const auto [told, is_new] = told_.try_emplace(state.number, sample);
+    if (is_new || !is_same(sample, told->second)) {
+      told->second = sample;
       facts.samples.push_back(sample);
     }
   }
@@ -160,12 +163,10 @@ TraceSample TracedFile::summary(double t_s) {
   if (last_.mode == TraceMode::kSampled) {
     sum.sample_every_bytes = last_.sample_every_bytes;
   }
-  sum.sites = last_.sites.size();
+  sum.sites = last_.ready_sites;
   double live_blocks = 0.0;
   double rest_blocks = 0.0;
-  double freed_blocks = 0.0;
   for (const SiteCounts& site : last_.sites) {
-    freed_blocks += site.free_blocks;
     if (!is_host_memory(site.kind)) {
       continue;
     }
@@ -178,7 +179,7 @@ TraceSample TracedFile::summary(double t_s) {
   }
   sum.live_blocks = whole(live_blocks);
   sum.rest_blocks = whole(rest_blocks);
-  sum.freed_blocks = whole(freed_blocks);
+  sum.freed_blocks = whole(last_.freed_blocks);
   const TraceLosses& losses = last_.losses;
   sum.unknown_frees = losses.unknown_frees + losses.missed_frees;
   sum.dropped_records = losses.live_full + losses.sites_full + losses.ranges_full;
@@ -194,12 +195,12 @@ void TracedFile::add_ages(const LiveScan& scan, double created_s, AllocationFact
   const std::size_t buckets = std::min(scan.ages.size(), kMostAgeBuckets);
   std::map<std::uint32_t, SiteAges> by_number;
   for (const LiveSite& site : scan.sites) {
-    const std::uint32_t leader = leader_of(site.site);
-    if (leader >= states_.size() || states_[leader].number == 0) {
+    const SiteState* const state = state_of(site.site);
+    if (state == nullptr || state->number == 0) {
       continue;
     }
-    SiteAges& ages = by_number[states_[leader].number];
-    ages.site = states_[leader].number;
+    SiteAges& ages = by_number[state->number];
+    ages.site = state->number;
     ages.intervals.resize(buckets);
     for (std::size_t i = 0; i < buckets; ++i) {
       const AgeBucket& age = scan.ages[i];

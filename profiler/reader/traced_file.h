@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -19,11 +20,10 @@ namespace tidemark::reader {
 class TracedFile {
  public:
   struct SiteState {
+    std::uint32_t leader = 0;  // the first site that was seen of this stack and kind
     std::uint32_t number = 0;  // in the run; 0: not followed
-    bool is_named = false;
     std::uint64_t first_live_bytes = 0;
     std::uint64_t most_live_bytes = 0;  // at any look
-    SiteSample told;                    // as it was last given out
   };
 
   TracedFile(std::string name, ProcessKey key, TraceFile file)
@@ -39,11 +39,20 @@ class TracedFile {
   // Seconds since the file was created, or a step; written only when it changes.
   void set_epoch(std::int64_t now_ns, std::optional<std::uint32_t> step);
 
-  SiteState& state(const SiteCounts& site);
+  // Of a site of last().
+  SiteState& state(const SiteCounts& site) { return states_[places_[site.index]]; }
   // The site that stands for all with the same stack and kind: the one that last() has.
   std::uint32_t leader_of(std::uint32_t site) const {
-    return site < leaders_.size() ? leaders_[site] : site;
+    const SiteState* const state = state_of(site);
+    return state == nullptr ? site : state->leader;
   }
+  bool is_followed(std::uint32_t site) const {
+    const SiteState* const state = state_of(site);
+    return state != nullptr && state->number != 0;
+  }
+  // Whether its stack has been named.
+  bool is_named(const SiteState& state) const { return named_.contains(state.number); }
+  void set_named(const SiteState& state) { named_.insert(state.number); }
   // Live bytes above those that were there at the first look.
   std::uint64_t grown_bytes(const SiteCounts& site);
 
@@ -58,7 +67,14 @@ class TracedFile {
   void set_resident_share(std::uint32_t site, double share);
 
  private:
+  static constexpr std::uint32_t kNoPlace = UINT32_MAX;
+
   void merge_sites();
+  // nullptr: the site is not known.
+  const SiteState* state_of(std::uint32_t site) const {
+    return site < places_.size() && places_[site] != kNoPlace ? &states_[places_[site]] : nullptr;
+  }
+  std::uint32_t place_of(const SiteCounts& site);
   SiteSample sample_of(const SiteCounts& site, const SiteState& state) const;
 
   std::string name_;
@@ -67,11 +83,14 @@ class TracedFile {
   TraceSnapshot last_;
   bool has_been_read_ = false;
   std::optional<std::uint32_t> epoch_;
-  std::vector<SiteState> states_;  // by index of the site
-  // Several sites may have one stack; the first that was seen stands for all. By index.
-  std::vector<std::uint32_t> leaders_;
-  std::unordered_map<std::uint64_t, std::uint32_t> first_sites_;  // by stack and kind
-  std::vector<std::pair<std::uint32_t, double>> resident_;        // by index of the site
+  // Several sites may have one stack; they have one state. Where it is, by index of the site: a
+  // file may have few sites with large indices.
+  std::vector<std::uint32_t> places_;
+  std::vector<SiteState> states_;
+  std::unordered_map<std::uint64_t, std::uint32_t> by_stack_;  // places, by stack and kind
+  std::unordered_map<std::uint32_t, SiteSample> told_;         // as last given out, by number
+  std::unordered_set<std::uint32_t> named_;                    // numbers
+  std::vector<std::pair<std::uint32_t, double>> resident_;     // by index of the site
 };
 
 }  // namespace tidemark::reader

@@ -3,8 +3,8 @@
 """usage: tracer.py BUILD_DIR [PART...]
 
 Measures the allocation tracer against plain runs and heaptrack, in turns, and prints medians and
-ratios with their bars. Parts: pairs, memory, compile, import, python, harness, growth (default:
-all).
+ratios with their bars. Parts: pairs, memory, compile, import, python, harness, growth, exact
+(default: all).
 Exits with 1 when a bar is missed.
 """
 
@@ -232,9 +232,64 @@ def bench_growth(build, tracer, bars):
                 f"{sizes[0] >> 10} KiB, then {sizes[1] >> 10} KiB")
 
 
+def peaks_while_it_runs(process):
+    """The most resident memory, in bytes, of a process and of the largest of its children."""
+    peaks = {"own": 0, "child": 0}
+
+    def most(pid):
+        try:
+            lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+        except OSError:
+            return 0
+        return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:")), 0)
+
+    while process.poll() is None:
+        peaks["own"] = max(peaks["own"], most(process.pid))
+        try:
+            tasks = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            children = tasks.read_text().split()
+        except OSError:
+            children = []
+        peaks["child"] = max([peaks["child"], *map(most, children)])
+        time.sleep(0.05)
+    return peaks
+
+
+def bench_exact(build, _tracer, bars):
+    """What `tidemark profile --mode exact` costs as a whole: the job, and the tool beside it."""
+    if not has_torch():
+        return
+    tool = build / "bin/tidemark"
+
+    def run(prefix, command):
+        start = time.monotonic()
+        with subprocess.Popen([*map(str, prefix), *map(str, command)], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as process:
+            peaks = peaks_while_it_runs(process)
+        return time.monotonic() - start, peaks
+
+    training = HERE / "train_images.py"
+    profile = [tool, "profile", "--mode", "exact", "--"]
+    one = [PYTHON, training, PYTHON_STEPS]
+    ten = ["sh", "-c", f"for i in 1 2 3 4 5 6 7 8 9 10; do {PYTHON} {training} 5 & done; wait"]
+    for what, command, bar in (("one process", one, 1.12), ("ten processes", ten, 1.3)):
+        runs = in_turns(ROUNDS, {"plain": lambda command=command: run([], command),
+                                 "exact": lambda command=command: run(profile, command)})
+        seconds = {name: [each[0] for each in values] for name, values in runs.items()}
+        ratio, spread = median_ratio(seconds, "exact", "plain")
+        bars.report(f"profile --mode exact, {what}, wall time against plain", ratio, bar, "x", spread)
+        if command is one:
+            plain = statistics.median(each[1]["own"] for each in runs["plain"])
+            traced = statistics.median(each[1]["child"] for each in runs["exact"])
+            bars.report("peak memory of the job against plain", traced / plain, 1.15, "x",
+                        f"{traced / 2**20:.0f} MiB, plain {plain / 2**20:.0f} MiB")
+        own = statistics.median(each[1]["own"] for each in runs["exact"])
+        bars.report(f"peak memory of the tool, {what}", own / 2**20, 60, " MiB")
+
+
 PARTS = {"pairs": bench_pairs, "memory": bench_memory, "compile": bench_compile,
          "import": bench_import, "python": bench_python, "harness": bench_harness,
-         "growth": bench_growth}
+         "growth": bench_growth, "exact": bench_exact}
 
 
 def main():

@@ -78,6 +78,8 @@ inline Tick filled_tick() {
   facts.traces[0].key = process.key;
   facts.accounts = {filler.filled<MemoryAccount>()};
   facts.accounts[0].key = process.key;
+  facts.untraced = {filler.filled<UntracedProcess>()};
+  facts.untraced[0].key = process.key;
   facts.shm = filler.filled<ShmGrowthReport>();
   facts.shm->largest = {filler.filled<GrowingSegment>()};
   return tick;

@@ -82,7 +82,8 @@ std::string text_of(const AllocationFacts& facts) {
     text += fmt::format("\n births {}", ages.site) + lines_of("birth", ages.intervals);
   }
   text += lines_of("trace", facts.traces, &TraceSample::key) +
-          lines_of("account", facts.accounts, &MemoryAccount::key);
+          lines_of("account", facts.accounts, &MemoryAccount::key) +
+          lines_of("untraced", facts.untraced, &UntracedProcess::key);
   if (facts.shm) {
     text += "\n shm" + fields_of(*facts.shm) + lines_of("segment", facts.shm->largest);
   }

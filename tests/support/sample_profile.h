@@ -27,12 +27,9 @@ inline report::Profile sample_profile() {
   library.function = "libcudart.so.12+0x20";
   library.module_path = "/usr/lib/libcudart.so.12";
   library.offset = 0x20;
-  const auto main = source_frame("main", "/src/main.cpp", 7, 0x900);
 
   report::ProfileSite leak;
-  leak.frames = {source_frame("std::vector<int, std::allocator<int> >::push_back(int)",
-                              "/usr/include/vector.h", 30, 0x500, true),
-                 source_frame("collate(Batch)", "/src/collate.cpp", 42, 0x500), main};
+  leak.frames = {0, 1, 2};
   leak.live_bytes = 4096.4;
   leak.live_blocks = 16.0;
   leak.growth_bytes = 1024.0;
@@ -42,7 +39,7 @@ inline report::Profile sample_profile() {
   report::ProfileSite pinned;
   pinned.kind = AllocationKind::kCudaPinned;
   pinned.truncated = true;
-  pinned.frames = {library, main};
+  pinned.frames = {3, 2};
   pinned.live_bytes = 512.0;
   pinned.live_blocks = 1.0;
   pinned.growth_bytes = -100.0;
@@ -54,6 +51,10 @@ inline report::Profile sample_profile() {
   profile.start_unix_ns = 1'700'000'000'000'000'000;
   profile.duration_ns = 60'000'000'000;
   profile.sample_every_bytes = 524288;
+  profile.frames = {source_frame("std::vector<int, std::allocator<int> >::push_back(int)",
+                                 "/usr/include/vector.h", 30, 0x500, true),
+                    source_frame("collate(Batch)", "/src/collate.cpp", 42, 0x500),
+                    source_frame("main", "/src/main.cpp", 7, 0x900), library};
   profile.sites = {std::move(leak), std::move(pinned)};
   return profile;
 }

@@ -49,6 +49,17 @@ class Series {
   // in the order in which they came.
   const std::vector<Cell>& cells() const;
 
+  // The same curve; each cell has the step that `step_at` gives for its time.
+  template <typename StepAt>
+  Series with_steps(const StepAt& step_at) const {
+    settle();
+    Series copy = *this;
+    for (Cell& cell : copy.cells_) {
+      cell.step = step_at(cell.t_s);
+    }
+    return copy;
+  }
+
   std::uint64_t samples() const { return samples_; }  // without the dropped ones
   std::uint64_t dropped() const { return dropped_; }
   std::uint64_t out_of_order() const { return out_of_order_; }

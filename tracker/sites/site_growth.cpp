@@ -144,7 +144,7 @@ Series sum_of(const std::vector<const SiteTrack*>& tracks, const TracedProcess& 
   }
   Series sum(SiteTrackBuilder::kCells);
   for (const SumPoint& point : points) {
-    sum.add(point.at->t_s, point.at->step, point.bytes);
+    sum.add(point.at->t_s, kUnknown, point.bytes);
   }
   return sum;
 }
@@ -250,14 +250,14 @@ double interpolated(const std::vector<Cell>& cells, double t_s) {
 }  // namespace
 
 JudgedSites judge_sites(const TracedProcess& process, std::vector<const SiteTrack*> tracks,
-                        const Options& options) {
+                        const StepTimes& steps, const Options& options) {
   JudgedSites sites;
   sites.process = &process;
   sites.tracks = std::move(tracks);
   const bool is_plain = sites.tracks.size() == 1 && !came_later(*sites.tracks.front(), process) &&
                         !process.last.has_ended;
-  sites.series =
-      judge(is_plain ? sites.tracks.front()->live : sum_of(sites.tracks, process), options);
+  const Series curve = is_plain ? sites.tracks.front()->live : sum_of(sites.tracks, process);
+  sites.series = judge(curve.with_steps([&](double t_s) { return steps.at(t_s); }), options);
   if (sites.grows()) {
     measure_growth(sites);
   }

@@ -43,8 +43,9 @@ struct JudgedSites {
   bool grows() const { return series.verdict >= Verdict::kGrowing; }
 };
 
+// `steps`: of the run.
 JudgedSites judge_sites(const TracedProcess& process, std::vector<const SiteTrack*> tracks,
-                        const Options& options);
+                        const StepTimes& steps, const Options& options);
 
 // Where what was judged ends: a process that ends gives back what it held.
 double end_of(const JudgedSites& sites);

@@ -171,6 +171,8 @@ HeldMemory add_up(std::vector<const JudgedSites*>& members, const ProcessEnds& e
   held.verdict = leading->series.verdict;
   held.undetermined = leading->series.undetermined;
   held.needs = leading->series.needs;
+  held.warmup_ignored = leading->series.warmup_ignored;
+  held.min_leak_ignored = leading->series.min_leak_ignored;
   held.since = leading->since;
   if (held.grows()) {
     add_share(held, members, ends);
@@ -211,7 +213,7 @@ class Ranking {
       ends_[&process] = end_without_teardown(process, options_);
     }
     for (CandidateStack& stack : candidate_stacks(run_, most_judged)) {
-      judged_.push_back(judge_sites(*stack.process, std::move(stack.tracks), options_));
+      judged_.push_back(judge_sites(*stack.process, std::move(stack.tracks), run_.steps, options_));
     }
     rank_stacks();
     rank_lines();
@@ -369,7 +371,7 @@ class Ranking {
     std::vector<JudgedSites> judged;
     judged.reserve(tracks.size());
     for (auto& [process, each] : tracks) {
-      judged.push_back(judge_sites(run_.processes[process], std::move(each), options_));
+      judged.push_back(judge_sites(run_.processes[process], std::move(each), run_.steps, options_));
     }
     std::vector<const JudgedSites*> members;
     members.reserve(judged.size());

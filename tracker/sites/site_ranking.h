@@ -23,6 +23,8 @@ struct HeldMemory : SiteSample {
   Verdict verdict = Verdict::kStable;  // the strongest of its processes
   bool undetermined = false;
   std::optional<Needs> needs;
+  bool warmup_ignored = false;  // these two: see SeriesVerdict
+  bool min_leak_ignored = false;
   // What it grows by: 0 unless the verdict is growing or leak. Reserved memory that is not resident
   // does not count.
   double growth_bytes_per_s = 0.0;

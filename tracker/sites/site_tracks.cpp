@@ -2,6 +2,7 @@
 #include "tracker/sites/site_tracks.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 
@@ -36,10 +37,12 @@ Status SiteTrackBuilder::add(const Tick& tick) {
   }
   const AllocationFacts& facts = tick.allocations;
   for (const ModuleRecord& module : facts.modules) {
-    run_.modules[module.module] = module;
+    ModuleRecord& own = run_.modules[module.module] = module;
+    bound_names(own);
   }
   for (const FrameRecord& frame : facts.frames) {
-    run_.frames[frame.frame] = frame;
+    FrameRecord& own = run_.frames[frame.frame] = frame;
+    bound_names(own);
   }
   for (const SiteRecord& site : facts.sites) {
     take_record(site);
@@ -78,6 +81,9 @@ Status SiteTrackBuilder::add(const Tick& tick) {
   for (const ProcessSample& sample : tick.processes) {
     take_memory(sample);
   }
+  for (const UntracedProcess& process : facts.untraced) {
+    run_.untraced.set_reason(process);
+  }
   for (const LossRecord& loss : tick.losses) {
     take_loss(loss);
   }
@@ -88,8 +94,15 @@ Status SiteTrackBuilder::add(const Tick& tick) {
 }
 
 Status SiteTrackBuilder::process_ended(const ProcessRecord& process) {
+  constexpr std::size_t kMostLabels = 1024;
   if (step_source_ == process.key) {
     step_source_.reset();
+  }
+  run_.untraced.end(process.key);
+  exited_.push_back(process.key);
+  if (exited_.size() > kMostLabels) {
+    labels_.erase(exited_.front());
+    exited_.pop_front();
   }
   return ok();
 }
@@ -100,13 +113,17 @@ Status SiteTrackBuilder::end(double t_s) {
 }
 
 void SiteTrackBuilder::take_record(const ProcessRecord& process) {
-  known_[process.key] = {process.role, process.rank, process.comm};
+  ProcessLabel label{process.role, process.rank, process.comm};
+  run_.untraced.end(process.key);  // the program that it ran before
   if (const auto it = processes_.find(process.key); it != processes_.end()) {
-    TracedProcess& traced = run_.processes[it->second];
-    traced.role = process.role;
-    traced.rank = process.rank;
-    traced.comm = process.comm;
+    static_cast<ProcessLabel&>(run_.processes[it->second]) = label;
   }
+  labels_[process.key] = std::move(label);
+}
+
+ProcessLabel SiteTrackBuilder::label_of(const ProcessKey& key) const {
+  const auto label = labels_.find(key);
+  return label == labels_.end() ? ProcessLabel() : label->second;
 }
 
 void SiteTrackBuilder::take_record(const SiteRecord& site) {
@@ -133,11 +150,8 @@ std::size_t SiteTrackBuilder::process_of(const ProcessKey& key, double t_s) {
                            &process.blocks, &process.slack, &process.unhooked}) {
       *series = Series(kCells);
     }
-    if (const auto known = known_.find(key); known != known_.end()) {
-      process.role = known->second.role;
-      process.rank = known->second.rank;
-      process.comm = known->second.comm;
-    }
+    static_cast<ProcessLabel&>(process) = label_of(key);
+    run_.untraced.remove(key);
   }
   return it->second;
 }
@@ -158,8 +172,7 @@ void SiteTrackBuilder::take_sample(const TraceSample& trace) {
   } else {
     process.first_sample_s = is_first ? trace.t_s : process.first_sample_s;
     process.last_sample_s = trace.t_s;
-    const double step = clock_.is_running() ? clock_.place_after_last(trace.t_s) : kUnknown;
-    process.live.add(trace.t_s, step, as_double(trace.live_bytes));
+    process.live.add(trace.t_s, kUnknown, as_double(trace.live_bytes));
     for (const std::size_t i : process.sites) {
       SiteTrack& site = run_.sites[i];
       const auto sample = current_.find(site.record.site);
@@ -174,7 +187,7 @@ void SiteTrackBuilder::take_sample(const TraceSample& trace) {
       if (site.last.live_bytes >= site.highest.live_bytes) {
         site.highest = site.last;
       }
-      site.live.add(trace.t_s, step, as_double(sample->second.live_bytes));
+      site.live.add(trace.t_s, kUnknown, as_double(sample->second.live_bytes));
     }
   }
   if (trace.has_ended) {
@@ -183,17 +196,88 @@ void SiteTrackBuilder::take_sample(const TraceSample& trace) {
       current_.erase(run_.sites[i].record.site);
     }
     processes_.erase(trace.key);
+    if (++traces_ended_ > kMostExited) {
+      forget_exited();
+    }
   }
 }
 
+// The half of those that have exited, and held least.
+void SiteTrackBuilder::forget_exited() {
+  const auto most_held = [](const TracedProcess& process) {
+    double most = 0.0;
+    for (const Cell& cell : process.live.cells()) {
+      most = std::max(most, cell.max_bytes);
+    }
+    return most;
+  };
+  std::vector<bool> is_traced(run_.processes.size());
+  for (const auto& [key, index] : processes_) {
+    is_traced[index] = true;
+  }
+  std::vector<std::pair<double, std::size_t>> exited;
+  for (std::size_t i = 0; i < run_.processes.size(); ++i) {
+    if (!is_traced[i]) {
+      exited.emplace_back(most_held(run_.processes[i]), i);
+    }
+  }
+  const std::size_t half = exited.size() / 2;
+  std::nth_element(exited.begin(), exited.begin() + static_cast<std::ptrdiff_t>(half),
+                   exited.end());
+  std::vector<bool> is_dropped(run_.processes.size());
+  for (std::size_t i = 0; i < half; ++i) {
+    is_dropped[exited[i].second] = true;
+  }
+  traces_ended_ = exited.size() - half;
+  drop(is_dropped);
+}
+
+// Processes by their index, and their sites.
+void SiteTrackBuilder::drop(const std::vector<bool>& is_dropped) {
+  std::vector<TracedProcess> processes;
+  std::vector<SiteTrack> sites;
+  std::unordered_map<ProcessKey, std::size_t> traced;
+  numbers_.clear();
+  for (std::size_t i = 0; i < run_.processes.size(); ++i) {
+    TracedProcess& process = run_.processes[i];
+    if (is_dropped[i]) {
+      const TraceSample& last = process.last;
+      ++run_.forgotten.processes;
+      run_.forgotten.sites += last.sites;
+      run_.forgotten.freed_blocks += last.freed_blocks;
+      run_.forgotten.unknown_frees += last.unknown_frees;
+      run_.forgotten.dropped_records += last.dropped_records;
+      run_.forgotten.truncated_stacks += last.truncated_stacks;
+      run_.forgotten.empty_stacks += last.empty_stacks;
+      continue;
+    }
+    for (std::size_t& site : process.sites) {
+      numbers_[run_.sites[site].record.site] = sites.size();
+      sites.push_back(std::move(run_.sites[site]));
+      site = sites.size() - 1;
+    }
+    if (const auto it = processes_.find(process.key); it != processes_.end() && it->second == i) {
+      traced[process.key] = processes.size();
+    }
+    processes.push_back(std::move(process));
+  }
+  run_.processes = std::move(processes);
+  run_.sites = std::move(sites);
+  processes_ = std::move(traced);
+}
+
 void SiteTrackBuilder::take_memory(const ProcessSample& sample) {
-  const auto it = processes_.find(sample.key);
   const auto footprint = sample.footprint_bytes();
-  if (it == processes_.end() || !footprint || sample.state == 'Z' || sample.state == 'X') {
+  if (!footprint || sample.state == 'Z' || sample.state == 'X') {
+    return;
+  }
+  const double t_s = run_.end_s;
+  const auto it = processes_.find(sample.key);
+  if (it == processes_.end()) {
+    run_.untraced.add(sample.key, label_of(sample.key), t_s, as_double(*footprint));
     return;
   }
   TracedProcess& process = run_.processes[it->second];
-  const double t_s = run_.end_s;
   process.footprint.add(t_s, kUnknown, as_double(*footprint));
   process.shared.add(t_s, kUnknown, as_double(sample.rss_shmem_bytes.value_or(0)));
   if (sample.rss_file_bytes) {
@@ -216,8 +300,9 @@ void SiteTrackBuilder::take_account(const MemoryAccount& account) {
 
 void SiteTrackBuilder::take_marker(const MarkerRecord& marker) {
   if (marker.kind == MarkerKind::kEpoch) {
-    epochs_.mark(marker.value, {marker.t_s, clock_.is_running() ? std::optional(clock_.last_step())
-                                                                : std::optional<double>()});
+    epochs_.mark(marker.value,
+                 {marker.t_s, run_.steps.empty() ? std::optional<double>()
+                                                 : std::optional(run_.steps.last_step())});
     run_.epoch_steps = epochs_.steps();
     run_.epoch_seconds = epochs_.seconds();
     return;
@@ -226,7 +311,7 @@ void SiteTrackBuilder::take_marker(const MarkerRecord& marker) {
     return;
   }
   step_source_ = marker.key;
-  clock_.mark(marker.t_s, marker.value);
+  run_.steps.mark(marker.t_s, marker.value);
 }
 
 void SiteTrackBuilder::take_loss(const LossRecord& loss) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -12,6 +13,8 @@
 #include "common/recording_sink.h"
 #include "tracker/curve/series.h"
 #include "tracker/curve/step_clock.h"
+#include "tracker/sites/step_times.h"
+#include "tracker/sites/untraced_tracks.h"
 
 namespace tidemark::tracker {
 
@@ -29,11 +32,8 @@ struct SiteTrack {
 };
 
 // A process that the tracer was in, over time.
-struct TracedProcess {
+struct TracedProcess : ProcessLabel {
   ProcessKey key;
-  Role role = Role::kOther;
-  std::optional<int> rank;
-  std::string comm;  // raw bytes
   TraceSample last;  // as it was while the process ran, but for what counts up
   double first_sample_s = 0.0;
   double last_sample_s = 0.0;
@@ -47,10 +47,25 @@ struct TracedProcess {
   Series unhooked;
 };
 
+// Processes that have exited and are not listed any more: how many, and what counts up.
+struct ForgottenProcesses {
+  std::uint64_t processes = 0;
+  std::uint64_t sites = 0;
+  std::uint64_t freed_blocks = 0;
+  std::uint64_t unknown_frees = 0;
+  std::uint64_t dropped_records = 0;
+  std::uint64_t truncated_stacks = 0;
+  std::uint64_t empty_stacks = 0;
+};
+
 // What the allocation tracer saw of a run.
 struct RunSites {
   std::vector<SiteTrack> sites;
-  std::vector<TracedProcess> processes;  // in the order in which they came
+  // In the order in which they came. Of those that have exited the ones that held most.
+  std::vector<TracedProcess> processes;
+  ForgottenProcesses forgotten;
+  UntracedTracks untraced;
+  StepTimes steps;
   std::unordered_map<std::uint32_t, FrameRecord> frames;
   std::unordered_map<std::uint32_t, ModuleRecord> modules;
   std::optional<std::int64_t> last_step;
@@ -61,14 +76,17 @@ struct RunSites {
   double end_s = 0.0;
 
   bool empty() const { return processes.empty(); }
+  std::uint64_t traced_processes() const { return processes.size() + forgotten.processes; }
 };
 
 // Turns a run, tick by tick, into the curves of its allocation sites. The same ticks give the same
 // curves, live or from a file. Memory is bounded by the sites that the run has samples of, which
-// the collector limits.
+// the collector limits, and by the processes that there are at one time.
 class SiteTrackBuilder final : public RecordingSink {
  public:
   static constexpr std::size_t kCells = 256;  // of one curve
+  // Traced processes that have exited; when there are more, half of them are forgotten.
+  static constexpr std::size_t kMostExited = 512;
 
   Status begin(const RunInfo& info) override;
   Status add(const Tick& tick) override;
@@ -78,12 +96,6 @@ class SiteTrackBuilder final : public RecordingSink {
   const RunSites& sites() const { return run_; }
 
  private:
-  struct Known {
-    Role role = Role::kOther;
-    std::optional<int> rank;
-    std::string comm;
-  };
-
   void take_record(const ProcessRecord& process);
   void take_record(const SiteRecord& site);
   void take_sample(const TraceSample& trace);
@@ -92,13 +104,17 @@ class SiteTrackBuilder final : public RecordingSink {
   void take_marker(const MarkerRecord& marker);
   void take_loss(const LossRecord& loss);
   std::size_t process_of(const ProcessKey& key, double t_s);
+  ProcessLabel label_of(const ProcessKey& key) const;
+  void forget_exited();
+  void drop(const std::vector<bool>& is_dropped);
 
   RunSites run_;
-  std::unordered_map<ProcessKey, Known> known_;
+  std::unordered_map<ProcessKey, ProcessLabel> labels_;
+  std::deque<ProcessKey> exited_;  // those with a label: what the tracer saw may come later
   std::unordered_map<ProcessKey, std::size_t> processes_;   // those that are traced now
+  std::size_t traces_ended_ = 0;                            // of run_.processes
   std::unordered_map<std::uint32_t, std::size_t> numbers_;  // of sites
   std::unordered_map<std::uint32_t, SiteSample> current_;
-  StepClock clock_;
   EpochLength epochs_;
   std::optional<ProcessKey> step_source_;  // pid 0: a log
 };

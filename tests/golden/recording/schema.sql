@@ -21,3 +21,4 @@ CREATE TABLE trace_accounts(tick INTEGER NOT NULL, process INTEGER NOT NULL, t_s
 CREATE TABLE shm_growth(tick INTEGER PRIMARY KEY, growth_bytes INTEGER NOT NULL, segments INTEGER NOT NULL)
 CREATE TABLE shm_segments(tick INTEGER NOT NULL, place INTEGER NOT NULL, path TEXT NOT NULL, bytes INTEGER NOT NULL, growth_bytes INTEGER NOT NULL, held INTEGER, maker_pid INTEGER, PRIMARY KEY(tick, place)) WITHOUT ROWID
 CREATE TABLE gpu_states(tick INTEGER NOT NULL, gpu INTEGER NOT NULL, reserved_bytes INTEGER, busy_percent INTEGER, age_s REAL NOT NULL, is_lost INTEGER NOT NULL, PRIMARY KEY(tick, gpu)) WITHOUT ROWID
+CREATE TABLE untraced_processes(tick INTEGER NOT NULL, process INTEGER NOT NULL, reason TEXT NOT NULL, PRIMARY KEY(tick, process)) WITHOUT ROWID

@@ -44,6 +44,14 @@ TEST(CheckCommand, PassesASteadyJobAndSaysWhatItCouldHaveSeen) {
   EXPECT_THAT(output.out, testing::StartsWith("{\"victim\""));  // stdout is the command's
 }
 
+TEST(CheckCommand, SaysWhichSettingsWereOfNoUse) {
+  const Output output =
+      run_check({"--max-peak", "1GiB", "--tolerance", "7%", "--commit", "abc"}, {"/bin/true"});
+
+  EXPECT_THAT(output.err, HasSubstr("--tolerance is for --baseline"));
+  EXPECT_THAT(output.err, HasSubstr("--commit is for --history"));
+}
+
 TEST(CheckCommand, FailsALeakThatExceedsItsBudget) {
   const json answer = checked({"--max-growth", "100KiB/step", "--warmup", "20steps"}, leaking());
 

@@ -160,14 +160,33 @@ TEST(ProfileCommand, ReportsAfterTheCommandWasKilled) {
   EXPECT_NEAR(site.at("live_bytes").get<double>(), 100.0 * kLeakPerStep, 1.0);
 }
 
+TEST(ProfileCommand, RefusesOptionsThatCannotBeApplied) {
+  const auto refused = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "profile");
+    const Output output = run_tool(arguments);
+    EXPECT_EQ(output.exit_code, 2) << output.err;
+    return output.err;
+  };
+
+  EXPECT_THAT(refused({"--mode", "exact", "--sample-every", "64KiB", "--", "true"}),
+              HasSubstr("--sample-every is for sampled mode"));
+  EXPECT_THAT(refused({"--force", "--", "true"}), HasSubstr("--force is for --output"));
+  EXPECT_THAT(refused({"--pid", "1", "--no-follow"}), HasSubstr("they are for -- COMMAND"));
+}
+
 TEST(ProfileCommand, RecordsWhatItSawAndShowsItAgain) {
   const TempTree dir;
   const std::string file = dir.path("run.tidemark");
   const Output live = profile({"--json", "--mode", "exact", "-o", file});
 
   const Output again = run_tool({"profile", file, "--json", "--warmup", "20steps"});
-  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
-           {"-o", dir.path("other")}, {"--duration", "5s"}, {"--mode", "exact"}, {"--no-follow"}}) {
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{"-o", dir.path("other")},
+                                             {"--duration", "5s"},
+                                             {"--interval", "2s"},
+                                             {"--pss", "off"},
+                                             {"--mode", "exact"},
+                                             {"--no-follow"}}) {
     std::vector<std::string> arguments = {"profile", file};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Output refused = run_tool(arguments);

@@ -275,6 +275,22 @@ TEST_F(WatchTest, AStepPatternThatIsWrongIsAUsageErrorWithAHint) {
   EXPECT_THAT(system.stderr_text(), HasSubstr("see tidemark test --help"));
 }
 
+TEST_F(WatchTest, SaysThatAStepPatternHasFoundNothing) {
+  folder.write("log", "");
+  options.step_regex = "Step ([0-9]+)";
+  options.log_file = folder.path("log");
+  options.duration_ns = 2 * kNsPerSecond;
+
+  run();
+  const std::string without = system.stderr_text();
+  listener.during_tick = [&](const Tick&) { folder.write("log", "Step 1\nStep 2\n"); };
+  run();
+
+  EXPECT_THAT(without, HasSubstr("--step-regex has found no step in " + options.log_file));
+  EXPECT_EQ(system.stderr_text().substr(without.size()).find("has found no step"),
+            std::string::npos);
+}
+
 TEST_F(WatchTest, EndsWhenNobodyReadsItsLinesAndNothingElseIsLeftToDo) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);

@@ -42,6 +42,33 @@ TEST_F(CollectorTest, TellsTheSitesOfANewProcess) {
   EXPECT_FALSE(facts.traces[0].has_ended);
 }
 
+// Half a million sites of a Python program have freed all that they allocated.
+TEST_F(CollectorTest, KeepsNoListOfSitesThatHoldNothing) {
+  TraceBuilder builder;
+  const auto held = add_site(builder, 0x1010, 5'000);
+  const auto freed = add_site(builder, 0x1020, 700);
+  builder.site(freed).free_bytes = 700;
+  builder.site(freed).free_block_units = wire::kBlockUnit;
+  write("100.trace", builder);
+  auto file = TraceFile::open(dir_.path("run/100.trace"));
+  ASSERT_TRUE(file);
+  TracedFile traced("100.trace", {100, 5'000}, *std::move(file));
+
+  ASSERT_TRUE(traced.read());
+  ASSERT_EQ(traced.last().sites.size(), 1U);
+  EXPECT_EQ(traced.last().sites[0].index, held);
+  EXPECT_EQ(traced.summary(0.0).sites, 2U);
+  EXPECT_EQ(traced.summary(0.0).freed_blocks, 1U);
+
+  // A site that is followed is told of when it holds nothing any more.
+  traced.state(traced.last().sites[0]).number = 1;
+  builder.site(held).free_bytes = 5'000;
+  write("100.trace", builder);
+  ASSERT_TRUE(traced.read());
+  ASSERT_EQ(traced.last().sites.size(), 1U);
+  EXPECT_EQ(traced.last().sites[0].live_bytes(), 0U);
+}
+
 TEST_F(CollectorTest, TellsOnlyWhatHasChanged) {
   TraceBuilder builder;
   add_site(builder, 0x1010, 5'000);

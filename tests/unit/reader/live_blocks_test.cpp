@@ -206,5 +206,25 @@ TEST(LiveBlocks, SkipsASlotThatIsBeingWritten) {
   EXPECT_EQ(live.losses.torn_slots, 1U);
 }
 
+TEST(LiveBlocks, HaveTheAgesOfTheSitesThatAreAskedFor) {
+  TraceBuilder builder;
+  const auto first = builder.add_site({builder.add_stack({0x10}), wire::SiteKind::kHeap, 100, 1});
+  const auto second = builder.add_site({builder.add_stack({0x20}), wire::SiteKind::kHeap, 50, 1});
+  builder.add_block(0x1000, 100, first);
+  builder.add_block(0x2000, 50, second);
+  auto file = open_trace(builder.bytes());
+  ASSERT_TRUE(file);
+  LiveScanOptions options;
+  options.with_ages = [&](std::uint32_t site) { return site == second; };
+
+  const auto live = file->live_blocks(options);
+
+  ASSERT_TRUE(live);
+  ASSERT_EQ(live->sites.size(), 2U);
+  EXPECT_TRUE(live->sites[0].bytes_by_age.empty());
+  EXPECT_EQ(live->sites[0].bytes, 100.0);
+  EXPECT_EQ(live->sites[1].bytes_by_age.size(), live->ages.size());
+}
+
 }  // namespace
 }  // namespace tidemark::reader

@@ -82,8 +82,8 @@ TEST(MakeProfile, KeepsWhatAProcessHeldThatEndedWithTheRun) {
 TEST(MakeProfile, TellsTheBuildIdsOfModules) {
   const Profile profile = make_profile(spike_and_worker(), {}, {});
 
-  EXPECT_EQ(profile.sites.at(0).frames.at(0).build_id, "abc1");
-  EXPECT_EQ(profile.sites.at(1).frames.at(0).build_id, "abc2");
+  EXPECT_EQ(profile.frames.at(profile.sites.at(0).frames.at(0)).build_id, "abc1");
+  EXPECT_EQ(profile.frames.at(profile.sites.at(1).frames.at(0)).build_id, "abc2");
 }
 
 TEST(MakeProfile, BeginsWhereItsTimeBegins) {

@@ -18,12 +18,22 @@ using tests::source_frame;
 Profile profile_with(const std::vector<std::string>& functions, double live_bytes = 1.0) {
   ProfileSite site;
   site.live_bytes = live_bytes;
-  for (const std::string& function : functions) {
-    site.frames.push_back(source_frame(function, "", 0, 0));
-  }
   Profile profile;
+  for (const std::string& function : functions) {
+    site.frames.push_back(static_cast<std::uint32_t>(profile.frames.size()));
+    profile.frames.push_back(source_frame(function, "", 0, 0));
+  }
   profile.sites = {site};
   return profile;
+}
+
+std::string folded(const Profile& profile, ProfileMeasure measure) {
+  std::string text;
+  EXPECT_TRUE(export_folded(profile, measure, [&](const std::string& line) {
+    text += line;
+    return ok();
+  }));
+  return text;
 }
 
 TEST(ProfileMeasure, RoundsAndShowsNoNegativeParts) {
@@ -39,14 +49,14 @@ TEST(ProfileMeasure, RoundsAndShowsNoNegativeParts) {
 
 TEST(ExportFolded, WritesOneLinePerStackFromTheOutermostFrame) {
   EXPECT_EQ(
-      export_folded(sample_profile(), ProfileMeasure::kLiveBytes),
+      folded(sample_profile(), ProfileMeasure::kLiveBytes),
       "trainer 4711;[deeper frames not recorded];main;libcudart.so.12+0x20;[CUDA pinned] 512\n"
       "trainer 4711;main;collate(Batch);"
       "std::vector<int, std::allocator<int> >::push_back(int) 4096\n");
 }
 
 TEST(ExportFolded, LeavesOutWhatDidNotGrow) {
-  EXPECT_EQ(export_folded(sample_profile(), ProfileMeasure::kGrowthBytes),
+  EXPECT_EQ(folded(sample_profile(), ProfileMeasure::kGrowthBytes),
             "trainer 4711;main;collate(Batch);"
             "std::vector<int, std::allocator<int> >::push_back(int) 1024\n");
 }
@@ -55,16 +65,16 @@ TEST(ExportFolded, AddsUpEqualStacks) {
   Profile profile = profile_with({"inner", "outer"}, 5.0);
   profile.sites.push_back(profile.sites[0]);
 
-  EXPECT_EQ(export_folded(profile, ProfileMeasure::kLiveBytes), "outer;inner 10\n");
+  EXPECT_EQ(folded(profile, ProfileMeasure::kLiveBytes), "outer;inner 10\n");
 }
 
 TEST(ExportFolded, NamesCannotBreakTheFormat) {
-  EXPECT_EQ(export_folded(profile_with({"a;b", "c\nd 9", "e\xff"}), ProfileMeasure::kLiveBytes),
+  EXPECT_EQ(folded(profile_with({"a;b", "c\nd 9", "e\xff"}), ProfileMeasure::kLiveBytes),
             "e\\xff;c\\nd 9;a:b 1\n");
 }
 
 TEST(ExportFolded, SaysWhereNoStackIsKnown) {
-  EXPECT_EQ(export_folded(profile_with({}), ProfileMeasure::kLiveBytes), "[unknown stack] 1\n");
+  EXPECT_EQ(folded(profile_with({}), ProfileMeasure::kLiveBytes), "[unknown stack] 1\n");
 }
 
 TEST(ExportSpeedscope, HasTheFieldsThatTheSchemaAsksFor) {

@@ -189,7 +189,7 @@ TEST(ExportPprof, CarriesTimesPeriodKindAndProcess) {
 
 TEST(ExportPprof, HostileNamesAreEscapedText) {
   Profile profile = sample_profile();
-  profile.sites[0].frames[2].function = "bad\xff\nname";
+  profile.frames[2].function = "bad\xff\nname";
   const Decoded decoded(profile);
 
   EXPECT_THAT(decoded.stack(decoded.all(2).at(0)).at(2), testing::StartsWith("bad\\xff\\nname "));
