@@ -157,13 +157,9 @@ TIDEMARK_SLOW_ uint64_t tidemark_start_ticks_(void) {
 }
 
 // Opens BASE/tidemark-UID and writes its path; -1 unless it is a directory that only we can use.
-TIDEMARK_SLOW_ int tidemark_open_directory_(char* path, size_t size) {
+TIDEMARK_SLOW_ int tidemark_open_directory_in_(const char* base, char* path, size_t size) {
   struct stat info;
-  const char* base = "/dev/shm";
   int length, fd;
-  if (stat(base, &info) != 0 || !S_ISDIR(info.st_mode)) {
-    base = getenv("XDG_RUNTIME_DIR");
-  }
   if (base == NULL || base[0] != '/') {
     return -1;
   }
@@ -179,6 +175,12 @@ TIDEMARK_SLOW_ int tidemark_open_directory_(char* path, size_t size) {
     fd = -1;
   }
   return fd;
+}
+
+// Another user may have taken the name in /dev/shm, which is everybody's.
+TIDEMARK_SLOW_ int tidemark_open_directory_(char* path, size_t size) {
+  const int fd = tidemark_open_directory_in_("/dev/shm", path, size);
+  return fd >= 0 ? fd : tidemark_open_directory_in_(getenv("XDG_RUNTIME_DIR"), path, size);
 }
 
 TIDEMARK_SLOW_ struct tidemark_ring* tidemark_map_(int fd) {

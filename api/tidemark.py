@@ -68,10 +68,19 @@ def _start_ticks():
 
 
 def _open_directory():
-    """A descriptor and the path of the directory that only we can use."""
-    base = "/dev/shm"
-    if not os.path.isdir(base):
-        base = os.environ["XDG_RUNTIME_DIR"]
+    """A descriptor and the path of a directory that only we can use.
+
+    Another user may have taken the name in /dev/shm, which is everybody's.
+    """
+    try:
+        return _open_directory_in("/dev/shm")
+    except OSError:
+        if "XDG_RUNTIME_DIR" not in os.environ:
+            raise
+        return _open_directory_in(os.environ["XDG_RUNTIME_DIR"])
+
+
+def _open_directory_in(base):
     path = "%s/tidemark-%d" % (base, os.geteuid())
     try:
         os.mkdir(path, 0o700)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "common/io.h"
 #include "common/messages.h"
 #include "common/text.h"
+#include "monitor/roles/command.h"
 #include "report/output.h"
 
 namespace tidemark::check {
@@ -38,13 +40,63 @@ void print(const std::string& text) {
   (void)write_all(STDERR_FILENO, runs_on_github() ? without_workflow_commands(text) : text);
 }
 
+// Whether a part of a shell's code does no work of its own.
+bool is_preparation(std::string_view word) {
+  static constexpr std::array<std::string_view, 14> kWords{
+      "cd",   "exit", ":",      ".",      "set",   "export", "source",
+      "echo", "true", "printf", "ulimit", "umask", "trap",   "wait"};
+  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+}
+
+std::vector<std::string> words_in(std::string_view command) {
+  std::vector<std::string> words;
+  for (const std::string_view word : split(command.substr(0, command.find('|')), ' ')) {
+    const bool is_variable = words.empty() && word.find('=') != std::string_view::npos;
+    if (!word.empty() && !is_variable) {
+      words.emplace_back(word);
+    }
+  }
+  return words;
+}
+
+// The command that `sh -c CODE` is about: the last that does some work. Empty: that is not clear.
+std::vector<std::string> command_in(std::string_view code) {
+  static constexpr std::array<std::string_view, 5> kCompound{"for", "while", "until", "if", "case"};
+  code = code.substr(0, code.find_first_of("'\"$`("));  // from there on it may be anything
+  std::vector<std::string> last;
+  while (!code.empty()) {
+    const std::size_t end = std::min(code.find_first_of(";\n&"), code.size());
+    std::vector<std::string> words = words_in(trim(code.substr(0, end)));
+    code.remove_prefix(std::min(end + 1, code.size()));
+    if (words.empty() || is_preparation(words.front())) {
+      continue;
+    }
+    if (std::find(kCompound.begin(), kCompound.end(), words.front()) != kCompound.end()) {
+      return {};
+    }
+    last = std::move(words);
+  }
+  return last;
+}
+
+// What a check is called when nobody names it: its script or module, else its program.
+std::string name_of_command(const std::vector<std::string>& argv) {
+  const monitor::Command command = monitor::parse_command(argv);
+  if (command.shell && !command.inline_code.empty()) {
+    const std::vector<std::string> words = command_in(command.inline_code);
+    const bool is_shell = words.empty() || monitor::parse_command(words).shell;
+    return is_shell ? std::string(basename_of(argv.front())) : name_of_command(words);
+  }
+  const std::string_view name = command.module.empty() ? command.program : command.module;
+  return std::string(name.empty() ? basename_of(argv.front()) : name);
+}
+
 // The one check of a command line.
 Result<CheckConfig> config_of_command(const CheckOptions& options) {
   CheckConfig config;
   CheckSpec spec;
   spec.command = options.command;
-  spec.name = options.names.empty() ? std::string(basename_of(options.command.front()))
-                                    : options.names.front();
+  spec.name = options.names.empty() ? name_of_command(options.command) : options.names.front();
   TIDEMARK_TRY(apply_settings(spec, options.settings));
   if (const std::string problem = problem_with(spec); !problem.empty()) {
     return Error{Errc::kUsage, problem};
@@ -143,6 +195,9 @@ std::string usage_hint(const CheckOptions& options, const Error& error) {
   if (options.command.empty() && options.config.empty() && error.code == Errc::kNotFound) {
     return "give a command, tidemark check -- COMMAND, or describe your checks in tidemark.json "
            "(docs/check.md)";
+  }
+  if (options.command.empty() && !options.names.empty() && error.code == Errc::kUsage) {
+    return "a command to check stands after --: tidemark check -- " + shell_line(options.names);
   }
   return "see tidemark check --help";
 }

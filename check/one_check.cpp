@@ -16,6 +16,8 @@
 #include "common/redact.h"
 #include "common/text.h"
 #include "common/units.h"
+#include "live/job_output.h"
+#include "report/loss_text.h"
 #include "report/track_words.h"
 
 namespace tidemark::check {
@@ -50,6 +52,7 @@ class Check {
   void note_suppressions();
   void note_unused_settings();
   bool is_blind_at_the_limit() const;
+  std::optional<double> growth_without_steps() const;
   void note_run();
   void fail(const Error& error);
   void store_baseline(const std::string& now, const std::string& commit);
@@ -252,6 +255,19 @@ bool Check::is_blind_at_the_limit() const {
   return smallest && *smallest > *row->limit;
 }
 
+// Of a run whose growth is within its budget per step only because it is so little; nullopt: it is
+// judged by its steps.
+std::optional<double> Check::growth_without_steps() const {
+  const auto row =
+      std::find_if(result_.rows.begin(), result_.rows.end(),
+                   [](const BudgetRow& each) { return each.kind == tracker::BudgetKind::kGrowth; });
+  const auto measured = result_.shown->measured().memory;
+  const bool is_such = row != result_.rows.end() && row->state == BudgetState::kWithin &&
+                       row->unit == tracker::BudgetUnit::kBytesPerStep && measured &&
+                       measured->growth.kind && !measured->growth.knows_steps;
+  return is_such ? measured->growth.late_bytes : std::nullopt;
+}
+
 void Check::note_run() {
   if (!result_.shown) {
     return;
@@ -260,15 +276,23 @@ void Check::note_run() {
   if (!result_.shown->tracing_problem.empty()) {
     notes.push_back("nobody traced allocations: " + escape_text(result_.shown->tracing_problem));
   }
+  if (const std::string& lines = result_.shown->ending.step_lines; !lines.empty()) {
+    notes.push_back(live::recognized_steps_text(lines));
+  }
   const std::vector<std::string> ignored = report::ignored_options(result_.shown->track);
   notes.insert(notes.end(), ignored.begin(), ignored.end());
+  if (const auto bytes = growth_without_steps()) {
+    notes.push_back(fmt::format(
+        "no steps are known: it grew by {} in the last two thirds of the run, which one step may",
+        format_bytes(std::max(*bytes, 0.0))));
+  }
   if (is_blind_at_the_limit()) {
     notes.emplace_back(
         "the run was too short or too noisy to show growth at the limit itself; a longer one shows "
         "smaller leaks");
   }
   for (const auto& [what, count] : result_.shown->track.run.losses) {
-    notes.push_back(fmt::format("not seen: {} x{}", escape_text(what), count));
+    notes.push_back("not seen: " + report::loss_text(what, count));
   }
 }
 

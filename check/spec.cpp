@@ -8,6 +8,7 @@
 
 #include "common/text.h"
 #include "common/units.h"
+#include "live/watch_options.h"
 #include "monitor/markers/step_pattern.h"
 #include "tracker/run/judged_run.h"
 
@@ -174,8 +175,10 @@ constexpr std::array kSettings{
                  "Read how pages are shared: off, auto (at most 1 % of the time), always",
                  [](Spec& s, Text t) { return store(monitor::parse_pss_mode(t), s.pss); }},
     CheckSetting{"step_regex", "REGEX",
-                 "Read step numbers from the output, for example 'Step +(\\d+)'", set_step_regex},
-    CheckSetting{"log_file", "FILE", "With --step-regex: read steps from this log instead",
+                 "Step numbers in the output, for example 'Step +(\\d+)' (default: common logs and "
+                 "progress bars are recognised; off: the output is not read)",
+                 set_step_regex},
+    CheckSetting{"log_file", "FILE", "Read steps from this log instead",
                  [](Spec& s, Text t) { return store_text(t, s.log_file); }},
     CheckSetting{"output", "FILE", "Record into this run file; later runs get a number",
                  [](Spec& s, Text t) { return store_text(t, s.output); }},
@@ -219,8 +222,8 @@ Status apply_settings(CheckSpec& spec, const CheckValues& values) {
 }
 
 std::string problem_with(const CheckSpec& spec) {
-  if (!spec.log_file.empty() && spec.step_regex.empty()) {
-    return "log_file needs step_regex to know what a step looks like";
+  if (!spec.log_file.empty() && spec.step_regex == live::kNoStepRegex) {
+    return "step_regex off reads no log_file";
   }
   if (spec.update_baseline && spec.baseline.empty()) {
     return "update_baseline needs baseline: the file to write";

@@ -127,7 +127,8 @@ std::string check_markdown(std::span<const CheckResult> results) {
   }
   for (const CheckResult& result : results) {
     Document document;
-    document.heading(fmt::format("{}: {}", status_word(result.status), result.spec.name));
+    document.heading(
+        fmt::format("{}: {}", status_word(result.status), escape_text(result.spec.name)));
     document.paragraph(answer_line(result)).table(budget_table(result.rows));
     add_left(document, "left behind", result);
     if (result.status == CheckStatus::kFail) {

@@ -81,16 +81,34 @@ std::string fail_text(const CheckResult& result) {
   return text;
 }
 
+// Growth that its budget allows; nullptr: there is none.
+const BudgetRow* allowed_growth(const CheckResult& result) {
+  const auto found = std::find_if(result.rows.begin(), result.rows.end(), [](const BudgetRow& row) {
+    return row.kind == BudgetKind::kGrowth && row.state == BudgetState::kWithin && row.measured &&
+           row.limit;
+  });
+  return found == result.rows.end() ? nullptr : &*found;
+}
+
 std::string pass_text(const CheckResult& result) {
   std::string text = "within " + format_count(result.rows.size(), "budget");
   if (const std::ptrdiff_t suppressed = count_of(result, BudgetState::kSuppressed);
       suppressed > 0) {
     text += fmt::format(", {} only because of a suppression", suppressed);
   }
-  if (result.shown && result.shown->track.verdict) {
-    const std::string detectable =
-        report::detectable_text(result.shown->track.verdict->answer().series);
-    text += detectable.empty() ? "" : "; " + detectable;
+  if (!result.shown || !result.shown->track.verdict) {
+    return text;
+  }
+  const tracker::SeriesVerdict& reading = result.shown->track.verdict->answer().series;
+  if (reading.verdict < tracker::Verdict::kGrowing) {
+    const std::string detectable = report::detectable_text(reading);
+    return text + (detectable.empty() ? "" : "; " + detectable);
+  }
+  if (const BudgetRow* const row = allowed_growth(result)) {
+    const std::string_view verb = reading.verdict == tracker::Verdict::kLeak ? "leaks" : "grows";
+    const std::string allowed = fmt::format("{} {}, the budget allows {}", verb,
+                                            figure_text(*row, *row->measured), limit_text(*row));
+    return result.rows.size() == 1 ? allowed : fmt::format("{}; {}", allowed, text);
   }
   return text;
 }

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check/check.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "check/config.h"
 #include "cli/command.h"
 
 namespace tidemark::cli {
@@ -51,6 +56,13 @@ void add_setting(Command& command, const CheckSetting& setting, CheckOptions& op
   (void)option.group(group_of(setting));
 }
 
+// Where checks are described, a word is the name of one.
+bool names_checks_of_a_file(const std::vector<std::string>& arguments) {
+  const auto is_config = [](const std::string& word) { return word.starts_with("--config"); };
+  return ::access(std::string(check::kConfigName).c_str(), F_OK) == 0 ||
+         std::any_of(arguments.begin(), arguments.end(), is_config);
+}
+
 std::string problem_with(const CheckOptions& options) {
   if (!options.command.empty() && options.names.size() > 1) {
     return "a command has one name";
@@ -73,6 +85,7 @@ void add_check(Program& program) {
   command.text("--config", "FILE", options->config,
                "Read checks from this file (default tidemark.json)");
   command.take_rest(options->command);
+  command.notice_forgotten_dashes(names_checks_of_a_file);
   for (const CheckSetting& setting : check::check_settings()) {
     add_setting(command, setting, *options);
   }

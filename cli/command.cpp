@@ -320,7 +320,8 @@ int Program::run(int argc, char** argv) {
   const auto named = std::find_if(commands_.begin(), commands_.end(), [&](const Command& command) {
     return command.name_ == arguments.front();
   });
-  if (named != commands_.end() && named->notices_forgotten_dashes_ && !rest) {
+  if (named != commands_.end() && named->notices_forgotten_dashes_ && !rest &&
+      !(named->takes_names_ && named->takes_names_(arguments))) {
     if (const std::string meant = with_forgotten_dashes(named->app_, arguments); !meant.empty()) {
       print_error("put -- before the command to start", meant);
       return kExitUsage;

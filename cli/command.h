@@ -85,7 +85,12 @@ class Command {
   void take_rest(std::vector<std::string>& into) { rest_ = &into; }
   // The name of a program where no "--" stands before it is taken for a command line whose "--" was
   // forgotten.
-  void notice_forgotten_dashes() { notices_forgotten_dashes_ = true; }
+  // `takes_names`: whether a word among these arguments is something else.
+  using WordTest = std::function<bool(const std::vector<std::string>& arguments)>;
+  void notice_forgotten_dashes(WordTest takes_names = {}) {
+    notices_forgotten_dashes_ = true;
+    takes_names_ = std::move(takes_names);
+  }
 
   // Of an option that others have added.
   void remove(const std::string& name);
@@ -104,6 +109,7 @@ class Command {
   std::string name_;
   std::vector<std::string>* rest_ = nullptr;
   bool notices_forgotten_dashes_ = false;
+  WordTest takes_names_;
   std::function<int()> run_;
   std::function<std::string()> problem_;
 };

@@ -37,10 +37,11 @@ void add_watch(Command& command, live::WatchOptions& options) {
   command.flag("--force", options.force, "Replace an existing run file");
   command.value("--pss", "off|auto|always", monitor::parse_pss_mode, options.pss,
                 "Read how pages are shared: off, auto (at most 1 % of the time), always");
-  command.text("--step-regex", "REGEX", options.step_regex,
-               "Read step numbers from the output of the command, for example 'Step +(\\d+)'");
-  command.text("--log-file", "FILE", options.log_file,
-               "With --step-regex: read steps from this log instead");
+  command.text(
+      "--step-regex", "REGEX", options.step_regex,
+      "Step numbers in the output of the command, for example 'Step +(\\d+)' (default: common "
+      "logs and progress bars are recognised; off: its output is not read)");
+  command.text("--log-file", "FILE", options.log_file, "Read steps from this log instead");
   command.flag(
       "--no-redact", [&] { options.redact = false; }, "Keep secrets in command lines");
 }
@@ -88,8 +89,8 @@ std::string watch_problem(const live::WatchOptions& options) {
   if (options.force && options.output.empty()) {
     return "--force is for --output: there is nothing to replace";
   }
-  if (!options.log_file.empty() && options.step_regex.empty()) {
-    return "--log-file needs --step-regex to know what a step looks like";
+  if (!options.log_file.empty() && options.step_regex == live::kNoStepRegex) {
+    return "--step-regex off reads no --log-file";
   }
   if (!options.step_regex.empty() && options.log_file.empty() && options.target.command.empty()) {
     return "--step-regex reads the output of -- COMMAND; of a running process give its --log-file";

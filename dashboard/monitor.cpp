@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dashboard/monitor.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -103,8 +104,10 @@ int watch_in_dashboard(const MonitorOptions& options, live::WatchOptions watch,
   setup.run_file = watch.output;
   Monitor monitor(false, std::move(setup), watch.interval_ns);
   const int code = live::watch(watch, monitor);
-  if (!watch.command_output.empty() && !monitor.command_has_run()) {
-    (void)::unlink(watch.command_output.c_str());  // nobody has written to it, nor will
+  struct stat written {};
+  const bool is_empty = ::stat(watch.command_output.c_str(), &written) == 0 && written.st_size == 0;
+  if (!watch.command_output.empty() && (is_empty || !monitor.command_has_run())) {
+    (void)::unlink(watch.command_output.c_str());  // there is nothing to read in it
   } else if (!watch.command_output.empty()) {
     print_note("the output of the command is in " + watch.command_output);
   }

@@ -2,8 +2,10 @@
 #include "live/job_output.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <utility>
@@ -11,8 +13,43 @@
 #include <fmt/format.h>
 
 #include "common/io.h"
+#include "common/text.h"
+#include "live/launch/output_channel.h"
 
 namespace tidemark::live {
+
+namespace {
+
+// What --step-regex gives, or one that recognises steps: `recognized` is set then.
+Result<monitor::StepFinder> step_finder(const std::string& regex,
+                                        std::shared_ptr<monitor::StepLineChoice>& recognized) {
+  if (regex.empty()) {
+    recognized = std::make_shared<monitor::StepLineChoice>();
+    return monitor::StepFinder(monitor::StepRecognizer(recognized));
+  }
+  auto pattern = monitor::StepPattern::compile(regex);
+  if (!pattern) {
+    return Error{pattern.error().code, "--step-regex: " + pattern.error().what};
+  }
+  return monitor::StepFinder(*std::move(pattern));
+}
+
+// Of very many steps those that are spread evenly, and the last: nobody asked for all of them, and
+// each takes room in a recording.
+std::vector<MarkerRecord> thinned(std::vector<MarkerRecord> steps) {
+  constexpr std::size_t kMost = 100;
+  const std::size_t every = (steps.size() + kMost - 1) / kMost;
+  if (every < 2) {
+    return steps;
+  }
+  std::vector<MarkerRecord> kept;
+  for (std::size_t i = (steps.size() - 1) % every; i < steps.size(); i += every) {
+    kept.push_back(std::move(steps[i]));
+  }
+  return kept;
+}
+
+}  // namespace
 
 Result<JobOutput> JobOutput::open(const WatchOptions& options, const Clock& clock,
                                   std::int64_t start_ns) {
@@ -22,33 +59,59 @@ Result<JobOutput> JobOutput::open(const WatchOptions& options, const Clock& cloc
     TIDEMARK_TRY_ASSIGN(output.file_, open_file(options.command_output, O_WRONLY | O_APPEND));
     TIDEMARK_TRY_ASSIGN(output.no_input_, open_file("/dev/null", O_RDONLY));
   }
-  if (!options.step_regex.empty()) {
+  const bool may_have_steps =
+      !options.target.command.empty() || !options.log_file.empty() || !options.step_regex.empty();
+  if (may_have_steps && options.step_regex != kNoStepRegex) {
     TIDEMARK_TRY(output.open_step_source(options));
   }
   return output;
 }
 
 Status JobOutput::open_step_source(const WatchOptions& options) {
-  auto pattern = monitor::StepPattern::compile(options.step_regex);
-  if (!pattern) {
-    return Error{pattern.error().code, "--step-regex: " + pattern.error().what};
-  }
+  TIDEMARK_TRY_ASSIGN(const auto steps, step_finder(options.step_regex, recognized_));
   if (!options.log_file.empty()) {
-    TIDEMARK_TRY_ASSIGN(auto log,
-                        monitor::LogFollower::open(options.log_file, *std::move(pattern)));
-    log_.emplace(std::move(log));
+    TIDEMARK_TRY_ASSIGN(auto log, monitor::LogFollower::open(options.log_file, steps));
+    logs_.push_back(std::move(log));
     return ok();
   }
-  const int stderr_sink = file_ ? file_.get() : STDERR_FILENO;
-  TIDEMARK_TRY_ASSIGN(
-      auto relay,
-      OutputRelay::open({.pattern = *std::move(pattern),
-                         .stdout_sink = stdout_is_ours_ || file_ ? stderr_sink : STDOUT_FILENO,
-                         .stderr_sink = stderr_sink,
-                         .run_start_ns = start_ns_},
-                        *clock_));
+  if (recognized_ != nullptr && follow_files(steps)) {
+    return ok();
+  }
+  TIDEMARK_TRY_ASSIGN(auto relay, OutputRelay::open({.steps = steps,
+                                                     .stdout_sink = stdout_sink(),
+                                                     .stderr_sink = stderr_sink(),
+                                                     .run_start_ns = start_ns_,
+                                                     .hands_over = recognized_ != nullptr},
+                                                    *clock_));
   relay_.emplace(std::move(relay));
   return ok();
+}
+
+// Output that ends in files can be read there. False: it has to pass through us.
+bool JobOutput::follow_files(const monitor::StepFinder& steps) {
+  std::vector<int> sinks = {stdout_sink()};
+  if (!same_destination(stdout_sink(), stderr_sink())) {
+    sinks.push_back(stderr_sink());
+  }
+  for (const int sink : sinks) {
+    const std::string path = fmt::format("/proc/self/fd/{}", sink);
+    struct stat info {};
+    auto log = ::stat(path.c_str(), &info) == 0
+                   ? monitor::LogFollower::open(path, steps)
+                   : Result<monitor::LogFollower>(system_error("no output", errno));
+    if (!log) {
+      logs_.clear();
+      return false;
+    }
+    logs_.push_back(*std::move(log));
+  }
+  return true;
+}
+
+int JobOutput::stderr_sink() const { return file_ ? file_.get() : STDERR_FILENO; }
+
+int JobOutput::stdout_sink() const {
+  return stdout_is_ours_ || file_ ? stderr_sink() : STDOUT_FILENO;
 }
 
 void JobOutput::redirect(LaunchOptions& launch) const {
@@ -73,8 +136,10 @@ void JobOutput::on_command_start() {
 }
 
 void JobOutput::on_command_exit(std::optional<std::int64_t> wait_ns) {
-  if (wait_ns) {
-    end_ns_ = clock_->monotonic_ns() + *wait_ns;
+  // Nobody asked us to read it: we are no reason to wait for those that have it open.
+  const auto longest_ns = recognized_ != nullptr ? std::optional<std::int64_t>(0) : wait_ns;
+  if (longest_ns) {
+    end_ns_ = clock_->monotonic_ns() + *longest_ns;
   }
 }
 
@@ -89,17 +154,34 @@ std::vector<MarkerRecord> JobOutput::take_steps() {
   if (relay_) {
     relay_->take(steps);
   }
-  if (log_) {
-    log_->poll(to_seconds(clock_->monotonic_ns() - start_ns_), steps);
+  for (monitor::LogFollower& log : logs_) {
+    log.poll(to_seconds(clock_->monotonic_ns() - start_ns_), steps);
   }
   has_found_steps_ = has_found_steps_ || !steps.empty();
-  return steps;
+  return recognized_ != nullptr ? thinned(std::move(steps)) : steps;
+}
+
+bool JobOutput::recognizes_steps(const Tick& tick) {
+  constexpr std::size_t kColumns = 40;
+  const auto is_marked_step = [](const MarkerRecord& marker) {
+    return marker.kind == MarkerKind::kStep && marker.key.pid != 0;
+  };
+  job_marks_steps_ =
+      job_marks_steps_ || std::any_of(tick.markers.begin(), tick.markers.end(), is_marked_step);
+  const auto example = recognized_ != nullptr ? recognized_->take_example() : std::nullopt;
+  if (!example || job_marks_steps_) {
+    return false;
+  }
+  step_lines_ = shorten(escape_text(*example), kColumns);
+  return true;
 }
 
 monitor::StepLosses JobOutput::take_lost() {
   monitor::StepLosses lost = std::exchange(late_lost_, {});
   lost += relay_ ? relay_->take_lost() : monitor::StepLosses{};
-  lost += log_ ? log_->take_lost() : monitor::StepLosses{};
+  for (monitor::LogFollower& log : logs_) {
+    lost += log.take_lost();
+  }
   return lost;
 }
 
@@ -117,6 +199,11 @@ Status JobOutput::close() {
   late_lost_ += relay_->take_lost();
   relay_.reset();
   return error ? Status(*error) : ok();
+}
+
+std::string recognized_steps_text(std::string_view lines) {
+  const char quote = lines.find('\'') == std::string_view::npos ? '\'' : '"';
+  return fmt::format("steps: from the log, lines such as {0}{1}{0}", quote, lines);
 }
 
 Result<std::string> make_command_output(const std::string& run_file) {

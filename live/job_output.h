@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/clock.h"
@@ -21,8 +23,9 @@ namespace tidemark::live {
 // a log file. Not thread-safe.
 class JobOutput {
  public:
-  // Without --step-regex no steps are looked for. `clock` outlives it; `start_ns` is the start of
-  // the run.
+  // Without --step-regex steps are recognised, and the command's output passes through us only
+  // where it cannot be read in another way. `clock` outlives it; `start_ns` is the start of the
+  // run.
   static Result<JobOutput> open(const WatchOptions& options, const Clock& clock,
                                 std::int64_t start_ns);
 
@@ -35,6 +38,11 @@ class JobOutput {
 
   // The steps found since the last call, and what was lost of them.
   std::vector<MarkerRecord> take_steps();
+  // True once: steps are recognised in the log. Not of a job that marks its steps; `tick` has what
+  // it has marked.
+  bool recognizes_steps(const Tick& tick);
+  // What the lines look like in which they are, escaped: "step 120/1000". Empty: they are not.
+  const std::string& step_lines() const { return step_lines_; }
   monitor::StepLosses take_lost();
   // Whether take_steps() has ever given one.
   bool has_found_steps() const { return has_found_steps_; }
@@ -53,6 +61,9 @@ class JobOutput {
  private:
   JobOutput(const Clock& clock, std::int64_t start_ns) : clock_(&clock), start_ns_(start_ns) {}
   Status open_step_source(const WatchOptions& options);
+  bool follow_files(const monitor::StepFinder& steps);
+  int stdout_sink() const;
+  int stderr_sink() const;
 
   const Clock* clock_;
   std::int64_t start_ns_;
@@ -60,12 +71,18 @@ class JobOutput {
   Fd no_input_;
   Fd file_;  // see WatchOptions::command_output
   std::optional<OutputRelay> relay_;
-  std::optional<monitor::LogFollower> log_;
+  std::vector<monitor::LogFollower> logs_;
+  std::shared_ptr<monitor::StepLineChoice> recognized_;  // nullptr: --step-regex is given
+  std::string step_lines_;
+  bool job_marks_steps_ = false;
   std::vector<MarkerRecord> late_steps_;  // found by close()
   monitor::StepLosses late_lost_;
   bool has_found_steps_ = false;
   std::int64_t end_ns_ = INT64_MAX;
 };
+
+// "steps: from the log, lines such as 'step 120/1000'".
+std::string recognized_steps_text(std::string_view lines);
 
 // Makes an empty, private file for the output of a command: beside the run file when there is one,
 // else in the folder for temporary files. Never one that was there before.

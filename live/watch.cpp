@@ -135,6 +135,7 @@ class Watch {
   std::vector<RecordingSink*> sinks_;
   std::unique_ptr<WatchView> view_;         // nullptr once nobody reads it any more
   std::optional<monitor::NoPick> no_pick_;  // why --find-training found nobody
+  std::string step_lines_;                  // what those look like in which steps were recognised
   std::uint64_t marks_ = 0;
   std::optional<std::uint64_t> limit_bytes_;  // that the view knows of
   bool is_waiting_for_tree_ = false;          // with what is left of the tree
@@ -291,6 +292,9 @@ bool Watch::sample(std::int64_t due_ns) {
   Tick tick = session_->sample(due_ns, std::move(steps), take_losses());
   for (const std::string& news : session_->take_news()) {
     output_.note("note: " + news);
+  }
+  if (job_output_->recognizes_steps(tick)) {
+    output_.note("note: " + recognized_steps_text(job_output_->step_lines()));
   }
   std::vector<ProcessRecord> exited = session_->take_ended();
   complete(tick, exited);
@@ -562,9 +566,10 @@ void Watch::finish() {
 }
 
 int Watch::finish_output(int own_code) {
-  WatchEnding ending{own_code, {}, command_.was_told_to_stop(), command_.ran_out_of_time()};
+  WatchEnding ending{own_code, {}, command_.was_told_to_stop(), command_.ran_out_of_time(), {}};
   if (command_.has_started()) {
     ending.command_status = command_.exit_code().value_or(kExitTarget);
+    ending.step_lines = job_output_->step_lines();
   }
   handler_.on_end(ending, output_);
   told_to_stop_ = false;  // from here on it means: do not wait for a reader that stalls

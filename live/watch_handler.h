@@ -54,6 +54,7 @@ struct WatchEnding {
   std::optional<int> command_status;  // of the command that was started, as a shell reports it
   bool was_told_to_stop = false;      // by a signal, which the command got as well
   bool ran_out_of_time = false;       // it was ended because its time was over
+  std::string step_lines;  // lines in which steps were recognised, escaped: "step 120/1000"; or ""
 };
 
 // Told to stop while the command runs: who is told first, and how long the command is not told

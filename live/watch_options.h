@@ -25,6 +25,9 @@ struct TargetOptions {
   std::vector<std::string> command;
 };
 
+// `--step-regex off`: the log is not read, and the command writes to our descriptors.
+inline constexpr std::string_view kNoStepRegex = "off";
+
 // What all commands that watch a target have in common.
 struct WatchOptions {
   TargetOptions target;
@@ -42,7 +45,7 @@ struct WatchOptions {
   bool redact = true;
   std::optional<Rate> warn_growth;  // nullopt: 5 % of the limit per minute
   bool warn = true;
-  std::string step_regex;
+  std::string step_regex;  // empty: steps are recognised
   std::string log_file;
   // Where the output of the command goes when a screen of ours is on the terminal; it gets no input
   // then. Empty: it has the terminal to itself.

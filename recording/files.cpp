@@ -2,6 +2,7 @@
 #include "recording/files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -187,6 +188,23 @@ std::optional<pid_t> process_that_has_open(const std::string& path) {
   return lock.l_pid;
 }
 
+Fd lock_folder_of(const std::string& path) {
+  constexpr int kAttempts = 100;
+  constexpr useconds_t kPauseUs = 20'000;
+  const std::string_view folder =
+      std::string_view(path).substr(0, path.size() - basename_of(path).size());
+  auto opened = open_file(folder.empty() ? "." : std::string(folder), O_RDONLY | O_DIRECTORY);
+  if (!opened) {
+    return Fd();
+  }
+  for (int attempt = 0; attempt < kAttempts && ::flock(opened->get(), LOCK_EX | LOCK_NB) != 0 &&
+                        (errno == EWOULDBLOCK || errno == EINTR);
+       ++attempt) {
+    ::usleep(kPauseUs);
+  }
+  return *std::move(opened);
+}
+
 Result<PendingFile> PendingFile::create(const std::string& path, bool replace) {
   if (path.empty() || basename_of(path).empty()) {
     return Error{Errc::kUsage, fmt::format("'{}' is not the name of a file", path)};
@@ -225,6 +243,7 @@ PendingFile::~PendingFile() {
 
 Status PendingFile::publish() {
   if (replace_) {
+    TIDEMARK_TRY(check_replaceable(path_));
     for (const std::string_view suffix : kCompanions) {
       ::unlink(companion(path_, suffix).c_str());
     }

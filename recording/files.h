@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "common/fd.h"
 #include "common/result.h"
 
 namespace tidemark::recording {
@@ -47,6 +48,10 @@ class PrivateDir {
 // file drops all of the process's locks on it (fcntl(2)).
 std::optional<pid_t> process_that_has_open(const std::string& path);
 
+// The folder of `path`, locked against others that publish a run file in it: until a recording has
+// the file open, nothing shows that it is in use. One that stays locked is used all the same.
+Fd lock_folder_of(const std::string& path);
+
 // A file that is written under a temporary name in the same directory and then renamed: whenever we
 // are killed, the path holds nothing, what was there before, or a complete file. The destructor
 // removes a file that was not published.
@@ -62,7 +67,8 @@ class PendingFile {
   const std::string& temporary_path() const { return temporary_path_; }
   // The final path, with symbolic links resolved.
   const std::string& path() const { return path_; }
-  // Renames it to path(). Nothing may have it open.
+  // Renames it to path(). Nothing may have it open. What has come there since create() is replaced
+  // under the same conditions.
   Status publish();
 
  private:

@@ -58,6 +58,7 @@ Status RunWriter::begin(const RunInfo& info) {
 Status RunWriter::publish(const RunInfo& info) {
   TIDEMARK_TRY(insert_run(*database_, info));
   database_.reset();  // SQLite must not have the file open while it moves
+  const Fd lock = lock_folder_of(pending_->path());
   TIDEMARK_TRY(pending_->publish());
   pending_.reset();
   return open_published();

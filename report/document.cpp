@@ -152,17 +152,21 @@ std::string to_markdown(const Document& document, std::string_view heading) {
   return is_list ? out + '\n' : out;
 }
 
-std::string markdown_text(std::string_view bytes) {
+std::string markdown_text(std::string_view text) {
   // Letters, digits, blanks and what no reader of Markdown takes for a sign stay.
   constexpr std::string_view kPlain = " .,:;/+-()%'\"=?";
+  // References are looked for in what is rendered: a blank of no width parts them there.
+  constexpr std::string_view kReferences = "@#";
+  constexpr std::string_view kNoBlank = "&#8203;";
   std::string out;
-  for (const char c : escape_text(bytes)) {
+  for (const char c : text) {
     const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                            (c >= '0' && c <= '9') || (static_cast<unsigned char>(c) & 0x80U) != 0;
     if (is_letter || kPlain.find(c) != std::string_view::npos) {
       out += c;
     } else {
       out += fmt::format("&#{};", static_cast<int>(c));
+      out += kReferences.find(c) == std::string_view::npos ? "" : kNoBlank;
     }
   }
   return out;

@@ -27,8 +27,8 @@ struct Table {
   std::vector<std::vector<Cell>> rows;
 };
 
-// The parts of a report, from which each format makes its own text. What goes to a terminal has to
-// be escaped (escape_text) when it is added.
+// The parts of a report, from which each format makes its own text. All of it is escaped
+// (escape_text) when it is added.
 class Document {
  public:
   struct Heading {
@@ -80,7 +80,8 @@ std::string to_text(const Table& table);
 
 // For comments on pull requests. `heading`: what stands before one.
 std::string to_markdown(const Document& document, std::string_view heading = "### ");
-// Any bytes: nothing in them is taken for Markdown or HTML.
-std::string markdown_text(std::string_view bytes);
+// Escaped text, as the parts of a document are: nothing in it is taken for Markdown or HTML, and
+// nobody is notified by an @name or #number in it.
+std::string markdown_text(std::string_view text);
 
 }  // namespace tidemark::report

@@ -14,6 +14,7 @@
 #include "common/records.h"
 #include "common/text.h"
 #include "common/units.h"
+#include "report/loss_text.h"
 
 namespace tidemark::report {
 namespace {
@@ -116,8 +117,8 @@ std::string course_text(const Course& course, const TimeFormat& moments, bool wi
                      with_rate ? rate_text(course, moments) : "");
 }
 
-std::string loss_text(const LossRecord& loss) {
-  return fmt::format("not seen: {} x{}", escape_text(loss.what.text()), loss.count);
+std::string not_seen_text(const LossRecord& loss) {
+  return "not seen: " + loss_text(loss.what.text(), loss.count);
 }
 
 constexpr std::size_t kAlike = 4;  // so many are shown as one and the number of the others
@@ -330,7 +331,7 @@ std::vector<std::string> LossLines::lines(const Tick& tick) {
   std::vector<std::string> lines;
   for (const LossRecord& loss : tick.losses) {
     if (printed_.emplace(loss.what.text()).second) {
-      lines.push_back(fmt::format("{}  {}", time_format_.at(tick.t_s), loss_text(loss)));
+      lines.push_back(fmt::format("{}  {}", time_format_.at(tick.t_s), not_seen_text(loss)));
     }
   }
   return lines;
@@ -368,7 +369,7 @@ std::string summary_text(const RunSummary& summary, const TimeFormat& moments) {
                        format_count(summary.oom_kills(), "process", "processes"));
   }
   for (const LossRecord& loss : summary.losses()) {
-    out += fmt::format("  {}\n", loss_text(loss));
+    out += fmt::format("  {}\n", not_seen_text(loss));
   }
   return out;
 }

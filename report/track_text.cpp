@@ -11,6 +11,7 @@
 #include "common/text.h"
 #include "common/units.h"
 #include "report/document.h"
+#include "report/loss_text.h"
 #include "report/track_words.h"
 
 namespace tidemark::report {
@@ -132,7 +133,7 @@ std::vector<std::string> overhead_lines(const tracker::RunVerdict& verdict) {
 std::vector<std::string> loss_lines(const tracker::RunTracks& run) {
   std::vector<std::string> lines;
   for (const auto& [what, count] : run.losses) {
-    lines.push_back(fmt::format("{} x{}", escape_text(what), count));
+    lines.push_back(loss_text(what, count));
   }
   return lines;
 }

@@ -8,6 +8,7 @@ def test_training_does_not_leak(leak_check):
 import os
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -31,11 +32,15 @@ def leak_check():
             option = "--" + name.replace("_", "-")
             if value is not False:
                 options += [option] if value is True else [option, str(value)]
-        done = subprocess.run([tool, "check", *options, "--", *command], stderr=subprocess.PIPE,
-                              text=True, errors="replace", check=False)
+        # Not a pipe: a process that the command leaves behind would keep it open.
+        with tempfile.TemporaryFile() as report:
+            done = subprocess.run([tool, "check", *options, "--", *command], stderr=report,
+                                  check=False)
+            report.seek(0)
+            text = report.read().decode(errors="replace")
         if done.returncode != 0:
             why = " (it cannot tell)" if done.returncode == UNDETERMINED else ""
-            pytest.fail(f"tidemark check: exit code {done.returncode}{why}\n{done.stderr}",
+            pytest.fail(f"tidemark check: exit code {done.returncode}{why}\n{text}",
                         pytrace=False)
 
     return check

@@ -18,6 +18,7 @@
 #include "common/io.h"
 #include "common/quiet_thread.h"
 #include "live/launch/output_channel.h"
+#include "live/launch/output_standby.h"
 
 namespace tidemark::live {
 namespace {
@@ -73,13 +74,13 @@ class StepQueue {
 struct OutputRelay::State {
   State(const Options& options_in, const Clock& clock_in) : options(options_in), clock(clock_in) {}
 
-  void run(OutputChannel& channel);
+  void run(std::size_t index);
   // Waits for bytes; false when there will be none.
   bool wait(const OutputChannel& channel) const;
   // Hands bytes on; false when nobody reads them any more.
   bool pass_on(const OutputChannel& channel, std::string_view bytes);
-  // Of a channel, by its thread.
-  void close(OutputChannel& channel);
+  // Of a channel, by its thread. `is_over`: nobody writes to it or reads it any more.
+  void close(std::size_t index, bool is_over);
   // Makes the threads end once nothing is on its way any more.
   void stop() const { signal_event(stopping); }
 
@@ -90,6 +91,7 @@ struct OutputRelay::State {
   Fd ended;
   std::atomic<std::size_t> open_channels = 0;
   StepQueue steps;
+  OutputStandby standby;
 
   std::mutex mutex;  // guards the closing of a channel, and the error
   std::optional<Error> error;
@@ -122,41 +124,45 @@ bool OutputRelay::State::pass_on(const OutputChannel& channel, std::string_view 
   return true;
 }
 
-void OutputRelay::State::close(OutputChannel& channel) {
+void OutputRelay::State::close(std::size_t index, bool is_over) {
   {
     const std::lock_guard lock(mutex);
-    channel.ours.reset();  // whoever still writes learns that nobody reads
+    channels[index].ours.reset();
+  }
+  if (is_over || !options.hands_over) {
+    standby.drop(index);  // whoever still writes learns that nobody reads
   }
   if (--open_channels == 0) {
     signal_event(ended);
   }
 }
 
-void OutputRelay::State::run(OutputChannel& channel) {
-  monitor::StepScanner scanner(options.pattern);
+void OutputRelay::State::run(std::size_t index) {
+  const OutputChannel& channel = channels[index];
+  monitor::StepScanner scanner(options.steps);
   std::vector<MarkerRecord> found;
   std::vector<char> buffer(64U << 10U);
   double t_s = 0.0;
-  while (wait(channel)) {
+  bool is_over = false;
+  while (!is_over && wait(channel)) {
     const ssize_t n = ::read(channel.ours.get(), buffer.data(), buffer.size());
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
       continue;
     }
     if (n <= 0) {
-      break;  // end of a pipe; EIO: the last process has closed the terminal
+      is_over = true;  // end of a pipe; EIO: the last process has closed the terminal
+      continue;
     }
     // Not after the write: who reads there may be slow, or never read again.
     t_s = to_seconds(clock.monotonic_ns() - options.run_start_ns);
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(n));
-    if (!pass_on(channel, bytes)) {
-      break;
-    }
+    is_over = !pass_on(channel, bytes);
     scanner.feed(bytes, t_s, found);
     steps.add(found, scanner.take_lost());
   }
   scanner.end(t_s, found);
   steps.add(found, scanner.take_lost());
-  close(channel);
+  close(index, is_over);
 }
 
 OutputRelay::OutputRelay(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -181,6 +187,7 @@ Result<OutputRelay> OutputRelay::open(const Options& options, const Clock& clock
     }
     state->channels.push_back(std::move(*channel));
   }
+  state->standby = OutputStandby::start(state->channels);
   return OutputRelay(std::move(state));
 }
 
@@ -189,9 +196,9 @@ int OutputRelay::child_stderr() const { return state_->channels.back().theirs.ge
 
 void OutputRelay::begin() {
   state_->open_channels = state_->channels.size();
-  for (OutputChannel& channel : state_->channels) {
-    channel.theirs.reset();
-    threads_.push_back(start_quiet_thread([state = state_, &channel] { state->run(channel); }));
+  for (std::size_t i = 0; i < state_->channels.size(); ++i) {
+    state_->channels[i].theirs.reset();
+    threads_.push_back(start_quiet_thread([state = state_, i] { state->run(i); }));
   }
 }
 

@@ -11,28 +11,30 @@
 #include "common/records.h"
 #include "common/result.h"
 #include "monitor/markers/step_log.h"
-#include "monitor/markers/step_pattern.h"
 
 namespace tidemark::live {
 
-// `--step-regex`: lets the output of a command pass through us, byte for byte, and finds the steps
-// in it. A stream that ends at a terminal goes through a pseudo-terminal of the same size, so that
-// progress bars and colours stay; any other through a pipe. If the command's stdout and stderr
-// would end at the same place they share one channel, so that their order stays. Each channel has a
-// thread: the command never waits for our sampling, and when the reader of our output is slow the
-// command waits as it would without us. When that reader is gone, so is the command's: it
-// gets SIGPIPE as it would without us. Any other failure to write (a full disk) is told by
-// take_error(), and the command goes on.
+// Lets the output of a command pass through us, byte for byte, and finds the steps in it. A stream
+// that ends at a terminal goes through a pseudo-terminal of the same size, so that progress bars
+// and colours stay; any other through a pipe. If the command's stdout and stderr would end at the
+// same place they share one channel, so that their order stays. Each channel has a thread: the
+// command never waits for our sampling, and when the reader of our output is slow the command waits
+// as it would without us. When that reader is gone, so is the command's: it gets SIGPIPE as it
+// would without us. Any other failure to write (a full disk) is told by take_error(), and the
+// command goes on. When we are killed, an OutputStandby goes on in our place.
 //
 // Order of use: open, start the command with child_stdout() and child_stderr(), begin, take now and
 // then, and finish once the command has ended, or leave when there is no time to wait.
 class OutputRelay {
  public:
   struct Options {
-    monitor::StepPattern pattern;
+    monitor::StepFinder steps;
     int stdout_sink = 1;  // where the command's stdout ends; 2 for `--json`
     int stderr_sink = 2;
     std::int64_t run_start_ns = 0;
+    // Processes that outlive the command can go on writing when we have left. When we are killed
+    // they can in any case.
+    bool hands_over = false;
   };
   // `clock` must outlive the relay; it is used from its threads.
   static Result<OutputRelay> open(const Options& options, const Clock& clock);
@@ -63,8 +65,8 @@ class OutputRelay {
   bool at_end() const;
   int ended_fd() const;
 
-  // Passes on what is still in the channels, however slow its reader is, and stops. Processes that
-  // outlive the command can no longer write to it afterwards. Steps can be taken as before.
+  // Passes on what is still in the channels, however slow its reader is, and stops: what processes
+  // that outlive the command write is no longer ours. Steps can be taken as before.
   void finish();
   // The same, but does not wait for a reader that stalls: what it has not read is given up.
   void leave();

@@ -31,10 +31,19 @@ bool is_directory(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-// The writers' rule: /dev/shm, or $XDG_RUNTIME_DIR where that does not exist.
-Result<std::string> base_directory(const ProcessHandle& process, const std::string& root) {
+// Whether a writer of `owner` refuses what is there.
+bool is_taken(const std::string& path, uid_t owner) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 &&
+         (!S_ISDIR(info.st_mode) || info.st_uid != owner || (info.st_mode & 07777U) != 0700);
+}
+
+// The writers' rule: /dev/shm, or $XDG_RUNTIME_DIR where that does not exist, or where somebody
+// else has taken `name` in it.
+Result<std::string> base_directory(const ProcessHandle& process, const std::string& root,
+                                   const std::string& name, uid_t owner) {
   std::string base = root + "/dev/shm";
-  if (is_directory(base)) {
+  if (is_directory(base) && !is_taken(base + '/' + name, owner)) {
     return base;
   }
   const std::array<std::string, 1> names = {"XDG_RUNTIME_DIR"};
@@ -158,9 +167,10 @@ Result<MarkerPlace> locate_markers(const ProcessKey& key) {
     return Error{Errc::kNotFound,
                  fmt::format("user {} is not in {}/uid_map", status.uid, directory)};
   }
-  TIDEMARK_TRY_ASSIGN(auto base, base_directory(process, directory + "/root"));
+  const std::string name = fmt::format("tidemark-{}", *inner_uid);
+  TIDEMARK_TRY_ASSIGN(auto base, base_directory(process, directory + "/root", name, status.uid));
   const pid_t inner_pid = status.innermost_pid.value_or(key.pid);
-  return MarkerPlace{std::move(base), fmt::format("tidemark-{}", *inner_uid), status.uid, inner_pid,
+  return MarkerPlace{std::move(base), name, status.uid, inner_pid,
                      fmt::format("{}-{}-{}.", inner_pid, key.start_ticks, *pid_namespace)};
 }
 

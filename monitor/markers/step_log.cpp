@@ -41,8 +41,17 @@ void StepScanner::add_to_line(std::string_view part) {
   line_ += part.substr(0, std::min(part.size(), kMaxLineBytes - line_.size()));
 }
 
+StepSearch StepScanner::search_line() {
+  constexpr std::size_t kBytesPerWork = 8;
+  if (const auto* const pattern = std::get_if<StepPattern>(&finder_)) {
+    return pattern->search(line_);
+  }
+  return {.step = std::get<StepRecognizer>(finder_).read(line_),
+          .work = static_cast<std::uint32_t>(line_.size() / kBytesPerWork)};
+}
+
 void StepScanner::finish_line(double t_s, std::vector<MarkerRecord>& out) {
-  const StepSearch search = line_.empty() ? StepSearch{} : pattern_.search(line_);
+  const StepSearch search = line_.empty() ? StepSearch{} : search_line();
   const auto step = search.step;
   lost_lines_ += search.gave_up ? 1U : 0U;
   work_ += search.work;
@@ -53,11 +62,11 @@ void StepScanner::finish_line(double t_s, std::vector<MarkerRecord>& out) {
   }
 }
 
-LogFollower::LogFollower(std::string path, StepPattern pattern)
-    : path_(std::move(path)), scanner_(std::move(pattern)), buffer_(64U << 10U) {}
+LogFollower::LogFollower(std::string path, StepFinder finder)
+    : path_(std::move(path)), scanner_(std::move(finder)), buffer_(64U << 10U) {}
 
-Result<LogFollower> LogFollower::open(std::string path, StepPattern pattern) {
-  LogFollower follower(std::move(path), std::move(pattern));
+Result<LogFollower> LogFollower::open(std::string path, StepFinder finder) {
+  LogFollower follower(std::move(path), std::move(finder));
   struct stat info {};
   if (::stat(follower.path_.c_str(), &info) != 0) {
     if (errno == ENOENT) {

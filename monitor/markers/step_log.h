@@ -9,14 +9,19 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "common/fd.h"
 #include "common/records.h"
 #include "common/result.h"
 #include "monitor/markers/step_pattern.h"
+#include "monitor/markers/step_recognizer.h"
 
 namespace tidemark::monitor {
+
+// How steps are found in a line: as --step-regex says, or recognised.
+using StepFinder = std::variant<StepPattern, StepRecognizer>;
 
 // What --step-regex did not see.
 struct StepLosses {
@@ -43,7 +48,7 @@ class StepScanner {
  public:
   static constexpr std::size_t kMaxLineBytes = 4096;
 
-  explicit StepScanner(StepPattern pattern) : pattern_(std::move(pattern)) {}
+  explicit StepScanner(StepFinder finder) : finder_(std::move(finder)) {}
 
   // Appends a marker (pid 0, time `t_s`) for each line of `bytes` that names another step than the
   // one before. Returns how much it has taken.
@@ -60,9 +65,10 @@ class StepScanner {
 
  private:
   void add_to_line(std::string_view part);
+  StepSearch search_line();
   void finish_line(double t_s, std::vector<MarkerRecord>& out);
 
-  StepPattern pattern_;
+  StepFinder finder_;
   std::string line_;
   std::optional<std::int64_t> last_step_;
   std::uint64_t lost_lines_ = 0;
@@ -75,7 +81,7 @@ class StepScanner {
 class LogFollower {
  public:
   // An error when the path exists and is not a file that we can read.
-  static Result<LogFollower> open(std::string path, StepPattern pattern);
+  static Result<LogFollower> open(std::string path, StepFinder finder);
 
   // Appends the steps in what was written since the last call. Of one log it takes no more at once
   // than the limits below; the next call goes on there.
@@ -87,7 +93,7 @@ class LogFollower {
   static constexpr std::uint64_t kMaxWorkPerPoll = 4'000'000;  // about 100 ms
 
  private:
-  LogFollower(std::string path, StepPattern pattern);
+  LogFollower(std::string path, StepFinder finder);
 
   bool reopen();
   // False when it stopped at a limit, before the end of the log.

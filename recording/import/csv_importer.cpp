@@ -20,8 +20,8 @@
 namespace tidemark::recording {
 namespace {
 
-// More processes than this are no recording of a job.
-constexpr std::size_t kMaxProcesses = 1'000'000;
+// More processes than this are no recording of a job. Each takes about 1.5 KB where it is judged.
+constexpr std::size_t kMaxProcesses = 100'000;
 constexpr std::size_t kMaxUnknownRoles = 10;
 constexpr int kMaxCommentLines = 100;
 // Rows of one sample of the tree may each have their own time. The next sample then begins with a
@@ -124,8 +124,9 @@ class CsvImporter final : public RecordingReader {
   Status take_process(const CsvRow& row, ImportFeed& feed) {
     if (known_.size() >= kMaxProcesses) {
       return Error{Errc::kMalformed,
-                   fmt::format("{}: line {}: more than {} processes", input_.name(),
-                               input_.line_number(), kMaxProcesses)};
+                   fmt::format("{}: line {}: more than {} processes; is the column of pids another "
+                               "figure?",
+                               input_.name(), input_.line_number(), kMaxProcesses)};
     }
     const ProcessKey key = key_of(row);
     const auto [entry, is_new] = known_.try_emplace(key);

@@ -172,7 +172,7 @@ constexpr auto kRules = std::to_array<AdviceRule>({
      }},
     {{"swapped_out", "memory grows in swap while the resident size stands still or falls",
       "What grows is never used again, so the kernel moves it out: a leak that rss does not show.",
-      "Judge resident and swapped memory together; a heap profiler names the owner."},
+      "Judge resident and swapped memory together."},
      [](const Facts& f) {
        return f.is_much(f.trainer.swap_bytes) && f.is_much(f.trainer.footprint_bytes) &&
               *f.trainer.swap_bytes >= 0.5 * *f.trainer.footprint_bytes &&
@@ -295,8 +295,7 @@ constexpr auto kRules = std::to_array<AdviceRule>({
     {{"kept_per_step", "the trainer grows at a steady rate",
       "Something that each step makes is kept: a loss with its graph, batches in a list, a cache "
       "without a bound.",
-      "Look for tensors that are appended without .detach() and for caches that nothing bounds; a "
-      "heap profiler names the lines."},
+      "Look for tensors that are appended without .detach() and for caches that nothing bounds."},
      [](const Facts& f) {
        return steady_leak(f) && f.bytes_per_step.value_or(kMiB) > kMiB / 16.0 &&
               f.compile_bursts < 3 && !may_keep_frames(f) &&

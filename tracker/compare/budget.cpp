@@ -50,6 +50,17 @@ std::optional<GrowthRate> rate_after_allowance(const SeriesVerdict& judged) {
   return rate_on_axes(pace, growth.slope, growth.low, growth.high);
 }
 
+std::optional<double> late_growth(const SeriesVerdict& judged) {
+  if (judged.floor.size() < kFewestBlocks) {
+    return std::nullopt;
+  }
+  const auto begin = judged.floor.begin() + static_cast<std::ptrdiff_t>(judged.floor.size() / 3);
+  const auto highest = std::max_element(
+      begin, judged.floor.end(),
+      [](const FloorPoint& a, const FloorPoint& b) { return a.floor_bytes < b.floor_bytes; });
+  return highest->floor_bytes - begin->floor_bytes;
+}
+
 MeasuredGrowth measure_growth(const SeriesVerdict& judged) {
   MeasuredGrowth growth;
   growth.verdict = judged.verdict;
@@ -66,6 +77,7 @@ MeasuredGrowth measure_growth(const SeriesVerdict& judged) {
       growth.rate = rate_after_allowance(judged).value_or(pattern->rate);
     }
   }
+  growth.late_bytes = late_growth(judged);
   growth.knows_steps = judged.axis == Axis::kSteps || growth.rate.bytes_per_step ||
                        growth.smallest_detectable_per_step;
   return growth;
@@ -204,6 +216,24 @@ void judge_memory(BudgetRows& rows, const MemoryKinds& kinds, const MemoryBudget
 
 }  // namespace
 
+namespace {
+
+// A budget per step of a run of which no steps are known, but that it had some: no growth is within
+// it, and so is what a single step may have grown by.
+void judge_without_steps(BudgetRow& row, const MeasuredGrowth& growth) {
+  if (!growth.kind && !growth.undetermined) {
+    return;
+  }
+  if (!growth.late_bytes || !growth.kind) {
+    doubt(row, doubt_of(growth));
+    row.needs = growth.needs;
+  } else if (*growth.late_bytes > row.limit) {
+    doubt(row, BudgetDoubt::kStepsUnknown);
+  }
+}
+
+}  // namespace
+
 BudgetRow judge_growth(BudgetKind kind, const std::optional<RunMeasure>& measure,
                        const std::optional<Rate>& limit) {
   BudgetRow row;
@@ -222,7 +252,7 @@ BudgetRow judge_growth(BudgetKind kind, const std::optional<RunMeasure>& measure
   }
   const MeasuredGrowth& growth = measure->growth;
   if (by_step && !growth.knows_steps) {
-    doubt(row, BudgetDoubt::kStepsUnknown);
+    judge_without_steps(row, growth);
     return row;
   }
   set_rate(row, growth.rate);

@@ -27,6 +27,8 @@ struct MeasuredGrowth {
   std::optional<double> smallest_detectable_per_step;
   Axis axis = Axis::kTime;
   bool knows_steps = false;
+  // By how much its floor rose in the last two thirds of the run; nullopt: too few samples.
+  std::optional<double> late_bytes;
 };
 
 // A run in the few numbers that budgets and baselines are about: of the whole tree, on one metric.

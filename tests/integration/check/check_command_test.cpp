@@ -94,12 +94,40 @@ TEST(CheckCommand, CannotTellFromAutomaticWarmUpOfAShortRun) {
   EXPECT_THAT(output.err, HasSubstr("--warmup 200steps"));
 }
 
-TEST(CheckCommand, CannotTellPerStepWhereThereAreNoSteps) {
-  const Output output = run_check({"--max-growth", "1MiB/step", "--warmup", "1s"},
-                                  {victim_path("leak_linear"), "--leak-mb", "0", "--count", "60"});
+TEST(CheckCommand, CannotTellGrowthPerStepWhereThereAreNoSteps) {
+  const Output output =
+      run_check({"--max-growth", "1MiB/step", "--warmup", "1s"},
+                {victim_path("leak_linear"), "--flat-steps", "10", "--count", "100"});
 
   EXPECT_EQ(output.exit_code, 4) << output.err;
   EXPECT_THAT(output.err, HasSubstr("--step-regex"));
+}
+
+TEST(CheckCommand, NoGrowthIsWithinABudgetPerStepWithoutSteps) {
+  const Output output = run_check({"--max-growth", "1MiB/step", "--warmup", "1s"},
+                                  {victim_path("leak_linear"), "--leak-mb", "0", "--count", "60"});
+
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+}
+
+TEST(CheckCommand, RecognisesStepsInTheOutputAndSaysSo) {
+  const Output output =
+      run_check({"--max-growth", "1MiB/step", "--warmup", "20steps"},
+                {"sh", "-c", "for i in $(seq 80); do echo step $i/80 loss 0.5; sleep 0.03; done"});
+
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_THAT(output.err, HasSubstr("steps: from the log, lines such as 'step 3/80'"));
+  EXPECT_THAT(output.err, HasSubstr("steps would have been seen"));
+  EXPECT_THAT(output.out, HasSubstr("step 80/80 loss 0.5\n"));
+}
+
+TEST(CheckCommand, IsNamedForTheScriptThatAShellRuns) {
+  EXPECT_THAT(
+      run_check({"--max-peak", "1GiB"}, {"sh", "-c", "A=1 sleep 0.3 && sleep 0.4 | cat"}).err,
+      HasSubstr("sleep: within"));
+  EXPECT_THAT(
+      run_check({"--max-peak", "1GiB"}, {"python3", "-c", "import time; time.sleep(0.3)"}).err,
+      HasSubstr("python3: within"));
 }
 
 TEST(CheckCommand, ReadsStepsFromTheOutput) {
@@ -219,7 +247,7 @@ TEST(CheckCommand, ExitsWithThreeWhenTheCommandFailsAndSaysItsStatus) {
   const Output output = run_check({"--max-peak", "1KiB"}, {"sh", "-c", "sleep 1.5; exit 7"});
 
   EXPECT_EQ(output.exit_code, 3);
-  EXPECT_THAT(output.err, HasSubstr("ERROR sh: the command failed with status 7; max_peak: "));
+  EXPECT_THAT(output.err, HasSubstr("ERROR sleep: the command failed with status 7; max_peak: "));
 }
 
 TEST(CheckCommand, ExitsWithThreeWhenThereIsNoSuchCommand) {

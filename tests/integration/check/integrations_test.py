@@ -37,7 +37,7 @@ def check_github(folder):
                                        options="--max-peak 1KiB --interval 50ms")
     assert done.returncode == 1, done.stderr
     assert output["result"] == "fail", output
-    assert "### FAIL: bash" in summary, summary
+    assert "### FAIL: sleep" in summary, summary
     assert "::error title=" in done.stderr, done.stderr
     assert pathlib.Path(output["markdown"]).read_text() == summary
 

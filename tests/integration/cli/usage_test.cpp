@@ -79,6 +79,22 @@ TEST(Usage, AForgottenDoubleDashIsRecognised) {
                  "tidemark guard --limit=4GiB -- sh x.sh --limit 3");
   expect_refused({"profile", "/bin/sh", "x.sh"}, "put -- before the command to start",
                  "tidemark profile -- /bin/sh x.sh");
+  expect_refused({"check", "--max-growth", "1MiB/step", "sh", "x.sh", "--steps", "3"},
+                 "put -- before the command to start",
+                 "tidemark check --max-growth 1MiB/step -- sh x.sh --steps 3");
+}
+
+TEST(Usage, AWordIsTheNameOfACheckWhereChecksAreDescribed) {
+  const TempTree folder;
+  folder.write("checks.json",
+               R"({"schema": 1, "checks": [{"name": "true", "command": ["true"]}]})");
+
+  const auto known = run_tool({"check", "--config", folder.path("checks.json"), "true"});
+  const auto unknown = run_tool({"check", "--config", folder.path("checks.json"), "sh", "x.sh"});
+
+  EXPECT_THAT(known.err, HasSubstr("check true: true"));
+  EXPECT_THAT(unknown.err, HasSubstr("has no check 'sh', only true"));
+  EXPECT_THAT(unknown.err, HasSubstr("tidemark check -- sh x.sh"));
 }
 
 TEST(Usage, ARecordingThatIsMarkedExecutableIsNoCommand) {

@@ -282,6 +282,13 @@ TEST_F(DashboardCommand, KeepsTheOutputOfACommandOffTheScreenAndPassesItsStatusO
   EXPECT_EQ(first, "to stdout");
 }
 
+TEST_F(DashboardCommand, LeavesNoFileOfACommandThatPrintsNothing) {
+  const TmuxSession session(tool() + " monitor -o run.tidemark -- sleep 1", options());
+
+  EXPECT_EQ(session.exit_code(), 0);
+  EXPECT_FALSE(std::filesystem::exists(session.folder().path("run.tidemark.log")));
+}
+
 TEST_F(DashboardCommand, LeavesNothingOfACommandThatCannotBeStarted) {
   const TmuxSession session(tool() + " monitor -- /nonexistent", options());
 

@@ -183,6 +183,17 @@ TEST_F(OutputRelayTest, DoesNotWaitForProcessesThatOutliveTheCommand) {
   EXPECT_EQ(process.output(), "step 1\n");
 }
 
+TEST_F(OutputRelayTest, TheCommandAndItsOutputOutliveUs) {
+  Subprocess process(relayed("echo ready; read line; echo out $line; echo err >&2; echo last"));
+  process.read_until("ready");
+
+  process.signal(SIGKILL);
+  process.send("of it\n");
+
+  EXPECT_THAT(process.read_until("last"), HasSubstr("out of it\n"));
+  EXPECT_EQ(process.wait(), 128 + SIGKILL);
+}
+
 TEST_F(OutputRelayTest, RefusesABadPatternBeforeItStartsAnything) {
   Subprocess process({kProbe, "--regex", "(", "--", "echo", "started"});
 

@@ -407,6 +407,25 @@ TEST(TidemarkHeader, RefusesADirectoryThatOthersCanUse) {
   EXPECT_EQ(result, "0");
 }
 
+// The name is known, and /dev/shm is everybody's.
+TEST(TidemarkHeader, TakesAnotherDirectoryWhereSomebodyHasTakenItsName) {
+  const std::string result = with_own_shm("size=4m", []() -> std::string {
+    ::mkdir(marker_directory().c_str(), 0777);
+    ::mkdir("/dev/shm/run", 0700);
+    ::setenv("XDG_RUNTIME_DIR", "/dev/shm/run", 1);
+    tidemark_step(1);
+    const std::string own = fmt::format("/dev/shm/run/tidemark-{}", ::geteuid());
+    return fmt::format("{} {}", marker_files(::getpid()).size(),
+                       std::distance(std::filesystem::directory_iterator(own),
+                                     std::filesystem::directory_iterator()));
+  });
+  if (result == "no mount") {
+    GTEST_SKIP() << "may not mount a tmpfs";
+  }
+
+  EXPECT_EQ(result, "0 1");
+}
+
 TEST(TidemarkHeader, DoesNotFollowASymbolicLink) {
   const std::string result = with_own_shm("size=4m", [] {
     ::mkdir("/dev/shm/elsewhere", 0700);

@@ -169,7 +169,8 @@ TEST(CheckSettings, GrowthCannotBeSwitchedOffWhereItIsAllThatIsChecked) {
 }
 
 TEST(CheckSettings, TellWhatDoesNotFitTogether) {
-  EXPECT_THAT(error_of(one_check(R"("log_file": "x")")), HasSubstr("needs step_regex"));
+  EXPECT_THAT(error_of(one_check(R"("log_file": "x", "step_regex": "off")")),
+              HasSubstr("off reads no log_file"));
   EXPECT_THAT(error_of(one_check(R"("update_baseline": true)")), HasSubstr("needs baseline"));
   EXPECT_THAT(error_of(one_check(R"("timeout": "1s", "duration": "1s")")), HasSubstr("exclude"));
   EXPECT_THAT(error_of(one_check(R"("jobs": 2, "repeat": 2)")), HasSubstr("exclude"));

@@ -196,6 +196,22 @@ TEST(CheckJunit, LetsNoNameOutOfItsAttribute) {
   EXPECT_THAT(xml, HasSubstr("a&quot;]]&gt;&lt;script&gt;"));
 }
 
+// "A leak above 12 KiB/step would have been seen" does not stand above "LEAK 2 MiB/step".
+TEST(CheckText, SaysOfAnAllowedLeakThatItLeaks) {
+  CheckResult result = failing_check();
+  result.status = CheckStatus::kPass;
+  tracker::BudgetRow row = tests::growth_row(tracker::BudgetState::kWithin);
+  row.limit = 3.0 * (1 << 20);
+  result.rows = {row};
+
+  EXPECT_EQ(answer_line(result), "leaks 2.00 MiB/step, the budget allows 3.00 MiB/step");
+  result.rows.push_back(tests::peak_row(tracker::BudgetState::kWithin));
+  EXPECT_EQ(answer_line(result),
+            "leaks 2.00 MiB/step, the budget allows 3.00 MiB/step; within 2 budgets");
+  result.rows.erase(result.rows.begin());
+  EXPECT_EQ(answer_line(result), "within 1 budget");
+}
+
 TEST(CheckMarkdown, HasTheAnswerAndATable) {
   const std::string text = check_markdown(list(failing_check()));
 

@@ -55,8 +55,10 @@ TEST(PlainView, SaysAtOnceWhatItCannotSee) {
 
   const std::string text = printed({first, second});
 
-  EXPECT_THAT(text, HasSubstr("00:00:00  not seen: pss_denied x2\n00:00:00  tree "));
-  EXPECT_THAT(text, HasSubstr("00:00:01  not seen: markers_lost x4\n00:00:01  tree "));
+  EXPECT_THAT(text, HasSubstr("its footprint is estimated (2 times)\n00:00:00  tree "));
+  EXPECT_THAT(text,
+              HasSubstr("00:00:01  not seen: markers that were overwritten before they were read "
+                        "(4 times)\n00:00:01  tree "));
   EXPECT_THAT(text, Not(HasSubstr("x3")));
 }
 
@@ -66,10 +68,12 @@ TEST(PlainView, TellsLinesOfOneSecondApart) {
   second.events = {{0.5, EventKind::kGap, {}, "no sample"}};
 
   EXPECT_THAT(printed({sample_tick(0.25), second}, 0.25),
-              testing::ContainsRegex("\n00:00:00.25  tree [^\n]*\n"
-                                     "00:00:00.50  gap  no sample\n"
-                                     "00:00:00.50  not seen: markers_lost x4\n"
-                                     "00:00:00.50  tree "));
+              testing::ContainsRegex(
+                  "\n00:00:00.25  tree [^\n]*\n"
+                  "00:00:00.50  gap  no sample\n"
+                  "00:00:00.50  not seen: markers that were overwritten before they were read "
+                  "\\(4 times\\)\n"
+                  "00:00:00.50  tree "));
 }
 
 }  // namespace

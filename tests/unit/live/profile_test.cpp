@@ -47,6 +47,7 @@ TEST_F(RunProfileTest, PrintsJsonOnStdoutAlone) {
   }
   options.watch.target.command = {"/bin/true"};
   options.watch.json = true;
+  options.watch.step_regex = kNoStepRegex;
   system.at(2.5, [&] { system.end_command(0); });
 
   EXPECT_EQ(run_profile(options, &system), 0);

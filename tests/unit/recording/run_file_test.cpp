@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/io.h"
+#include "recording/files.h"
 #include "recording/open.h"
 #include "recording/run_reader.h"
 #include "recording/run_writer.h"
@@ -380,6 +381,35 @@ TEST(RunWriter, NeverReplacesWhatIsNotARegularFile) {
 
   ASSERT_FALSE(writer);
   EXPECT_EQ(writer.error().what, "/dev/null is not a regular file: it is not replaced");
+}
+
+// Both were told to replace it, and neither had begun when the other looked.
+TEST(RunWriter, TwoThatReplaceOneFileDoNotWriteIntoItTogether) {
+  const TempTree dir;
+  auto writer = RunWriter::create(dir.path("run"), {.replace = true});
+  ASSERT_TRUE(writer) << writer.error().what;
+  tests::ChildProcess other([&](const tests::ChildProcess::Link& link) {
+    auto recorder = RunWriter::create(dir.path("run"), {.replace = true});
+    if (recorder && (*recorder)->begin(full_run_info())) {
+      link.signal_ready();
+    }
+    link.wait_for_order();
+  });
+  ASSERT_TRUE(other.wait_ready());
+
+  const Status begun = (*writer)->begin(full_run_info());
+
+  ASSERT_FALSE(begun);
+  EXPECT_THAT(begun.error().what, HasSubstr("in use by process " + std::to_string(other.pid())));
+}
+
+TEST(RunWriter, DoesNotWaitForEverForAFolderThatSomebodyLocks) {
+  const TempTree dir;
+  const Fd held = lock_folder_of(dir.path("run"));
+  auto writer = RunWriter::create(dir.path("run"));
+  ASSERT_TRUE(writer) << writer.error().what;
+
+  EXPECT_TRUE((*writer)->begin(full_run_info()));
 }
 
 TEST(RunWriter, NeverReplacesAFileThatAnotherProcessRecordsTo) {

@@ -62,5 +62,15 @@ TEST(MarkdownText, TakesNothingForMarkdown) {
   EXPECT_THAT(markdown_text("*x*"), HasSubstr("&#42;"));
 }
 
+// They are looked for in what is rendered, where an entity is the sign again.
+TEST(MarkdownText, NotifiesNobody) {
+  EXPECT_EQ(markdown_text("@octocat"), "&#64;&#8203;octocat");
+  EXPECT_EQ(markdown_text("see #12"), "see &#35;&#8203;12");
+}
+
+TEST(MarkdownText, DoesNotEscapeTwice) {
+  EXPECT_EQ(markdown_text(escape_text("a\tb")), "a&#92;tb") << "one backslash";
+}
+
 }  // namespace
 }  // namespace tidemark::report

@@ -137,7 +137,9 @@ TEST(EventLines, HaveTheTimeOfTheOtherLines) {
   const TimeFormat close = TimeFormat::of(run_info(0.5));
   EXPECT_THAT(event_lines(tick, sample_record, close),
               ElementsAre("00:00:03.50  WARNING  the tree grew"));
-  EXPECT_THAT(LossLines(close).lines(tick), ElementsAre("00:00:03.50  not seen: pss_denied x1"));
+  EXPECT_THAT(LossLines(close).lines(tick),
+              ElementsAre("00:00:03.50  not seen: how the pages of another user's process are "
+                          "shared: its footprint is estimated (once)"));
   const TimeFormat steps = TimeFormat::of(run_info({}, true));
   EXPECT_THAT(event_lines(tick, sample_record, steps),
               ElementsAre("step 3.5  WARNING  the tree grew"));
@@ -167,10 +169,12 @@ TEST(LossLines, TellEachKindOnce) {
   LossLines lines;
   Tick tick = sample_tick(3);
   tick.losses = {{3, LossKind::kPssDenied, 2}};
-  EXPECT_THAT(lines.lines(tick), ElementsAre("00:00:03  not seen: pss_denied x2"));
+  EXPECT_THAT(lines.lines(tick),
+              ElementsAre("00:00:03  not seen: how the pages of another user's process are "
+                          "shared: its footprint is estimated (2 times)"));
 
   tick.losses = {{4, LossKind::kPssDenied, 1}, {4, LossName("gpu_\x1b[2J"), 1}};
-  EXPECT_THAT(lines.lines(tick), ElementsAre("00:00:03  not seen: gpu_\\x1b[2J x1"));
+  EXPECT_THAT(lines.lines(tick), ElementsAre("00:00:03  not seen: gpu_\\x1b[2J (once)"));
 }
 
 TEST(SummaryText, GivesGrowthRatesAndLosses) {
@@ -188,7 +192,7 @@ TEST(SummaryText, GivesGrowthRatesAndLosses) {
   EXPECT_THAT(text, HasSubstr("320 MiB -> 420 MiB, peak 420 MiB at 00:01:00, growth +100 MiB, "
                               "+100 MiB/min, +2.00 MiB/step"));
   EXPECT_THAT(text, HasSubstr("trainer x1"));
-  EXPECT_THAT(text, HasSubstr("not seen: pss_denied x3"));
+  EXPECT_THAT(text, HasSubstr("shared: its footprint is estimated (3 times)"));
 }
 
 TEST(SummaryText, CountsKilledProcesses) {

@@ -265,7 +265,8 @@ TEST(TrackText, SaysThatNothingWasSeen) {
   nothing.run.losses = {{"status_unreadable", 7}};
 
   EXPECT_EQ(track_text(nothing, Glyphs::kAscii),
-            "CANNOT TELL: there is no sample to judge.\nnot seen status_unreadable x7\n");
+            "CANNOT TELL: there is no sample to judge.\nnot seen a process that could not be read: "
+            "its last values stand (7 times)\n");
 }
 
 TEST(TrackText, GivesSmallRatesForALongerTime) {

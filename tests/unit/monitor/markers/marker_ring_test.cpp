@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/markers/marker_ring.h"
 
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -14,6 +19,7 @@
 #include <gtest/gtest.h>
 
 #include "monitor/procfs/process_handle.h"
+#include "tests/support/in_child.h"
 #include "tests/support/ring_file.h"
 
 namespace tidemark::monitor {
@@ -42,6 +48,45 @@ TEST(MarkerPlace, OfADeadProcessIsGone) {
 
   ASSERT_FALSE(place);
   EXPECT_EQ(place.error().code, Errc::kGone);
+}
+
+// Where the markers of a process are that has this $XDG_RUNTIME_DIR.
+std::string base_of_markers(const char* runtime_directory) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::setenv("XDG_RUNTIME_DIR", runtime_directory, 1);
+    ::execl("/bin/sleep", "sleep", "60", nullptr);
+    ::_exit(1);
+  }
+  std::string base;
+  for (int attempt = 0; attempt < 1000 && !base.ends_with(runtime_directory); ++attempt) {
+    ::usleep(10'000);  // until it has called exec
+    const auto key = process_key_of("/proc", pid);
+    const auto place = key ? locate_markers(*key) : Result<MarkerPlace>(key.error());
+    base = place ? place->base : place.error().what;
+  }
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  return base;
+}
+
+TEST(MarkerPlace, IsAnotherOneWhereSomebodyHasTakenTheNameInSharedMemory) {
+  const std::string base = tests::in_child([]() -> std::string {
+    const bool is_root = ::geteuid() == 0;
+    if (::unshare(CLONE_NEWNS | (is_root ? 0 : CLONE_NEWUSER)) != 0 ||
+        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", "/dev/shm", "tmpfs", 0, "size=1m") != 0) {
+      return "no mount";
+    }
+    ::mkdir(fmt::format("/dev/shm/tidemark-{}", ::geteuid()).c_str(), 0777);
+    ::mkdir("/dev/shm/run", 0700);
+    return base_of_markers("/dev/shm/run");
+  });
+  if (base == "no mount") {
+    GTEST_SKIP() << "may not mount a tmpfs";
+  }
+
+  EXPECT_THAT(base, testing::EndsWith("/root/dev/shm/run"));
 }
 
 TEST(MarkerFileName, IsParsed) {

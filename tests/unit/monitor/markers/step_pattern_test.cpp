@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstdint>
 #include <optional>
@@ -144,6 +145,31 @@ INSTANTIATE_TEST_SUITE_P(
                     R"((?:a|b){1,900}\d)",
                     // Deep, and with much to remember.
                     R"(((a)(?1)?)+\d)", R"((a(?R)?)+\d)"));
+
+TEST(StepPattern, TakesLittleMemoryWhateverThePatternIs) {
+  constexpr long kMostKib = 64 << 10;
+  const auto peak_kib = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  std::string deep(240, '(');
+  deep += 'a';
+  for (int i = 0; i < 240; ++i) {
+    deep += ")+";
+  }
+  const long before_kib = peak_kib();
+  for (const std::string& hostile :
+       {deep, std::string("((((a{1,999}){1,999}){1,999}){1,999})"), std::string("(a{1,999}){1,60}"),
+        std::string("((((((a*)*)*)*)*)*)*b"), std::string("(?:(a)|b){1,30000}"),
+        std::string("(((a?){99}){99})+b")}) {
+    if (const auto pattern = StepPattern::compile(hostile)) {
+      (void)pattern->search(std::string(4096, 'a') + "b");
+    }
+  }
+
+  EXPECT_LT(peak_kib() - before_kib, kMostKib);
+}
 
 }  // namespace
 }  // namespace tidemark::monitor

@@ -345,5 +345,14 @@ TEST(CsvImporter, TakesSumsFromRowsOfTheirOwn) {
   EXPECT_EQ(imported.run.ticks[0].processes.size(), 1U);
 }
 
+TEST(CsvImporter, RefusesMoreProcessesThanAJobHas) {
+  std::string text = "t_s,pid,rss_mb\n";
+  for (int pid = 1; pid <= 100'001; ++pid) {
+    text += fmt::format("{},{},1\n", pid / 100, pid);
+  }
+
+  EXPECT_THAT(import_text(text).error, HasSubstr("more than 100000 processes; is the column"));
+}
+
 }  // namespace
 }  // namespace tidemark::recording

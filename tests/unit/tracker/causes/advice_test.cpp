@@ -301,10 +301,12 @@ TEST(Advice, IsSilentWhereTheCurveAloneTellsNoCause) {
 
 TEST(Advice, IsSilentWhereTheFactsAreUnknown) { EXPECT_TRUE(fired(Facts{}).empty()); }
 
-TEST(Advice, SendsNobodyToACommandOfOurs) {
+// The report ends with the command that comes next.
+TEST(Advice, SendsNobodyToACommandOfOursNorToOtherTools) {
   for (const AdviceRule& rule : advice_rules()) {
     for (const std::string_view text : {rule.advice.seen, rule.advice.cause, rule.advice.remedy}) {
       EXPECT_EQ(text.find("tidemark"), std::string_view::npos) << rule.advice.id;
+      EXPECT_EQ(text.find("heap profiler"), std::string_view::npos) << rule.advice.id;
     }
   }
 }

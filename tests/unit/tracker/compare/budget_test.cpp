@@ -180,16 +180,54 @@ TEST(GrowthBudget, TooFewSamplesAreUndetermined) {
   EXPECT_EQ(row.doubt, BudgetDoubt::kTooFew);
 }
 
-TEST(GrowthBudget, PerStepIsUndeterminedWhereNoStepsAreKnown) {
-  HandMadeRun run = settled_run(100);
+// The same run, as one sees it that knows no steps.
+HandMadeRun without_steps(HandMadeRun run) {
   run.tree().axis = Axis::kTime;
   run.tree().smallest_detectable_per_step.reset();
+  for (Pattern& pattern : run.tree().patterns) {
+    pattern.rate.bytes_per_step.reset();
+    pattern.rate.low_bytes_per_step.reset();
+    pattern.rate.high_bytes_per_step.reset();
+  }
+  return run;
+}
 
-  const BudgetRow row = judge_rate(run, kMibPerStep);
+TEST(GrowthBudget, NoGrowthIsWithinABudgetPerStepWhereNoStepsAreKnown) {
+  const BudgetRow row = judge_rate(without_steps(settled_run(100)), kMibPerStep);
 
-  EXPECT_EQ(row.state, BudgetState::kUndetermined);
-  EXPECT_EQ(row.doubt, BudgetDoubt::kStepsUnknown);
-  EXPECT_EQ(judge_rate(run, Rate{}).state, BudgetState::kWithin);
+  EXPECT_EQ(row.state, BudgetState::kWithin);
+  EXPECT_EQ(row.measured, std::nullopt);
+  EXPECT_EQ(judge_rate(without_steps(settled_run(100)), Rate{}).state, BudgetState::kWithin);
+}
+
+TEST(GrowthBudget, GrowthPerStepIsUndeterminedWhereNoStepsAreKnown) {
+  HandMadeRun run = without_steps(leaking_run(100, 2.0));
+  run.tree().floor.back().floor_bytes += 10 * kMiB;
+
+  const BudgetRow leak = judge_rate(run, kMibPerStep);
+
+  EXPECT_EQ(leak.state, BudgetState::kUndetermined);
+  EXPECT_EQ(leak.doubt, BudgetDoubt::kStepsUnknown);
+}
+
+TEST(GrowthBudget, GrowthThatOneStepMayHaveIsWithinHoweverManyStepsThereWere) {
+  HandMadeRun run = without_steps(growing_run(2.0));
+  std::vector<FloorPoint>& floor = run.tree().floor;
+  for (std::size_t i = 0; i < floor.size(); ++i) {  // a start, and hardly anything after it
+    floor[i].floor_bytes = (i < 2 ? 10 : 100) * kMiB;
+  }
+
+  floor.back().floor_bytes = 100.9 * kMiB;
+  EXPECT_EQ(judge_rate(run, kMibPerStep).state, BudgetState::kWithin);
+  floor.back().floor_bytes = 101.1 * kMiB;
+  EXPECT_EQ(judge_rate(run, kMibPerStep).state, BudgetState::kUndetermined);
+}
+
+TEST(GrowthBudget, TooFewSamplesAreUndeterminedWithoutStepsToo) {
+  HandMadeRun run = without_steps(settled_run(100));
+  run.tree().undetermined = true;
+
+  EXPECT_EQ(judge_rate(run, kMibPerStep).doubt, BudgetDoubt::kTooFew);
 }
 
 TEST(Budgets, JudgeLevelsAgainstTheirLimits) {
