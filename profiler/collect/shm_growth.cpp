@@ -16,6 +16,7 @@ namespace tidemark::collect {
 bool ShmGrowth::sample(const std::unordered_set<pid_t>& pids,
                        const std::unordered_set<ino_t>& segments) {
   std::vector<ProcessKey> job;
+  job.reserve(pids.size());
   for (const pid_t pid : pids) {
     job.push_back({pid, 0});
   }
