@@ -12,89 +12,61 @@ bool is_a_kind(std::uint32_t kind) {
          kind == static_cast<std::uint32_t>(wire::NodeKind::kPython);
 }
 
+// Never written, or cut off with the file.
+bool is_empty(const wire::StackNode& node) {
+  return node.value == 0 && node.parent == 0 && node.kind == 0;
+}
+
 }  // namespace
 
-const StackTree::Block* StackTree::block_of(std::uint32_t node) const {
-  return node < size_ ? blocks_[node / kBlockNodes].get() : nullptr;
+void StackTree::extend(const TraceHeader& header) {
+  table_ = header.table(wire::Table::kNodes);
+  size_ = std::max(size_,
+                   bounded(header.used(wire::Table::kNodes), readable_end(table_), kMostNodes).end);
+  blocks_.resize(static_cast<std::size_t>((size_ + kBlockNodes - 1) / kBlockNodes));
+  window_.clear();
 }
 
-const wire::StackNode& StackTree::at(std::uint32_t node) const {
-  static constexpr wire::StackNode kNothing{};
-  const Block* const block = block_of(node);
-  return block == nullptr ? kNothing : block->nodes[node % kBlockNodes];
-}
-
-std::uint64_t StackTree::identity(std::uint32_t node) const {
-  const Block* const block = block_of(node);
-  return block == nullptr ? 0 : block->identities[node % kBlockNodes];
-}
-
-void StackTree::extend(int fd, const TraceHeader& header) {
-  const TableView& table = header.table(wire::Table::kNodes);
-  const std::uint64_t now =
-      bounded(header.used(wire::Table::kNodes), readable_end(table), kMostNodes).end;
-  fresh_from_ = size_;
-  if (now <= size_) {
-    return;
+const wire::StackNode& StackTree::read(int fd, std::uint32_t node) {
+  constexpr std::uint64_t kWindowNodes = 256;
+  if (node < window_first_ || node >= window_first_ + window_.size()) {
+    window_first_ = node / kWindowNodes * kWindowNodes;
+    window_.resize(static_cast<std::size_t>(std::min(kWindowNodes, size_ - window_first_)));
+    read_items(fd, table_, window_first_, window_.size(), window_.data());
   }
-  std::uint64_t first = size_;
-  size_ = now;
-  blocks_.resize(static_cast<std::size_t>((now + kBlockNodes - 1) / kBlockNodes));
-  while ((first = next_item_with_data(fd, table, first)) < now) {
-    std::unique_ptr<Block>& block = blocks_[static_cast<std::size_t>(first / kBlockNodes)];
+  return window_[static_cast<std::size_t>(node - window_first_)];
+}
+
+void StackTree::settle(int fd, std::uint32_t node, const ModuleList& modules) {
+  std::vector<Frame> inner;
+  // No honest stack is longer, and one that leads around in a circle ends there.
+  while (node != 0 && node < size_ && identity(node) == 0 && inner.size() < kMostFrames) {
+    inner.push_back({node, read(fd, node)});
+    node = inner.back().node.parent;
+  }
+  for (; !inner.empty(); inner.pop_back()) {
+    const auto& [number, raw] = inner.back();
+    // The same address is another place once another module was loaded there.
+    const auto module = modules.find(raw.value - 1, number);
+    std::uint64_t hash = wire::mix(identity(raw.parent) ^ raw.value);
+    hash = wire::mix(hash ^ (std::uint64_t{raw.kind} << 32U) ^ (module ? *module + 1U : 0U));
+    std::unique_ptr<Block>& block = blocks_[number / kBlockNodes];
     if (block == nullptr) {
       block = std::make_unique<Block>();
     }
-    const std::uint64_t end = std::min(now, (first / kBlockNodes + 1) * kBlockNodes);
-    read_items(fd, table, first, end - first, &block->nodes[first % kBlockNodes]);
-    first = end;
+    (*block)[number % kBlockNodes] = std::max<std::uint64_t>(hash, 1);
   }
 }
 
-StackTree::Block* StackTree::settle_node(int fd, const TraceHeader& header, std::uint32_t node) {
-  std::unique_ptr<Block>& block = blocks_[node / kBlockNodes];
-  if (node < fresh_from_ && (block == nullptr || !block->is_settled[node % kBlockNodes])) {
-    const TableView& table = header.table(wire::Table::kNodes);
-    if (block == nullptr && next_item_with_data(fd, table, node) == node) {
-      block = std::make_unique<Block>();
-    }
-    if (block != nullptr) {
-      read_items(fd, table, node, 1, &block->nodes[node % kBlockNodes]);
-    }
-  }
-  return block.get();
-}
-
-void StackTree::settle(int fd, const TraceHeader& header, std::uint32_t node,
-                       const ModuleList& modules) {
-  std::vector<std::uint32_t> inner;
-  while (node != 0 && node < size_) {
-    Block* const block = settle_node(fd, header, node);
-    if (block == nullptr || block->is_settled[node % kBlockNodes]) {
+std::vector<StackTree::Frame> StackTree::path(int fd, std::uint32_t node) {
+  std::vector<Frame> path;
+  while (node != 0 && node < size_ && path.size() < kMostFrames) {
+    const wire::StackNode raw = read(fd, node);
+    if (!is_a_kind(raw.kind) || is_empty(raw)) {
       break;
     }
-    block->is_settled[node % kBlockNodes] = true;
-    inner.push_back(node);
-    node = block->nodes[node % kBlockNodes].parent;
-  }
-  for (; !inner.empty(); inner.pop_back()) {
-    const std::uint32_t settled = inner.back();
-    Block& block = *blocks_[settled / kBlockNodes];
-    const wire::StackNode& raw = block.nodes[settled % kBlockNodes];
-    // The same address is another place once another module was loaded there.
-    const auto module = modules.find(raw.value - 1, settled);
-    std::uint64_t hash = wire::mix(identity(raw.parent) ^ raw.value);
-    hash = wire::mix(hash ^ (std::uint64_t{raw.kind} << 32U) ^ (module ? *module + 1U : 0U));
-    block.identities[settled % kBlockNodes] = hash;
-  }
-}
-
-std::vector<std::uint32_t> StackTree::path(std::uint32_t node) const {
-  std::vector<std::uint32_t> path;
-  while (node != 0 && block_of(node) != nullptr && path.size() < kMostFrames &&
-         is_a_kind(at(node).kind)) {
-    path.push_back(node);
-    node = at(node).parent;
+    path.push_back({node, raw});
+    node = raw.parent;
   }
   return path;
 }

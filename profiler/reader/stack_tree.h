@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,47 +13,50 @@
 
 namespace tidemark::reader {
 
-// The nodes of all stacks, kept from one reading to the next. A node is handed out before it is
-// written, and nothing in it says that it is complete; but a site that is ready was published after
-// all nodes of its stack. So whoever reads sites first, then nodes, may believe the nodes of those
-// sites, and no others: they are read again once a site leads to them.
+// The tree of all stacks. A node is handed out before it is written, and nothing in it says that it
+// is complete; but a site that is ready was published after all nodes of its stack. So nodes are
+// read once a site that was read before leads to them.
 //
-// Its memory depends on what of the file is really there, not on how many nodes it claims.
+// Of a node only its identity is kept: there are millions, and few stacks are ever named. So its
+// memory depends on what sites lead to, not on how many nodes the file claims.
 class StackTree {
  public:
   static constexpr std::size_t kMostFrames = 256;
 
-  // Reads the nodes that came since the last call.
-  void extend(int fd, const TraceHeader& header);
-  // Makes the stack of a site that was ready before extend() was called fit to be walked.
-  // `modules` were read after the site.
-  void settle(int fd, const TraceHeader& header, std::uint32_t node, const ModuleList& modules);
+  struct Frame {
+    std::uint32_t number = 0;
+    wire::StackNode node{};
+  };
+
+  // Takes note of the nodes that came since the last call.
+  void extend(const TraceHeader& header);
+  // Makes the identity of the stack of a site known. The site was ready before extend() was called,
+  // and `modules` were read after it.
+  void settle(int fd, std::uint32_t node, const ModuleList& modules);
 
   // Nodes that the file says it has.
   std::size_t size() const { return static_cast<std::size_t>(size_); }
-  // The node numbers from `node` to the root, innermost first; at most kMostFrames.
-  std::vector<std::uint32_t> path(std::uint32_t node) const;
-  const wire::StackNode& at(std::uint32_t node) const;
+  // The nodes from `node` to the root, innermost first; at most kMostFrames.
+  std::vector<Frame> path(int fd, std::uint32_t node);
   // The same for all settled nodes with the same frames, of which the tracer may make several: it
   // does not look for every node that it has. 0: not settled, or the root.
-  std::uint64_t identity(std::uint32_t node) const;
+  std::uint64_t identity(std::uint32_t node) const {
+    const Block* const block = node < size_ ? blocks_[node / kBlockNodes].get() : nullptr;
+    return block == nullptr ? 0 : (*block)[node % kBlockNodes];
+  }
 
  private:
   static constexpr std::size_t kBlockNodes = 1024;
+  using Block = std::array<std::uint64_t, kBlockNodes>;  // identities
 
-  struct Block {
-    std::array<wire::StackNode, kBlockNodes> nodes{};
-    std::array<std::uint64_t, kBlockNodes> identities{};
-    std::bitset<kBlockNodes> is_settled;
-  };
-  // nullptr: it lies in a hole of the file, or behind its end.
-  const Block* block_of(std::uint32_t node) const;
-  // The node, read again if need be; nullptr: it was never written.
-  Block* settle_node(int fd, const TraceHeader& header, std::uint32_t node);
+  // The nodes of a stack lie side by side, mostly: they are read some at a time.
+  const wire::StackNode& read(int fd, std::uint32_t node);
 
-  std::vector<std::unique_ptr<Block>> blocks_;
+  TableView table_;
   std::uint64_t size_ = 0;
-  std::uint64_t fresh_from_ = 0;  // nodes from here on were read by the last extend()
+  std::vector<std::unique_ptr<Block>> blocks_;  // nullptr: no node of it is settled
+  std::vector<wire::StackNode> window_;         // since the last extend()
+  std::uint64_t window_first_ = 0;
 };
 
 }  // namespace tidemark::reader

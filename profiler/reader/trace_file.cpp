@@ -220,9 +220,9 @@ Result<TraceSnapshot> TraceFile::snapshot(const std::function<bool(std::uint32_t
   // The sites first: what they lead to is complete by now. The tables may have grown meanwhile.
   TIDEMARK_TRY_ASSIGN(auto later, read_trace_header(fd));
   state_->modules.extend(fd, later);
-  state_->stacks.extend(fd, later);
+  state_->stacks.extend(later);
   for (SiteCounts& site : out.sites) {
-    state_->stacks.settle(fd, later, site.node, state_->modules);
+    state_->stacks.settle(fd, site.node, state_->modules);
     site.stack = state_->stacks.identity(site.node);
   }
   out.read_losses.damaged_items += state_->modules.damaged();
@@ -233,14 +233,13 @@ Result<TraceSnapshot> TraceFile::snapshot(const std::function<bool(std::uint32_t
 
 std::vector<StackFrame> TraceFile::stack(std::uint32_t node) const {
   std::vector<StackFrame> frames;
-  for (const std::uint32_t at : state_->stacks.path(node)) {
-    const wire::StackNode& raw = state_->stacks.at(at);
+  for (const auto& [number, raw] : state_->stacks.path(state_->file.get(), node)) {
     StackFrame frame;
     frame.kind = static_cast<FrameKind>(raw.kind);
     frame.value = raw.value;
     if (frame.kind == FrameKind::kNative && raw.value > 0) {
       // By the call before the return address, which may be the first byte of the next module.
-      frame.module = state_->modules.find(raw.value - 1, at);
+      frame.module = state_->modules.find(raw.value - 1, number);
     }
     frames.push_back(frame);
   }

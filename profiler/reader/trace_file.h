@@ -58,7 +58,7 @@ class TraceFile {
   // As it was when the file was opened.
   const TraceIdentity& identity() const;
 
-  // Reads the header, all site counters, and the modules and nodes that came since the last call:
+  // Reads the header, all site counters, the modules that came since and what new sites lead to:
   // a few milliseconds for 100,000 sites. Fails when the header is damaged or cut off; sites that
   // are damaged or cut off are left out and counted.
   // Of the sites that hold nothing only those are listed that `keeps` says yes to; nullptr: all. Of
