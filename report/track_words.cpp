@@ -545,7 +545,12 @@ std::string detectable_text(const SeriesVerdict& reading) {
   const std::string rate =
       by_step ? format_rate(*per_step, RateUnit::kStep) : format_rate(*per_s, RateUnit::kSecond);
   const std::string from = place_text(reading.tested_from, reading.axis);
-  const bool to_the_end = reading.find(PatternKind::kLateRise) == nullptr;
+  const Pattern* const rise = reading.find(PatternKind::kLateRise);
+  const bool to_the_end = rise == nullptr;
+  if (rise != nullptr &&
+      place_text(reading.tested_to, reading.axis) != place_text(rise->from, reading.axis)) {
+    return "";  // the rise is all that there is
+  }
   return from == "?"
              ? fmt::format("a leak above {} would have been seen", rate)
              : fmt::format("a leak above {} {} {}{} would have been seen", rate,

@@ -35,6 +35,7 @@ constexpr double kRelease = 0.05;
 constexpr double kSigmaOfEven = 0.29;  // of its width: what is as likely anywhere in between
 constexpr double kSurelySmall = 0.5;   // of the least rise that counts
 constexpr double kLateRiseSigmas = 6.0;
+constexpr double kLateRiseShare = 0.25;  // of the least rise that counts
 
 // One series while it is judged.
 class Judge {
@@ -441,8 +442,11 @@ void Judge::find_late_rise() {
   if (x.size() < kWindowThatTells || !cycles_.excursions.empty()) {
     return;
   }
-  const auto is_fast = [&](double slope, double error) {
-    return slope >= gates_.least_rate && slope >= kLateRiseSigmas * error;
+  const double least_rise =
+      kLateRiseShare * gates_.least_rise_share * std::abs(median({y.begin(), y.end()}));
+  const auto is_rise = [&](double slope, double error, double length) {
+    return slope >= gates_.least_rate && slope >= kLateRiseSigmas * error &&
+           slope * length >= least_rise;
   };
   const double least = local_sigma(floor_.bytes) / 4.0;
   const Noise noise = noise_around_segments(x, y, least);
@@ -455,7 +459,8 @@ void Judge::find_late_rise() {
   Pattern rise;
   if (kink && straight - criterion(kink->squares, 4) >= kDecisive) {
     const double error = noise.long_run * kink->after_error;
-    if (kink->before > kSameSlope * kink->after || !is_fast(kink->after, error)) {
+    if (kink->before > kSameSlope * kink->after ||
+        !is_rise(kink->after, error, x.back() - kink->x)) {
       return;
     }
     late_rise_ = first + kink->index;
@@ -464,7 +469,8 @@ void Judge::find_late_rise() {
     rise.growth_bytes = kink->after * (x.back() - kink->x);
   } else {
     const double error = noise.long_run / std::sqrt(std::max(spread(x), 1e-300));
-    if (!is_fast(line.slope, error) || still_since(x, y, 0.0).value_or(0) > 0) {
+    if (!is_rise(line.slope, error, x.back() - x.front()) ||
+        still_since(x, y, 0.0).value_or(0) > 0) {
       return;
     }
     late_rise_ = first;
@@ -496,10 +502,8 @@ void Judge::set_detectable() {
   // of no more than what lies before a rise at the end.
   const bool after = floor_.x.size() - window_ >= kFewestBlocks;
   const std::size_t first = after ? window_ : still_.value_or(0);
-  const std::size_t last = late_rise_.value_or(floor_.x.size());
-  if (last < first + kFewestBlocks && late_rise_) {
-    return;  // nothing else was tested
-  }
+  const bool before_rise = late_rise_ && *late_rise_ >= first + kFewestBlocks;
+  const std::size_t last = before_rise ? *late_rise_ : floor_.x.size();
   std::vector<Jump> jumps;
   for (Jump jump : growth_.jumps) {
     if (jump.index > first && jump.index < last && growth_.shape != LeakShape::kSteps) {

@@ -201,6 +201,17 @@ std::optional<double> known(double value) {
 
 }  // namespace
 
+// The kernel keeps the highest resident size of a process: where that rose above both samples,
+// there was a peak between them.
+void TrackBuilder::Known::take_peak(const ProcessSample& sample) {
+  unseen_bytes = 0.0;
+  if (hwm_bytes && sample.hwm_bytes && sample.rss_bytes &&
+      *sample.hwm_bytes > std::max(*hwm_bytes, *sample.rss_bytes)) {
+    unseen_bytes = static_cast<double>(*sample.hwm_bytes - *sample.rss_bytes);
+  }
+  hwm_bytes = sample.hwm_bytes;
+}
+
 Status TrackBuilder::begin(const RunInfo& info) {
   time_is_steps_ = info.time_is_steps;
   roles_.fill(kNoTrack);
@@ -232,10 +243,21 @@ Status TrackBuilder::add(const Tick& tick) {
   if (!tree_) {
     tree_ = add_track(run_.tracks, TrackKind::kTree, Role::kOther, now_s_);
   }
-  find_unseen_peaks(tick);
-  add_group(*tree_, tick.tree, find_unseen(tick, std::nullopt));
+  for (const ProcessSample& sample : tick.processes) {
+    find_or_add(sample.key).take_peak(sample);
+  }
+  // Peaks of several need not have come together, so the highest counts.
+  const auto unseen_of = [&](std::optional<Role> role) {
+    double highest = 0.0;
+    for (const ProcessSample& sample : tick.processes) {
+      const Known& process = find_or_add(sample.key);
+      highest = !role || process.role == *role ? std::max(highest, process.unseen_bytes) : highest;
+    }
+    return highest;
+  };
+  add_group(*tree_, tick.tree, unseen_of(std::nullopt));
   for (const RoleSample& role : tick.roles) {
-    add_group(track_of_role(role.role), role.sum, find_unseen(tick, role.role));
+    add_group(track_of_role(role.role), role.sum, unseen_of(role.role));
   }
   for (const ProcessSample& sample : tick.processes) {
     add_process(sample);
@@ -468,32 +490,6 @@ void TrackBuilder::take_loss(std::string_view what, std::uint64_t count) {
   it->second += count;
 }
 
-// The kernel keeps the highest resident size of a process: where that rose above both samples,
-// there was a peak between them.
-void TrackBuilder::find_unseen_peaks(const Tick& tick) {
-  for (const ProcessSample& sample : tick.processes) {
-    Known& process = find_or_add(sample.key);
-    process.unseen_bytes = 0.0;
-    if (process.hwm_bytes && sample.hwm_bytes && sample.rss_bytes &&
-        *sample.hwm_bytes > std::max(*process.hwm_bytes, *sample.rss_bytes)) {
-      process.unseen_bytes = static_cast<double>(*sample.hwm_bytes - *sample.rss_bytes);
-    }
-    process.hwm_bytes = sample.hwm_bytes;
-  }
-}
-
-// Of a role, or of the tree: peaks of several need not have come together, so the highest counts.
-double TrackBuilder::find_unseen(const Tick& tick, std::optional<Role> role) const {
-  double highest = 0.0;
-  for (const ProcessSample& sample : tick.processes) {
-    const auto process = processes_.find(sample.key);
-    if (process != processes_.end() && (!role || process->second.role == *role)) {
-      highest = std::max(highest, process->second.unseen_bytes);
-    }
-  }
-  return highest;
-}
-
 void TrackBuilder::add_group(std::size_t track, const GroupSample& sum, double unseen_bytes) {
   // Only zombies are left. That they hold nothing is no fall of the floor.
   if (sum.processes == 0 || (sum.rss_bytes == 0 && sum.footprint_bytes.value_or(0) == 0 &&
@@ -539,15 +535,14 @@ void TrackBuilder::put(std::size_t track, Metric metric, double bytes, double un
     const Held& oldest = held_.front();
     run_.tracks[oldest.track]
         .of(oldest.metric)
-        .add(oldest.t_s, clock_.place_after_last(oldest.t_s), oldest.bytes,
-             oldest.unseen_bytes);
+        .add(oldest.t_s, clock_.place_after_last(oldest.t_s), oldest.bytes, oldest.unseen_bytes);
     held_.pop_front();
   }
   held_.push_back({now_s_, track, metric, bytes, unseen_bytes});
 }
 
-void TrackBuilder::put(std::size_t track, Metric metric,
-                       const std::optional<std::uint64_t>& bytes, double unseen_bytes) {
+void TrackBuilder::put(std::size_t track, Metric metric, const std::optional<std::uint64_t>& bytes,
+                       double unseen_bytes) {
   if (bytes) {
     put(track, metric, static_cast<double>(*bytes), unseen_bytes);
   }

@@ -115,6 +115,8 @@ class TrackBuilder final : public RecordingSink {
     double pss_read_s = -1.0;  // when the shares were last read, as far as they are in the curves
     std::optional<std::uint64_t> hwm_bytes;  // highest resident size so far
     double unseen_bytes = 0.0;  // of this tick: what it had in between beyond what was sampled
+
+    void take_peak(const ProcessSample& sample);
   };
   struct Held {
     double t_s;
@@ -139,8 +141,6 @@ class TrackBuilder final : public RecordingSink {
   void keep_event(RunEvent event);
   void take_loss(std::string_view what, std::uint64_t count);
 
-  double find_unseen(const Tick& tick, std::optional<Role> role) const;
-  void find_unseen_peaks(const Tick& tick);
   void add_group(std::size_t track, const GroupSample& sum, double unseen_bytes);
   void add_process(const ProcessSample& sample);
   void add_gpus(const Tick& tick);

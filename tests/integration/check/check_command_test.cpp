@@ -117,7 +117,8 @@ TEST(CheckCommand, RecognisesStepsInTheOutputAndSaysSo) {
 
   EXPECT_EQ(output.exit_code, 0) << output.err;
   EXPECT_THAT(output.err, HasSubstr("steps: from the log, lines such as 'step 3/80'"));
-  EXPECT_THAT(output.err, HasSubstr("steps would have been seen"));
+  EXPECT_THAT(output.err, HasSubstr(" since step "));
+  EXPECT_THAT(output.err, HasSubstr(" would have been seen"));
   EXPECT_THAT(output.out, HasSubstr("step 80/80 loss 0.5\n"));
 }
 

@@ -102,7 +102,7 @@ TEST_F(GpuCommand, LinesTellUseLoadAndALostDevice) {
   EXPECT_THAT(output.out, HasSubstr("  gpu0 1.95 GiB of 16.0 GiB, 87 % busy  gpu1.0 10.0 MiB"));
   EXPECT_THAT(output.out, HasSubstr("  GPU LOST  gpu0 NVIDIA A100 no longer answers its driver"));
   EXPECT_THAT(output.out, HasSubstr("  gpu0 LOST  gpu1.0 10.0 MiB"));
-  EXPECT_THAT(output.out, HasSubstr("not seen: gpu_queries_failed"));
+  EXPECT_THAT(output.out, HasSubstr("not seen: figures of a GPU that its driver refused"));
   const std::string reason = "note: figures of a GPU are missing: handle of gpu0: GPU is lost (15)";
   const std::size_t told = output.err.find(reason);
   EXPECT_NE(told, std::string::npos) << output.err;
@@ -136,7 +136,7 @@ TEST_F(GpuCommand, TheAgeOfTheFiguresIsInTheLinesAndInTheRunFile) {
 
   ASSERT_EQ(output.exit_code, 0) << output.err;
   EXPECT_THAT(output.out, HasSubstr(" s old"));
-  EXPECT_THAT(output.out, HasSubstr("not seen: gpu_late"));
+  EXPECT_THAT(output.out, HasSubstr("not seen: figures of a GPU that came too late"));
   const Output exported = tests::run_tool({"export", run, "--format", "jsonl"});
   const auto ticks = of_kind(tests::json_lines(exported.out), "tick");
   ASSERT_FALSE(ticks.empty());
@@ -172,7 +172,7 @@ TEST_F(GpuCommand, ADriverThatCannotBeUsedIsOneQuietLine) {
     const auto lines = split(output.err, '\n');
     const auto is_of_gpus = [](std::string_view line) { return line.find("GPU") != line.npos; };
     EXPECT_EQ(std::count_if(lines.begin(), lines.end(), is_of_gpus), 1) << output.err;
-    EXPECT_THAT(output.out, Not(HasSubstr("not seen: gpu")));
+    EXPECT_THAT(output.out, Not(HasSubstr("not seen: a GPU")));
     return output.err;
   };
 
@@ -188,7 +188,7 @@ TEST_F(GpuCommand, AFailureToCountIsALossAndNotTheEnd) {
   const Output output = gpu_.run(monitor("--plain", "1s"));
 
   EXPECT_EQ(output.exit_code, 0);
-  EXPECT_THAT(output.out, HasSubstr("not seen: gpu_unreadable"));
+  EXPECT_THAT(output.out, HasSubstr("not seen: a GPU: its driver refused to answer"));
   EXPECT_THAT(output.err, HasSubstr("figures of a GPU are missing: cannot count the GPUs: "));
 }
 

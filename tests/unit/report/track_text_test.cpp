@@ -144,6 +144,9 @@ TEST(TrackText, TellsOfALateRiseAndClaimsNothingAboutIt) {
   EXPECT_THAT(text, HasSubstr("It has been rising by 45.0 MiB/min since 00:15:00, too little yet "
                               "to count."));
   EXPECT_THAT(text, HasSubstr(" from 00:00:00 to 00:15:00 would have been seen."));
+
+  reading.tested_to.t_s = 990.0;  // the rise is all that there is
+  EXPECT_THAT(answer_text(result), Not(HasSubstr("would have been seen")));
 }
 
 TEST(TrackText, NamesTheHighestSpikeWhereItStandsOut) {

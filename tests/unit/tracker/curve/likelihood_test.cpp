@@ -144,7 +144,7 @@ TEST(LateRise, IsToldOfAShortStraightRise) {
       judge(on_time(sampled(20, 0.05, [](double t) { return 4000.0 + t; })), {});
 
   EXPECT_NE(verdict.find(PatternKind::kLateRise), nullptr);
-  EXPECT_FALSE(verdict.smallest_detectable_per_s) << "nothing else was there to test";
+  EXPECT_EQ(verdict.tested_to.t_s, verdict.end.t_s) << "there is nothing before it";
 }
 
 TEST(LateRise, NoiseIsNone) {
