@@ -521,7 +521,7 @@ void Judge::set_detectable() {
   verdict_.smallest_detectable_per_s = both.bytes_per_s;
   verdict_.smallest_detectable_per_step = both.bytes_per_step;
   verdict_.tested_from = floor_.points[first].at;
-  verdict_.tested_to = late_rise_ ? floor_.points[*late_rise_].at : moment_of(curve_.points.back());
+  verdict_.tested_to = before_rise ? floor_.points[last].at : moment_of(curve_.points.back());
 }
 
 void Judge::set_likelihood() {
