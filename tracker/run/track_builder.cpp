@@ -243,21 +243,20 @@ Status TrackBuilder::add(const Tick& tick) {
   if (!tree_) {
     tree_ = add_track(run_.tracks, TrackKind::kTree, Role::kOther, now_s_);
   }
+  // Peaks of several processes need not have come together, so the highest counts.
+  double unseen_bytes = 0.0;
+  std::array<double, kRoleCount> unseen_by_role{};
   for (const ProcessSample& sample : tick.processes) {
-    find_or_add(sample.key).take_peak(sample);
+    Known& process = find_or_add(sample.key);
+    process.take_peak(sample);
+    double& of_role = unseen_by_role[static_cast<std::size_t>(process.role)];
+    of_role = std::max(of_role, process.unseen_bytes);
+    unseen_bytes = std::max(unseen_bytes, process.unseen_bytes);
   }
-  // Peaks of several need not have come together, so the highest counts.
-  const auto unseen_of = [&](std::optional<Role> role) {
-    double highest = 0.0;
-    for (const ProcessSample& sample : tick.processes) {
-      const Known& process = find_or_add(sample.key);
-      highest = !role || process.role == *role ? std::max(highest, process.unseen_bytes) : highest;
-    }
-    return highest;
-  };
-  add_group(*tree_, tick.tree, unseen_of(std::nullopt));
+  add_group(*tree_, tick.tree, unseen_bytes);
   for (const RoleSample& role : tick.roles) {
-    add_group(track_of_role(role.role), role.sum, unseen_of(role.role));
+    add_group(track_of_role(role.role), role.sum,
+              unseen_by_role[static_cast<std::size_t>(role.role)]);
   }
   for (const ProcessSample& sample : tick.processes) {
     add_process(sample);

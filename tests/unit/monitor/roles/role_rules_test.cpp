@@ -261,7 +261,7 @@ const std::vector<Example>& no_part_of_a_job() {
       {{"/usr/sbin/crond", "-n"}, Role::kOther},
       {python({"/usr/bin/supervisord", "-n"}), Role::kOther},
       {python({"/usr/bin/circusd", "circus.ini"}), Role::kOther},
-      {{"PM2 v5.3.0: God Daemon (/root/.pm2)"}, Role::kOther},
+      {{"PM2 v5.3.0: God Daemon (/home/alice/.pm2)"}, Role::kOther},
       {{"/usr/bin/monit", "-I"}, Role::kOther},
       {{"runsvdir", "-P", "/etc/service"}, Role::kOther},
       {{"runsv", "job"}, Role::kOther},
