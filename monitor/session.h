@@ -102,6 +102,7 @@ class Session {
   // Why there are no figures of a GPU, where that is no fault; "" otherwise.
   const std::string& no_gpu() const { return no_gpu_; }
   const std::optional<ShmReport>& shm_report() const { return shm_.report(); }
+  std::optional<std::uint64_t> shm_used_bytes() const { return shm_.used_bytes(); }
   // The job's files in /dev/shm, by inode, as far as they are known.
   const std::unordered_set<ino_t>& job_segments() const { return shm_.of_job(); }
   // Host, kernel, limits, interval; the caller adds version and command.

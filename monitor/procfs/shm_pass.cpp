@@ -57,57 +57,6 @@ std::optional<pid_t> leading_pid(std::string_view text) {
   return error == std::errc{} && ends_well && pid > 0 ? std::optional(pid) : std::nullopt;
 }
 
-void mark(WantedFiles& wanted, ino_t inode) {
-  const auto found = wanted.holders.find(inode);
-  if (found != wanted.holders.end()) {
-    found->second = std::max(found->second, wanted.searched);
-  }
-}
-
-Searched outcome(const Error& error) {
-  return error.code == Errc::kGone || error.code == Errc::kNotFound ? Searched::kGone
-                                                                    : Searched::kRefused;
-}
-
-Searched search_maps(int directory, WantedFiles& wanted) {
-  auto fd = open_at(directory, "maps", O_RDONLY);
-  if (!fd) {
-    return outcome(fd.error());
-  }
-  const auto read = read_whole_lines(fd->get(), [&](std::string_view lines) {
-    mark_mapped_files(lines, wanted);
-    return true;
-  });
-  return read ? Searched::kYes : outcome(read.error());
-}
-
-// Asks for the inode only when the name fits: a stat of any file that a stranger has open may
-// hang, on a dead network file system for example.
-void search_link(int descriptors, const char* number, WantedFiles& wanted) {
-  const auto path = read_link_at(descriptors, number);
-  if (!path || path->ends_with(" (deleted)")) {
-    return;  // what is deleted has no name any more
-  }
-  struct stat info {};
-  if (wanted.names.contains(std::string(basename_of(*path))) &&
-      ::fstatat(descriptors, number, &info, 0) == 0 && info.st_dev == wanted.device) {
-    mark(wanted, info.st_ino);
-  }
-}
-
-Searched search_descriptors(int directory, WantedFiles& wanted) {
-  auto stream = DirectoryStream::open_at(directory, "fd");
-  if (!stream) {
-    return outcome(stream.error());
-  }
-  while (const dirent* entry = stream->next()) {
-    if (entry->d_name[0] != '.') {
-      search_link(stream->fd(), entry->d_name, wanted);
-    }
-  }
-  return Searched::kYes;
-}
-
 constexpr std::size_t kMaxSegments = 16384;
 constexpr std::size_t kMaxDepth = 4;  // joblib keeps its files in folders
 constexpr int kEntriesPerStep = 64;
@@ -124,7 +73,7 @@ std::optional<ShmFile> read_shm_file(int directory, const char* name) {
   const bool has_birth = (info.stx_mask & STATX_BTIME) != 0;
   return ShmFile{info.stx_blocks * kBlockBytes,
                  has_birth ? info.stx_btime.tv_sec : info.stx_mtime.tv_sec, info.stx_ino,
-                 info.stx_uid};
+                 info.stx_uid, ::makedev(info.stx_dev_major, info.stx_dev_minor)};
 }
 
 ShmName read_shm_name(std::string_view path) {
@@ -152,45 +101,20 @@ bool is_own_shm_file(std::string_view path) {
   return parse_number<uid_t>(path.substr(0, path.find('/'))).has_value();
 }
 
-void mark_mapped_files(std::string_view text, WantedFiles& wanted) {
-  const std::string device =
-      fmt::format("{:02x}:{:02x}", ::major(wanted.device), ::minor(wanted.device));
-  std::string_view line;
-  while (take_line(text, line)) {
-    take_word(line);  // range
-    take_word(line);  // permissions
-    take_word(line);  // offset
-    if (take_word(line) == device) {
-      if (const auto inode = parse_number<ino_t>(take_word(line))) {
-        mark(wanted, *inode);
-      }
-    }
-  }
-}
-
-Searched mark_held_files(const std::string& proc_root, pid_t pid, WantedFiles& wanted) {
-  auto directory = open_file(fmt::format("{}/{}", proc_root, pid), O_PATH | O_DIRECTORY);
-  if (!directory) {
-    return outcome(directory.error());
-  }
-  const Searched maps = search_maps(directory->get(), wanted);
-  const Searched descriptors = search_descriptors(directory->get(), wanted);
-  if (maps == Searched::kRefused || descriptors == Searched::kRefused) {
-    return Searched::kRefused;
-  }
-  return maps == Searched::kYes && descriptors == Searched::kYes ? Searched::kYes : Searched::kGone;
-}
-
 ShmPass::ShmPass(const std::string& directory, std::string proc_root, uid_t own_uid,
-                 const ShmMakers* job)
+                 const ShmMakers* job, HolderSearch* search)
     : proc_root_(std::move(proc_root)),
       own_uid_(own_uid),
       job_(job),
+      search_(search),
       boot_wall_s_(boot_wall_s(proc_root_)) {
+  if (search_ == nullptr) {
+    search_ = &own_search_.emplace(proc_root_);
+  }
   struct stat info {};
   auto stream = DirectoryStream::open_at(AT_FDCWD, directory + "/.");  // it may be a link
   if (stream && ::fstat(stream->fd(), &info) == 0) {
-    wanted_.device = info.st_dev;
+    wanted_ = WantedFiles(info.st_dev);
     readable_ = true;
     levels_.push_back({std::move(*stream), ""});
   }
@@ -211,7 +135,9 @@ bool ShmPass::step() {
     pids_.pop_back();
     search_process(pid);
   }
-  if (!pids_.empty()) {
+  // Those of the job are searched first: what others hold as well tells nothing more.
+  const bool has_job_left = !pids_.empty() && is_of_job(pids_.back());
+  if (!pids_.empty() && (has_job_left || !wanted_.are_all_held())) {
     return false;
   }
   find_unheld();
@@ -234,16 +160,19 @@ void ShmPass::list_some() {
 
 void ShmPass::list_entry(const Level& level, const char* name) {
   std::string path = level.path + name;
-  struct stat info {};
-  if (is_own_shm_file(path) ||
-      ::fstatat(level.stream.fd(), name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (is_own_shm_file(path)) {
     return;
   }
-  if (S_ISREG(info.st_mode) && info.st_dev == wanted_.device) {
-    if (const auto file = read_shm_file(level.stream.fd(), name)) {
+  if (const auto file = read_shm_file(level.stream.fd(), name)) {
+    if (file->device == wanted_.device()) {
       add_file(std::move(path), *file, name);
     }
-  } else if (S_ISDIR(info.st_mode) && levels_.size() < kMaxDepth) {
+    return;
+  }
+  struct stat info {};
+  if (levels_.size() < kMaxDepth &&
+      ::fstatat(level.stream.fd(), name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISDIR(info.st_mode)) {
     auto stream = DirectoryStream::open_at(level.stream.fd(), name);
     if (stream) {
       path += '/';
@@ -258,10 +187,9 @@ void ShmPass::add_file(std::string path, const ShmFile& file, const char* name) 
     unexamined_bytes_ += file.allocated_bytes;
     return;
   }
-  if (!wanted_.holders.emplace(file.inode, Holder::kNone).second) {
+  if (!wanted_.add(file.inode, name)) {
     return;  // a second name of a file that we have
   }
-  wanted_.names.emplace(name);
   const ShmName known = read_shm_name(path);
   const bool is_of_job =
       job_ != nullptr && known.pid && job_->may_have_made(*known.pid, file.created_wall_s);
@@ -283,11 +211,13 @@ void ShmPass::find_processes() {
       pids_.push_back(*pid);
     }
   }
+  search_->keep_only(pids_);
+  std::partition(pids_.begin(), pids_.end(), [this](pid_t pid) { return !is_of_job(pid); });
 }
 
 void ShmPass::search_process(pid_t pid) {
-  wanted_.searched = job_ != nullptr && job_->is_running(pid) ? Holder::kJob : Holder::kStranger;
-  if (mark_held_files(proc_root_, pid, wanted_) != Searched::kRefused) {
+  wanted_.begin_process(is_of_job(pid) ? Holder::kJob : Holder::kStranger);
+  if (search_->mark_held_files(pid, wanted_) != Searched::kRefused) {
     return;
   }
   const auto text = read_file(fmt::format("{}/{}/status", proc_root_, pid));
@@ -304,7 +234,7 @@ void ShmPass::search_process(pid_t pid) {
 void ShmPass::find_unheld() {
   for (ShmSegment& segment : segments_) {
     segment.held = is_held(segment);
-    segment.is_of_job |= wanted_.holders.at(segment.inode) == Holder::kJob;
+    segment.is_of_job |= wanted_.holder_of(segment.inode) == Holder::kJob;
     // Of other users' processes only root knows how much they have.
     const bool seen_all = processes_listed_ && (own_uid_ == 0 || segment.uid == own_uid_);
     segment.is_bounded = !segment.held && seen_all;
@@ -315,7 +245,7 @@ void ShmPass::find_unheld() {
 }
 
 std::optional<bool> ShmPass::is_held(const ShmSegment& segment) const {
-  if (wanted_.holders.at(segment.inode) != Holder::kNone) {
+  if (wanted_.holder_of(segment.inode) != Holder::kNone) {
     return true;
   }
   const bool own = segment.uid == own_uid_;
@@ -331,7 +261,7 @@ bool ShmPass::is_alive(pid_t pid, std::int64_t since_wall_s) {
   if (is_new) {
     const auto text = read_file(fmt::format("{}/{}/stat", proc_root_, pid));
     const auto stat = text ? parse_stat(*text) : std::nullopt;
-    if (stat && stat->state != 'Z') {
+    if (stat && !has_ended(*stat)) {
       found->second = start_wall_s(boot_wall_s_, stat->start_ticks);
     }
   }

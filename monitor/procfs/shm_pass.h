@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "monitor/procfs/kernel_text.h"
+#include "monitor/procfs/shm_holders.h"
 #include "monitor/procfs/shm_makers.h"
 
 namespace tidemark::monitor {
@@ -29,33 +30,13 @@ ShmName read_shm_name(std::string_view path);
 // Files of our own (the marker rings), which are no leak of the job.
 bool is_own_shm_file(std::string_view path);
 
-// Who was found to hold a file: the strongest counts.
-enum class Holder { kNone, kStranger, kJob };
-
-// The files that a search is about: all on one file system.
-struct WantedFiles {
-  dev_t device = 0;
-  std::unordered_map<ino_t, Holder> holders;
-  std::unordered_set<std::string> names;  // their last path components
-  Holder searched = Holder::kStranger;    // what the process is whose files are marked next
-};
-
-enum class Searched { kYes, kGone, kRefused };
-
-// Marks in `wanted` what this process maps or has open. kRefused when the kernel lets us see
-// neither or only one of both; what was seen is marked all the same.
-Searched mark_held_files(const std::string& proc_root, pid_t pid, WantedFiles& wanted);
-
-// Marks the files that the text of a /proc/PID/maps names, as dev and inode; `text` may be cut
-// at any line.
-void mark_mapped_files(std::string_view text, WantedFiles& wanted);
-
 // What a regular file in a folder is; nullopt for anything else, and for what has gone.
 struct ShmFile {
   std::uint64_t allocated_bytes = 0;
   std::int64_t created_wall_s = 0;  // not later than this
   ino_t inode = 0;
   uid_t uid = 0;
+  dev_t device = 0;
 };
 std::optional<ShmFile> read_shm_file(int directory, const char* name);
 
@@ -79,10 +60,11 @@ struct ShmSegment {
 // segments or processes the whole costs too much for one tick. Not thread-safe.
 class ShmPass {
  public:
-  // `own_uid` 0 stands for somebody who may read every process. `job` outlives the pass; without
-  // it no segment is of the job.
+  // `own_uid` 0 stands for somebody who may read every process. `job` and `search`, of the same
+  // /proc, outlive the pass. Without a job no segment is of the job; without a search all processes
+  // are searched anew.
   ShmPass(const std::string& directory, std::string proc_root, uid_t own_uid,
-          const ShmMakers* job = nullptr);
+          const ShmMakers* job = nullptr, HolderSearch* search = nullptr);
 
   // Does a bit of work (well below a millisecond but for a process with many mappings). True when
   // there is nothing left to do.
@@ -112,10 +94,13 @@ class ShmPass {
   void find_unheld();
   std::optional<bool> is_held(const ShmSegment& segment) const;
   bool is_alive(pid_t pid, std::int64_t since_wall_s);
+  bool is_of_job(pid_t pid) const { return job_ != nullptr && job_->is_running(pid); }
 
   std::string proc_root_;
   uid_t own_uid_;
   const ShmMakers* job_;
+  std::optional<HolderSearch> own_search_;
+  HolderSearch* search_;
   std::int64_t boot_wall_s_;
   std::vector<Level> levels_;
   std::vector<ShmSegment> segments_;
@@ -126,7 +111,7 @@ class ShmPass {
   bool readable_ = false;
   bool processes_listed_ = true;
   bool searches_ = false;    // the processes to search are known
-  std::vector<pid_t> pids_;  // still to search
+  std::vector<pid_t> pids_;  // still to search, from the back: first those of the job
   std::unordered_set<uid_t> refused_uids_;
   std::unordered_map<pid_t, std::optional<std::int64_t>> start_wall_s_;  // of owners; memo
 };

@@ -120,6 +120,8 @@ ShmWatch::ShmWatch(Options options, const Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
       makers_(options_.proc_root),
+      search_(options_.proc_root),
+      last_slice_ns_(clock.monotonic_ns()),
       interval_ns_(options_.least_interval_ns) {}
 
 void ShmWatch::sample(SystemSample& sample, std::span<const ProcessKey> job) {
@@ -159,19 +161,25 @@ void ShmWatch::advance() {
   }
   if (!pass_) {
     makers_.begin_pass();
-    pass_.emplace(options_.directory, options_.proc_root, options_.own_uid, &makers_);
+    pass_.emplace(options_.directory, options_.proc_root, options_.own_uid, &makers_, &search_);
     used_before_bytes_ = used_bytes_;
     pass_began_ns_ = start_ns;
   }
+  const double share = report_ ? options_.cost_share : options_.first_cost_share;
+  constexpr double kPart = 0.8;  // of what is allowed: else it is not due yet at the next tick
+  const auto since_last_ns = static_cast<double>(start_ns - last_slice_ns_);
+  const std::int64_t slice_ns = std::clamp(static_cast<std::int64_t>(kPart * share * since_last_ns),
+                                           options_.slice_ns, options_.longest_slice_ns);
+  last_slice_ns_ = start_ns;
   bool done = false;
   std::int64_t cost_ns = 0;
   const std::int64_t spent_before_ns = options_.spent_ns();
-  while (!done && cost_ns < options_.slice_ns) {
+  while (!done && cost_ns < slice_ns) {
     done = pass_->step();
     cost_ns = options_.spent_ns() - spent_before_ns;
   }
-  next_slice_ns_ = clock_.monotonic_ns() +
-                   static_cast<std::int64_t>(static_cast<double>(cost_ns) / options_.cost_share);
+  next_slice_ns_ =
+      clock_.monotonic_ns() + static_cast<std::int64_t>(static_cast<double>(cost_ns) / share);
   if (!done) {
     return;
   }
@@ -225,6 +233,7 @@ void ShmWatch::finish_pass() {
     if (is_own) {
       of_job.insert(segment.inode);
       own_bytes += segment.allocated_bytes;
+      report.job_unknown_bytes += segment.held ? 0 : segment.allocated_bytes;
     }
     if (segment.held.value_or(!segment.is_bounded)) {
       continue;
@@ -249,6 +258,7 @@ void ShmWatch::finish_pass() {
   if (doubtful_bytes > hidden_bytes) {
     unheld_bytes += doubtful_bytes - hidden_bytes;
     report.unknown_bytes -= doubtful_bytes - hidden_bytes;
+    report.job_unknown_bytes -= doubtful_bytes - hidden_bytes;
   }
   report.segments = pass_->segments().size() + pass_->unexamined_segments();
   report.named_bytes += pass_->unexamined_bytes();

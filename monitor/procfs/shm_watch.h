@@ -33,6 +33,7 @@ struct ShmReport {
   std::optional<std::uint64_t> unheld_bytes;
   std::uint64_t others_unheld_bytes = 0;   // likewise, of those that are not known to be the job's
   std::uint64_t unknown_bytes = 0;         // of those whose holders we may not see
+  std::uint64_t job_unknown_bytes = 0;     // likewise, of the job's
   std::vector<ShmSegment> largest_unheld;  // of the job, at most 20, largest first
 };
 
@@ -85,8 +86,9 @@ class ShmListing {
 
 // Watches /dev/shm as a whole: leaked segments are in no process's memory. How much is used is
 // asked at every tick; who holds the named segments costs a search of every process, so it is done
-// in slices of at most a few milliseconds that add up to 1 % of the time, and soon again only where
-// a change of what is used, or a segment newly without a holder, gives a reason to.
+// in slices of milliseconds that add up to 1 % of the time (5 % for the first pass),
+// and soon again only where a change of what is used, or a segment newly without a holder, gives a
+// reason to.
 //
 // Other jobs of the machine leak there too. A segment is the job's when its name has the pid of one
 // of its processes, or when a pass has seen one of them map it or have it open; it stays the job's
@@ -97,8 +99,11 @@ class ShmWatch {
     std::string directory = "/dev/shm";
     std::string proc_root = "/proc";
     uid_t own_uid = ::geteuid();
-    double cost_share = 0.01;  // of one CPU
+    double cost_share = 0.01;        // of one CPU
+    double first_cost_share = 0.05;  // likewise, of the first pass, which knows no process yet
+    // Of one tick: at least, where the share allows it, and at most, where ticks are far apart.
     std::int64_t slice_ns = 5'000'000;
+    std::int64_t longest_slice_ns = 50'000'000;
     // What is charged: on a busy machine a little work takes long, and that costs nobody anything.
     std::function<std::int64_t()> spent_ns = thread_cpu_ns;
     // From the begin of one pass to that of the next: while nothing changes, and at least.
@@ -117,6 +122,8 @@ class ShmWatch {
   // now.
   void sample(SystemSample& sample, std::span<const ProcessKey> job);
   const std::optional<ShmReport>& report() const { return report_; }
+  // Of all of /dev/shm, at the last tick.
+  std::optional<std::uint64_t> used_bytes() const { return used_bytes_; }
   // The job's files, held or not, as the last pass has found them.
   const std::unordered_set<ino_t>& of_job() const { return of_job_; }
 
@@ -130,7 +137,9 @@ class ShmWatch {
   Options options_;
   const Clock& clock_;
   ShmMakers makers_;
+  HolderSearch search_;
   std::int64_t next_slice_ns_ = 0;    // as the budget has it
+  std::int64_t last_slice_ns_ = 0;    // when it began
   std::int64_t next_listing_ns_ = 0;  // likewise
   std::int64_t pass_began_ns_ = 0;
   std::int64_t interval_ns_;  // after a change; longer and longer while passes find nothing new

@@ -111,6 +111,34 @@ TEST(ShmWatchOnThisMachine, SeesThatTheLastHolderIsGone) {
   EXPECT_EQ(unheld->owner_alive, true);
 }
 
+// It sleeps before and after: what was found before does not count for long.
+TEST(ShmWatchOnThisMachine, SeesThatAHolderHasLetGo) {
+  const std::string name = fmt::format("torch_{}_2_0", ::getpid());
+  NamedSegment segment(name);
+  if (!segment.made()) {
+    GTEST_SKIP() << "no room in /dev/shm";
+  }
+  tests::ChildProcess holder([&](const tests::ChildProcess::Link& link) {
+    void* const memory = ::mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, segment.fd(), 0);
+    ::close(segment.fd());
+    link.signal_ready();
+    link.wait_for_order();
+    ::munmap(memory, kBytes);
+    link.signal_ready();
+    link.wait_for_order();
+  });
+  ASSERT_TRUE(holder.wait_ready());
+  segment.close();
+  Watch watch(holder.pid());
+  EXPECT_FALSE(find_unheld(watch.look_twice(), name));
+  EXPECT_FALSE(find_unheld(watch.look_twice(), name));
+
+  holder.give_order();
+  ASSERT_TRUE(holder.wait_ready());
+
+  EXPECT_TRUE(find_unheld(watch.look_twice(), name));
+}
+
 TEST(ShmDirectoryOf, IsOurOwnForAProcessInTheSameNamespace) {
   EXPECT_EQ(shm_directory_of("/proc", ::getpid()), "/dev/shm");
   EXPECT_EQ(shm_directory_of("/proc", 1 << 30), "");

@@ -179,6 +179,34 @@ TEST_F(ShmWatchTest, ListsTheLargestFirst) {
   EXPECT_THAT(unheld_names(), ElementsAre("psm_large", "psm_middle", "psm_small"));
 }
 
+TEST_F(ShmWatchTest, SearchesNoFurtherOnceAllIsHeldByTheJob) {
+  segment("psm_a");
+  segment("psm_b");
+  for (pid_t pid = 100; pid < 300; ++pid) {
+    process(pid);
+  }
+  maps(150, "psm_a");
+  maps(151, "psm_b");
+  ShmMakers job(options_.proc_root);
+  const auto steps_with = [&](std::vector<ProcessKey> running) {
+    job.set_running(running);
+    ShmPass pass(options_.directory, options_.proc_root, options_.own_uid, &job);
+    int steps = 1;
+    while (!pass.step()) {
+      ++steps;
+    }
+    for (const ShmSegment& each : pass.segments()) {
+      EXPECT_EQ(each.held, each.path != "psm_c");
+      EXPECT_EQ(each.is_of_job, each.path != "psm_c");
+    }
+    return steps;
+  };
+  EXPECT_LE(steps_with({{150, 1}, {151, 1}, {160, 1}}), 10);
+
+  segment("psm_c");
+  EXPECT_GT(steps_with({{150, 1}, {151, 1}, {160, 1}}), 200) << "nobody holds one of them";
+}
+
 TEST_F(ShmWatchTest, LooksIntoFoldersAndSkipsOurOwn) {
   segment("joblib_memmapping_folder_7_a_b/0.pkl");
   segment("tidemark-1000/4711-99");
@@ -243,6 +271,7 @@ TEST_F(ShmWatchTest, CountsWhatIsMoreThanHiddenProcessesHave) {
   // The small one may be theirs, the large one cannot.
   EXPECT_EQ(report.unheld_bytes, report.named_bytes - 100 * 1024);
   EXPECT_EQ(report.unknown_bytes, 100U * 1024);
+  EXPECT_EQ(report.job_unknown_bytes, 100U * 1024);
   ASSERT_EQ(report.largest_unheld.size(), 1U);
   EXPECT_EQ(report.largest_unheld[0].path, "psm_large");
 }
@@ -559,26 +588,51 @@ TEST_F(ShmWatchPaceTest, DoesNotCountWhatIsAddedWhileSomeOfItIsHeld) {
   EXPECT_EQ(sample.dev_shm_unheld_bytes, 7U * 64 * 1024);  // the last is seen by one pass only
 }
 
-TEST_F(ShmWatchTest, SpendsNoMoreThanItsShareOfTime) {
-  segment("psm_a");
-  for (pid_t pid = 100; pid < 300; ++pid) {
-    process(pid);
-  }
-  std::int64_t spent_ns = 0;
-  options_.spent_ns = [&] { return spent_ns += 500'000; };  // half a millisecond for each step
-  ShmWatch watch(options_, clock_);
-  SystemSample sample;
-
-  int ticks = 0;
-  while (!watch.report()) {
-    watch.sample(sample, {});
-    clock_.now_ns += 50'000'000;
-    ++ticks;
+// 200 processes at half a millisecond are 0.1 s of work.
+class ShmWatchCostTest : public ShmWatchTest {
+ protected:
+  ShmWatchCostTest() {
+    segment("psm_a");
+    for (pid_t pid = 100; pid < 300; ++pid) {
+      process(pid);
+    }
+    options_.spent_ns = [this] { return spent_ns_ += 500'000; };
+    options_.pass_interval_ns = options_.least_interval_ns = 0;
+    watch_.emplace(options_, clock_);
   }
 
-  // 200 processes at 0.5 ms are 0.1 s of work: 1 % of 10 s, or 200 ticks of 50 ms.
-  EXPECT_GE(ticks, 180);
-  EXPECT_LE(ticks, 320);
+  // Until one more pass is done.
+  int ticks_of_a_pass(std::int64_t tick_ns) {
+    const std::uint32_t segments = ++segments_;
+    segment(fmt::format("psm_{}", segments));
+    SystemSample sample;
+    int ticks = 0;
+    while (sample.dev_shm_segments != segments + 1) {
+      watch_->sample(sample, {});
+      clock_.now_ns += tick_ns;
+      ++ticks;
+    }
+    return ticks;
+  }
+
+  std::int64_t spent_ns_ = 0;
+  std::uint32_t segments_ = 0;
+  std::optional<ShmWatch> watch_;
+};
+
+TEST_F(ShmWatchCostTest, SpendsNoMoreThanItsShareOfTime) {
+  const int first = ticks_of_a_pass(50'000'000);
+  EXPECT_GE(first, 36) << "5 % of 2 s, or 40 ticks of 50 ms";
+  EXPECT_LE(first, 64);
+
+  const int second = ticks_of_a_pass(50'000'000);
+  EXPECT_GE(second, 180) << "1 % of 10 s, or 200 ticks of 50 ms";
+  EXPECT_LE(second, 320);
+}
+
+TEST_F(ShmWatchCostTest, SpendsItsShareAlsoWhereTicksAreFarApart) {
+  EXPECT_LE(ticks_of_a_pass(kNsPerSecond), 4);
+  EXPECT_LE(ticks_of_a_pass(kNsPerSecond), 16);
 }
 
 }  // namespace
