@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,6 +19,8 @@ constexpr std::size_t kMostLabelBytes = 60;
 constexpr int kRisesWithTotal = 2;
 constexpr int kRisesWithoutTotal = 3;
 constexpr std::int64_t kFewestSteps = 10;
+// Above it no number is a step: their sums must not overflow.
+constexpr std::int64_t kMostSteps = 1'000'000'000'000'000;
 
 // The earlier, the better where a line has several.
 constexpr std::array<std::string_view, 11> kStepWords = {
@@ -82,11 +83,10 @@ bool parts_thousands(std::string_view line, std::size_t at) {
 
 // The digits at `at`, if they are a whole number: not 1.5, 10s, 440M or 1e5.
 std::optional<Digits> digits_at(std::string_view line, std::size_t at) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 100;
   Digits digits{at, at, 0};
   while (is_digit(char_at(line, digits.end)) ||
          (digits.end > at && parts_thousands(line, digits.end))) {
-    if (digits.value > kMost) {
+    if (digits.value > kMostSteps) {
       return std::nullopt;
     }
     const char c = line[digits.end++];
@@ -256,7 +256,8 @@ std::optional<Mention> in_a_bar_without_total(std::string_view line, std::size_t
                                               std::size_t end) {
   const std::string_view behind = line.substr(end);
   const auto value = parse_number<std::int64_t>(line.substr(begin, end - begin));
-  if (!value || !(behind.starts_with("it [") || behind.starts_with("/? ["))) {
+  if (!value || *value > kMostSteps ||
+      !(behind.starts_with("it [") || behind.starts_with("/? ["))) {
     return std::nullopt;
   }
   auto mention = in_a_bar(line, begin, end + 2);
@@ -389,6 +390,9 @@ std::optional<std::int64_t> StepRecognizer::read(std::string_view line) {
 // Ranks that print the same line may be a step or two apart; an epoch begins far below the last
 // step, and then goes on.
 std::optional<std::int64_t> StepRecognizer::count(std::int64_t number) {
+  if (before_ > kMostSteps) {
+    return std::nullopt;
+  }
   if (number >= last_) {
     restart_.reset();
     last_ = number;

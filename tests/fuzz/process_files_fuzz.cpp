@@ -46,9 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(tidemark::monitor::parse_drm_fdinfo(text));
   static_cast<void>(tidemark::monitor::read_shm_name(text));
   static_cast<void>(tidemark::monitor::is_own_shm_file(text));
-  tidemark::monitor::WantedFiles wanted;
-  wanted.holders.emplace(2049, tidemark::monitor::Holder::kNone);
-  wanted.device = 1;
+  tidemark::monitor::WantedFiles wanted(1);
+  wanted.add(2049, "psm_1");
   tidemark::monitor::mark_mapped_files(text, wanted);
   return 0;
 }

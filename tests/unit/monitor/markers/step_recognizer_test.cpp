@@ -234,6 +234,23 @@ TEST(StepRecognizer, TheFirstStreamThatCountsIsTheSource) {
   EXPECT_THAT(from_other, IsEmpty());
 }
 
+TEST(StepRecognizer, DoesNotCountBeyondWhatANumberHolds) {
+  Log log;
+  log.add_all({"step 1", "step 2", "step 3", "step 4"});
+  for (int epoch = 0; epoch < 10'000; ++epoch) {
+    log.add_all({"step 1", "step 2", "step 999999999999999"});
+  }
+  EXPECT_TRUE(std::is_sorted(log.steps.begin(), log.steps.end()));
+  ASSERT_FALSE(log.steps.empty());
+  EXPECT_GE(log.steps.back(), 999'999'999'999'999);
+
+  Log bar;
+  for (const char* number : {"1", "2", "3", "4", "9223372036854775806", "1", "2"}) {
+    bar.add(fmt::format("{}it [00:10, 11.7it/s]", number));
+  }
+  EXPECT_THAT(bar.steps, ElementsAre(4, 6));
+}
+
 TEST(StepRecognizer, TakesAnyBytes) {
   Log log;
   std::string line;
