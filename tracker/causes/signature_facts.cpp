@@ -156,6 +156,10 @@ void add_trainer(const RunTracks& run, const JudgedTracks& judged, Facts& facts)
     window.from += kStartShare * (window.to - window.from);
   }
   facts.trainer = moves_of(track, window);
+  if (track.first_slack_bytes && facts.trainer.footprint_bytes.value_or(0.0) > 0.0) {
+    facts.slack_share =
+        (*track.last_slack_bytes - *track.first_slack_bytes) / *facts.trainer.footprint_bytes;
+  }
   facts.torch_reserved_gpu_bytes = growth_in(track.of(Metric::kTorchReserved), window);
   if (!facts.trainer.footprint_bytes) {
     facts.trainer.footprint_bytes = growth_in(trainer.curve.series, window);

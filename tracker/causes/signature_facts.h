@@ -75,6 +75,7 @@ struct Facts {
   bool trainer_drifts = false;  // a trend below the gate
   GrowthForm trainer_form = GrowthForm::kNone;
   Moves trainer;
+  std::optional<double> slack_share;   // of its growth: freed, and kept by the allocator
   std::optional<double> warmup_steps;  // how long its warm-up took
   std::optional<double> warmup_s;
   std::optional<bool> ended_with_epoch;  // its warm-up ended with the first epoch
@@ -109,7 +110,6 @@ struct Facts {
 
   // What nothing records yet, or only the tracer can see: rules that need one stay silent.
   std::optional<std::uint32_t> malloc_arenas;  // 64 MiB-aligned anonymous mappings
-  std::optional<double> trim_returns_share;    // of the footprint, by malloc_trim
   std::optional<double> cgroup_current_share;  // memory.current of the limit, page cache included
   std::optional<double> huge_pages_bytes;      // growth of AnonHugePages
   std::optional<double> live_heap_bytes;       // growth of what is allocated and not freed

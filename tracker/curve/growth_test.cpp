@@ -25,9 +25,9 @@ constexpr double kClearly = 2.5;  // standard errors
 constexpr double kEachThird = 0.15;
 constexpr double kBetweenThirds = 0.4;  // two thirds of a straight rise lie between their middles
 constexpr double kAccelerating = 1.5;
-constexpr double kSimilar = 3.0;             // highest over lowest
-constexpr double kCarriedByJumps = 0.6;      // of the rise
-constexpr double kPatienceAfterJump = 1.75;  // of the longest pause between jumps
+constexpr double kSimilar = 3.0;            // highest over lowest
+constexpr double kCarriedByJumps = 0.6;     // of the rise
+constexpr double kPatienceAfterJump = 1.2;  // of the mean pause between jumps
 constexpr int kMostOnsets = 2;
 constexpr double kStricterAfterBreak = 1.5;
 constexpr std::size_t kMostJumps = 2;
@@ -58,7 +58,7 @@ std::vector<Jump> upward(const std::vector<Jump>& jumps) {
 }
 
 // Three or more jumps of one kind that carry the rise, and no pause since that is longer than
-// usual.
+// theirs.
 bool climbs_by_jumps(const FloorWindow& window, GrowthTest& test, const Gates& gates) {
   const std::vector<Jump> up = upward(test.jumps);
   if (up.size() < kSimilarJumps) {
@@ -80,10 +80,7 @@ bool climbs_by_jumps(const FloorWindow& window, GrowthTest& test, const Gates& g
   if (similar < kSimilarJumps || sum < kCarriedByJumps * rise || rise < 0.5 * sum) {
     return false;
   }
-  double longest = up.front().x - window.x.front();
-  for (std::size_t i = 1; i < up.size(); ++i) {
-    longest = std::max(longest, up[i].x - up[i - 1].x);
-  }
+  const double pause = (up.back().x - up.front().x) / static_cast<double>(up.size() - 1);
   const Line line = fit_line(window.x, window.y);
   test.noise = noise_of(residuals(line, window.x, window.y), 2, least_sigma(window.y));
   test.level_bytes = window.y.front();
@@ -95,7 +92,7 @@ bool climbs_by_jumps(const FloorWindow& window, GrowthTest& test, const Gates& g
   test.high = test.slope + width * test.error;
   test.rise_bytes = rise;
   test.shape = LeakShape::kSteps;
-  if (window.x.back() - up.back().x > kPatienceAfterJump * longest) {
+  if (window.x.back() - up.back().x > kPatienceAfterJump * pause) {
     test.outcome = Growth::kStopped;
   } else if (test.slope < gates.least_rate) {
     test.outcome = Growth::kDrift;

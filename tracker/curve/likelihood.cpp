@@ -20,6 +20,8 @@ constexpr double kBetter = 4.0;       // difference of information criteria
 constexpr double kFlatBefore = 0.15;  // of the slope that follows
 constexpr double kClear = 2.5;        // standard errors
 constexpr double kOneJumpShare = 0.5;
+constexpr double kOneJumpOfFewShare = 0.75;  // below kFewestForForm blocks
+constexpr std::size_t kFewestForJump = 4;
 
 // The odds of a leak by form. Most growth that ends slows down before it does; a leak does not.
 constexpr double kOddsOfStraight = 2.0;
@@ -70,7 +72,8 @@ Fits fit_forms(std::span<const double> x, std::span<const double> y) {
 bool is_one_jump(std::span<const double> y) {
   const std::vector<double> steps = differences(y);
   const double highest = *std::max_element(steps.begin(), steps.end());
-  return highest > kOneJumpShare * (y.back() - y.front());
+  const double share = y.size() < kFewestForForm ? kOneJumpOfFewShare : kOneJumpShare;
+  return highest > share * (y.back() - y.front());
 }
 
 }  // namespace
@@ -80,11 +83,11 @@ Rise last_rise(const Floor& floor) {
   Rise rise{static_cast<std::size_t>(lowest - floor.bytes.begin()), RiseForm::kStraight};
   const auto x = std::span(floor.x).subspan(rise.first);
   const auto y = std::span(floor.bytes).subspan(rise.first);
-  if (x.size() < kFewestForForm) {
+  if (x.size() >= kFewestForJump && is_one_jump(y)) {
+    rise.form = RiseForm::kUneven;
     return rise;
   }
-  if (is_one_jump(y)) {
-    rise.form = RiseForm::kUneven;
+  if (x.size() < kFewestForForm) {
     return rise;
   }
   const Fits fits = fit_forms(x, y);

@@ -52,6 +52,15 @@ struct Track {
   std::optional<double> age_at_start_s;  // of a process, at its first sample
   std::uint32_t most_processes = 1;      // of a role or tree, at one time
   std::array<Series, kMetricCount> curves;
+  // Of a process with a tracer in it: what its allocator kept of freed memory, at first and at
+  // last.
+  std::optional<double> first_slack_bytes;
+  std::optional<double> last_slack_bytes;
+
+  void take_slack(double bytes) {
+    first_slack_bytes = first_slack_bytes.value_or(bytes);
+    last_slack_bytes = bytes;
+  }
 
   Series& of(Metric metric) { return curves[static_cast<std::size_t>(metric)]; }
   const Series& of(Metric metric) const { return curves[static_cast<std::size_t>(metric)]; }

@@ -261,6 +261,12 @@ Status TrackBuilder::add(const Tick& tick) {
   for (const ProcessSample& sample : tick.processes) {
     add_process(sample);
   }
+  for (const MemoryAccount& account : tick.allocations.accounts) {
+    const auto process = processes_.find(account.key);
+    if (process != processes_.end() && process->second.track != kNoTrack) {
+      run_.tracks[process->second.track].take_slack(static_cast<double>(account.slack_bytes));
+    }
+  }
   add_gpus(tick);
   add_torch();
   if (tick.system && tick.system->dev_shm_unheld_bytes &&

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tracker/causes/signature_facts.h"
@@ -104,7 +105,11 @@ const std::vector<Signature>& signatures() {
          f.grows_in_onednn = true;
        }},
       {"malloc_arenas", [](Facts& f) { f.malloc_arenas = 64; }},
-      {"freed_but_kept", [](Facts& f) { f.trim_returns_share = 0.35; }},
+      {"freed_but_kept",
+       [](Facts& f) {
+         f.trainer.footprint_bytes = 2 * kGB;
+         f.slack_share = 0.8;
+       }},
       {"pinned_host_memory",
        [](Facts& f) {
          f.trainer_verdict = Verdict::kLeak;
@@ -340,6 +345,18 @@ TEST(Advice, IsDocumentedAsItIsPrinted) {
               std::string::npos)
         << advice.id;
   }
+}
+
+TEST(Advice, OneFallAmongTheStepsOfALeakIsNoCycle) {
+  Facts facts = quiet();
+  leak(facts);
+  facts.trainer_leak_shape = LeakShape::kSteps;
+  grow_in(PhaseKind::kCheckpoint, grows_inside(9, 8), facts);
+  EXPECT_THAT(fired(facts), testing::Contains("checkpoint_state_kept"));
+  EXPECT_THAT(fired(facts), testing::Not(testing::Contains("checkpoint_cycle")));
+
+  facts.trainer_verdict = Verdict::kGrowing;
+  EXPECT_THAT(fired(facts), testing::Contains("checkpoint_cycle"));
 }
 
 TEST(Advice, TrustsTheVerdictOnCopyOnWriteWhereWorkersCameOneByOne) {

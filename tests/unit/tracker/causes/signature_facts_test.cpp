@@ -90,6 +90,25 @@ TEST(Signatures, FirstEpochCache) {
   EXPECT_EQ(advised(run), Ids{});
 }
 
+// The same curve, of blocks that were freed: only the tracer can tell.
+TEST(Signatures, FreedButKept) {
+  RunTracks run = SyntheticRun(2 * kHour, 5.0)
+                      .steps_per_s(0.2)
+                      .add(gpu_trainer(ramp(4 * kGB, 17 * kGB, 20, 500)))
+                      .play();
+  run.epoch_steps = 100;
+  for (Track& track : run.tracks) {
+    track.first_slack_bytes = 1 * kGB;
+    track.last_slack_bytes = 2 * kGB;
+  }
+  EXPECT_EQ(advised(run), Ids{"first_epoch_cache"});
+
+  for (Track& track : run.tracks) {
+    track.last_slack_bytes = 13 * kGB;
+  }
+  EXPECT_EQ(advised(run), Ids{"freed_but_kept"});
+}
+
 TEST(Signatures, KeptPerStep) {
   const RunTracks run = SyntheticRun(3 * kHour, 10.0)
                             .steps_per_s(0.5)

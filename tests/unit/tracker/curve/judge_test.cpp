@@ -248,6 +248,24 @@ TEST(Judge, JumpsThatEndedAreAWarmup) {
   EXPECT_EQ(reading.verdict, Verdict::kWarmup);
 }
 
+// Eight jumps, 50 s apart; the next one would be due at 450 s.
+TEST(Judge, JumpsThatAreOverdueAreNoLeak) {
+  const auto jumps = [](double t) { return 1000.0 + 40.0 * std::min(std::floor(t / 50.0), 8.0); };
+  Options options;
+  options.warmup.seconds = 60.0;
+
+  for (const int end_s : {410, 430, 445}) {
+    EXPECT_EQ(judge(on_time(sampled(static_cast<std::size_t>(end_s), 1.0, jumps)), options).verdict,
+              Verdict::kLeak)
+        << end_s;
+  }
+  for (const int end_s : {480, 490, 520}) {
+    EXPECT_NE(judge(on_time(sampled(static_cast<std::size_t>(end_s), 1.0, jumps)), options).verdict,
+              Verdict::kLeak)
+        << end_s;
+  }
+}
+
 TEST(Judge, OneLateJumpIsAStep) {
   const auto level = [](double t) { return t < 450.0 ? 2000.0 : 2300.0; };
   const SeriesVerdict reading =

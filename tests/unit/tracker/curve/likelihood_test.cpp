@@ -68,6 +68,18 @@ TEST(Likelihood, OneJumpIsHardlyALeak) {
   EXPECT_LT(chance(verdict), 0.5);
 }
 
+TEST(Likelihood, OneJumpIsHardlyALeakInAFewSamplesEither) {
+  const auto few = [](auto shape) { return judge(on_time(sampled(5, 1.0, shape)), {}); };
+  const SeriesVerdict started = few([](double t) { return t < 1.0 ? 0.2 : 10.0; });
+  ASSERT_EQ(started.verdict, Verdict::kGrowing);
+  EXPECT_EQ(started.likelihood->form, RiseForm::kUneven);
+  EXPECT_LT(chance(started), 0.35);
+
+  const SeriesVerdict rising = few([](double t) { return 100.0 + 100.0 * t; });
+  ASSERT_EQ(rising.verdict, Verdict::kGrowing);
+  EXPECT_EQ(rising.likelihood->form, RiseForm::kStraight);
+}
+
 TEST(Likelihood, WhatFollowsALoadCountsByItself) {
   const SeriesVerdict verdict =
       look([](double t) { return t < 30.0 ? 500.0 + 100.0 * t : 3500.0 + 5.0 * (t - 30.0); });

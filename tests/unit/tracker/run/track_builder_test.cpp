@@ -117,6 +117,26 @@ TEST(TrackBuilder, KeepsEachMetricThatIsKnownAndNoOther) {
   EXPECT_TRUE(process.of(Metric::kGpu).empty());
 }
 
+TEST(TrackBuilder, KnowsWhatTheAllocatorKeptAtFirstAndAtLast) {
+  TrackBuilder builder;
+  for (int second = 0; second < 4; ++second) {
+    Tick tick = tick_at(second);
+    if (second > 0) {
+      MemoryAccount account;
+      account.key = kTrainer;
+      account.slack_bytes = static_cast<std::uint64_t>(second) * kMiB;
+      tick.allocations.accounts = {account};
+    }
+    ASSERT_TRUE(builder.add(tick));
+  }
+
+  const RunTracks run = builder.tracks();
+  const Track& trainer = run.tracks.back();
+  ASSERT_EQ(trainer.key, kTrainer);
+  EXPECT_EQ(trainer.first_slack_bytes, 1.0 * kMiB);
+  EXPECT_EQ(trainer.last_slack_bytes, 3.0 * kMiB);
+}
+
 TEST(TrackBuilder, TakesASharedSizeOnlyWhenItWasReadAnew) {
   std::vector<Tick> ticks;
   for (const double age : {0.0, 1.0, 2.0, 0.5}) {
