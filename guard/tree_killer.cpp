@@ -130,9 +130,9 @@ void TreeKiller::add_row(pid_t pid) {
   if (!stat || row_count_ == rows_.size()) {
     return;
   }
-  rows_[row_count_] = {
-      {pid, stat->start_ticks}, stat->ppid, stat->process_group, stat->session, stat->state,
-      Belongs::kUnknown};
+  rows_[row_count_] = {{pid, stat->start_ticks},  stat->ppid,
+                       stat->process_group,       stat->session,
+                       monitor::has_ended(*stat), Belongs::kUnknown};
   std::size_t slot = slot_of(pid, row_index_.size());
   while (row_index_[slot] != 0) {
     slot = (slot + 1) & (row_index_.size() - 1);
@@ -246,7 +246,7 @@ bool TreeKiller::stop_newcomers(Outcome& outcome) {
   bool found = false;
   for (std::size_t i = 0; i < row_count_; ++i) {
     const Row& row = rows_[i];
-    if (row.belongs != Belongs::kYes || monitor::has_ended(row.state)) {
+    if (row.belongs != Belongs::kYes || row.has_ended) {
       continue;
     }
     Member* const member = member_of(row.key);
@@ -268,7 +268,7 @@ void TreeKiller::kill_members(Outcome& outcome) {
   outcome.left = 0;
   for (std::size_t i = 0; i < row_count_; ++i) {
     const Row& row = rows_[i];
-    if (row.belongs != Belongs::kYes || monitor::has_ended(row.state)) {
+    if (row.belongs != Belongs::kYes || row.has_ended) {
       continue;
     }
     Member* const member = member_of(row.key);
@@ -340,7 +340,7 @@ std::uint32_t TreeKiller::count(std::span<const ProcessKey> members) {
   walk();
   std::uint32_t running = 0;
   for (std::size_t i = 0; i < row_count_; ++i) {
-    running += rows_[i].belongs == Belongs::kYes && !monitor::has_ended(rows_[i].state) ? 1U : 0U;
+    running += rows_[i].belongs == Belongs::kYes && !rows_[i].has_ended ? 1U : 0U;
   }
   return running;
 }

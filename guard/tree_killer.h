@@ -65,7 +65,7 @@ class TreeKiller {
     pid_t ppid = 0;
     pid_t group = 0;
     pid_t session = 0;
-    char state = '?';
+    bool has_ended = false;  // all of its threads have
     Belongs belongs = Belongs::kUnknown;
   };
   // A process of the tree, ever since kill() began.

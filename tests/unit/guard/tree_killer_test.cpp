@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 
 #include "common/io.h"
 #include "guard/resume_helper.h"
+#include "monitor/procfs/proc_files.h"
 #include "monitor/procfs/process_handle.h"
 #include "monitor/procfs/process_signal.h"
 #include "tests/support/child_process.h"
@@ -124,6 +126,31 @@ TEST(TreeKiller, KillsDescendantsOfMembersAndNobodyElse) {
            ", " + std::to_string(killer->count(members)) + " left";
   });
   EXPECT_EQ(said, "4 killed, bystander spared, 0 left");
+}
+
+TEST(TreeKiller, KillsAProcessWhoseMainThreadHasEndedWhileAnotherRuns) {
+  const std::string said = in_child([] {
+    const pid_t root = ::fork();
+    if (root == 0) {
+      std::thread(live).detach();
+      ::syscall(SYS_exit, 0);  // of this thread alone
+    }
+    const Fd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    auto stat = monitor::read_stat(proc.get(), root);
+    while (stat && stat->state != 'Z') {
+      std::this_thread::yield();
+      stat = monitor::read_stat(proc.get(), root);
+    }
+    auto killer = TreeKiller::open({});
+    const std::vector<ProcessKey> members{key_of(root)};
+    const auto running = killer->count(members);
+    const auto outcome = killer->kill(members);
+    int status = 0;
+    ::waitpid(root, &status, 0);
+    return std::to_string(running) + " running, " + std::to_string(outcome.killed) +
+           " killed, ended by signal " + std::to_string(WTERMSIG(status));
+  });
+  EXPECT_EQ(said, "1 running, 1 killed, ended by signal 9");
 }
 
 TEST(TreeKiller, FindsOrphansOfAGroupThatAMemberLedAndThoseThatASubreaperGot) {
