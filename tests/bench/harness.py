@@ -33,6 +33,18 @@ PACE_SETTLE_S = 10  # the job warms up
 
 PARTS = {"verdicts", "pace"}
 
+# The advice that fits what a scenario does to memory (docs/harness.md); for others none does.
+KEPT = {"kept_per_step"}
+FITTING_ADVICE = {
+    "warmup": {"first_epoch_cache"}, "spikes": {"eval_outputs"}, "valspike": {"eval_outputs"},
+    "leak-collator": KEPT, "leak-native": KEPT, "leak-autograd": KEPT, "leak-optimizer": KEPT,
+    "leak-pinned": KEPT | {"pinned_host_memory"}, "wrapper": KEPT, "slowleak": KEPT,
+    "catastrophic": KEPT, "leak-shm": {"unheld_shm"}, "staircase": {"checkpoint_state_kept"},
+    "compile-workers": {"compile_workers"}, "sawtooth": {"collector_sawtooth"},
+    "fragmentation": {"freed_but_kept"}, "dataloader-cow": {"dataloader_copy_on_write"},
+}
+ADVICE_PRECISION = 0.95
+
 
 def demo(build, seed, scenario):
     """The graded scenarios, as `tidemark demo` has them in its JSON."""
@@ -73,7 +85,25 @@ def bench_verdicts(build, runs, seeds, scenario):
               f"{'  MISS: ' + '; '.join(problems) if problems else ''}", flush=True)
         missed += marks.count("x")
     print(f"{missed} misses\n")
-    return missed
+    return missed + grade_advice(results)
+
+
+def grade_advice(results):
+    """Prints what was advised where it does not fit, and the share that does."""
+    given = fitting = 0
+    for name, graded in results.items():
+        wrong = []
+        for result in graded:
+            fits = [advice in FITTING_ADVICE.get(name, set()) for advice in result["advice"]]
+            given += len(fits)
+            fitting += sum(fits)
+            wrong += [advice for advice, fit in zip(result["advice"], fits) if not fit]
+        if wrong:
+            print(f"{name}: advice that does not fit: {', '.join(sorted(set(wrong)))} ({len(wrong)} times)")
+    bars = Bars()
+    bars.report("advice that does not fit", 100 * (1 - fitting / max(given, 1)),
+                100 * (1 - ADVICE_PRECISION), " %", f"{given - fitting} of {given}")
+    return bars.missed
 
 
 class StepTimes:

@@ -222,13 +222,16 @@ class HarnessBench(unittest.TestCase):
     def test_a_scenario_that_the_demo_calls_wrong_is_a_miss(self):
         side = '{"verdict":"leak","bytes_per_step":10}'
         answer = ('{"scenarios":[{"name":"leak-shm","ran":true,"right":%s,"problem":"the rate is off",'
-                  f'"truth":{side},"found":{side}}}]}}')
+                  f'"truth":{side},"found":{side},"advice":["%s"]}}]}}')
 
-        wrong = self.with_demo(f"echo '{answer % 'false'}'; exit 1", "--scenario", "leak-shm")
-        right = self.with_demo(f"echo '{answer % 'true'}'", "--scenario", "leak-shm")
+        wrong = self.with_demo(f"echo '{answer % ('false', 'unheld_shm')}'; exit 1", "--scenario", "leak-shm")
+        right = self.with_demo(f"echo '{answer % ('true', 'unheld_shm')}'", "--scenario", "leak-shm")
+        advised = self.with_demo(f"echo '{answer % ('true', 'swapped_out')}'", "--scenario", "leak-shm")
 
-        self.assertEqual((wrong.returncode, right.returncode), (1, 0), wrong.stderr + right.stderr)
+        self.assertEqual((wrong.returncode, right.returncode, advised.returncode), (1, 0, 1),
+                         wrong.stderr + right.stderr + advised.stderr)
         self.assertIn("MISS: the rate is off", wrong.stdout)
+        self.assertIn("advice that does not fit: swapped_out", advised.stdout)
 
 
 class SkippedTests(unittest.TestCase):

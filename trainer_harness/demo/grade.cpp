@@ -118,6 +118,9 @@ DemoGrade grade_demo(std::string scenario, const DemoTruth& truth, const tracker
   if (result.verdict) {
     const tracker::TrackVerdict& answer = result.verdict->answer();
     grade.verdict = result.verdict->verdict;
+    for (const tracker::Advice& advice : result.verdict->advice) {
+      grade.advice.push_back(advice.id);
+    }
     grade.outline = report::sparkline_values(result.run.tracks[answer.track].of(answer.metric),
                                              kOutlineColumns);
     if (const auto* leak = answer.series.find(tracker::PatternKind::kLeak)) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tracker/run/judged_run.h"
@@ -24,6 +25,7 @@ struct DemoGrade {
   std::string true_line;                  // raw bytes; empty: nothing leaks
   std::optional<std::string> found_line;  // empty: none grows; nullopt: nobody looked
   std::vector<double> outline;            // of the curve that gave the answer, see outline.h
+  std::vector<std::string_view> advice;   // ids of the causes that were named
   std::string problem;                    // a sentence; empty: all of it is right
 
   bool has_run() const { return truth.has_value(); }

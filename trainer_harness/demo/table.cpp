@@ -171,7 +171,11 @@ std::string demo_json(std::span<const DemoScenario> scenarios, std::span<const D
     add_side(json, "found",
              {grade.verdict, grade.measured_bytes_per_step, grade.measured_plateau_step,
               grade.measured_growth_bytes, grade.found_line});
-    json.end_object();
+    json.key("advice").begin_array();
+    for (const std::string_view id : grade.advice) {
+      json.value(id);
+    }
+    json.end_array().end_object();
   }
   return json.end_array().end_object().take() + "\n";
 }

@@ -59,9 +59,10 @@ TEST(DemoTable, LooksAsInTheGoldenFile) {
 TEST(DemoJson, HasTruthAndFindingSideBySideAndNullForTheUnknown) {
   const std::vector<DemoScenario> scenarios{{"leak-collator", "leak: collator", "", "leak", 400},
                                             {"wrapper", "wrapper trap", "", "leak", 400}};
-  const std::vector<DemoGrade> grades{
+  std::vector<DemoGrade> grades{
       leak("leak: collator", 525000, "trainer_harness/collator.cpp:42", "/src/collator.cpp:42"),
       failed_demo("wrapper trap", "the job failed")};
+  grades[0].advice = {"kept_per_step"};
 
   EXPECT_EQ(
       demo_json(scenarios, grades, 3),
@@ -69,10 +70,11 @@ TEST(DemoJson, HasTruthAndFindingSideBySideAndNullForTheUnknown) {
       R"("problem":null,"truth":{"verdict":"leak","bytes_per_step":524288,"plateau_step":null,)"
       R"("growth_bytes":null,"line":"trainer_harness/collator.cpp:42"},"found":{"verdict":"leak",)"
       R"("bytes_per_step":525000,"plateau_step":null,"growth_bytes":null,)"
-      R"("line":"/src/collator.cpp:42"}},{"name":"wrapper","ran":false,"right":false,)"
+      R"("line":"/src/collator.cpp:42"},"advice":["kept_per_step"]},)"
+      R"({"name":"wrapper","ran":false,"right":false,)"
       R"("problem":"the job failed","truth":{"verdict":null,"bytes_per_step":null,)"
       R"("plateau_step":null,"growth_bytes":null,"line":null},"found":{"verdict":null,)"
-      R"("bytes_per_step":null,"plateau_step":null,"growth_bytes":null,"line":null}}]})"
+      R"("bytes_per_step":null,"plateau_step":null,"growth_bytes":null,"line":null},"advice":[]}]})"
       "\n");
 }
 
