@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/job_output.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,10 +18,15 @@
 #include "common/io.h"
 #include "common/text.h"
 #include "live/launch/output_channel.h"
+#include "monitor/procfs/kernel_text.h"
 
 namespace tidemark::live {
 
 namespace {
+
+// Of files that the output of a command goes to.
+constexpr std::string_view kOutputPrefix = "tidemark-output-";
+constexpr std::string_view kOutputSuffix = ".log";
 
 // What --step-regex gives, or one that recognises steps: `recognized` is set then.
 Result<monitor::StepFinder> step_finder(const std::string& regex,
@@ -206,17 +214,46 @@ std::string recognized_steps_text(std::string_view lines) {
   return fmt::format("steps: from the log, lines such as {0}{1}{0}", quote, lines);
 }
 
+void tidy_command_outputs(const std::string& folder, std::int64_t now_wall_s) {
+  constexpr std::size_t kKept = 5;
+  constexpr std::int64_t kDayS = 86'400;
+  constexpr std::size_t kMostEntries = 1U << 16U;
+  auto stream = monitor::DirectoryStream::open_at(AT_FDCWD, folder + "/.");  // it may be a link
+  std::vector<std::pair<std::int64_t, std::string>> outputs;  // when they were written, and names
+  std::size_t entries = 0;
+  while (const dirent* entry = stream ? stream->next() : nullptr) {
+    const std::string_view name = entry->d_name;
+    struct stat info {};
+    if (name.starts_with(kOutputPrefix) && name.ends_with(kOutputSuffix) &&
+        ::fstatat(stream->fd(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(info.st_mode) && info.st_uid == ::geteuid()) {
+      outputs.emplace_back(info.st_mtime, name);
+    }
+    if (++entries == kMostEntries) {
+      break;
+    }
+  }
+  std::sort(outputs.begin(), outputs.end(), std::greater<>());
+  for (std::size_t i = kKept; i < outputs.size(); ++i) {
+    if (outputs[i].first < now_wall_s - kDayS) {
+      (void)::unlinkat(stream->fd(), outputs[i].second.c_str(), 0);
+    }
+  }
+}
+
 Result<std::string> make_command_output(const std::string& run_file) {
   constexpr int kAttempts = 1000;
   std::string stem = run_file;
   if (stem.empty()) {
     // Nothing of ours changes the environment. NOLINTNEXTLINE(concurrency-mt-unsafe)
-    const char* folder = std::getenv("TMPDIR");
-    stem = fmt::format("{}/tidemark-output-{}",
-                       folder == nullptr || *folder == '\0' ? "/tmp" : folder, ::getpid());
+    const char* set = std::getenv("TMPDIR");
+    const std::string folder = set == nullptr || *set == '\0' ? "/tmp" : set;
+    tidy_command_outputs(folder, ::time(nullptr));
+    stem = fmt::format("{}/{}{}", folder, kOutputPrefix, ::getpid());
   }
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    std::string path = attempt == 0 ? stem + ".log" : fmt::format("{}.{}.log", stem, attempt);
+    std::string path = attempt == 0 ? fmt::format("{}{}", stem, kOutputSuffix)
+                                    : fmt::format("{}.{}{}", stem, attempt, kOutputSuffix);
     const auto file = open_file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (file) {
       return path;

@@ -85,7 +85,12 @@ class JobOutput {
 std::string recognized_steps_text(std::string_view lines);
 
 // Makes an empty, private file for the output of a command: beside the run file when there is one,
-// else in the folder for temporary files. Never one that was there before.
+// else in the folder for temporary files, where the outputs of earlier commands are then tidied up.
+// Never one that was there before.
 Result<std::string> make_command_output(const std::string& run_file);
+
+// Removes the outputs of commands in a folder for temporary files that are ours, are not among the
+// last few, and were not written to for a day.
+void tidy_command_outputs(const std::string& folder, std::int64_t now_wall_s);
 
 }  // namespace tidemark::live

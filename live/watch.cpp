@@ -44,28 +44,6 @@ void raise_descriptor_limit() {
   }
 }
 
-// Segments of shared memory that nobody holds: they outlive the job.
-void report_unheld_segments(const std::optional<monitor::ShmReport>& report, WatchOutput& output) {
-  constexpr std::uint64_t kWorthANote = 64 * kMiB;
-  if (!report) {
-    return;
-  }
-  if (report->others_unheld_bytes >= kWorthANote) {
-    output.note(
-        fmt::format("note: /dev/shm holds {} more that no process has open; nothing shows "
-                    "that this job made it",
-                    format_bytes(report->others_unheld_bytes)));
-  }
-  for (const monitor::ShmSegment& segment : report->largest_unheld) {
-    const std::string owner = segment.owner_pid
-                                  ? fmt::format(", made by pid {}{}", *segment.owner_pid,
-                                                segment.owner_alive.value_or(true) ? "" : " (dead)")
-                                  : "";
-    output.note(fmt::format("note: /dev/shm/{} holds {} and no process has it open{}", segment.path,
-                            format_bytes(segment.allocated_bytes), owner));
-  }
-}
-
 // One run of watch() with its output open.
 class Watch {
  public:
@@ -552,7 +530,10 @@ void Watch::finish() {
         fmt::format("note: --step-regex has found no step in {}",
                     options_.log_file.empty() ? "the output of the command" : options_.log_file));
   }
-  report_unheld_segments(session_->shm_report(), output_);
+  for (const std::string& note :
+       segment_notes(session_->shm_report(), session_->shm_used_bytes())) {
+    output_.note(note);
+  }
   output_.tell_dropped();
   recording_.end(end_s);
   while (view_ != nullptr && !told_to_stop_) {

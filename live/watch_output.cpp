@@ -85,4 +85,40 @@ void WatchOutput::flush(const std::function<bool(int fd)>& wait) {
   check_lines();
 }
 
+std::vector<std::string> segment_notes(const std::optional<monitor::ShmReport>& report,
+                                       std::optional<std::uint64_t> used_bytes) {
+  constexpr std::uint64_t kWorthANote = 64 * kMiB;
+  std::vector<std::string> notes;
+  if (!report || !report->unheld_bytes) {
+    if (used_bytes.value_or(0) >= kWorthANote) {
+      notes.push_back(
+          fmt::format("note: /dev/shm holds {}; the run was too short to find out whether any "
+                      "process has it open",
+                      format_bytes(*used_bytes)));
+    }
+    return notes;
+  }
+  if (report->others_unheld_bytes >= kWorthANote) {
+    notes.push_back(
+        fmt::format("note: /dev/shm holds {} more that no process has open; nothing shows "
+                    "that this job made it",
+                    format_bytes(report->others_unheld_bytes)));
+  }
+  if (report->job_unknown_bytes >= kWorthANote) {
+    notes.push_back(
+        fmt::format("note: /dev/shm holds {} of this job; whether a process has it open is not "
+                    "known, because some processes may not be read; root may",
+                    format_bytes(report->job_unknown_bytes)));
+  }
+  for (const monitor::ShmSegment& segment : report->largest_unheld) {
+    const std::string owner = segment.owner_pid
+                                  ? fmt::format(", made by pid {}{}", *segment.owner_pid,
+                                                segment.owner_alive.value_or(true) ? "" : " (dead)")
+                                  : "";
+    notes.push_back(fmt::format("note: /dev/shm/{} holds {} and no process has it open{}",
+                                segment.path, format_bytes(segment.allocated_bytes), owner));
+  }
+  return notes;
+}
+
 }  // namespace tidemark::live

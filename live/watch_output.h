@@ -7,9 +7,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/result.h"
 #include "live/line_writer.h"
+#include "monitor/procfs/shm_watch.h"
 
 namespace tidemark::live {
 
@@ -55,5 +57,10 @@ class WatchOutput {
   bool lines_failed_ = false;
   bool is_incomplete_ = false;
 };
+
+// What is said at the end about segments of /dev/shm that no process holds, which outlive the job,
+// and about those of which this is not known. `used_bytes`: of all of /dev/shm.
+std::vector<std::string> segment_notes(const std::optional<monitor::ShmReport>& report,
+                                       std::optional<std::uint64_t> used_bytes);
 
 }  // namespace tidemark::live
