@@ -55,7 +55,7 @@ std::uint32_t FrameNumbers::number_of_module(const SourceFrame& frame, Allocatio
 }
 
 std::uint32_t FrameNumbers::number_of_frame(const SourceFrame& frame, AllocationFacts& facts) {
-  FrameRecord record = frame;
+  FrameRecord record = static_cast<const FrameRecord&>(frame);
   bound_names(record);
   if (!frame.module_path.empty()) {
     record.module = number_of_module(frame, facts);
@@ -149,6 +149,7 @@ void Collector::find_new_files() {
 
 void Collector::open_file(const std::string& name) {
   TraceOpenOptions options;
+  options.owner = options_.owner;
   options.access =
       options_.read_only ? TraceOpenOptions::Access::kRead : TraceOpenOptions::Access::kControl;
   auto file = TraceFile::open(options_.directory + '/' + name, options);
@@ -219,7 +220,7 @@ void Collector::read_files() {
     TracedFile& traced = open->traced;
     const bool is_alive = world_.is_alive(traced.key());
     read_ns_ = clock_.monotonic_ns();
-    if (const Status status = traced.read(); !status) {
+    if (const Status status = traced.read(live_bytes_); !status) {
       note_problem(traced.name(), status.error().what);
       open->has_ended = true;
       continue;
@@ -253,12 +254,11 @@ void Collector::choose_sites(AllocationFacts& facts) {
   };
   std::vector<Candidate> largest;
   std::vector<Candidate> growing;
-  double total = 0.0;
+  live_bytes_ = 0;
   for (const auto& open : files_) {
-    for (const SiteCounts& site : open->traced.last().sites) {
-      total += static_cast<double>(site.live_bytes());
-    }
+    live_bytes_ += open->traced.live_bytes();
   }
+  const auto total = static_cast<double>(live_bytes_);
   for (const auto& open : files_) {
     for (const SiteCounts& site : open->traced.last().sites) {
       if (open->traced.state(site).number != 0) {
@@ -320,6 +320,9 @@ void Collector::name_sites(AllocationFacts& facts, std::int64_t budget_ns) {
     TracedFile& file = *unnamed.file;
     TracedFile::SiteState& state = file.state(*unnamed.site);
     const auto stack = file.file().stack(unnamed.site->node);
+    if (!file.file().is_same(*unnamed.site)) {
+      continue;  // it has freed all, and its stack is lost unless it comes again
+    }
     SiteRecord record{state.number, file.key(), unnamed.site->kind, unnamed.site->truncated, {}};
     record.frames = numbers_.number(world_.name(file.key(), stack, file.file().modules()), facts);
     file.set_named(state);
@@ -348,6 +351,9 @@ void Collector::scan(AllocationFacts& facts) {
     options.small_below_bytes = kLargeBlockBytes;
     options.most_small_blocks = 1U << 14U;
     options.with_ages = [&traced](std::uint32_t site) { return traced.is_followed(site); };
+    options.lists = [&traced](std::uint32_t site) {
+      return traced.is_followed(site) || traced.kind_of(site) != AllocationKind::kHeap;
+    };
     const auto found = traced.file().live_blocks(options);
     if (!found) {
       continue;  // the counters were read; only the ages are missing
@@ -388,13 +394,13 @@ void Collector::measure_residency(TracedFile& file, const LiveScan& scan) {
                       return std::pair(file.grown_bytes(*a), a->live_bytes()) >
                              std::pair(file.grown_bytes(*b), b->live_bytes());
                     });
-  std::vector<std::pair<std::uint32_t, std::vector<MemoryRange>>> by_site;
+  std::vector<std::pair<const SiteCounts*, std::vector<MemoryRange>>> by_site;
   for (std::size_t i = 0; i < count; ++i) {
-    by_site.emplace_back(large[i]->index, std::vector<MemoryRange>());
+    by_site.emplace_back(large[i], std::vector<MemoryRange>());
   }
   for (const LiveBlock& block : scan.blocks) {
     const auto it = std::find_if(by_site.begin(), by_site.end(), [&](const auto& each) {
-      return each.first == file.leader_of(block.site);
+      return each.first->index == file.leader_of(block.site);
     });
     if (it != by_site.end()) {
       it->second.push_back({block.address, block.size_bytes, block.weight});
@@ -403,36 +409,27 @@ void Collector::measure_residency(TracedFile& file, const LiveScan& scan) {
   for (const auto& [site, ranges] : by_site) {
     const auto residency = ranges.empty() ? std::nullopt : world_.residency(file.key(), ranges);
     if (residency) {
-      file.set_resident_share(site, residency->resident_share + residency->swapped_share);
+      file.set_resident_share(*site, residency->resident_share + residency->swapped_share);
     }
   }
 }
 
 // Not of processes that hold blocks which nobody could see: those of the parent from before a fork,
-// those from before the tracer was woken, those of an allocator that it is not asked by.
+// those from before the tracer came or was woken, those of an allocator that it is not asked by.
 void Collector::add_account(const TracedFile& file, const LiveScan& scan, AllocationFacts& facts) {
   const TraceSnapshot& last = file.last();
-  if (last.identity.forked || options_.wake_as || last.mode == TraceMode::kDormant ||
-      !last.reason.empty()) {
+  if (last.identity.forked || options_.attached || options_.wake_as ||
+      last.mode == TraceMode::kDormant || !last.reason.empty()) {
     return;
   }
   const auto areas = world_.areas(file.key());
   if (!areas) {
     return;
   }
-  std::vector<AllocationKind> kinds;
-  for (const SiteCounts& site : file.last().sites) {
-    kinds.resize(std::max<std::size_t>(kinds.size(), site.index + std::size_t{1}),
-                 AllocationKind::kHeap);
-    kinds[site.index] = site.kind;
-  }
   AccountInput input;
   input.areas = *areas;
   input.scan = &scan;
-  input.kind_of = [&](std::uint32_t site) {
-    const std::uint32_t leader = file.leader_of(site);
-    return leader < kinds.size() ? kinds[leader] : AllocationKind::kHeap;
-  };
+  input.kind_of = [&file](std::uint32_t site) { return file.kind_of(site); };
   input.residency_of = [&](std::span<const MemoryRange> ranges) {
     return world_.residency(file.key(), ranges);
   };

@@ -34,10 +34,12 @@ class FrameNumbers {
 };
 
 struct CollectorOptions {
-  std::string directory;      // where the tracers put their files
-  std::int64_t start_ns = 0;  // CLOCK_MONOTONIC at t = 0 of the run
-  bool remove_files = true;   // after the last pass over a process that has ended
-  bool read_only = false;     // somebody else is their clock, gives orders and removes files
+  std::string directory;       // where the tracers put their files
+  std::int64_t start_ns = 0;   // CLOCK_MONOTONIC at t = 0 of the run
+  bool remove_files = true;    // after the last pass over a process that has ended
+  std::optional<uid_t> owner;  // of the files; nullopt: we
+  bool read_only = false;      // somebody else is their clock, gives orders and removes files
+  bool attached = false;  // the processes ran before the tracer came: older blocks are not listed
   // Orders to tracers that are found; none: they know what to do.
   std::optional<TraceMode> wake_as;
   pid_t wake_below = 0;  // with wake_as: only this living process and those below it
@@ -120,6 +122,7 @@ class Collector {
   std::uint64_t files_seen_ = 0;
   bool has_waiting_files_ = false;
   std::uint32_t last_site_ = 0;
+  std::uint64_t live_bytes_ = 0;  // of all files, in the last pass
   std::int64_t read_ns_ = 0;
   std::int64_t next_scan_ns_ = 0;
   std::int64_t begun_ns_ = 0;

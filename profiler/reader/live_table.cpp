@@ -27,6 +27,7 @@ using wire::Table;
 constexpr std::size_t kChunkBuckets = 1024;
 constexpr std::size_t kChunkRanges = 4096;
 constexpr std::uint32_t kNoPlace = 0xffff'ffff;
+constexpr std::uint32_t kAmongOthers = kNoPlace - 1;
 
 std::uint64_t address_of(const LiveBucket& bucket, std::size_t slot) {
   return bucket.address[slot].load(std::memory_order_relaxed);
@@ -51,6 +52,9 @@ class SiteSums {
     for (std::size_t i = 0; options.with_ages && i < with_ages_.size(); ++i) {
       with_ages_[i] = options.with_ages(static_cast<std::uint32_t>(i));
     }
+    for (std::uint32_t i = 0; options.lists && i < place_.size(); ++i) {
+      place_[i] = options.lists(i) ? kNoPlace : kAmongOthers;
+    }
     const std::uint32_t listed = header.raw->period_count.load(std::memory_order_relaxed);
     for (std::size_t i = 0; i < std::min<std::size_t>(listed, wire::kMaxPeriods); ++i) {
       periods_.push_back(header.raw->periods[i].load(std::memory_order_relaxed));
@@ -73,11 +77,13 @@ class SiteSums {
       ++out_.losses.damaged_items;
       return;
     }
-    std::uint32_t& place = place_[block.site];
+    const bool is_listed = place_[block.site] != kAmongOthers;
+    std::uint32_t& place = is_listed ? place_[block.site] : place_of_others_;
     if (place == kNoPlace) {
       place = static_cast<std::uint32_t>(out_.sites.size());
-      out_.sites.emplace_back().site = block.site;
-      out_.sites.back().bytes_by_age.resize(with_ages_[block.site] ? out_.ages.size() : 0);
+      out_.sites.emplace_back().site = is_listed ? block.site : kOtherSites;
+      out_.sites.back().bytes_by_age.resize(is_listed && with_ages_[block.site] ? out_.ages.size()
+                                                                                : 0);
     }
     LiveSite& site = out_.sites[place];
     const auto size = static_cast<double>(block.size_bytes);
@@ -109,6 +115,7 @@ class SiteSums {
   const AgeScale& scale_;
   LiveScan& out_;
   std::vector<std::uint32_t> place_;  // of each site in out_.sites
+  std::uint32_t place_of_others_ = kNoPlace;
   std::vector<bool> kept_;
   std::vector<bool> with_ages_;
   std::size_t small_kept_ = 0;

@@ -58,7 +58,6 @@ bool ModuleList::take(int fd, const TraceHeader& header, const wire::Module& raw
   module.begin = raw.begin;
   module.end = raw.end;
   module.load_bias = raw.load_bias;
-  module.nodes_before = raw.nodes_before;
   module.path = std::move(path);
   module.build_id = hexadecimal({raw.build_id, raw.build_id_bytes});
   return true;
@@ -78,7 +77,7 @@ void ModuleList::sort() {
   }
 }
 
-std::optional<std::uint32_t> ModuleList::find(std::uint64_t address, std::uint32_t node) const {
+std::optional<std::uint32_t> ModuleList::find(std::uint64_t address, std::uint32_t listed) const {
   auto place = std::upper_bound(
       places_.begin(), places_.end(), address,
       [](std::uint64_t value, const Place& candidate) { return value < candidate.begin; });
@@ -89,7 +88,7 @@ std::optional<std::uint32_t> ModuleList::find(std::uint64_t address, std::uint32
       break;
     }
     const TraceModule& module = modules_[place->module];
-    if (address < module.end && module.nodes_before <= node && (!found || place->module > *found)) {
+    if (address < module.end && place->module < listed && (!found || place->module > *found)) {
       found = place->module;
     }
   }

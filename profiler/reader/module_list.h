@@ -21,8 +21,8 @@ class ModuleList {
   const std::vector<TraceModule>& all() const { return modules_; }
   std::uint64_t damaged() const { return damaged_; }
 
-  // The module in which `address` was when node `node` was made.
-  std::optional<std::uint32_t> find(std::uint64_t address, std::uint32_t node) const;
+  // The module in which `address` was when so many modules were listed.
+  std::optional<std::uint32_t> find(std::uint64_t address, std::uint32_t listed) const;
 
  private:
   // False when it must be looked at again.

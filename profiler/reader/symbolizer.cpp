@@ -173,14 +173,17 @@ std::vector<SourceFrame> Symbolizer::resolve(const StackFrame& frame,
     const TraceModule& module = modules[*frame.module];
     return resolve(module.path, module.build_id, call_address(frame, module));
   }
-  SourceFrame unknown;
-  unknown.offset = frame.value;
-  unknown.function = fmt::format("{:#x}", frame.value);
+  SourceFrame named;
   if (frame.kind == FrameKind::kPython) {
-    unknown.kind = FrameKind::kPython;
-    unknown.function = "[Python]";
+    named.kind = FrameKind::kPython;
+    named.function = frame.function.empty() ? "[Python]" : frame.function;
+    named.file = frame.file;
+    named.line = frame.line;
+  } else {
+    named.offset = frame.value;
+    named.function = fmt::format("{:#x}", frame.value);
   }
-  return {unknown};
+  return {named};
 }
 
 std::vector<SourceFrame> Symbolizer::resolve(const std::vector<StackFrame>& stack,

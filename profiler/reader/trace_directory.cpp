@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -48,11 +49,8 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return entries;
 }
 
-// Ours alone, made if need be; somebody else's or a link is refused.
-Status make_private(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return system_error(fmt::format("cannot make {}", path), errno);
-  }
+// Ours alone. In /dev/shm anybody can make a folder or a link of that name before us.
+Status check_private(const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {
     return system_error(fmt::format("cannot look at {}", path), errno);
@@ -63,21 +61,54 @@ Status make_private(const std::string& path) {
   return ok();
 }
 
-Result<Fd> take_lock(const fs::path& folder, int flags = O_CREAT) {
-  auto file = open_file((folder / wire::kOwnerLock).string(), O_RDWR | O_NOFOLLOW | flags, 0600);
+Status make_private(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return system_error(fmt::format("cannot make {}", path), errno);
+  }
+  return check_private(path);
+}
+
+std::string path_through(const Fd& folder) { return fmt::format("/proc/self/fd/{}", folder.get()); }
+
+// Looked at before it is opened: opening a device may have effects.
+Result<Fd> open_regular(const std::string& path, int flags) {
+  TIDEMARK_TRY_ASSIGN(const auto place, open_file(path, O_PATH | O_NOFOLLOW));
+  struct stat info {};
+  if (::fstat(place.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return Error{Errc::kPermission, fmt::format("{} is not a file", path)};
+  }
+  return open_file(path_through(place), flags);
+}
+
+// `creating`: O_CREAT, with or without O_EXCL; 0: it must be there.
+Result<Fd> take_lock(const fs::path& folder, int creating = O_CREAT) {
+  const std::string path = (folder / wire::kOwnerLock).string();
+  auto file = creating == 0 ? open_regular(path, O_RDWR)
+                            : open_file(path, O_RDWR | O_NOFOLLOW | creating, 0600);
   if (file && ::flock(file->get(), LOCK_EX | LOCK_NB) != 0) {
     return system_error("its owner is alive", errno);
   }
   return file;
 }
 
-bool is_of_living_process(const fs::path& path, TraceWorld& world) {
-  const auto file = TraceFile::open(path.string());
-  if (!file) {
-    return false;
+// Whether a folder has a trace file, of this owner, of a living process that `is_wanted`.
+template <typename Wanted>
+bool has_trace_of(const std::string& folder, uid_t owner, TraceWorld& world, Wanted is_wanted) {
+  for (const fs::path& path : entries_of(folder)) {
+    std::error_code error;
+    if (path.extension() != wire::kTraceSuffix ||
+        !fs::is_regular_file(fs::symlink_status(path, error))) {
+      continue;
+    }
+    TraceOpenOptions options;
+    options.owner = owner;
+    const auto file = TraceFile::open(path.string(), options);
+    const auto key = file ? world.find(file->identity()) : std::nullopt;
+    if (key && world.is_alive(*key) && is_wanted(*key)) {
+      return true;
+    }
   }
-  const auto key = world.find(file->identity());
-  return key && world.is_alive(*key);
+  return false;
 }
 
 // What a killed run has left behind goes, unless one of its processes still runs.
@@ -90,14 +121,53 @@ void tidy_up(const std::string& base) {
       continue;
     }
     const auto lock = take_lock(folder);
-    bool is_in_use = !lock;
-    for (const fs::path& file : entries_of(folder)) {
-      is_in_use = is_in_use ||
-                  (file.extension() == wire::kTraceSuffix && is_of_living_process(file, *world));
-    }
-    if (!is_in_use) {
+    if (lock && !has_trace_of(folder.string(), ::geteuid(), *world,
+                              [](const ProcessKey& /*any*/) { return true; })) {
       fs::remove_all(folder, error);
     }
+  }
+}
+
+// Where processes of other users, or in containers, may have their trace files.
+constexpr std::array<std::string_view, 2> kForeignParents{"/dev/shm", "/tmp"};
+constexpr std::string_view kForeignPrefix = "tidemark-trace-";
+
+// Through no link: one with an absolute path would lead from the files of a container to ours.
+Result<Fd> open_in_view_of(pid_t pid, std::string_view folder) {
+  TIDEMARK_TRY_ASSIGN(auto at, open_file(fmt::format("/proc/{}/root", pid), O_PATH | O_DIRECTORY));
+  for (const fs::path& name : fs::path(folder).relative_path()) {
+    TIDEMARK_TRY_ASSIGN(at, open_at(at.get(), name.string(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  }
+  return at;
+}
+
+std::vector<std::string> foreign_folders(const Fd& parent) {
+  std::vector<std::string> names;
+  for (const fs::path& entry : entries_of(path_through(parent))) {
+    if (std::string name = entry.filename().string(); name.starts_with(kForeignPrefix)) {
+      names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
+void tidy_up_elsewhere(const Fd& parent, uid_t owner) {
+  const auto world = make_trace_world();
+  for (const std::string& name : foreign_folders(parent)) {
+    const auto folder = open_at(parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    struct stat status {};
+    if (!folder || ::fstat(folder->get(), &status) != 0 || status.st_uid != owner) {
+      continue;
+    }
+    const std::string path = path_through(*folder);
+    if (!take_lock(path, 0) ||
+        has_trace_of(path, owner, *world, [](const ProcessKey& /*any*/) { return true; })) {
+      continue;
+    }
+    for (const fs::path& file : entries_of(path)) {
+      ::unlinkat(folder->get(), file.filename().c_str(), 0);
+    }
+    ::unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR);
   }
 }
 
@@ -163,21 +233,127 @@ Result<TraceDirectory> TraceDirectory::create(const std::vector<std::string>& ba
 }
 
 TraceDirectory::TraceDirectory(std::string path, Fd lock)
-    : path_(std::move(path)), lock_(std::move(lock)) {}
+    : path_(std::move(path)), seen_as_(path_), lock_(std::move(lock)) {}
 
 TraceDirectory::TraceDirectory(TraceDirectory&& other) noexcept
-    : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)) {}
+    : path_(std::exchange(other.path_, {})),
+      seen_as_(std::move(other.seen_as_)),
+      owner_(other.owner_),
+      is_kept_(other.is_kept_),
+      folder_(std::move(other.folder_)),
+      parent_(std::move(other.parent_)),
+      lock_(std::move(other.lock_)) {}
 
 TraceDirectory::~TraceDirectory() {
-  if (!path_.empty()) {
-    std::error_code ignored;  // a destructor has nobody to tell
-    fs::remove_all(path_, ignored);
+  if (path_.empty() || is_kept_) {
+    return;
   }
+  std::error_code ignored;  // a destructor has nobody to tell
+  if (!parent_) {
+    fs::remove_all(path_, ignored);
+    return;
+  }
+  for (const fs::path& file : entries_of(path_)) {
+    ::unlinkat(folder_.get(), file.filename().c_str(), 0);
+  }
+  ::unlinkat(parent_.get(), fs::path(seen_as_).filename().c_str(), AT_REMOVEDIR);
 }
 
-std::optional<Fd> adopt_trace_folder(const std::string& directory) {
-  auto lock = take_lock(directory, 0);
-  return lock ? std::optional<Fd>(*std::move(lock)) : std::nullopt;
+Result<TraceDirectory> TraceDirectory::create_for(pid_t pid,
+                                                  const std::vector<std::string>& bases) {
+  struct stat process {};
+  struct stat own_namespace {};
+  struct stat its_namespace {};
+  struct stat own_root {};
+  struct stat its_root {};
+  const std::string proc = fmt::format("/proc/{}", pid);
+  if (::stat(proc.c_str(), &process) != 0) {
+    return Error{Errc::kNotFound, fmt::format("there is no process {}", pid)};
+  }
+  if (::stat("/proc/self/ns/mnt", &own_namespace) != 0 || ::stat("/", &own_root) != 0 ||
+      ::stat((proc + "/ns/mnt").c_str(), &its_namespace) != 0 ||
+      ::stat((proc + "/root").c_str(), &its_root) != 0) {
+    return system_error(fmt::format("cannot see the files of process {}", pid), errno);
+  }
+  const bool has_our_view = own_namespace.st_ino == its_namespace.st_ino &&
+                            own_root.st_ino == its_root.st_ino &&
+                            own_root.st_dev == its_root.st_dev;
+  return has_our_view && process.st_uid == ::geteuid()
+             ? create(bases)
+             : create_in_view_of(pid, process.st_uid, process.st_gid);
+}
+
+TraceDirectory TraceDirectory::make(Fd folder, Fd parent, Fd lock, std::string seen_as,
+                                    uid_t owner) {
+  TraceDirectory made(path_through(folder), std::move(lock));
+  made.folder_ = std::move(folder);
+  made.parent_ = std::move(parent);
+  made.seen_as_ = std::move(seen_as);
+  made.owner_ = owner;
+  return made;
+}
+
+Result<TraceDirectory> TraceDirectory::create_in_view_of(pid_t pid, uid_t uid, gid_t gid) {
+  std::string problems;
+  for (const std::string_view parent : kForeignParents) {
+    auto above = open_in_view_of(pid, parent);
+    if (!above) {
+      problems += (problems.empty() ? "" : "; ") + above.error().what;
+      continue;
+    }
+    tidy_up_elsewhere(*above, uid);
+    // Of a name that nobody can know before, so that nobody has put a link there.
+    std::string path = fmt::format("{}/{}XXXXXX", path_through(*above), kForeignPrefix);
+    if (::mkdtemp(path.data()) == nullptr) {
+      problems += (problems.empty() ? "" : "; ") + system_error(std::string(parent), errno).what;
+      continue;
+    }
+    const std::string name = fs::path(path).filename().string();
+    TIDEMARK_TRY_ASSIGN(auto folder,
+                        open_at(above->get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+    TIDEMARK_TRY_ASSIGN(auto lock, take_lock(path_through(folder), O_CREAT | O_EXCL));
+    TraceDirectory made = make(std::move(folder), *std::move(above), std::move(lock),
+                               fmt::format("{}/{}", parent, name), uid);
+    if (::fchown(made.folder_.get(), uid, gid) != 0 || ::fchown(made.lock_.get(), uid, gid) != 0) {
+      return system_error(
+          fmt::format("cannot give {} to the user of process {}", made.seen_as_, pid), errno);
+    }
+    return made;
+  }
+  return Error{Errc::kNoSpace,
+               fmt::format("process {} has no place for its trace file: {}", pid, problems)};
+}
+
+std::optional<TraceDirectory> TraceDirectory::find_in_view_of(pid_t pid) {
+  struct stat process {};
+  if (::stat(fmt::format("/proc/{}", pid).c_str(), &process) != 0) {
+    return std::nullopt;
+  }
+  const auto world = make_trace_world();
+  for (const std::string_view parent : kForeignParents) {
+    auto above = open_in_view_of(pid, parent);
+    for (const std::string& name : above ? foreign_folders(*above) : std::vector<std::string>()) {
+      auto folder = open_at(above->get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+      if (!folder || !has_trace_of(path_through(*folder), process.st_uid, *world,
+                                   [&](const ProcessKey& key) { return key.pid == pid; })) {
+        continue;
+      }
+      if (auto lock = take_lock(path_through(*folder), 0)) {
+        return make(*std::move(folder), *std::move(above), *std::move(lock),
+                    fmt::format("{}/{}", parent, name), process.st_uid);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+Result<Fd> adopt_trace_folder(const std::string& directory) { return take_lock(directory, 0); }
+
+// Shared, so that two who ask at one time do not take each other for an owner.
+bool trace_folder_is_left(const std::string& directory) {
+  const auto lock =
+      open_file((fs::path(directory) / wire::kOwnerLock).string(), O_RDONLY | O_NOFOLLOW);
+  return lock && ::flock(lock->get(), LOCK_SH | LOCK_NB) == 0;
 }
 
 std::optional<std::string> find_trace_of(pid_t pid, const std::vector<std::string>& bases) {
@@ -197,6 +373,9 @@ std::optional<std::string> find_trace_of_any(std::span<const pid_t> pids,
            world->is_alive(*key);
   };
   for (const std::string& base : bases) {
+    if (!check_private(base)) {
+      continue;
+    }
     std::vector<fs::path> folders = entries_of(base);
     folders.emplace_back(base);
     for (const fs::path& folder : folders) {

@@ -16,6 +16,7 @@
 #include "common/io.h"
 #include "profiler/reader/live_table.h"
 #include "profiler/reader/module_list.h"
+#include "profiler/reader/python_codes.h"
 #include "profiler/reader/stack_tree.h"
 #include "profiler/reader/trace_image.h"
 #include "profiler/wire/trace_layout.h"
@@ -84,6 +85,9 @@ bool read_state(const TraceHeader& header, TraceSnapshot& out) {
   out.stage = static_cast<wire::Stage>(stage);
   out.mode = static_cast<TraceMode>(mode);
   out.reason.assign(raw.reason, ::strnlen(raw.reason, sizeof raw.reason));
+  out.python = static_cast<wire::PythonFramesState>(load(raw.python));
+  out.python_problem.assign(raw.python_problem,
+                            ::strnlen(raw.python_problem, sizeof raw.python_problem));
   out.sample_every_bytes = load(raw.control.sample_every_bytes);
   out.epoch = load(raw.control.epoch);
   out.file_bytes = header.file_bytes;
@@ -96,6 +100,7 @@ bool read_state(const TraceHeader& header, TraceSnapshot& out) {
 SiteCounts counts_of(const wire::Site& raw, std::uint64_t index) {
   SiteCounts counts;
   counts.index = static_cast<std::uint32_t>(index);
+  counts.ready = load(raw.ready);
   counts.kind = static_cast<AllocationKind>(static_cast<int>(raw.kind) - 1);
   counts.node = raw.node;
   counts.truncated = raw.truncated != 0;
@@ -110,29 +115,33 @@ SiteCounts counts_of(const wire::Site& raw, std::uint64_t index) {
 
 // `expected`: how many are likely to be ready. What the file says is no measure of that.
 void read_sites(int fd, const TraceHeader& header, std::size_t expected,
-                const std::function<bool(std::uint32_t)>& keeps, TraceSnapshot& out) {
+                const std::function<bool(const SiteCounts&)>& keeps, TraceSnapshot& out) {
   const TableView& table = header.table(Table::kSites);
   const Bound sites = bounded(header.used(Table::kSites), readable_end(table), kMostSites);
   out.sites.reserve(expected);
   std::vector<wire::Site> buffer(buffer_items(sites.end, kChunkSites));
   const auto take = [&](std::uint64_t first, std::span<const wire::Site> rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::uint32_t ready = load(rows[i].ready);
       const auto kind = static_cast<std::uint8_t>(rows[i].kind);
-      if (ready == 1 && kind >= 1 && kind <= wire::kMaxSiteKind) {
-        const SiteCounts counts = counts_of(rows[i], first + i);
-        ++out.ready_sites;
-        out.freed_blocks += counts.free_blocks;
-        if (!keeps || counts.live_bytes() > 0 || keeps(counts.index)) {
-          out.sites.push_back(counts);
-        }
-      } else if (ready != 0) {
+      if (load(rows[i].ready) == 0) {
+        continue;
+      }
+      if (kind == 0 || kind > wire::kMaxSiteKind) {
         ++out.read_losses.damaged_items;
+        continue;
+      }
+      const SiteCounts counts = counts_of(rows[i], first + i);
+      ++out.ready_sites;
+      out.freed_blocks += counts.free_blocks;
+      if (!keeps || keeps(counts)) {
+        out.sites.push_back(counts);
       }
     }
   };
   out.read_losses.unread_items += sites.beyond;
   out.read_losses.unread_items += for_each_chunk(fd, table, 0, sites.end, buffer, take);
+  out.ready_sites += load(header.raw->recycled.sites);
+  out.freed_blocks += blocks_of(header.raw->recycled.block_units);
 }
 
 }  // namespace
@@ -143,8 +152,45 @@ class TraceFile::State {
   bool may_write = false;
   TraceIdentity identity;
   StackTree stacks;
+  PythonCodes codes;
   ModuleList modules;
-  std::size_t sites = 0;  // that the last snapshot had
+  TableView sites;
+  struct KnownStack {
+    std::uint32_t index;
+    std::uint32_t ready;
+    std::uint64_t stack;
+  };
+  std::vector<KnownStack> known;  // of the sites that the last snapshot listed, by index
+
+  // Finds out the stacks of the sites; those that have become sites of other stacks are left out.
+  void read_stacks(std::vector<SiteCounts>& listed) {
+    std::vector<KnownStack> now;
+    now.reserve(listed.size());
+    auto before = known.begin();
+    std::erase_if(listed, [&](SiteCounts& site) {
+      while (before != known.end() && before->index < site.index) {
+        ++before;
+      }
+      if (before != known.end() && before->index == site.index && before->ready == site.ready) {
+        site.stack = before->stack;
+      } else {
+        stacks.settle(file.get(), site.node, modules);
+        site.stack = stacks.identity(site.node);
+        if (!is_same(site)) {
+          return true;
+        }
+      }
+      now.push_back({site.index, site.ready, site.stack});
+      return false;
+    });
+    known = std::move(now);
+    stacks.forget();
+  }
+
+  bool is_same(const SiteCounts& site) const {
+    wire::Site row{};
+    return read_items(file.get(), sites, site.index, 1, &row) == 0 && load(row.ready) == site.ready;
+  }
 
   template <typename T>
   Status write_control(std::size_t offset_in_control, T value) const {
@@ -208,23 +254,21 @@ const TraceIdentity& TraceFile::identity() const { return state_->identity; }
 
 const std::vector<TraceModule>& TraceFile::modules() const { return state_->modules.all(); }
 
-Result<TraceSnapshot> TraceFile::snapshot(const std::function<bool(std::uint32_t)>& keeps) {
+Result<TraceSnapshot> TraceFile::snapshot(const std::function<bool(const SiteCounts&)>& keeps) {
   const int fd = state_->file.get();
   TIDEMARK_TRY_ASSIGN(auto header, read_trace_header(fd));
   TraceSnapshot out;
   if (!read_state(header, out)) {
     return Error{Errc::kMalformed, "the header of the trace file is damaged"};
   }
-  read_sites(fd, header, state_->sites, keeps, out);
-  state_->sites = out.sites.size();
+  read_sites(fd, header, state_->known.size(), keeps, out);
   // The sites first: what they lead to is complete by now. The tables may have grown meanwhile.
   TIDEMARK_TRY_ASSIGN(auto later, read_trace_header(fd));
   state_->modules.extend(fd, later);
   state_->stacks.extend(later);
-  for (SiteCounts& site : out.sites) {
-    state_->stacks.settle(fd, site.node, state_->modules);
-    site.stack = state_->stacks.identity(site.node);
-  }
+  state_->codes.extend(later);
+  state_->sites = later.table(Table::kSites);
+  state_->read_stacks(out.sites);
   out.read_losses.damaged_items += state_->modules.damaged();
   out.modules = state_->modules.all().size();
   out.nodes = state_->stacks.size();
@@ -233,18 +277,22 @@ Result<TraceSnapshot> TraceFile::snapshot(const std::function<bool(std::uint32_t
 
 std::vector<StackFrame> TraceFile::stack(std::uint32_t node) const {
   std::vector<StackFrame> frames;
-  for (const auto& [number, raw] : state_->stacks.path(state_->file.get(), node)) {
+  for (const wire::StackNode& raw : state_->stacks.path(state_->file.get(), node)) {
     StackFrame frame;
     frame.kind = static_cast<FrameKind>(raw.kind);
     frame.value = raw.value;
     if (frame.kind == FrameKind::kNative && raw.value > 0) {
       // By the call before the return address, which may be the first byte of the next module.
-      frame.module = state_->modules.find(raw.value - 1, number);
+      frame.module = state_->modules.find(raw.value - 1, raw.modules);
+    } else if (frame.kind == FrameKind::kPython) {
+      state_->codes.name(state_->file.get(), frame);
     }
-    frames.push_back(frame);
+    frames.push_back(std::move(frame));
   }
   return frames;
 }
+
+bool TraceFile::is_same(const SiteCounts& site) const { return state_->is_same(site); }
 
 Result<LiveScan> TraceFile::live_blocks(const LiveScanOptions& options) const {
   TIDEMARK_TRY_ASSIGN(auto header, read_trace_header(state_->file.get()));

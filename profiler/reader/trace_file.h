@@ -35,6 +35,8 @@ struct LiveScanOptions {
   std::uint64_t small_below_bytes = 0;
   std::size_t most_small_blocks = std::size_t{1} << 20U;
   std::function<bool(std::uint32_t site)> with_ages = nullptr;  // sites; nullptr: all
+  // Sites; nullptr: all. The others are added up as kOtherSites.
+  std::function<bool(std::uint32_t site)> lists = nullptr;
 };
 
 // The shared file of one traced process (layout: profiler/wire/trace_layout.h), while it runs and
@@ -61,16 +63,18 @@ class TraceFile {
   // Reads the header, all site counters, the modules that came since and what new sites lead to:
   // a few milliseconds for 100,000 sites. Fails when the header is damaged or cut off; sites that
   // are damaged or cut off are left out and counted.
-  // Of the sites that hold nothing only those are listed that `keeps` says yes to; nullptr: all. Of
-  // half a million sites of a Python program most have freed what they allocated.
-  Result<TraceSnapshot> snapshot(const std::function<bool(std::uint32_t site)>& keeps = nullptr);
+  // Only those sites are listed that `keeps` says yes to, which sees them before their stack is
+  // known; nullptr: all. Of the hundreds of thousands of a Python program most hold a few bytes.
+  Result<TraceSnapshot> snapshot(const std::function<bool(const SiteCounts&)>& keeps = nullptr);
 
   // What the last snapshot() has seen; grows only. Indices are stable.
   const std::vector<TraceModule>& modules() const;
 
   // The stack of a site of the last snapshot, innermost frame first, at most 256 frames. Ends early
-  // at a node that does not exist; empty for node 0.
+  // at a node that does not exist; empty for node 0. Holds if is_same() is true afterwards.
   std::vector<StackFrame> stack(std::uint32_t node) const;
+  // Whether a site of the last snapshot is still that of the same stack.
+  bool is_same(const SiteCounts& site) const;
 
   // Scans the table of live blocks and mappings, which costs time in proportion to its size (about
   // 50 ms for a million blocks). Blocks of the allocator's own mappings are among them: tell them

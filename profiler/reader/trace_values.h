@@ -53,7 +53,8 @@ struct ReadLosses {
 // The counters of one call stack. In sampled mode bytes and blocks are unbiased estimates. Several
 // sites may have the same stack and kind: add them up.
 struct SiteCounts {
-  std::uint32_t index = 0;  // stable as long as the file exists
+  std::uint32_t index = 0;
+  std::uint32_t ready = 0;  // changes when the site becomes that of another stack
   std::uint32_t node = 0;   // for TraceFile::stack()
   AllocationKind kind = AllocationKind::kHeap;
   bool truncated = false;   // the stack was deeper than the tracer walks
@@ -79,9 +80,8 @@ struct TraceModule {
   std::uint64_t begin = 0;  // addresses in the process
   std::uint64_t end = 0;
   std::uint64_t load_bias = 0;  // address in the process minus address in the file
-  std::uint32_t nodes_before = 0;
-  std::string path;      // raw bytes
-  std::string build_id;  // lower-case hexadecimal; empty: the file has none
+  std::string path;             // raw bytes
+  std::string build_id;         // lower-case hexadecimal; empty: the file has none
 };
 
 // One frame of a stack.
@@ -89,6 +89,10 @@ struct StackFrame {
   FrameKind kind = FrameKind::kNative;
   std::uint64_t value = 0;              // native: program counter (a return address)
   std::optional<std::uint32_t> module;  // index into TraceFile::modules(); none: JIT code, vdso
+  // Of Python; what is not known is empty. Raw bytes.
+  std::string function = {};
+  std::string file = {};
+  std::optional<std::uint32_t> line = {};
 };
 
 // The address to ask a Symbolizer for: that of the call, in the numbering of the module's file. A
@@ -103,6 +107,8 @@ struct TraceSnapshot {
   wire::Stage stage = wire::Stage::kSettingUp;
   TraceMode mode = TraceMode::kDormant;
   std::string reason;  // why it broke, or what it does not record; raw bytes
+  wire::PythonFramesState python = wire::PythonFramesState::kNone;
+  std::string python_problem;  // why stacks have no frames of Python; raw bytes
   std::uint64_t sample_every_bytes = 0;
   std::uint32_t epoch = 0;          // what blocks that are allocated now are marked with
   std::uint64_t file_bytes = 0;     // as the file system says
@@ -112,10 +118,9 @@ struct TraceSnapshot {
   ReadLosses read_losses;
   std::size_t modules = 0;  // how many are known by now
   std::size_t nodes = 0;
-  std::uint64_t ready_sites = 0;  // all that there are, listed or not
+  std::uint64_t ready_sites = 0;  // all that there are or were, listed or not
   double freed_blocks = 0.0;      // of all of them
-  // By index; those still being set up are left out, and those that hold nothing where they are not
-  // asked for.
+  // By index; those still being set up are left out, and those that are not asked for.
   std::vector<SiteCounts> sites;
 };
 
@@ -130,6 +135,9 @@ struct AgeBucket {
 
   bool operator==(const AgeBucket&) const = default;
 };
+
+// Stands for all sites that LiveScanOptions does not list.
+inline constexpr std::uint32_t kOtherSites = 0xffff'ffff;
 
 // The blocks of one site that live now, estimated from those that were recorded.
 struct LiveSite {
@@ -154,7 +162,7 @@ struct LiveBlock {
 // One scan of all live blocks and mappings.
 struct LiveScan {
   std::vector<AgeBucket> ages;    // in order of time: seconds first, then steps; over the whole run
-  std::vector<LiveSite> sites;    // by site; only those with a live block
+  std::vector<LiveSite> sites;    // by site; only those with a live block. kOtherSites at the end
   std::vector<LiveBlock> blocks;  // those that LiveScanOptions asks for, in no order
   std::uint64_t blocks_not_kept = 0;
   ReadLosses losses;

@@ -25,10 +25,18 @@ std::string problem_of(const TraceSnapshot& last, std::uint64_t dropped_records)
   if (!last.reason.empty()) {
     return last.reason;
   }
+  if (last.python == wire::PythonFramesState::kOff) {
+    return "call stacks have no lines of Python: " + last.python_problem;
+  }
   return dropped_records > 0 && last.extend_errno != 0
              ? system_error("its file could not grow", last.extend_errno).what
              : "";
 }
+
+// Of what all processes hold, a site of the heap is listed from this part on: a quarter of the
+// least that the collector follows, because a stack may have four sites (see wire::Site).
+constexpr std::uint64_t kLeastPart = 80'000;
+constexpr std::size_t kMostOldStates = 1U << 13U;
 
 bool is_same(const SiteSample& a, const SiteSample& b) {
   return a.live_bytes == b.live_bytes && a.live_blocks == b.live_blocks &&
@@ -37,39 +45,100 @@ bool is_same(const SiteSample& a, const SiteSample& b) {
 
 }  // namespace
 
-Status TracedFile::read() {
-  TIDEMARK_TRY_ASSIGN(last_,
-                      file_.snapshot([this](std::uint32_t site) { return is_followed(site); }));
+// Adds up those that are not.
+bool TracedFile::is_worth_listing(const SiteCounts& site, bool is_followed) {
+  const std::uint64_t live_bytes = site.live_bytes();
+  if (site.kind != AllocationKind::kHeap) {
+    return live_bytes > 0 || is_followed;
+  }
+  live_bytes_ += live_bytes;
+  if ((live_bytes > 0 && live_bytes >= least_bytes_) || is_followed) {
+    return true;
+  }
+  unlisted_bytes_ += live_bytes;
+  unlisted_blocks_ += site.live_blocks();
+  return false;
+}
+
+Status TracedFile::read(std::uint64_t run_live_bytes) {
+  if (reads_ == 0) {  // to know what is little
+    const auto add_up = [this](const SiteCounts& site) {
+      live_bytes_ += site.kind == AllocationKind::kHeap ? site.live_bytes() : 0;
+      return false;
+    };
+    TIDEMARK_TRY(file_.snapshot(add_up));
+  }
+  least_bytes_ = std::max(live_bytes_, run_live_bytes) / kLeastPart;
+  live_bytes_ = 0;
+  unlisted_bytes_ = 0;
+  unlisted_blocks_ = 0.0;
+  // There are many more sites than places: not looked for one by one.
+  std::vector<bool> followed(places_.empty() ? 0 : places_.back().site + std::size_t{1});
+  for (const Place& place : places_) {
+    followed[place.site] = states_[place.state].number != 0;
+  }
+  TIDEMARK_TRY_ASSIGN(last_, file_.snapshot([&](const SiteCounts& site) {
+    return is_worth_listing(site, site.index < followed.size() && followed[site.index]);
+  }));
+  forget_old_states();
   merge_sites();
   for (SiteCounts& site : last_.sites) {
     std::uint64_t& most = state(site).most_live_bytes;
     most = std::max(most, site.live_bytes());
     site.peak_live_bytes = std::max(site.peak_live_bytes, most);
   }
-  if (!has_been_read_) {
+  if (reads_ == 0) {
     for (const SiteCounts& site : last_.sites) {
       state(site).first_live_bytes = site.live_bytes();
     }
-    has_been_read_ = true;
   }
+  ++reads_;
   return ok();
 }
 
-void TracedFile::merge_sites() {
-  if (last_.sites.empty()) {
+std::uint64_t TracedFile::live_bytes() const {
+  std::uint64_t sum = unlisted_bytes_;
+  for (const SiteCounts& site : last_.sites) {
+    sum += site.live_bytes();
+  }
+  return sum;
+}
+
+// Stacks that come and go would else add up.
+void TracedFile::forget_old_states() {
+  if (states_.size() < 2 * last_.sites.size() + kMostOldStates) {
     return;
   }
-  places_.resize(std::max(places_.size(), last_.sites.back().index + std::size_t{1}), kNoPlace);
+  std::vector<bool> is_current(states_.size());
+  for (const Place& place : places_) {
+    is_current[place.state] = true;
+  }
+  std::vector<SiteState> kept;
+  for (auto entry = by_stack_.begin(); entry != by_stack_.end();) {
+    const std::uint32_t place = entry->second;
+    if (!is_current[place] && states_[place].number == 0) {
+      entry = by_stack_.erase(entry);
+      continue;
+    }
+    entry->second = static_cast<std::uint32_t>(kept.size());
+    kept.push_back(states_[place]);
+    ++entry;
+  }
+  states_ = std::move(kept);
+}
+
+void TracedFile::merge_sites() {
+  places_.clear();
+  places_.reserve(last_.sites.size());
   std::vector<std::uint32_t> in_merged(states_.size(), kNoPlace);  // by place of the state
   std::size_t merged = 0;  // those at the front of last_.sites
   for (const SiteCounts& site : last_.sites) {
-    const std::uint32_t place = place_of(site);
+    const std::uint32_t place = add_place(site);
     in_merged.resize(states_.size(), kNoPlace);
     if (in_merged[place] == kNoPlace) {
       in_merged[place] = static_cast<std::uint32_t>(merged);
-      SiteCounts& first = last_.sites[merged++];
-      first = site;
-      first.index = states_[place].leader;
+      last_.sites[merged++] = site;
+      states_[place].leader = site.index;
     } else {
       SiteCounts& into = last_.sites[in_merged[place]];
       into.alloc_bytes += site.alloc_bytes;
@@ -83,22 +152,26 @@ void TracedFile::merge_sites() {
     }
   }
   last_.sites.resize(merged);
+  last_.sites.shrink_to_fit();
 }
 
-// An honest file does not change the stack of a site: it is looked for once.
-std::uint32_t TracedFile::place_of(const SiteCounts& site) {
-  std::uint32_t& place = places_[site.index];
-  if (place == kNoPlace) {
-    const std::uint64_t stack_and_kind =
-        site.stack ^ wire::mix(static_cast<std::uint64_t>(site.kind));
-    const auto next = static_cast<std::uint32_t>(states_.size());
-    const auto [it, is_new] = by_stack_.try_emplace(stack_and_kind, next);
-    place = it->second;
-    if (is_new) {
-      states_.emplace_back().leader = site.index;
-    }
+std::uint32_t TracedFile::find_place(std::uint32_t site) const {
+  const auto found =
+      std::lower_bound(places_.begin(), places_.end(), site,
+                       [](const Place& place, std::uint32_t index) { return place.site < index; });
+  return found != places_.end() && found->site == site ? found->state : kNoPlace;
+}
+
+std::uint32_t TracedFile::add_place(const SiteCounts& site) {
+  const std::uint64_t stack_and_kind =
+      site.stack ^ wire::mix(static_cast<std::uint64_t>(site.kind));
+  const auto next = static_cast<std::uint32_t>(states_.size());
+  const auto [it, is_new] = by_stack_.try_emplace(stack_and_kind, next);
+  if (is_new) {
+    states_.emplace_back().kind = site.kind;
   }
-  return place;
+  places_.push_back({site.index, it->second});
+  return it->second;
 }
 
 void TracedFile::set_epoch(std::int64_t now_ns, std::optional<std::uint32_t> step) {
@@ -132,9 +205,7 @@ SiteSample TracedFile::sample_of(const SiteCounts& site, const SiteState& state)
   sample.alloc_blocks = whole(site.alloc_blocks);
   sample.peak_bytes = site.peak_live_bytes;
   sample.temporary_blocks = whole(site.temporary_blocks);
-  const auto share = std::find_if(resident_.begin(), resident_.end(),
-                                  [&](const auto& known) { return known.first == site.index; });
-  if (share != resident_.end()) {
+  if (const auto share = resident_.find(state.number); share != resident_.end()) {
     sample.resident_bytes = whole(share->second * static_cast<double>(sample.live_bytes));
   }
   return sample;
@@ -147,10 +218,25 @@ void TracedFile::add_samples(AllocationFacts& facts) {
       continue;
     }
     SiteSample sample = sample_of(site, state);
-    const auto [told, is_new] = told_.try_emplace(state.number, sample);
-    if (is_new || !is_same(sample, told->second)) {
-      told->second = sample;
+    const auto [it, is_new] = told_.try_emplace(state.number, Told{sample});
+    SiteSample& told = it->second.sample;
+    it->second.reads = reads_;
+    // Where a site was recycled and its stack came again, the tracer counts from 0.
+    sample.alloc_bytes = std::max(sample.alloc_bytes, told.alloc_bytes);
+    sample.alloc_blocks = std::max(sample.alloc_blocks, told.alloc_blocks);
+    sample.peak_bytes = std::max(sample.peak_bytes, told.peak_bytes);
+    sample.temporary_blocks = std::max(sample.temporary_blocks, told.temporary_blocks);
+    if (is_new || !is_same(sample, told)) {
+      told = sample;
       facts.samples.push_back(sample);
+    }
+  }
+  for (auto& [number, told] : told_) {
+    if (told.reads != reads_ && told.sample.live_bytes > 0) {  // it was recycled: all is freed
+      told.sample.live_bytes = 0;
+      told.sample.live_blocks = 0;
+      told.sample.resident_bytes = std::nullopt;
+      facts.samples.push_back(told.sample);
     }
   }
 }
@@ -164,8 +250,10 @@ TraceSample TracedFile::summary(double t_s) {
     sum.sample_every_bytes = last_.sample_every_bytes;
   }
   sum.sites = last_.ready_sites;
-  double live_blocks = 0.0;
-  double rest_blocks = 0.0;
+  sum.live_bytes = unlisted_bytes_;
+  sum.rest_bytes = unlisted_bytes_;
+  double live_blocks = unlisted_blocks_;
+  double rest_blocks = unlisted_blocks_;
   for (const SiteCounts& site : last_.sites) {
     if (!is_host_memory(site.kind)) {
       continue;
@@ -211,16 +299,6 @@ void TracedFile::add_ages(const LiveScan& scan, double created_s, AllocationFact
   }
   for (auto& [number, ages] : by_number) {
     facts.ages.push_back(std::move(ages));
-  }
-}
-
-void TracedFile::set_resident_share(std::uint32_t site, double share) {
-  const auto known = std::find_if(resident_.begin(), resident_.end(),
-                                  [&](const auto& each) { return each.first == site; });
-  if (known != resident_.end()) {
-    known->second = share;
-  } else {
-    resident_.emplace_back(site, share);
   }
 }
 

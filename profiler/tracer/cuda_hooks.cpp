@@ -39,7 +39,7 @@ void* look_up_in(const char* library, const char* name) noexcept {
 // In the libraries that the caller is linked to, because wheels carry runtimes with other names;
 // then in the runtimes that are loaded.
 void* look_up_for(const void* caller, const char* name) noexcept {
-  if (void* const found = dlsym(RTLD_NEXT, name); found != nullptr) {
+  if (void* const found = next_function(name); found != nullptr) {
     return found;
   }
   Dl_info info = {};

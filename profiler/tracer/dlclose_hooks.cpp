@@ -47,7 +47,7 @@ bool unload_count(std::uint64_t& count) noexcept {
 }  // namespace
 
 void look_up_dlclose() noexcept {
-  g_next_dlclose = reinterpret_cast<Close>(dlsym(RTLD_NEXT, "dlclose"));
+  g_next_dlclose = reinterpret_cast<Close>(next_function("dlclose"));
 }
 
 int real_dlclose(void* handle) noexcept {
@@ -65,6 +65,7 @@ TIDEMARK_EXPORT int dlclose(void* handle) {
   std::uint64_t before = 0;
   std::uint64_t after = 0;
   const bool is_known = unload_count(before);
+  g_recorder.modules().before_dlclose();
   const int result = real_dlclose(handle);
   const int why = errno;
   if (!is_known || !unload_count(after) || after != before) {
@@ -72,6 +73,7 @@ TIDEMARK_EXPORT int dlclose(void* handle) {
     forget_cuda_functions();
     g_recorder.modules().on_dlclose(begin);
   }
+  g_recorder.modules().after_dlclose();
   errno = why;
   return result;
 }

@@ -11,6 +11,7 @@
 #include "profiler/tracer/next_allocator.h"
 #include "profiler/tracer/recorder.h"
 #include "profiler/tracer/tracer_state.h"
+#include "profiler/wire/hook_names.h"
 #include "profiler/wire/trace_layout.h"
 #include "profiler/wire/trace_request.h"
 
@@ -29,14 +30,26 @@ const char* value_in(char** environment, const char* name) noexcept {
 }
 
 // Sets what libc's constructor gets from the dynamic linker. If libunwind is loaded, that
-// constructor runs early and without arguments, and leaves these variables as they are.
+// constructor runs early and without arguments, and leaves these variables as they are. In a
+// process that runs already they are its own.
 void prepare_libc(int count, char** arguments, char** environment) noexcept {
+  if (program_invocation_name != nullptr && program_invocation_name[0] != '\0') {
+    return;
+  }
   environ = environment;
   if (count > 0 && arguments[0] != nullptr) {
     char* const slash = std::strrchr(arguments[0], '/');
     program_invocation_name = arguments[0];
     program_invocation_short_name = slash == nullptr ? arguments[0] : slash + 1;
   }
+}
+
+void look_up_functions(char** environment) noexcept {
+  look_up_allocator();
+  look_up_map_functions();
+  look_up_dlclose();
+  look_up_exec_functions(environment);
+  look_up_syscall_functions();
 }
 
 // The first constructor of the process (-z initfirst), so that allocations of other constructors
@@ -47,19 +60,40 @@ void prepare_libc(int count, char** arguments, char** environment) noexcept {
   } else {
     environment = nullptr;  // others pass no arguments; without a request the tracer stays off
   }
-  look_up_allocator();
-  if (g_program_has_allocator) {
+  look_up_functions(environment);
+  // Not in programs that run with more rights than their user has.
+  const char* const request =
+      getauxval(AT_SECURE) != 0 ? nullptr : value_in(environment, wire::kRequestVariable);
+  if (request != nullptr && g_program_has_allocator) {
     g_recorder.exclude_heap();
   }
-  look_up_map_functions();
-  look_up_dlclose();
-  look_up_exec_functions(environment);
-  look_up_syscall_functions();
-  // Not in programs that run with more rights than their user has.
-  start_tracer(getauxval(AT_SECURE) != 0 ? nullptr : value_in(environment, wire::kRequestVariable));
+  start_tracer(request);
 }
 
 [[gnu::destructor]] void library_unloaded() { on_process_exit(); }
 
 }  // namespace
 }  // namespace tidemark::tracer
+
+using namespace tidemark;  // NOLINT(google-build-using-namespace): C names follow
+
+// By number in wire::kHookNames; nullptr: there is none. Set by the function below.
+extern "C" {
+// NOLINTNEXTLINE(readability-identifier-naming): a C name
+[[gnu::visibility("default")]] constinit void* tidemark_tracer_real_functions[wire::kHooks] = {};
+}
+
+// For a process that runs already: called by the tool, in a thread of the process that was stopped
+// at a place where it may call anything. Nothing calls our hooks yet: the tool makes modules do so
+// afterwards. An int of wire::AttachResult.
+TIDEMARK_EXPORT int tidemark_tracer_attach(const char* request) {
+  const int saved_errno = errno;
+  tracer::set_loaded_late();
+  tracer::look_up_functions(environ);
+  for (std::size_t i = 0; i < wire::kHooks; ++i) {
+    tidemark_tracer_real_functions[i] = tracer::next_function(wire::kHookNames[i]);
+  }
+  const wire::AttachResult result = tracer::attach_tracer(request);
+  errno = saved_errno;
+  return static_cast<int>(result);
+}

@@ -40,7 +40,7 @@ constinit NextExec g_exec;
 
 template <typename Function>
 Function next(Function& kept, const char* name) noexcept {
-  return kept != nullptr ? kept : reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+  return kept != nullptr ? kept : reinterpret_cast<Function>(next_function(name));
 }
 
 // Calls `start` with the environment in which the program is traced, or is not.

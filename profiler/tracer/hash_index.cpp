@@ -50,26 +50,50 @@ std::uint32_t HashIndex::find(std::uint64_t hash) const noexcept {
   return kNone;
 }
 
-// True also where another thread has added the same hash: its number will do.
-bool HashIndex::add_to(std::size_t level, std::uint64_t hash, std::uint32_t number) noexcept {
+// `same`: what becomes of an entry with this hash.
+bool HashIndex::add_to(std::size_t level, std::uint64_t hash, std::uint32_t number,
+                       Same same) noexcept {
   Bucket* const table = levels_[level].load(std::memory_order_relaxed);
   const std::uint64_t entry = (hash & ~kLowMask) | (std::uint64_t{number} + 1);
   for (std::size_t choice = 0; choice < kChoices; ++choice) {
     Bucket& bucket = table[bucket_for(level, hash, choice)];
     for (std::size_t i = 0; i < kBucket; ++i) {
       std::uint64_t there = bucket.slot[i].load(std::memory_order_relaxed);
-      if (there == 0 &&
+      const bool is_same = there >> kNumberBits == hash >> kNumberBits && (there & kLowMask) != 0;
+      if (is_same && same == Same::kStays) {
+        return true;
+      }
+      if ((there == 0 || there == kRemoved || is_same) &&
           bucket.slot[i].compare_exchange_strong(there, entry, std::memory_order_release)) {
         const auto low = static_cast<std::uint32_t>(hash & kLowMask);
         bucket.lower[i].store(low | kPresent, std::memory_order_release);
         return true;
       }
-      if (there >> kNumberBits == hash >> kNumberBits) {
-        return true;
-      }
     }
   }
   return false;
+}
+
+void HashIndex::remove(std::uint64_t hash, std::uint32_t number) noexcept {
+  const std::size_t oldest = oldest_.load(std::memory_order_acquire);
+  for (std::size_t level = count_.load(std::memory_order_acquire); level-- > oldest;) {
+    Bucket* const table = levels_[level].load(std::memory_order_relaxed);
+    for (std::size_t choice = 0; choice < kChoices; ++choice) {
+      Bucket& bucket = table[bucket_for(level, hash, choice)];
+      std::uint64_t there = 0;
+      for (std::size_t i = 0; i < kBucket; ++i) {
+        there = bucket.slot[i].load(std::memory_order_relaxed);
+        if ((there & kLowMask) == std::uint64_t{number} + 1) {
+          bucket.lower[i].store(0, std::memory_order_relaxed);  // not moved to another level
+          bucket.slot[i].compare_exchange_strong(there, kRemoved, std::memory_order_release);
+          return;
+        }
+      }
+      if (there == 0) {
+        break;
+      }
+    }
+  }
 }
 
 void HashIndex::move_one_bucket(std::size_t newest) noexcept {
@@ -90,9 +114,9 @@ void HashIndex::move_one_bucket(std::size_t newest) noexcept {
   for (std::size_t i = 0; i < kBucket; ++i) {
     const std::uint64_t entry = table[which].slot[i].load(std::memory_order_relaxed);
     const std::uint32_t low = table[which].lower[i].load(std::memory_order_acquire);
-    if (entry != 0 && low != 0) {
+    if ((entry & kLowMask) != 0 && low != 0) {
       add_to(newest, (entry & ~kLowMask) | (low & kLowMask),
-             static_cast<std::uint32_t>((entry & kLowMask) - 1));
+             static_cast<std::uint32_t>((entry & kLowMask) - 1), Same::kStays);
     }
   }
   if (which + 1 == buckets(oldest)) {
@@ -133,7 +157,7 @@ bool HashIndex::add(std::uint64_t hash, std::uint32_t number) noexcept {
     const std::size_t known = count_.load(std::memory_order_acquire);
     if (known > 0) {
       move_one_bucket(known - 1);
-      if (add_to(known - 1, hash, number)) {
+      if (add_to(known - 1, hash, number, Same::kIsReplaced)) {
         refused_adds_.store(0, std::memory_order_relaxed);
         return true;
       }

@@ -7,14 +7,16 @@
 
 namespace tidemark::tracer {
 
-// A hash table from the hash of something to its number. Lock-free, in private memory, only grows.
+// A hash table from the hash of something to its number. Lock-free, in private memory, which only
+// grows.
 //
 // A hash has a few candidate buckets in a level, each of the size of a cache line, and its entry is
 // in the first of them that was not full: for most hashes that are not there one bucket tells that.
 // When all candidates are full a level of twice the size is added, and each further add() moves one
 // bucket over until the old level is empty and is no longer searched: find() looks at two levels at
-// most. Threads that race may lose an entry or add it twice; then the same thing gets a second
-// number, which readers must expect.
+// most. Threads that race may lose an entry, add it twice, or leave one that was removed: then the
+// same thing gets a second number, which readers must expect, and whoever removes entries must
+// check that what find() says is still true.
 //
 // The upper bits of a hash are in the entry, the lower ones choose the buckets; these are stored
 // beside it because they are needed when it is moved. Two different hashes are taken for the same
@@ -27,8 +29,11 @@ class HashIndex {
   void prefetch(std::uint64_t hash) const noexcept;
   // kNone: not found. A hash must not be 0.
   std::uint32_t find(std::uint64_t hash) const noexcept;
-  // False: there is no memory; the hash will not be found.
+  // False: there is no memory; the hash will not be found. Takes the place of another number that
+  // the hash had.
   bool add(std::uint64_t hash, std::uint32_t number) noexcept;
+  // Of the hash only the lower 28 bits matter.
+  void remove(std::uint64_t hash, std::uint32_t number) noexcept;
   // Makes room for a time when there is no memory.
   void grow_ahead() noexcept { grow(count_.load(std::memory_order_acquire)); }
   // Entries that are added meanwhile may be missed.
@@ -55,13 +60,14 @@ class HashIndex {
 
  private:
   static constexpr std::size_t kBucket = 5;
-  static constexpr std::size_t kChoices = 8;
+  static constexpr std::size_t kChoices = 16;
   static constexpr unsigned kNumberBits = 28;
   static constexpr std::uint64_t kLowMask = (std::uint64_t{1} << kNumberBits) - 1;
   static constexpr std::uint32_t kMaxNumber = kLowMask - 1;  // an entry holds the number plus one
   static constexpr std::size_t kLargePage = 2 << 20;
+  static constexpr std::uint64_t kRemoved = ~kLowMask;  // a slot that may be used again
   struct alignas(64) Bucket {
-    std::atomic<std::uint64_t> slot[kBucket];  // upper bits of the hash, number + 1; 0: empty
+    std::atomic<std::uint64_t> slot[kBucket];  // upper bits of the hash, number + 1; 0: never used
     std::atomic<std::uint32_t>
         lower[kBucket];  // bits of the hash, and kPresent; 0: not written yet
   };
@@ -75,8 +81,9 @@ class HashIndex {
     return buckets(level) * sizeof(Bucket);
   }
   static std::size_t bucket_for(std::size_t level, std::uint64_t hash, std::size_t choice) noexcept;
+  enum class Same { kStays, kIsReplaced };
   bool grow(std::size_t known) noexcept;
-  bool add_to(std::size_t level, std::uint64_t hash, std::uint32_t number) noexcept;
+  bool add_to(std::size_t level, std::uint64_t hash, std::uint32_t number, Same same) noexcept;
   void prefetch_at(std::size_t level, std::uint64_t hash) const noexcept;
   void move_one_bucket(std::size_t newest) noexcept;
 

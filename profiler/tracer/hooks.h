@@ -23,6 +23,12 @@ inline long set_errno(long result) noexcept {
   return result;
 }
 
+// The real function of this name: the next one behind ours, or, in a process that the library was
+// loaded into while it ran, the one that the process uses. nullptr: there is none.
+void* next_function(const char* name) noexcept;
+// The library was not preloaded: see next_function().
+void set_loaded_late() noexcept;
+
 void look_up_map_functions() noexcept;
 void look_up_dlclose() noexcept;
 // Early, because a child of vfork must not call the dynamic linker.

@@ -53,7 +53,7 @@ constinit NextMap g_next_map;
 
 template <typename Function>
 void look_up(Function& function, const char* name) noexcept {
-  if (void* const found = dlsym(RTLD_NEXT, name); found != nullptr) {
+  if (void* const found = next_function(name); found != nullptr) {
     function = reinterpret_cast<Function>(found);
   }
 }

@@ -25,15 +25,15 @@ void MapRecorder::count_released(void* recorder, const RangePiece& piece) noexce
 
 void MapRecorder::insert(const void* begin, std::size_t bytes, wire::SiteKind kind,
                          std::uint32_t epoch, const Registers& caller) noexcept {
-  const std::uint32_t site = sites_->site_of(kind, caller);
+  const SiteCount count = {bytes, wire::kBlockUnit};
+  const std::uint32_t site = sites_->count_alloc(kind, caller, count);
   if (site == HashIndex::kNone) {
     return;
   }
   if (!ranges_.insert(number(begin), bytes, site, epoch, count_released, this)) {
     sites_->count_loss(&Losses::ranges_full);
-    return;
+    sites_->undo_alloc(site, count);
   }
-  sites_->count_alloc(site, {bytes, wire::kBlockUnit});
 }
 
 void MapRecorder::record_map(const void* begin, std::size_t bytes, wire::SiteKind kind,

@@ -181,6 +181,9 @@ void ModuleTable::replace(Entry& entry, const dl_find_object& found) noexcept {
   entry.begin.store(begin, std::memory_order_release);
   generation_.fetch_xor(change, std::memory_order_acq_rel);
   update_closed_range();
+  if (python_ != nullptr) {
+    python_->consider(*found.dlfo_link_map, {begin, end});
+  }
 }
 
 // `entry` has its identity already. Called with the lock held.
@@ -255,7 +258,32 @@ void ModuleTable::update_closed_range() noexcept {
   closed_end_.store(end, std::memory_order_relaxed);
 }
 
+void ModuleTable::before_dlclose() noexcept {
+  if (python_ != nullptr) {
+    python_->before_unload();
+  }
+}
+
+void ModuleTable::after_dlclose() noexcept {
+  if (python_ != nullptr) {
+    python_->after_unload();
+  }
+}
+
+void ModuleTable::forget_python(std::uint64_t closed) noexcept {
+  const ByteRange module = python_ != nullptr ? python_->module() : ByteRange{};
+  dl_find_object found = {};
+  if (module.begin != 0 &&
+      (module.begin == closed || find_(reinterpret_cast<void*>(module.begin), &found) != 0 ||
+       number(found.dlfo_map_start) != module.begin)) {
+    python_->forget();
+  }
+}
+
 void ModuleTable::on_dlclose(std::uint64_t begin) noexcept {
+  if (find_ != nullptr) {
+    forget_python(begin);
+  }
   const BoundedLockGuard guard(lock_, BoundedLockGuard::Wait::kBounded);
   if (find_ == nullptr || !guard) {
     return;
@@ -301,9 +329,6 @@ void ModuleTable::write_module(const dl_find_object& found) noexcept {
   module.begin = number(found.dlfo_map_start);
   module.end = number(found.dlfo_map_end);
   module.load_bias = found.dlfo_link_map->l_addr;
-  module.nodes_before = static_cast<std::uint32_t>(
-      store_->header()->table[static_cast<std::size_t>(Table::kNodes)].used.load(
-          std::memory_order_relaxed));
   read_build_id(module.begin, module.end, module.load_bias, module);
   add_path(*found.dlfo_link_map, module.path_offset, module.path_bytes);
   std::atomic_ref(module.ready).store(1, std::memory_order_release);

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "profiler/tracer/bounded_lock.h"
+#include "profiler/tracer/python/interpreter.h"
 #include "profiler/tracer/trace_store.h"
 #include "profiler/tracer/unwind/byte_reader.h"
 
@@ -25,7 +26,11 @@ class ModuleTable {
  public:
   constexpr ModuleTable() noexcept = default;  // to be bound before use
   constexpr explicit ModuleTable(TraceStore& store) noexcept : store_(&store) {}
-  void bind(TraceStore& store) noexcept { store_ = &store; }
+  // `python`: gets to know the modules, one of which may be the interpreter.
+  void bind(TraceStore& store, PythonInterpreter& python) noexcept {
+    store_ = &store;
+    python_ = &python;
+  }
 
   // Looks up `_dl_find_object`, or takes a substitute for it, and gets memory; without memory no
   // module is written. Not in a hook.
@@ -35,6 +40,9 @@ class ModuleTable {
   // Writes the modules of these addresses unless they are written already. Only for frames of the
   // calling thread: their modules cannot be unloaded meanwhile.
   void add_modules_of(const std::uint64_t* pcs, std::size_t count) noexcept;
+  // Around each call of dlclose.
+  void before_dlclose() noexcept;
+  void after_dlclose() noexcept;
   // A module may have been unloaded. `begin`: of the one whose handle was closed, or 0. Not in a
   // hook.
   void on_dlclose(std::uint64_t begin) noexcept;
@@ -89,6 +97,7 @@ class ModuleTable {
   void set_mark(Entry& entry, std::uint64_t begin, std::uint64_t end, bool is_first) noexcept;
   bool find_marks(const std::uint64_t* pcs, std::size_t count, std::uint64_t* marks) noexcept;
   void update_closed_range() noexcept;
+  void forget_python(std::uint64_t closed) noexcept;
   void write_module(const dl_find_object& found) noexcept;
   bool add_path(const link_map& linked, std::uint32_t& offset, std::uint32_t& bytes) noexcept;
 
@@ -97,6 +106,7 @@ class ModuleTable {
 
   // What every hook reads comes first, so that it shares cache lines.
   TraceStore* store_ = nullptr;
+  PythonInterpreter* python_ = nullptr;  // nullptr: nobody wants to know
   FindObject find_ = nullptr;
   std::atomic<std::uint64_t> generation_ = 0;
   // See closed_range().

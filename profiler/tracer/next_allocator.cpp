@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "profiler/tracer/glibc.h"
+#include "profiler/tracer/hooks.h"
 #include "profiler/tracer/recorder.h"
 #include "profiler/tracer/tracer_state.h"
 
@@ -122,7 +123,7 @@ void* reallocarray_by_realloc(void* block, std::size_t count, std::size_t bytes)
 // again.
 template <typename Function>
 void look_up(Function& function, const char* name, Function early, Function missing) noexcept {
-  if (auto* const found = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name)); found != nullptr) {
+  if (auto* const found = reinterpret_cast<Function>(next_function(name)); found != nullptr) {
     function = found;
   } else if (function == early) {
     function = missing;
@@ -161,19 +162,22 @@ void find_allocator_range() noexcept {
   g_allocator_end = reinterpret_cast<const char*>(linked->l_addr + end);
 }
 
-bool program_has_malloc() noexcept {
-  void* const used = dlsym(RTLD_DEFAULT, "malloc");
+// A program that is not position independent may have a PLT stub as the address of a function,
+// which jumps to the function that is bound; the symbol of a stub is undefined.
+bool is_stub_or_own(void* function) noexcept {
   Dl_info info = {};
   ElfW(Sym)* symbol = nullptr;
-  if (used == nullptr || used == reinterpret_cast<void*>(g_next.malloc) ||
-      dladdr1(used, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) == 0) {
-    return false;
-  }
-  // A program that is not position independent may have a PLT stub as the address of malloc, which
-  // jumps to the malloc that is bound; the symbol of a stub is undefined.
-  const bool is_stub = symbol != nullptr && symbol->st_shndx == SHN_UNDEF;
-  return !is_stub && info.dli_fbase != static_cast<const void*>(__ehdr_start);
+  return dladdr1(function, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) == 0 ||
+         (symbol != nullptr && symbol->st_shndx == SHN_UNDEF) ||
+         info.dli_fbase == static_cast<const void*>(__ehdr_start);
 }
+
+bool program_has_malloc() noexcept {
+  void* const used = dlsym(RTLD_DEFAULT, "malloc");
+  return used != nullptr && used != reinterpret_cast<void*>(g_next.malloc) && !is_stub_or_own(used);
+}
+
+constinit bool g_is_loaded_late = false;
 
 }  // namespace
 
@@ -183,6 +187,18 @@ constinit NextAllocator g_next = {early_malloc,         early_free,          ear
                                   early_realloc,        early_reallocarray,  early_memalign,
                                   early_posix_memalign, early_aligned_alloc, early_valloc,
                                   early_pvalloc,        early_usable_size};
+
+void* next_function(const char* name) noexcept {
+  if (g_is_loaded_late) {
+    void* const used = dlsym(RTLD_DEFAULT, name);
+    if (used != nullptr && !is_stub_or_own(used)) {
+      return used;
+    }
+  }
+  return dlsym(RTLD_NEXT, name);
+}
+
+void set_loaded_late() noexcept { g_is_loaded_late = true; }
 
 void look_up_allocator() noexcept {
   if (t_looking_up) {

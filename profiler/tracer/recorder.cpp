@@ -130,12 +130,13 @@ void Recorder::leave_exact() noexcept {
   filter_.hold_only([this](auto visit) { live_.for_each_address(visit); });
 }
 
-// False: there is no room, which is counted.
+// A block that was counted on its site. False: there is no room, which is counted.
 bool Recorder::insert(const void* block, const LiveRecord& record) noexcept {
   LiveRecord replaced = {};
   switch (live_.insert(number(block), record, replaced)) {
     case Inserted::kNoRoom:
       sites_.count_loss(&Losses::live_full);
+      sites_.undo_alloc(record.site, count_of(record));
       return false;
     case Inserted::kReplaced:
       sites_.count_loss(&Losses::missed_frees);
@@ -147,7 +148,6 @@ bool Recorder::insert(const void* block, const LiveRecord& record) noexcept {
       }
       break;
   }
-  sites_.count_alloc(record.site, count_of(record));
   return true;
 }
 
@@ -162,12 +162,10 @@ void Recorder::record_block(const void* block, std::size_t bytes, const Register
     return;
   }
   live_.prefetch(number(block));
-  const std::uint32_t site = sites_.site_of(wire::SiteKind::kHeap, caller);
-  if (site == HashIndex::kNone) {
-    return;
-  }
-  const std::uint32_t epoch = old != nullptr ? old->record.epoch : sites_.epoch();
-  if (insert(block, {wire::pack_size(bytes, period), site, epoch})) {
+  LiveRecord record = {wire::pack_size(bytes, period), 0,
+                       old != nullptr ? old->record.epoch : sites_.epoch()};
+  record.site = sites_.count_alloc(wire::SiteKind::kHeap, caller, count_of(record));
+  if (record.site != HashIndex::kNone && insert(block, record)) {
     t_thread.last_block = number(block);
     t_thread.last_remaining = t_thread.remaining;
   }
@@ -187,15 +185,13 @@ void Recorder::record_free(const void* block) noexcept {
   if (!begin_realloc(block, old)) {
     return;
   }
-  const SiteCount count = count_of(old.record);
-  sites_.count_free(old.record.site, count);
   // The thread has allocated nothing in between: neither recorded, nor counted down.
-  if (t_thread.last_block == number(block) && t_thread.last_remaining == t_thread.remaining) {
-    if (wire::Site* const site = sites_.site(old.record.site); site != nullptr) {
-      site->temporary_block_units.fetch_add(count.block_units, kRelaxed);
-    }
+  const bool is_temporary =
+      t_thread.last_block == number(block) && t_thread.last_remaining == t_thread.remaining;
+  if (is_temporary) {
     t_thread.last_block = 0;
   }
+  sites_.count_free(old.record.site, count_of(old.record), is_temporary);
 }
 
 bool Recorder::begin_realloc(const void* block, TakenBlock& old) noexcept {
@@ -262,9 +258,10 @@ void Recorder::record_cuda_alloc(const void* block, std::size_t bytes, wire::Sit
   if (!sites_.may_record(scope, caller) || sites_.mode() == Mode::kDormant) {
     return;
   }
-  const std::uint32_t site = sites_.site_of(kind, caller);
-  if (site != HashIndex::kNone) {
-    insert(block, {wire::pack_size(bytes, 0), site, sites_.epoch()});
+  LiveRecord record = {wire::pack_size(bytes, 0), 0, sites_.epoch()};
+  record.site = sites_.count_alloc(kind, caller, count_of(record));
+  if (record.site != HashIndex::kNone) {
+    insert(block, record);
   }
 }
 

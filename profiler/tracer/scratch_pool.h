@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "profiler/tracer/python/mixed_stack.h"
 #include "profiler/tracer/sys.h"
 #include "profiler/tracer/thread_state.h"
 #include "profiler/tracer/unwind/stack_trace.h"
@@ -14,20 +15,19 @@ namespace tidemark::tracer {
 // The nodes of the last new stack of a scratch slot, the outermost frame at the end. Where the
 // hashes agree, the next new stack has the same nodes.
 struct LastNodes {
-  std::uint64_t hash[kMaxFrames] = {};  // 0: not known
-  std::uint32_t node[kMaxFrames] = {};
+  std::uint64_t hash[kMaxStack] = {};  // 0: not known
+  std::uint32_t node[kMaxStack] = {};
 };
 
 // No false sharing, nor by pairs of cache lines that are fetched together.
 struct alignas(128) Scratch {
   StackTrace trace;
   LastNodes nodes;
-  // See ModuleTable::marks(); rarely needed.
-  bool is_marked = false;
-  std::uint64_t marks[kMaxFrames] = {};
-  std::atomic<bool> busy = false;  // the pool's
-
-  std::uint64_t mark(std::size_t frame) const noexcept { return is_marked ? marks[frame] : 0; }
+  std::uint64_t marks[kMaxFrames] = {};  // see ModuleTable::marks(); rarely needed
+  std::atomic<bool> busy = false;        // the pool's
+  // Last, as programs without Python never touch them.
+  PythonFrames python;
+  MixedStack mixed;
 };
 
 // Memory for walking stacks: too large for the stack of a small thread, and worth keeping, because

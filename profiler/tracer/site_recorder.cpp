@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/tracer/site_recorder.h"
 
+#include "profiler/tracer/fixed_text.h"
 #include "profiler/tracer/unwind/libunwind_fallback.h"
 #include "profiler/tracer/unwind/unwind.h"
 
@@ -11,6 +12,16 @@ namespace {
 
 using wire::Losses;
 using wire::Mode;
+using PythonState = wire::PythonFramesState;
+
+static_assert(static_cast<int>(PythonInterpreter::State::kNone) ==
+              static_cast<int>(PythonState::kNone));
+static_assert(static_cast<int>(PythonInterpreter::State::kFound) ==
+              static_cast<int>(PythonState::kWaiting));
+static_assert(static_cast<int>(PythonInterpreter::State::kOn) ==
+              static_cast<int>(PythonState::kWalked));
+static_assert(static_cast<int>(PythonInterpreter::State::kOff) ==
+              static_cast<int>(PythonState::kOff));
 
 // The bounds of the object that this code is linked into.
 extern "C" {
@@ -23,17 +34,28 @@ bool is_tracer_code(std::uint64_t pc) noexcept {
          pc < reinterpret_cast<std::uint64_t>(etext);
 }
 
+// As the cache keeps it.
+std::uint64_t pack_site(SiteRef site) noexcept {
+  return std::uint64_t{site.ready} << 32U | site.number;
+}
+SiteRef unpack_site(std::uint64_t packed) noexcept {
+  return {static_cast<std::uint32_t>(packed), static_cast<std::uint32_t>(packed >> 32U)};
+}
+
 }  // namespace
 
 void SiteRecorder::bind(bool libunwind) noexcept {
   libunwind_ = libunwind;
-  modules_.bind(store_);
-  sites_.bind(store_, modules_);
+  modules_.bind(store_, python_);
+  codes_.bind(store_, python_);
+  sites_.bind(store_, modules_, codes_);
 }
 
 void SiteRecorder::abandon(bool unmap) noexcept {
   store_.abandon(unmap);
   modules_.clear();
+  python_.on_fork();
+  codes_.clear();
   sites_.clear();
   scratch_.clear();
   ++file_;
@@ -75,10 +97,11 @@ std::uint32_t SiteRecorder::shard() noexcept {
   return t_thread.shard - 1;
 }
 
-std::uint32_t SiteRecorder::site_of(wire::SiteKind kind, const Registers& caller) noexcept {
+std::uint32_t SiteRecorder::count_alloc(wire::SiteKind kind, const Registers& caller,
+                                        SiteCount count) noexcept {
   const StackBounds bounds = stack_bounds(caller.sp);
   if (mode() != Mode::kExact || libunwind_) {
-    return walk_to_site(kind, 0, caller, {0, bounds, false});
+    return walk_to_site({kind, 0}, caller, {0, bounds, false}, count);
   }
   // Where every block is recorded, nearly all stacks were seen before. Not while a program starts:
   // after many stacks in a row that are not in the cache, only one in kOneIn is looked up there.
@@ -87,63 +110,91 @@ std::uint32_t SiteRecorder::site_of(wire::SiteKind kind, const Registers& caller
   const std::uint32_t shard = this->shard();
   const std::uint64_t which = (std::uint64_t{file_} << 32U) | (std::uint64_t{shard} << 8U) |
                               static_cast<std::uint64_t>(kind);
-  // Multiplied, so that another shard cannot look like another caller.
-  const std::uint64_t context = modules_.generation() ^ (which * 0xbf58476d1ce4e5b9);
   const bool is_wanted = t_thread.uncached_stacks < kMany || t_thread.uncached_stacks % kOneIn == 0;
-  std::uint32_t known = 0;
-  if (is_wanted && cache_.find(caller, bounds, context, modules_.closed_range(), known)) {
+  // Multiplied, so that another shard cannot look like another caller. Frames of Python are not on
+  // the stack that the cache compares.
+  const std::uint64_t context =
+      is_wanted ? modules_.generation() ^ (which * 0xbf58476d1ce4e5b9) ^ python_.hash_frames() : 0;
+  std::uint64_t known = 0;
+  if (is_wanted && cache_.find(caller, bounds, context, modules_.closed_range(), known) &&
+      sites_.count_alloc(unpack_site(known), count)) {
     t_thread.uncached_stacks = 0;
-    return known;
+    return unpack_site(known).number;
   }
   ++t_thread.uncached_stacks;
-  return walk_to_site(kind, shard, caller, {context, bounds, is_wanted});
+  return walk_to_site({kind, shard}, caller, {context, bounds, is_wanted}, count);
 }
 
 // The cache gets its memory only when it is worth that: a small program comes to few stacks, and a
 // process with a limit of its memory needs that for itself. Where there was none, it is asked for
 // again later.
 void SiteRecorder::add_to_cache(const Registers& caller, const CacheKey& key,
-                                const StackTrace& trace, std::uint32_t site) noexcept {
+                                const StackTrace& trace, SiteRef site) noexcept {
   constexpr std::uint32_t kWorthIt = 64;
   if (!cache_.is_enabled() &&
       uncached_.fetch_add(1, std::memory_order_relaxed) % kWorthIt == kWorthIt - 1) {
     cache_.enable();
   }
-  cache_.add(caller, key.bounds, key.context, trace, site);
+  cache_.add(caller, key.bounds, key.context, trace, pack_site(site));
 }
 
-std::uint32_t SiteRecorder::walk_to_site(wire::SiteKind kind, std::uint32_t shard,
-                                         const Registers& caller, const CacheKey& key) noexcept {
+std::uint32_t SiteRecorder::walk_to_site(SiteTable::Owner owner, const Registers& caller,
+                                         const CacheKey& key, SiteCount count) noexcept {
   Scratch* const scratch = scratch_.claim();
   if (scratch == nullptr) {
     count_loss(&Losses::sites_full);
     return HashIndex::kNone;
   }
-  StackTrace& trace = scratch->trace;
+  const StackView stack = read_stack(*scratch, caller, key.bounds);
+  bool is_new = false;
+  const SiteRef site = sites_.count_alloc(stack, scratch->nodes, owner, count, is_new);
+  if (site.number == HashIndex::kNone) {
+    count_loss(&Losses::sites_full);
+  } else if (key.is_wanted && !is_new) {  // not at its first time: many stacks come only once
+    add_to_cache(caller, key, scratch->trace, site);
+  }
+  if (is_new || key.is_wanted) {
+    update_header();
+  }
+  scratch_.give_back(*scratch);
+  return site.number;
+}
+
+StackView SiteRecorder::read_stack(Scratch& scratch, const Registers& caller,
+                                   StackBounds bounds) noexcept {
+  StackTrace& trace = scratch.trace;
   if (libunwind_) {
     unwind_with_libunwind(caller, trace);
   } else {
-    unwind(caller, key.bounds, trace);
+    unwind(caller, bounds, trace);
   }
-  if (trace.depth == 0) {
+  modules_.recheck(trace.pc, trace.depth);
+  const bool is_marked = modules_.marks(trace.pc, trace.depth, scratch.marks);
+  const std::uint64_t* const marks = is_marked ? scratch.marks : nullptr;
+  StackView stack = {trace.depth, trace.truncated, trace.pc, trace.hash, marks};
+  if (python_.read_frames(scratch.python)) {
+    stack = scratch.mixed.merge(trace, marks, scratch.python, python_);
+  }
+  if (stack.depth == 0) {
     count_loss(&Losses::empty_stacks);
   }
-  if (trace.truncated) {
+  if (stack.truncated) {
     count_loss(&Losses::truncated_stacks);
   }
-  bool is_new = false;
-  const std::uint32_t site = sites_.site_of(*scratch, kind, shard, is_new);
-  if (site == HashIndex::kNone) {
-    count_loss(&Losses::sites_full);
-  } else if (key.is_wanted && !is_new) {  // not at its first time: many stacks come only once
-    add_to_cache(caller, key, trace, site);
+  return stack;
+}
+
+void SiteRecorder::update_header() noexcept {
+  wire::Header& header = *store_.header();
+  header.private_bytes.store(sites_.private_bytes() + codes_.private_bytes() + cache_.bytes(),
+                             std::memory_order_relaxed);
+  const auto python = static_cast<std::uint32_t>(python_.state());
+  if (header.python.load(std::memory_order_relaxed) != python) {
+    if (python_.problem() != nullptr) {
+      FixedText(header.python_problem).add(python_.problem());
+    }
+    header.python.store(python, std::memory_order_release);
   }
-  if (is_new || key.is_wanted) {
-    store_.header()->private_bytes.store(sites_.private_bytes() + cache_.bytes(),
-                                         std::memory_order_relaxed);
-  }
-  scratch_.give_back(*scratch);
-  return site;
 }
 
 }  // namespace tidemark::tracer

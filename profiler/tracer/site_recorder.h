@@ -6,6 +6,8 @@
 
 #include "profiler/tracer/block_sampling.h"
 #include "profiler/tracer/module_table.h"
+#include "profiler/tracer/python/code_table.h"
+#include "profiler/tracer/python/interpreter.h"
 #include "profiler/tracer/scratch_pool.h"
 #include "profiler/tracer/site_table.h"
 #include "profiler/tracer/thread_state.h"
@@ -34,28 +36,27 @@ class SiteRecorder {
   bool may_record(HookScope& scope, const Registers& caller) noexcept {
     return can_record() && (scope || resume_after_longjmp(scope, caller));
   }
-  // The site of the calling stack. HashIndex::kNone: no room, counted as lost.
-  std::uint32_t site_of(wire::SiteKind kind, const Registers& caller) noexcept;
+  // Counts what the calling stack allocates, and returns its site. HashIndex::kNone: no room,
+  // counted as lost. The site stays its own until as much is counted as freed. So the block is put
+  // into the tables after this, and taken out of them before count_free().
+  std::uint32_t count_alloc(wire::SiteKind kind, const Registers& caller, SiteCount count) noexcept;
   // nullptr: there is no such site in this file.
   wire::Site* site(std::uint32_t number) const noexcept { return sites_.site(number); }
-  void count_alloc(std::uint32_t number, SiteCount count) noexcept {
-    wire::Site* const site = sites_.site(number);
-    if (site == nullptr) {
-      return;
-    }
-    constexpr auto kRelaxed = std::memory_order_relaxed;
-    const std::uint64_t total = site->alloc_bytes.fetch_add(count.bytes, kRelaxed) + count.bytes;
-    site->alloc_block_units.fetch_add(count.block_units, kRelaxed);
-    const std::uint64_t freed = site->free_bytes.load(kRelaxed);
-    const std::uint64_t live = total > freed ? total - freed : 0;
-    std::uint64_t peak = site->peak_live_bytes.load(kRelaxed);
-    while (live > peak && !site->peak_live_bytes.compare_exchange_weak(peak, live, kRelaxed)) {
+  // The block found no room in the tables after all.
+  void undo_alloc(std::uint32_t number, SiteCount count) noexcept {
+    if (wire::Site* const site = sites_.site(number); site != nullptr) {
+      site->alloc_bytes.fetch_sub(count.bytes, std::memory_order_relaxed);
+      site->alloc_block_units.fetch_sub(count.block_units, std::memory_order_release);
     }
   }
-  void count_free(std::uint32_t number, SiteCount count) noexcept {
+  void count_free(std::uint32_t number, SiteCount count, bool is_temporary = false) noexcept {
     if (wire::Site* const site = sites_.site(number); site != nullptr) {
+      if (is_temporary) {
+        site->temporary_block_units.fetch_add(count.block_units, std::memory_order_relaxed);
+      }
       site->free_bytes.fetch_add(count.bytes, std::memory_order_relaxed);
-      site->free_block_units.fetch_add(count.block_units, std::memory_order_relaxed);
+      // Last: the site may be another's from here on.
+      site->free_block_units.fetch_add(count.block_units, std::memory_order_release);
     }
   }
   void count_loss(std::atomic<std::uint64_t> wire::Losses::*kind) noexcept {
@@ -84,9 +85,11 @@ class SiteRecorder {
   bool resume_after_longjmp(HookScope& scope, const Registers& caller) noexcept;
   std::uint32_t shard() noexcept;
   void add_to_cache(const Registers& caller, const CacheKey& key, const StackTrace& trace,
-                    std::uint32_t site) noexcept;
-  std::uint32_t walk_to_site(wire::SiteKind kind, std::uint32_t shard, const Registers& caller,
-                             const CacheKey& key) noexcept;
+                    SiteRef site) noexcept;
+  std::uint32_t walk_to_site(SiteTable::Owner owner, const Registers& caller, const CacheKey& key,
+                             SiteCount count) noexcept;
+  StackView read_stack(Scratch& scratch, const Registers& caller, StackBounds bounds) noexcept;
+  void update_header() noexcept;
 
   // What every hook reads is small and comes first, so that it shares cache lines.
   bool libunwind_ = false;
@@ -96,6 +99,8 @@ class SiteRecorder {
   SiteTable sites_;
   TraceStore store_;
   ModuleTable modules_;
+  PythonInterpreter python_;
+  PythonCodeTable codes_;
   StackCache cache_;
   ScratchPool scratch_;
 };

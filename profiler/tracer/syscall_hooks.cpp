@@ -81,11 +81,11 @@ bool is_copy_on_this_stack(const clone_args* how, unsigned long bytes) noexcept 
 }  // namespace
 
 void look_up_syscall_functions() noexcept {
-  if (void* const found = dlsym(RTLD_NEXT, "syscall"); found != nullptr) {
+  if (void* const found = next_function("syscall"); found != nullptr) {
     g_next_syscall = reinterpret_cast<AnyFunction>(found);
   }
-  g_next_prctl = reinterpret_cast<Prctl>(dlsym(RTLD_NEXT, "prctl"));
-  g_next_fork = reinterpret_cast<Fork>(dlsym(RTLD_NEXT, "_Fork"));
+  g_next_prctl = reinterpret_cast<Prctl>(next_function("prctl"));
+  g_next_fork = reinterpret_cast<Fork>(next_function("_Fork"));
 }
 
 }  // namespace tidemark::tracer

@@ -104,8 +104,8 @@ void describe_process(wire::Header& header) noexcept {
   header.created_ns = sys::monotonic_ns();
 }
 
-constexpr Table kAllTables[] = {Table::kStrings, Table::kModules, Table::kNodes,
-                                Table::kSites,   Table::kLive,    Table::kRanges};
+constexpr Table kAllTables[] = {Table::kStrings, Table::kModules, Table::kNodes, Table::kSites,
+                                Table::kLive,    Table::kRanges,  Table::kCodes};
 // The first item from `at` on from which `count` items lie in one extent.
 constexpr std::uint64_t first_fitting(Table table, std::uint64_t at, std::uint64_t count) {
   for (;;) {

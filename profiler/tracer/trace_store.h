@@ -14,7 +14,7 @@ namespace tidemark::tracer {
 // Items in the first extent of a table; each further extent has twice as many as the one before.
 // Small, because a job may fork a thousand processes, and each has a file.
 constexpr std::uint64_t first_items(wire::Table table) {
-  constexpr std::uint64_t kItems[wire::kTables] = {8192, 64, 1024, 256, 128, 64};
+  constexpr std::uint64_t kItems[wire::kTables] = {8192, 64, 1024, 256, 128, 64, 100};
   return kItems[static_cast<std::size_t>(table)];
 }
 

@@ -89,20 +89,10 @@ void after_fork_in_child() noexcept {
   }
 }
 
-void start_tracer(const char* request) noexcept {
-  TracerState not_started = TracerState::kNotStarted;
-  if (!g_state.compare_exchange_strong(not_started, TracerState::kStarting)) {
-    return;
-  }
-  g_pid.store(sys::getpid(), std::memory_order_relaxed);
-  if (request == nullptr) {
-    g_state.store(TracerState::kOff);
-    return;
-  }
-  if (!accept_request(request)) {
-    g_state.store(TracerState::kOff);
-    return;
-  }
+namespace {
+
+// With a request that was accepted.
+bool start() noexcept {
   const bool has_unwinder = start_unwinder();
   if (g_request.libunwind && !load_libunwind()) {
     g_request.libunwind = false;
@@ -116,7 +106,35 @@ void start_tracer(const char* request) noexcept {
   g_wiped_by_kernel = sys::madvise(&g_fork_page, sizeof(g_fork_page), MADV_WIPEONFORK) == 0;
   g_recorder.store().hide_from_children(g_wiped_by_kernel);
   __register_atfork(before_fork, nullptr, after_fork_in_child, &__dso_handle);
-  open_file(false);  // if there is no file the tracer is off; the output is the program's alone
+  return open_file(false);  // if there is no file the tracer is off
+}
+
+}  // namespace
+
+void start_tracer(const char* request) noexcept {
+  TracerState not_started = TracerState::kNotStarted;
+  if (!g_state.compare_exchange_strong(not_started, TracerState::kStarting)) {
+    return;
+  }
+  g_pid.store(sys::getpid(), std::memory_order_relaxed);
+  if (request == nullptr || !accept_request(request)) {
+    g_state.store(TracerState::kOff);
+    return;
+  }
+  start();
+}
+
+wire::AttachResult attach_tracer(const char* request) noexcept {
+  TracerState off = TracerState::kOff;
+  if (!g_state.compare_exchange_strong(off, TracerState::kStarting)) {
+    return wire::AttachResult::kAlreadyStarted;
+  }
+  g_pid.store(sys::getpid(), std::memory_order_relaxed);
+  if (!accept_request(request)) {
+    g_state.store(TracerState::kOff);
+    return wire::AttachResult::kBadRequest;
+  }
+  return start() ? wire::AttachResult::kStarted : wire::AttachResult::kNoFile;
 }
 
 bool restart_after_fork() noexcept {

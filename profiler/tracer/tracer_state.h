@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "profiler/wire/hook_names.h"
 #include "profiler/wire/trace_layout.h"
 
 namespace tidemark::tracer {
@@ -46,6 +47,8 @@ bool is_on_and_never_forked() noexcept;
 // From the constructor of the library. `request` is the text of wire::kRequestVariable; nullptr:
 // the tracer stays off.
 void start_tracer(const char* request) noexcept;
+// The same in a process that runs already, once.
+wire::AttachResult attach_tracer(const char* request) noexcept;
 // Around a fork by whatever call; the second in the child only. The child starts with a file of its
 // own at its next hook, unless it returns into a hook that a signal handler interrupted.
 void before_fork() noexcept;

@@ -5,8 +5,9 @@
 //
 // The file only grows. It begins with the header; tables follow in extents, each listed in the
 // header once it is allocated on the file system, mapped and zeroed. Item i of a table is the i-th
-// in its extents, taken in their order. Whatever a reader finds may be half written or hostile:
-// check bounds.
+// in its extents, taken in their order. Sites and nodes are used again: a reader believes a stack
+// only if its site is the same before and after the nodes were read (Site::ready). Whatever a
+// reader finds may be half written or hostile: check bounds.
 //
 // Example: 4711-88123456789.trace, of a program with two blocks that are not freed.
 //
@@ -15,17 +16,18 @@
 //                           table[]: one extent each, at the offsets below
 //     4096   8192  strings  "/opt/train"                                   used 10
 //    12288   4096  modules  0: [0x400000, 0x452000) path 0+10, bias 0      used 1
-//    16384  16384  nodes    0: the root                                    used 5
+//    16384  24576  nodes    0: the root                                    used 5
 //                           1: 0x401136  parent 0    main
 //                           2: 0x4012a0  parent 1    main > load
 //                           3: 0x401310  parent 2    main > load > read
 //                           4: 0x401410  parent 1    main > init
-//    32768  16384  sites    0: node 3, kHeap, alloc 12288 bytes, free 8192 used 2
+//    40960  16384  sites    0: node 3, kHeap, alloc 12288 bytes, free 8192 used 2
 //                           1: node 4, kHeap, alloc 65536 bytes, free 0
-//    49152  24576  live     bucket 82, slot 0: 0x5581e0 size 4096  site 0 epoch 12
+//    57344  24576  live     bucket 82, slot 0: 0x5581e0 size 4096  site 0 epoch 12
 //                           bucket 87, slot 0: 0x560000 size 65536 site 1 epoch 0
-//    73728   4096  ranges   (no mapping)                                   used 0
-//    77824         end: header.file_bytes
+//    81920   4096  ranges   (no mapping)                                   used 0
+//    86016   4096  codes    (no Python)                                    used 0
+//    90112         end: header.file_bytes
 //
 // From a block to its stack: the block at 0x5581e0 is in bucket_of(0x5581e0, 128 buckets) = 82 of
 // the only level of the live table. Its record says 4096 bytes, allocated 12 seconds after
@@ -43,7 +45,7 @@
 namespace tidemark::wire {
 
 inline constexpr std::uint64_t kMagic = 0x636172744b4d4454;  // "TDMKtrac" in little endian
-inline constexpr std::uint32_t kFormatVersion = 1;
+inline constexpr std::uint32_t kFormatVersion = 2;
 inline constexpr std::size_t kHeaderBytes = 4096;
 
 // A trace file is named PID-CREATED_NS.trace; until it can be read, with kUnfinishedSuffix behind.
@@ -83,41 +85,79 @@ enum class SiteKind : std::uint8_t {
 };
 inline constexpr std::uint8_t kMaxSiteKind = 7;
 
-enum class NodeKind : std::uint32_t {
+enum class NodeKind : std::uint16_t {
   kNative = 0,  // value: program counter
-  kPython = 1,  // value: index of a code object (upper half) and instruction offset (lower half)
+  kPython = 1,  // value: number of a code object (upper half) and of an instruction (lower half)
 };
+constexpr std::uint64_t pack_python(std::uint32_t code, std::uint32_t unit) {
+  return (std::uint64_t{code} << 32U) | unit;
+}
+inline constexpr std::uint32_t kNoCode = 0xffff'ffff;  // there was no room for it
+inline constexpr std::uint32_t kNoUnit = 0xffff'ffff;  // the frame had not begun
 
 // A stack is a path through the tree of nodes: the innermost frame's node, its parent the caller.
 // Node 0 is the root, below the outermost frame; it stands for no frame.
 struct StackNode {
   std::uint64_t value;
   std::uint32_t parent;
-  std::uint32_t kind;  // NodeKind
+  std::uint16_t kind;     // NodeKind
+  std::uint16_t modules;  // how many were listed when it was made, at most 65,535
+  // For the tracer: nodes and sites that lead to this one (0: it is free, and `parent` is the next
+  // free one), and a part of the hash of the stack.
+  std::uint32_t uses;
+  std::uint32_t check;
 };
-static_assert(sizeof(StackNode) == 16);
+static_assert(sizeof(StackNode) == 24);
 
 // An object file that was mapped when a frame in it was first seen. One that was unloaded and one
 // that was loaded at the same address later are both listed: a frame belongs to the last module at
-// its address whose nodes_before is not greater than the number of the frame's node.
+// its address among the first StackNode::modules.
 struct Module {
   std::uint64_t begin;  // addresses
   std::uint64_t end;
   std::uint64_t load_bias;    // address in memory minus address in the file's symbol table
   std::uint32_t path_offset;  // into the strings
   std::uint32_t path_bytes;
-  std::uint32_t nodes_before;    // nodes that existed when the module was added
+  std::uint32_t reserved;
   std::uint32_t build_id_bytes;  // 0: has none
   std::uint8_t build_id[20];
   std::uint32_t ready;  // 1 once all of it is written
 };
 static_assert(sizeof(Module) == 64);
 
+// A code object of Python that was in a stack. An instruction is told by its distance from the
+// first one, in units of two bytes; the line table, as CPython has it, gives its line. The same
+// code object may be listed twice.
+struct PythonCode {
+  std::uint32_t file_offset;  // into the strings, in UTF-8
+  std::uint32_t file_bytes;
+  std::uint32_t name_offset;
+  std::uint32_t name_bytes;
+  std::uint32_t lines_offset;
+  std::uint32_t lines_bytes;  // 0: too long to be copied; only the first line is known
+  std::uint32_t first_line;
+  std::uint16_t minor;  // of Python 3, which the format of the line table depends on
+  std::uint16_t reserved;
+  std::uint32_t ready;  // 1 once all of it is written
+  std::uint32_t reserved_end;
+};
+static_assert(sizeof(PythonCode) == 40);
+
+// Whether stacks have frames of Python.
+enum class PythonFramesState : std::uint32_t {
+  kNone = 0,     // there is no interpreter in the process, as far as the tracer has seen
+  kWaiting = 1,  // there is one, which has not run Python code yet when a block was recorded
+  kWalked = 2,
+  kOff = 3,  // `python_problem` says why
+};
+
 // Blocks are counted in parts of 1/kBlockUnit: a sampled block stands for a fraction of blocks.
 inline constexpr std::uint64_t kBlockUnit = 256;
 
 // What one call stack allocated. Live = alloc - free; the two are not read at one instant. Several
-// sites may stand for the same stack and kind: add them up.
+// sites may stand for the same stack and kind: add them up. A site of the heap that has freed all
+// of few and small blocks may be used for another stack; what it counted is then in
+// Header::recycled.
 struct alignas(64) Site {
   std::atomic<std::uint64_t> alloc_bytes;
   std::atomic<std::uint64_t> alloc_block_units;
@@ -129,10 +169,21 @@ struct alignas(64) Site {
   SiteKind kind;
   std::uint8_t truncated;  // the stack was deeper than the tracer walks
   std::uint16_t reserved;
-  std::atomic<std::uint32_t> ready;  // 1 once node and kind are written
-  std::uint32_t reserved_end;
+  // 0: node and kind are not written, or the site is being recycled. Else one more each time that
+  // the site is used for another stack.
+  std::atomic<std::uint32_t> ready;
+  std::uint32_t check;  // for the tracer: a part of the hash of the stack
 };
 static_assert(sizeof(Site) == 64);
+
+// What sites counted that are used for other stacks now. They have freed all of it.
+struct RecycledSites {
+  std::atomic<std::uint64_t> sites;
+  std::atomic<std::uint64_t> bytes;
+  std::atomic<std::uint64_t> block_units;
+  std::atomic<std::uint64_t> temporary_block_units;
+};
+static_assert(sizeof(RecycledSites) == 32);
 
 // When a block was allocated: seconds since the header's created_ns, or a step once steps are
 // known.
@@ -177,13 +228,18 @@ struct MapRange {
 };
 static_assert(sizeof(MapRange) == 24);
 
-enum class Table : std::uint32_t { kStrings, kModules, kNodes, kSites, kLive, kRanges };
-inline constexpr std::size_t kTables = 6;
+enum class Table : std::uint32_t { kStrings, kModules, kNodes, kSites, kLive, kRanges, kCodes };
+inline constexpr std::size_t kTables = 7;
 inline constexpr std::size_t kMaxExtents = 24;
 
 constexpr std::size_t item_bytes(Table table) {
-  constexpr std::size_t kBytes[kTables] = {
-      1, sizeof(Module), sizeof(StackNode), sizeof(Site), sizeof(LiveBucket), sizeof(MapRange)};
+  constexpr std::size_t kBytes[kTables] = {1,
+                                           sizeof(Module),
+                                           sizeof(StackNode),
+                                           sizeof(Site),
+                                           sizeof(LiveBucket),
+                                           sizeof(MapRange),
+                                           sizeof(PythonCode)};
   return kBytes[static_cast<std::size_t>(table)];
 }
 
@@ -239,16 +295,18 @@ struct Header {
   std::atomic<std::uint32_t> stage;
   std::atomic<std::uint32_t> forked;  // 1: made by fork; the blocks of its parent are not listed
   std::atomic<std::uint32_t> extend_errno;
-  std::atomic<std::uint32_t> python;  // 0 unknown, 1 walked, 2 off; reserved for Python frames
+  std::atomic<std::uint32_t> python;  // PythonFramesState
   std::atomic<std::uint64_t> file_bytes;
   std::atomic<std::uint64_t> private_bytes;         // memory that the tracer uses besides this file
   std::atomic<std::uint64_t> periods[kMaxPeriods];  // of sampling, in bytes; [0] is 0: exact
   std::atomic<std::uint32_t> period_count;
   std::uint32_t reserved;
-  char reason[96];  // what it does not record, with a 0 at the end
+  char reason[96];          // what it does not record, with a 0 at the end
+  char python_problem[96];  // why stacks have no frames of Python, likewise
   Losses losses;
   Control control;
   TableDirectory table[kTables];
+  RecycledSites recycled;
 };
 static_assert(sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header>);

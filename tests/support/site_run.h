@@ -40,6 +40,13 @@ class SiteRun {
     return frame.frame;
   }
 
+  std::uint32_t add_python(const std::string& function, const std::string& file,
+                           std::optional<std::uint32_t> line) {
+    add_frame(function, file, line, "");
+    frames_.back().kind = FrameKind::kPython;
+    return frames_.back().frame;
+  }
+
   std::uint32_t add_site(const ProcessKey& key, std::vector<std::uint32_t> frames, Curve curve,
                          AllocationKind kind = AllocationKind::kHeap) {
     SiteRecord site;

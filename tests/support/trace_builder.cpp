@@ -64,20 +64,41 @@ std::uint32_t TraceBuilder::add_module(std::string_view path, std::uint64_t begi
   module.begin = begin;
   module.end = end;
   module.load_bias = load_bias;
-  module.path_offset = static_cast<std::uint32_t>(strings_.size());
+  module.path_offset = add_string(path);
   module.path_bytes = static_cast<std::uint32_t>(path.size());
-  module.nodes_before = static_cast<std::uint32_t>(nodes_.size());
   module.build_id_bytes = static_cast<std::uint32_t>(build_id_bytes.size());
   std::copy_n(build_id_bytes.begin(), std::min(build_id_bytes.size(), sizeof module.build_id),
               module.build_id);
   module.ready = 1;
-  strings_ += path;
   return static_cast<std::uint32_t>(modules_.size() - 1);
 }
 
-std::uint32_t TraceBuilder::add_node(std::uint32_t parent, std::uint64_t value) {
-  nodes_.push_back({value, parent, static_cast<std::uint32_t>(wire::NodeKind::kNative)});
+std::uint32_t TraceBuilder::add_node(std::uint32_t parent, std::uint64_t value,
+                                     wire::NodeKind kind) {
+  nodes_.push_back({value, parent, static_cast<std::uint16_t>(kind),
+                    static_cast<std::uint16_t>(modules_.size()), 1, 0});
   return static_cast<std::uint32_t>(nodes_.size() - 1);
+}
+
+std::uint32_t TraceBuilder::add_string(std::string_view text) {
+  strings_ += text;
+  return static_cast<std::uint32_t>(strings_.size() - text.size());
+}
+
+std::uint32_t TraceBuilder::add_code(std::string_view file, std::string_view name,
+                                     std::string_view lines, std::uint32_t first_line,
+                                     std::uint16_t minor) {
+  wire::PythonCode& code = codes_.emplace_back();
+  code.file_offset = add_string(file);
+  code.file_bytes = static_cast<std::uint32_t>(file.size());
+  code.name_offset = add_string(name);
+  code.name_bytes = static_cast<std::uint32_t>(name.size());
+  code.lines_offset = add_string(lines);
+  code.lines_bytes = static_cast<std::uint32_t>(lines.size());
+  code.first_line = first_line;
+  code.minor = minor;
+  code.ready = 1;
+  return static_cast<std::uint32_t>(codes_.size() - 1);
 }
 
 std::uint32_t TraceBuilder::add_stack(std::initializer_list<std::uint64_t> innermost_first) {
@@ -146,6 +167,8 @@ std::string TraceBuilder::table_bytes(Table table) const {
       return bytes_of(buckets_);
     case Table::kRanges:
       return bytes_of(ranges_);
+    case Table::kCodes:
+      return bytes_of(codes_);
   }
   return {};
 }

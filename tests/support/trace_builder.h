@@ -40,12 +40,17 @@ class TraceBuilder {
   wire::StackNode& node(std::uint32_t index) { return nodes_.at(index); }
   wire::Site& site(std::uint32_t index) { return sites_.at(index); }
   wire::LiveBucket& bucket(std::size_t index) { return buckets_.at(index); }
+  wire::PythonCode& code(std::uint32_t index) { return codes_.at(index); }
 
   // Index into the header's periods; 0 is exact.
   std::uint8_t add_period(std::uint64_t bytes);
   std::uint32_t add_module(std::string_view path, std::uint64_t begin, std::uint64_t end,
                            std::uint64_t load_bias, std::string_view build_id_bytes = {});
-  std::uint32_t add_node(std::uint32_t parent, std::uint64_t value);
+  std::uint32_t add_node(std::uint32_t parent, std::uint64_t value,
+                         wire::NodeKind kind = wire::NodeKind::kNative);
+  // A code object of Python 3.`minor`.
+  std::uint32_t add_code(std::string_view file, std::string_view name, std::string_view lines,
+                         std::uint32_t first_line, std::uint16_t minor);
   // A stack of its own, innermost frame first; returns the node of that frame.
   std::uint32_t add_stack(std::initializer_list<std::uint64_t> innermost_first);
   std::uint32_t add_site(const TraceSite& site);
@@ -64,6 +69,7 @@ class TraceBuilder {
 
  private:
   std::string table_bytes(wire::Table table) const;
+  std::uint32_t add_string(std::string_view text);
 
   std::unique_ptr<wire::Header> header_;
   std::string strings_;
@@ -72,6 +78,7 @@ class TraceBuilder {
   std::deque<wire::Site> sites_;
   std::deque<wire::LiveBucket> buckets_;
   std::deque<wire::MapRange> ranges_;
+  std::deque<wire::PythonCode> codes_;
   std::size_t extents_ = 1;
   std::function<void(wire::Header&)> damage_;
 };

@@ -96,9 +96,9 @@ std::string dump_text(const TraceSnapshot& snapshot, const std::vector<TraceModu
   dump_read_losses(out, snapshot.read_losses);
   for (std::size_t i = 0; i < modules.size(); ++i) {
     const TraceModule& module = modules[i];
-    fmt::format_to(out, "module {} {:#x}-{:#x} bias={:#x} nodes_before={} build_id={} {}\n", i,
-                   module.begin, module.end, module.load_bias, module.nodes_before,
-                   module.build_id.empty() ? "-" : module.build_id, escape_text(module.path));
+    fmt::format_to(out, "module {} {:#x}-{:#x} bias={:#x} build_id={} {}\n", i, module.begin,
+                   module.end, module.load_bias, module.build_id.empty() ? "-" : module.build_id,
+                   escape_text(module.path));
   }
   for (const SiteCounts& site : snapshot.sites) {
     fmt::format_to(out,

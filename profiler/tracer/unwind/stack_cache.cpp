@@ -118,7 +118,7 @@ bool StackCache::touches(const Entry& entry, const Stack& stack, std::uint64_t i
 }
 
 bool StackCache::find(const Registers& registers, StackBounds bounds, std::uint64_t context,
-                      ByteRange excluded, std::uint32_t& number) noexcept {
+                      ByteRange excluded, std::uint64_t& number) noexcept {
   Tables* const memory = tables_.load(std::memory_order_acquire);
   if (memory == nullptr || registers.sp % kWord != 0 || bounds.high <= registers.sp) {
     return false;
@@ -222,7 +222,7 @@ std::size_t StackCache::choose_entry(Tables& tables, std::uint64_t tag,
 }
 
 void StackCache::add(const Registers& registers, StackBounds bounds, std::uint64_t context,
-                     const StackTrace& trace, std::uint32_t number) noexcept {
+                     const StackTrace& trace, std::uint64_t number) noexcept {
   const Stack stack = {registers.sp, registers.bp, (bounds.high - registers.sp) / kWord};
   const std::size_t first = kMaxFrames - trace.depth;
   Tables* const memory = tables_.load(std::memory_order_acquire);

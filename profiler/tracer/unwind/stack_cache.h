@@ -33,11 +33,11 @@ class StackCache {
   // `context` is a part of the key. False: not in the cache, or a return address lies in
   // `excluded`.
   bool find(const Registers& registers, StackBounds bounds, std::uint64_t context,
-            ByteRange excluded, std::uint32_t& number) noexcept;
+            ByteRange excluded, std::uint64_t& number) noexcept;
   // `trace` is what unwind() has just made of the same registers and bounds. Not every trace can be
   // recognised without a walk; others are not added.
   void add(const Registers& registers, StackBounds bounds, std::uint64_t context,
-           const StackTrace& trace, std::uint32_t number) noexcept;
+           const StackTrace& trace, std::uint64_t number) noexcept;
 
   // Memory that is in use.
   std::uint64_t bytes() const noexcept {
@@ -73,9 +73,9 @@ class StackCache {
   };
   struct alignas(64) Entry {
     std::atomic<std::uint64_t> hash;
+    std::atomic<std::uint64_t> number;
     std::atomic<std::uint32_t> sequence;
     std::atomic<std::uint32_t> generation;  // of the rules
-    std::atomic<std::uint32_t> number;
     std::atomic<std::uint16_t> addresses;
     std::atomic<std::uint16_t> pointers;
     std::atomic<bool> was_found;  // since it was last considered for replacement

@@ -52,7 +52,8 @@ struct StackTrace {
   const std::uint64_t* pc = nullptr;
   const std::uint64_t* hash = nullptr;
 
-  bool is_plain = false;  // no step went over the frame of a signal
+  bool is_plain = false;            // no step went over the frame of a signal
+  bool has_stack_pointers = false;  // frames.sp is set: a frame lies from its own to the next one
 
   // For the next walk.
   bool reusable = false;
@@ -82,6 +83,7 @@ inline void set_first_frame(StackTrace& trace, std::size_t first) noexcept {
 inline void assign_frames(StackTrace& trace, const std::uint64_t* pcs, std::size_t count) noexcept {
   trace.truncated = count > kMaxFrames;
   trace.is_plain = false;
+  trace.has_stack_pointers = false;
   trace.reusable = false;
   trace.end_is_final = false;
   const std::size_t depth = trace.truncated ? kMaxFrames : count;

@@ -324,6 +324,7 @@ void StackWalk::finish(std::size_t hashed_from) noexcept {
     copy_frame(i - 1, first + i - 1);
   }
   trace_.is_plain = reusable_;
+  trace_.has_stack_pointers = true;
   trace_.reusable = reusable_ && !trace_.truncated;
   trace_.generation = generation_;
   set_first_frame(trace_, first);

@@ -189,6 +189,11 @@ void expect_suite_passes(const std::string& tests, Mode mode, Killing killing = 
 TEST(Stranger, PythonPassesItsOwnTestsExactly) {
   expect_suite_passes("test_json test_dict test_mmap test_ctypes", Mode::kExact);
 }
+// Frames that move, are traced, are kept, or are freed with what they hold.
+TEST(Stranger, PythonPassesItsOwnTestsOfFrames) {
+  expect_suite_passes("test_coroutines test_generators test_frame test_gc test_sys_settrace",
+                      Mode::kExact);
+}
 // Children by fork, vfork and posix_spawn, with environments and descriptors of their own. Left out
 // is what waits for seconds; the rest takes a few.
 TEST(Stranger, PythonPassesItsOwnTestsOfSubprocesses) {

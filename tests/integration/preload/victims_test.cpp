@@ -79,12 +79,27 @@ INSTANTIATE_TEST_SUITE_P(, ExactVictim,
                          testing::Values("cache_with_cap", "cross_thread_free", "dlopen_close",
                                          "exit_paths", "fixed_place", "fork_tree", "fragmentation",
                                          "freed_but_resident", "hostile_name", "leak_burst",
-                                         "leak_linear", "leak_step", "longjmp_out", "mmap_only",
-                                         "mremap_race", "orphan_reparented", "other_allocator",
-                                         "plateau_after_warmup", "realloc_fails", "realloc_moves",
-                                         "sawtooth", "signal_storm", "thread_churn",
-                                         "throw_through", "tls_destructor_alloc", "vfork_exec"),
+                                         "leak_linear", "leak_step", "longjmp_out", "many_stacks",
+                                         "mmap_only", "mremap_race", "orphan_reparented",
+                                         "other_allocator", "plateau_after_warmup", "realloc_fails",
+                                         "realloc_moves", "sawtooth", "signal_storm",
+                                         "thread_churn", "throw_through", "tls_destructor_alloc",
+                                         "vfork_exec"),
                          [](const auto& named) { return std::string(named.param); });
+
+TEST(ManyStacks, GiveWayToOthersOnceTheyHaveFreedAll) {
+  const TracedRun run = run_victim("many_stacks", {});
+
+  const auto truths = parse_truth(run.output);
+  ASSERT_EQ(truths.size(), 1U) << run.errors;
+  const TracedFile* const file = run.of_pid(truths[0].pid);
+  ASSERT_NE(file, nullptr);
+  const reader::TraceSnapshot& snapshot = file->snapshot;
+  EXPECT_GE(snapshot.ready_sites, 32'768U);    // that came
+  EXPECT_LT(snapshot.sites.size(), 12'000U);   // that are there
+  EXPECT_GE(snapshot.freed_blocks, 31'000.0);  // none of them is lost
+  EXPECT_LT(snapshot.file_bytes, std::uint64_t{6} << 20U);
+}
 
 // The estimate of one run has a standard error that the theory knows; so has the mean of many.
 class SampledVictim : public testing::TestWithParam<const char*> {};

@@ -69,6 +69,115 @@ TEST_F(CollectorTest, KeepsNoListOfSitesThatHoldNothing) {
   EXPECT_EQ(traced.last().sites[0].live_bytes(), 0U);
 }
 
+TEST_F(CollectorTest, AddsUpSitesThatHoldNextToNothing) {
+  TraceBuilder builder;
+  add_site(builder, 0x1010, 100'000'000);
+  const auto small = add_site(builder, 0x1020, 1'000);
+  builder.add_site({builder.add_stack({0x1030}), wire::SiteKind::kAnonymousMap, 1'000, 1});
+  write("100.trace", builder);
+  auto file = TraceFile::open(dir_.path("run/100.trace"));
+  ASSERT_TRUE(file);
+  TracedFile traced("100.trace", {100, 5'000}, *std::move(file));
+
+  ASSERT_TRUE(traced.read());
+
+  EXPECT_EQ(traced.last().sites.size(), 2U);  // a mapping is listed, whatever its size
+  TraceSample sum = traced.summary(0.0);
+  EXPECT_EQ(sum.live_bytes, 100'002'000U);
+  EXPECT_EQ(sum.live_blocks, 3U);
+
+  builder.site(small).alloc_bytes = 2'000;  // more than a part in 80,000
+  write("100.trace", builder);
+  ASSERT_TRUE(traced.read());
+
+  EXPECT_EQ(traced.last().sites.size(), 3U);
+  EXPECT_EQ(traced.summary(0.0).live_bytes, 100'003'000U);
+}
+
+TEST_F(CollectorTest, MeasuresWhatIsLittleByTheWholeRun) {
+  TraceBuilder builder;
+  add_site(builder, 0x1010, 1'000'000);
+  add_site(builder, 0x1020, 1'000);
+  write("100.trace", builder);
+  auto file = TraceFile::open(dir_.path("run/100.trace"));
+  ASSERT_TRUE(file);
+  TracedFile traced("100.trace", {100, 5'000}, *std::move(file));
+  ASSERT_TRUE(traced.read());
+  EXPECT_EQ(traced.last().sites.size(), 2U);
+
+  ASSERT_TRUE(traced.read(100'000'000));
+
+  EXPECT_EQ(traced.last().sites.size(), 1U);
+  EXPECT_EQ(traced.live_bytes(), 1'001'000U);
+}
+
+TEST_F(CollectorTest, ForgetsStacksThatCameAndWent) {
+  constexpr std::uint32_t kSites = 1'000;
+  TraceBuilder builder;
+  for (std::uint32_t i = 0; i < kSites; ++i) {
+    add_site(builder, 0x1000 + i, 100);
+  }
+  write("100.trace", builder);
+  auto file = TraceFile::open(dir_.path("run/100.trace"));
+  ASSERT_TRUE(file);
+  TracedFile traced("100.trace", {100, 5'000}, *std::move(file));
+  ASSERT_TRUE(traced.read());
+  const std::uint32_t number = 7;
+  traced.state(traced.last().sites[0]).number = number;
+
+  for (std::uint32_t pass = 2; pass < 20; ++pass) {
+    for (std::uint32_t i = 1; i < kSites; ++i) {
+      builder.site(i).ready = pass;
+      builder.node(builder.site(i).node).value = 0x1000 + pass * kSites + i;
+    }
+    write("100.trace", builder);
+    ASSERT_TRUE(traced.read());
+  }
+
+  EXPECT_EQ(traced.last().sites.size(), kSites);
+  EXPECT_LT(traced.known_stacks(), 12 * kSites);
+  EXPECT_EQ(traced.state(traced.last().sites[0]).number, number);
+}
+
+// The stack of a site that has freed all gives way to another one, and comes again elsewhere.
+TEST_F(CollectorTest, FollowsAStackThroughTheSitesThatItHas) {
+  TraceBuilder builder;
+  const auto node = builder.add_stack({0x1010, 0x1});
+  const auto other = builder.add_stack({0x1020, 0x1});
+  const auto first = builder.add_site({node, wire::SiteKind::kHeap, 5'000, 5});
+  write("100.trace", builder);
+  Collector collector(options(), world_, clock_);
+  AllocationFacts facts;
+  collector.collect(facts);
+  ASSERT_EQ(facts.samples.size(), 1U);
+  const std::uint32_t number = facts.samples[0].site;
+  builder.site(first).node = other;
+  builder.site(first).ready = 2;
+  builder.site(first).alloc_bytes = 300;
+  write("100.trace", builder);
+
+  AllocationFacts recycled;
+  collector.collect(recycled);
+
+  ASSERT_EQ(recycled.samples.size(), 2U);
+  EXPECT_NE(recycled.samples[0].site, number);
+  EXPECT_EQ(recycled.samples[0].live_bytes, 300U);
+  EXPECT_EQ(recycled.samples[1].site, number);
+  EXPECT_EQ(recycled.samples[1].live_bytes, 0U);
+  EXPECT_EQ(recycled.samples[1].alloc_bytes, 5'000U);
+
+  builder.add_site({node, wire::SiteKind::kHeap, 700, 1});
+  write("100.trace", builder);
+  AllocationFacts again;
+  collector.collect(again);
+
+  EXPECT_THAT(again.sites, IsEmpty());
+  ASSERT_EQ(again.samples.size(), 1U);
+  EXPECT_EQ(again.samples[0].site, number);
+  EXPECT_EQ(again.samples[0].live_bytes, 700U);
+  EXPECT_EQ(again.samples[0].alloc_bytes, 5'000U);  // never less than before
+}
+
 TEST_F(CollectorTest, TellsOnlyWhatHasChanged) {
   TraceBuilder builder;
   add_site(builder, 0x1010, 5'000);

@@ -226,5 +226,29 @@ TEST(LiveBlocks, HaveTheAgesOfTheSitesThatAreAskedFor) {
   EXPECT_EQ(live->sites[1].bytes_by_age.size(), live->ages.size());
 }
 
+TEST(LiveBlocks, AddsUpTheSitesThatAreNotListed) {
+  TraceBuilder builder;
+  const auto listed = builder.add_site({});
+  const auto second = builder.add_site({});
+  const auto third = builder.add_site({});
+  builder.add_block(0x1000, 100, listed);
+  builder.add_block(0x2000, 20, second);
+  builder.add_block(0x3000, 3, third);
+  auto file = open_trace(builder.bytes());
+  ASSERT_TRUE(file);
+  LiveScanOptions options;
+  options.lists = [&](std::uint32_t site) { return site == listed; };
+
+  const auto live = file->live_blocks(options);
+
+  ASSERT_TRUE(live);
+  ASSERT_EQ(live->sites.size(), 2U);
+  EXPECT_EQ(live->sites[0].site, listed);
+  EXPECT_EQ(live->sites[0].bytes, 100.0);
+  EXPECT_EQ(live->sites[1].site, kOtherSites);
+  EXPECT_EQ(live->sites[1].bytes, 23.0);
+  EXPECT_EQ(live->sites[1].blocks, 2.0);
+}
+
 }  // namespace
 }  // namespace tidemark::reader

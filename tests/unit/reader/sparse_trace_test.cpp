@@ -57,7 +57,7 @@ Fd sparse_file() {
     extend(Table::kLive, live_at, kSparseBuckets);
   });
   Fd file = tests::memory_file(builder.bytes());
-  const wire::StackNode node{0x2020, 0, 0};
+  const wire::StackNode node{0x2020, 0, 0, 0, 1, 0};
   wire::Site site{};
   site.alloc_bytes = 8192;
   site.node = static_cast<std::uint32_t>(kSparseNodes - 1);

@@ -268,11 +268,11 @@ TEST(Symbolizer, LooksBelowTheRootOfTheProcessAskedAbout) {
 
 TEST(TraceWorld, TellsOnceAndBrieflyWhichModulesHaveNoNames) {
   const auto world = make_trace_world();
-  std::vector<TraceModule> modules = {{0, 0x1000, 0, 0, "[vdso]", ""}};
+  std::vector<TraceModule> modules = {{0, 0x1000, 0, "[vdso]", ""}};
   std::vector<StackFrame> stack = {{FrameKind::kNative, 0x10, 0}};
   for (std::uint32_t i = 1; i <= 9; ++i) {
     const std::uint64_t begin = std::uint64_t{0x1000} * i;
-    modules.push_back({begin, begin + 0x1000, begin, 0, "/gone/lib" + std::to_string(i), ""});
+    modules.push_back({begin, begin + 0x1000, begin, "/gone/lib" + std::to_string(i), ""});
     stack.push_back({FrameKind::kNative, begin + 0x10, i});
   }
   (void)world->name({::getpid(), 0}, stack, modules);
@@ -348,7 +348,7 @@ TEST(Symbolizer, AnswersFromMemoryWhenTheFileIsGone) {
 
 TEST(Symbolizer, ResolvesAStackByItsCalls) {
   const std::vector<TraceModule> modules = {
-      {0x400000, 0x500000, 0x400000, 0, kVictim, truth().build_id}};
+      {0x400000, 0x500000, 0x400000, kVictim, truth().build_id}};
   const std::vector<StackFrame> stack = {
       {FrameKind::kNative, 0x400000 + truth().inlined + 1, 0},
       {FrameKind::kNative, 0x400000 + truth().hidden + 1, 0},

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "profiler/reader/trace_file.h"
 #include "tests/support/open_trace.h"
 #include "tests/support/trace_builder.h"
@@ -54,13 +56,13 @@ TEST(TraceGrowth, ReadsANodeAgainThatWasSeenBeforeItWasWritten) {
   const auto outer = builder.add_node(0, 0x1020);
   const auto inner = builder.add_node(outer, 0x1010);
   builder.node(outer) = {};
-  builder.node(inner) = {0x1010, 0, 0};  // its parent is not written yet
+  builder.node(inner) = {0x1010, 0, 0, 0, 1, 0};  // its parent is not written yet
   builder.add_site({inner});
   builder.site(0).ready = 0;
   Watched watched = watch(builder.bytes());
   ASSERT_TRUE(watched.file.snapshot());
-  builder.node(outer) = {0x1020, 0, 0};
-  builder.node(inner) = {0x1010, outer, 0};
+  builder.node(outer) = {0x1020, 0, 0, 0, 1, 0};
+  builder.node(inner) = {0x1010, outer, 0, 0, 1, 0};
   builder.site(0).ready = 1;
 
   rewrite(watched.writer, builder.bytes());
@@ -70,6 +72,58 @@ TEST(TraceGrowth, ReadsANodeAgainThatWasSeenBeforeItWasWritten) {
   ASSERT_EQ(frames.size(), 2U);
   EXPECT_EQ(frames[0].value, 0x1010U);
   EXPECT_EQ(frames[1].value, 0x1020U);
+}
+
+TEST(TraceGrowth, ASiteMayBecomeThatOfAnotherStack) {
+  TraceBuilder builder;
+  const auto node = builder.add_stack({0x1010, 0x1020});
+  builder.add_site({node, wire::SiteKind::kHeap, 100, 1});
+  Watched watched = watch(builder.bytes());
+  const auto first = watched.file.snapshot();
+  ASSERT_TRUE(first);
+  ASSERT_TRUE(watched.file.is_same(first->sites.at(0)));
+  builder.node(node).value = 0x5010;
+  builder.site(0).ready = 2;
+
+  rewrite(watched.writer, builder.bytes());
+
+  EXPECT_FALSE(watched.file.is_same(first->sites.at(0)));
+  const auto second = watched.file.snapshot();
+  ASSERT_TRUE(second);
+  EXPECT_NE(second->sites.at(0).stack, first->sites.at(0).stack);
+  EXPECT_EQ(watched.file.stack(node).at(0).value, 0x5010U);
+  EXPECT_TRUE(watched.file.is_same(second->sites.at(0)));
+}
+
+TEST(TraceGrowth, CountsWhatRecycledSitesHaveFreed) {
+  TraceBuilder builder;
+  builder.add_site({builder.add_stack({0x1010}), wire::SiteKind::kHeap, 300, 3, 200, 2});
+  builder.header().recycled.sites = 10;
+  builder.header().recycled.block_units = 40 * wire::kBlockUnit;
+  Watched watched = watch(builder.bytes());
+
+  const auto snapshot = watched.file.snapshot();
+
+  ASSERT_TRUE(snapshot);
+  EXPECT_EQ(snapshot->ready_sites, 11U);
+  EXPECT_EQ(snapshot->freed_blocks, 42.0);
+}
+
+TEST(TraceGrowth, AFrameBelongsToAModuleThatWasListedBeforeIt) {
+  TraceBuilder builder;
+  builder.add_module("/lib/old.so", 0x1000, 0x2000, 0);
+  const auto before = builder.add_stack({0x1010});
+  builder.add_module("/lib/new.so", 0x1000, 0x2000, 0);
+  const auto after = builder.add_stack({0x1010});
+  builder.add_site({before});
+  builder.add_site({after});
+  std::swap(builder.node(before), builder.node(after));  // nodes are used again in any order
+  Watched watched = watch(builder.bytes());
+
+  ASSERT_TRUE(watched.file.snapshot());
+
+  EXPECT_EQ(watched.file.stack(before).at(0).module, 1U);
+  EXPECT_EQ(watched.file.stack(after).at(0).module, 0U);
 }
 
 TEST(TraceGrowth, TakesAModuleUpOnceItIsComplete) {

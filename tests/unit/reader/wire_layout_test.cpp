@@ -55,16 +55,23 @@ TEST(WireLayout, IsWhatItsPageSays) {
   const auto page = read_file(TIDEMARK_SOURCE_DIR "/docs/wire-format.md");
   ASSERT_TRUE(page);
 
+  EXPECT_EQ(rows_of(*page, "Header"),
+            rows_of({FIELD(Header, magic),          FIELD(Header, format_version),
+                     FIELD(Header, header_bytes),   FIELD(Header, pid),
+                     FIELD(Header, parent_pid),     FIELD(Header, start_ticks),
+                     FIELD(Header, pid_namespace),  FIELD(Header, created_ns),
+                     FIELD(Header, stage),          FIELD(Header, forked),
+                     FIELD(Header, extend_errno),   FIELD(Header, python),
+                     FIELD(Header, file_bytes),     FIELD(Header, private_bytes),
+                     FIELD(Header, periods),        FIELD(Header, period_count),
+                     FIELD(Header, reserved),       FIELD(Header, reason),
+                     FIELD(Header, python_problem), FIELD(Header, losses),
+                     FIELD(Header, control),        FIELD(Header, table),
+                     FIELD(Header, recycled)}));
   EXPECT_EQ(
-      rows_of(*page, "Header"),
-      rows_of(
-          {FIELD(Header, magic),         FIELD(Header, format_version), FIELD(Header, header_bytes),
-           FIELD(Header, pid),           FIELD(Header, parent_pid),     FIELD(Header, start_ticks),
-           FIELD(Header, pid_namespace), FIELD(Header, created_ns),     FIELD(Header, stage),
-           FIELD(Header, forked),        FIELD(Header, extend_errno),   FIELD(Header, python),
-           FIELD(Header, file_bytes),    FIELD(Header, private_bytes),  FIELD(Header, periods),
-           FIELD(Header, period_count),  FIELD(Header, reserved),       FIELD(Header, reason),
-           FIELD(Header, losses),        FIELD(Header, control),        FIELD(Header, table)}));
+      rows_of(*page, "RecycledSites"),
+      rows_of({FIELD(RecycledSites, sites), FIELD(RecycledSites, bytes),
+               FIELD(RecycledSites, block_units), FIELD(RecycledSites, temporary_block_units)}));
   EXPECT_EQ(
       rows_of(*page, "Losses"),
       rows_of({FIELD(Losses, live_full), FIELD(Losses, sites_full), FIELD(Losses, ranges_full),
@@ -87,16 +94,24 @@ TEST(WireLayout, TablesAreWhatTheirPageSays) {
   EXPECT_EQ(
       rows_of(*page, "Module"),
       rows_of({FIELD(Module, begin), FIELD(Module, end), FIELD(Module, load_bias),
-               FIELD(Module, path_offset), FIELD(Module, path_bytes), FIELD(Module, nodes_before),
+               FIELD(Module, path_offset), FIELD(Module, path_bytes), FIELD(Module, reserved),
                FIELD(Module, build_id_bytes), FIELD(Module, build_id), FIELD(Module, ready)}));
+  EXPECT_EQ(
+      rows_of(*page, "PythonCode"),
+      rows_of({FIELD(PythonCode, file_offset), FIELD(PythonCode, file_bytes),
+               FIELD(PythonCode, name_offset), FIELD(PythonCode, name_bytes),
+               FIELD(PythonCode, lines_offset), FIELD(PythonCode, lines_bytes),
+               FIELD(PythonCode, first_line), FIELD(PythonCode, minor), FIELD(PythonCode, reserved),
+               FIELD(PythonCode, ready), FIELD(PythonCode, reserved_end)}));
   EXPECT_EQ(rows_of(*page, "StackNode"),
-            rows_of({FIELD(StackNode, value), FIELD(StackNode, parent), FIELD(StackNode, kind)}));
+            rows_of({FIELD(StackNode, value), FIELD(StackNode, parent), FIELD(StackNode, kind),
+                     FIELD(StackNode, modules), FIELD(StackNode, uses), FIELD(StackNode, check)}));
   EXPECT_EQ(rows_of(*page, "Site"),
             rows_of({FIELD(Site, alloc_bytes), FIELD(Site, alloc_block_units),
                      FIELD(Site, free_bytes), FIELD(Site, free_block_units),
                      FIELD(Site, peak_live_bytes), FIELD(Site, temporary_block_units),
                      FIELD(Site, node), FIELD(Site, kind), FIELD(Site, truncated),
-                     FIELD(Site, reserved), FIELD(Site, ready), FIELD(Site, reserved_end)}));
+                     FIELD(Site, reserved), FIELD(Site, ready), FIELD(Site, check)}));
   EXPECT_EQ(rows_of(*page, "LiveBucket"),
             rows_of({FIELD(LiveBucket, address), FIELD(LiveBucket, record)}));
   EXPECT_EQ(rows_of(*page, "LiveRecord"),

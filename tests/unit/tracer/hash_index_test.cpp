@@ -69,6 +69,50 @@ TEST_F(HashIndexTest, FreesOldLevels) {
   EXPECT_LT(index().bytes(), 100'000U * 12 * 6);
 }
 
+TEST_F(HashIndexTest, RemovesAnEntry) {
+  for (std::uint32_t i = 0; i < 1'000; ++i) {
+    index().add(hash_of(i), i);
+  }
+
+  index().remove(hash_of(500) & 0xffff'ffff, 500);
+  index().remove(hash_of(600), 7);  // has another number
+
+  EXPECT_EQ(index().find(hash_of(500)), HashIndex::kNone);
+  EXPECT_EQ(index().find(hash_of(600)), 600U);
+}
+
+TEST_F(HashIndexTest, DoesNotGrowByEntriesThatWereRemoved) {
+  for (std::uint32_t i = 0; i < 100'000; ++i) {
+    ASSERT_TRUE(index().add(hash_of(i), i % 100));
+    ASSERT_EQ(index().find(hash_of(i)), i % 100);
+    if (i >= 50) {
+      index().remove(hash_of(i - 50), (i - 50) % 100);
+    }
+  }
+
+  EXPECT_EQ(index().bytes(), 64U * 64);  // the first level
+}
+
+TEST_F(HashIndexTest, DoesNotMoveWhatWasRemovedToANewLevel) {
+  for (std::uint32_t i = 0; i < 100'000; ++i) {
+    index().add(hash_of(i), i);
+    if (i % 2 == 0) {
+      index().remove(hash_of(i), i);
+    }
+  }
+
+  for (std::uint32_t i = 0; i < 100'000; ++i) {
+    ASSERT_EQ(index().find(hash_of(i)), i % 2 == 0 ? HashIndex::kNone : i) << i;
+  }
+}
+
+TEST_F(HashIndexTest, AHashHasTheNumberThatItWasGivenLast) {
+  index().add(hash_of(1), 10);
+  index().add(hash_of(1), 20);
+
+  EXPECT_EQ(index().find(hash_of(1)), 20U);
+}
+
 TEST_F(HashIndexTest, IsEmptyWhenCleared) {
   for (std::uint32_t i = 0; i < 10'000; ++i) {
     index().add(hash_of(i), i);

@@ -160,14 +160,6 @@ TEST_F(ModuleTableTest, WhatIsInNoModuleIsNotListed) {
   EXPECT_EQ(listed(), 0U);
 }
 
-TEST_F(ModuleTableTest, AModuleKnowsHowManyNodesCameBeforeIt) {
-  std::uint64_t index = 0;
-  store().take(Table::kNodes, 17, index);
-  see(load(0, "/lib/one.so", 'a'));
-
-  EXPECT_EQ(module(0).nodes_before, 17U);
-}
-
 TEST_F(ModuleTableTest, AnotherModuleAtTheSamePlaceIsListedAfterIt) {
   const std::uint64_t place = load(0, "/lib/one.so", 'a');
   see(place);

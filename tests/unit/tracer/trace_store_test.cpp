@@ -59,8 +59,8 @@ TEST(TraceStore, ANewFileIsLaidOutAsTheExampleInTraceLayoutSays) {
     offsets.push_back(table.extent[0].offset);
   }
 
-  EXPECT_EQ(offsets, (std::vector<std::uint64_t>{4096, 12288, 16384, 32768, 49152, 73728}));
-  EXPECT_EQ(folder.store().header()->file_bytes, 77824U);
+  EXPECT_EQ(offsets, (std::vector<std::uint64_t>{4096, 12288, 16384, 40960, 57344, 81920, 86016}));
+  EXPECT_EQ(folder.store().header()->file_bytes, 90112U);
   EXPECT_EQ(wire::bucket_of(0x5581e0, first_items(Table::kLive), false), 82U);
   EXPECT_EQ(wire::bucket_of(0x560000, first_items(Table::kLive), false), 87U);
 }

@@ -46,7 +46,7 @@ void hook() {
     const auto next = static_cast<std::uint32_t>(g_asking->numbers.size());
     right = g_asking->numbers.try_emplace(pcs, next).first->second;
   }
-  std::uint32_t number = 0;
+  std::uint64_t number = 0;
   ++g_asking->asked;
   if (g_asking->cache->find(registers, bounds, g_asking->context, g_asking->unsure, number)) {
     ++g_asking->found;

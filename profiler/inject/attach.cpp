@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/inject/attach.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/clock.h"
+#include "common/io.h"
+#include "common/text.h"
+#include "profiler/inject/remote_call.h"
+#include "profiler/inject/remote_stack.h"
+
+namespace tidemark::inject {
+namespace {
+
+constexpr std::string_view kLibrary = "libtidemark_tracer.so";
+constexpr std::string_view kMemoryFile = "tidemark_tracer";
+
+bool is_tracer(const RemoteModule& module) {
+  const std::string_view name = basename_of(module.path);
+  return name.starts_with(kLibrary) || name.starts_with(fmt::format("memfd:{}", kMemoryFile));
+}
+
+// Measures how long something stands still.
+class StopWatch {
+ public:
+  explicit StopWatch(std::int64_t& longest_ns)
+      : longest_ns_(longest_ns), begun_ns_(SystemClock().monotonic_ns()) {}
+  ~StopWatch() { longest_ns_ = std::max(longest_ns_, SystemClock().monotonic_ns() - begun_ns_); }
+  StopWatch(const StopWatch&) = delete;
+  StopWatch& operator=(const StopWatch&) = delete;
+
+ private:
+  std::int64_t& longest_ns_;
+  std::int64_t begun_ns_;
+};
+
+// Whether the process can open the file by the name that it has here.
+bool sees_file(pid_t pid, const std::string& path) {
+  struct stat here {};
+  struct stat there {};
+  struct stat process {};
+  return ::stat(path.c_str(), &here) == 0 &&
+         ::stat(fmt::format("/proc/{}/root{}", pid, path).c_str(), &there) == 0 &&
+         here.st_dev == there.st_dev && here.st_ino == there.st_ino &&
+         ::stat(fmt::format("/proc/{}", pid).c_str(), &process) == 0 &&
+         process.st_uid == ::geteuid();
+}
+
+// Loads the tracer, with calls in one thread that may make them.
+class Loader {
+ public:
+  Loader(pid_t pid, const RemoteMemory& memory, const AttachOptions& options,
+         AttachFigures& figures)
+      : pid_(pid),
+        memory_(memory),
+        options_(options),
+        figures_(figures),
+        deadline_(Deadline::in(options.timeout_ns)) {}
+
+  Status load() {
+    std::string reason = "none was tried";
+    while (true) {
+      const std::vector<pid_t> threads = threads_of(pid_);
+      if (threads.empty()) {
+        return Error{Errc::kGone, fmt::format("process {} has exited", pid_)};
+      }
+      if (rounds_ % kRoundsOfOneLook == 0) {
+        TIDEMARK_TRY(look_at_process());
+      }
+      for (const pid_t tid : threads) {
+        Result<bool> is_done = false;
+        in_tracing_thread(pid_, [&] { is_done = try_thread(tid, reason); });
+        if (!is_done || *is_done) {
+          return is_done ? ok() : Status(is_done.error());
+        }
+        if (options_.is_cancelled()) {
+          return Error{Errc::kIo, "attaching was interrupted", EINTR};
+        }
+      }
+      if (deadline_.has_passed()) {
+        return Error{Errc::kUnsupported,
+                     fmt::format("no thread of process {} came to a place where it may load a "
+                                 "library; the last one tried: {}",
+                                 pid_, reason)};
+      }
+      ++rounds_;
+      // Not in step with what the process does.
+      std::this_thread::sleep_for(std::chrono::microseconds(300 + rounds_ * 377 % 5000));
+    }
+  }
+
+ private:
+  // Libraries are loaded while it goes on.
+  static constexpr std::uint64_t kRoundsOfOneLook = 100;
+
+  Status look_at_process() {
+    stack_.reset();
+    TIDEMARK_TRY_ASSIGN(space_, read_address_space(pid_, memory_));
+    TIDEMARK_TRY(find_libc());
+    TIDEMARK_TRY_ASSIGN(auto stack, RemoteStack::open(pid_, memory_, space_));
+    stack_.emplace(std::move(stack));
+    ending_ = find_call_ending(space_, memory_);
+    return ok();
+  }
+
+  Status find_libc() {
+    safety_.space = &space_;
+    safety_.libc = space_.find("libc.so.6");
+    safety_.linker = space_.find("ld-linux");
+    if (safety_.libc == nullptr || safety_.linker == nullptr) {
+      return Error{Errc::kUnsupported, fmt::format("process {} does not use glibc", pid_)};
+    }
+    if (std::count_if(space_.modules.begin(), space_.modules.end(), [](const RemoteModule& each) {
+          return basename_of(each.path).starts_with("libc.so.6");
+        }) > 1) {
+      return Error{Errc::kUnsupported,
+                   fmt::format("process {} has more than one C library (dlmopen)", pid_)};
+    }
+    safety_.libc_symbols = exported_symbols(*safety_.libc, memory_);
+    if (function("dlopen") == 0) {
+      return Error{Errc::kUnsupported, fmt::format("process {} has a glibc before 2.34", pid_)};
+    }
+    safety_.allocators.clear();
+    for (const RemoteModule& module : space_.modules) {
+      if (&module != safety_.libc && &module != safety_.linker &&
+          find_exported(module, memory_, "malloc") != 0) {
+        safety_.allocators.push_back(&module);
+      }
+    }
+    if (!safety_.allocators.empty() && safety_.allocators.front() == &space_.modules.front()) {
+      return Error{Errc::kUnsupported, "its program has an allocator of its own linked into it"};
+    }
+    return ok();
+  }
+
+  // False: not at a good place; `reason` says why.
+  Result<bool> try_thread(pid_t tid, std::string& reason) {
+    auto thread = TracedThread::seize(tid);
+    if (!thread) {
+      if (thread.error().sys_errno == EPERM && tid == pid_) {
+        return thread.error();
+      }
+      return false;
+    }
+    ++figures_.attempts;
+    std::optional<StopWatch> watch(std::in_place, figures_.thread_stopped_ns);
+    constexpr std::int64_t kLongestNs = kNsPerSecond / 5;
+    if (const Status stopped = thread->stop(deadline_.or_in(kLongestNs)); !stopped) {
+      reason = deadline_.has_passed() ? reason : stopped.error().what;
+      return false;
+    }
+    TIDEMARK_TRY_ASSIGN(const auto registers, thread->registers());
+    if (rounds_ % kRoundsOfOneLook == 0) {
+      // Unwind tables are read from files, which takes long: not while it is stopped.
+      TIDEMARK_TRY(thread->resume());
+      watch.reset();
+      (void)stack_->walk(registers);
+      return false;
+    }
+    reason = why_not(*thread, registers);
+    if (!reason.empty()) {
+      return false;
+    }
+    TIDEMARK_TRY_ASSIGN(const auto mappings, read_mappings(pid_));
+    auto call = RemoteCall::prepare(*thread, memory_, mappings, ending_);
+    if (!call) {
+      reason = call.error().what;
+      return false;
+    }
+    const Status loaded = load_by(*call);
+    if (!loaded) {
+      return loaded.error();
+    }
+    return true;
+  }
+
+  std::string why_not(const TracedThread& thread, const Registers& registers) {
+    if (thread.is_in_group_stop()) {
+      return "it is stopped (SIGSTOP)";
+    }
+    constexpr std::uint64_t kRoundsWithoutWaiting = 10;
+    const bool is_waiting = static_cast<std::int64_t>(registers.orig_rax) >= 0;
+    if (is_waiting && rounds_ < kRoundsWithoutWaiting) {
+      return "it waits in a system call";  // a timeout would begin anew
+    }
+    if (thread.is_in_restartable_sequence(registers)) {
+      return "it is in a restartable sequence";
+    }
+    const auto frames = stack_->walk(registers);
+    return frames ? why_unsafe(safety_, *frames, registers) : frames.error().what;
+  }
+
+  Status load_by(RemoteCall& call) {
+    TIDEMARK_TRY_ASSIGN(const RemoteModule tracer, tracer_in_process(call));
+    const std::uint64_t start = find_exported(tracer, memory_, wire::kAttachFunction);
+    if (start == 0) {
+      return Error{Errc::kUnsupported,
+                   fmt::format("{} is not this version's tracer", escape_text(tracer.path))};
+    }
+    TIDEMARK_TRY_ASSIGN(const std::uint64_t request, call.put_text(options_.request));
+    TIDEMARK_TRY_ASSIGN(const std::uint64_t result, call.call(start, {request}, deadline_));
+    switch (static_cast<wire::AttachResult>(static_cast<int>(result))) {
+      case wire::AttachResult::kStarted:
+        return ok();
+      case wire::AttachResult::kAlreadyStarted:
+        return Error{
+            Errc::kUnsupported,
+            "the tracer is in it already: somebody else profiles it now, or its trace file "
+            "was removed"};
+      case wire::AttachResult::kNoFile:
+        return Error{Errc::kNoSpace, "the process could not create its trace file"};
+      case wire::AttachResult::kBadRequest:
+        break;
+    }
+    return Error{Errc::kUnsupported, "the tracer did not understand its request"};
+  }
+
+  // Loaded at most once: as a memory file each would be another library to the dynamic linker.
+  Result<RemoteModule> tracer_in_process(RemoteCall& call) {
+    TIDEMARK_TRY_ASSIGN(const auto before, read_address_space(pid_, memory_));
+    const auto loaded = std::find_if(before.modules.begin(), before.modules.end(), is_tracer);
+    if (loaded != before.modules.end()) {
+      return *loaded;
+    }
+    TIDEMARK_TRY_ASSIGN(const std::uint64_t handle, open_library(call));
+    const auto bias = memory_.load<std::uint64_t>(handle);  // struct link_map begins with it
+    TIDEMARK_TRY_ASSIGN(const auto after, read_address_space(pid_, memory_));
+    const auto tracer =
+        std::find_if(after.modules.begin(), after.modules.end(),
+                     [&](const RemoteModule& each) { return bias && each.bias == *bias; });
+    if (tracer == after.modules.end()) {
+      return Error{Errc::kGone, fmt::format("process {} has exited", pid_)};
+    }
+    return *tracer;
+  }
+
+  Result<std::uint64_t> open_library(RemoteCall& call) {
+    std::string path = options_.library;
+    std::optional<std::uint64_t> file;
+    if (!sees_file(pid_, path)) {
+      TIDEMARK_TRY_ASSIGN(file, make_memory_file(call));
+      // Spelled as nobody else does: a library that was loaded by the same name would be ours.
+      path = fmt::format("/proc/self/./fd/{}", *file);
+    }
+    TIDEMARK_TRY_ASSIGN(const std::uint64_t name, call.put_text(path));
+    auto handle =
+        call.call(function("dlopen"), {name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE}, deadline_);
+    if (file) {
+      (void)call.call(function("close"), {*file}, deadline_);
+    }
+    if (!handle || *handle != 0) {
+      return handle;
+    }
+    const auto text = call.call(function("dlerror"), {}, deadline_);
+    constexpr std::size_t kMostBytes = 512;
+    return Error{Errc::kUnsupported,
+                 fmt::format("it cannot load the tracer: {}",
+                             text ? escape_text(memory_.text(*text, kMostBytes)) : "?")};
+  }
+
+  // For a process that cannot see the library: in a container, or of another user.
+  Result<std::uint64_t> make_memory_file(RemoteCall& call) {
+    constexpr std::uint64_t kCloseOnExec = 1;
+    constexpr std::size_t kMostBytes = 64U << 20U;
+    TIDEMARK_TRY_ASSIGN(const auto image, read_file(options_.library, kMostBytes));
+    TIDEMARK_TRY_ASSIGN(const std::uint64_t name, call.put_text(std::string(kMemoryFile)));
+    TIDEMARK_TRY_ASSIGN(const std::uint64_t fd,
+                        call.call(function("memfd_create"), {name, kCloseOnExec}, deadline_));
+    if (static_cast<std::int32_t>(fd) < 0) {
+      return Error{Errc::kUnsupported, "the process cannot create a memory file"};
+    }
+    const auto file =
+        open_file(fmt::format("/proc/{}/fd/{}", pid_, static_cast<std::uint32_t>(fd)), O_WRONLY);
+    const Status written = file ? write_all(file->get(), image) : Status(file.error());
+    if (!written) {
+      (void)call.call(function("close"), {fd}, deadline_);
+      return written.error();
+    }
+    return fd & 0xffff'ffffU;
+  }
+
+  std::uint64_t function(std::string_view name) const {
+    return address_of(safety_.libc_symbols, name);
+  }
+
+  const pid_t pid_;
+  const RemoteMemory& memory_;
+  const AttachOptions& options_;
+  AttachFigures& figures_;
+  const Deadline deadline_;
+  AddressSpace space_;
+  CallSafety safety_;
+  CallEnding ending_;
+  std::optional<RemoteStack> stack_;
+  std::uint64_t rounds_ = 0;
+};
+
+}  // namespace
+
+Result<Attachment> Attachment::attach(pid_t pid, const AttachOptions& options) {
+  TIDEMARK_TRY(check_target(pid));
+  TIDEMARK_TRY_ASSIGN(auto memory, RemoteMemory::open(pid));
+  Attachment attachment(pid, std::move(memory));
+  TIDEMARK_TRY(Loader(pid, attachment.memory_, options, attachment.figures_).load());
+  TIDEMARK_TRY_ASSIGN(const auto space, read_address_space(pid, attachment.memory_));
+  TIDEMARK_TRY(attachment.find_functions(space));
+  return attachment;
+}
+
+Result<Attachment> Attachment::find(pid_t pid) {
+  TIDEMARK_TRY_ASSIGN(auto memory, RemoteMemory::open(pid));
+  Attachment attachment(pid, std::move(memory));
+  TIDEMARK_TRY_ASSIGN(const auto space, read_address_space(pid, attachment.memory_));
+  TIDEMARK_TRY(attachment.find_functions(space));
+  return attachment;
+}
+
+Status Attachment::find_functions(const AddressSpace& space) {
+  const auto tracer = std::find_if(space.modules.begin(), space.modules.end(), is_tracer);
+  if (tracer == space.modules.end()) {
+    return Error{Errc::kNotFound, fmt::format("the tracer is not in process {}", pid_)};
+  }
+  const auto functions = exported_symbols(*tracer, memory_);
+  const auto table = address_of(functions, wire::kRealFunctionsTable);
+  const auto real = memory_.load<HookAddresses>(table);
+  if (table == 0 || !real) {
+    return Error{Errc::kUnsupported,
+                 fmt::format("the tracer in process {} is of another version", pid_)};
+  }
+  if (std::all_of(real->begin(), real->end(), [](std::uint64_t each) { return each == 0; })) {
+    return Error{Errc::kNotFound, fmt::format("the tracer was preloaded into process {}", pid_)};
+  }
+  tracer_ = tracer->range;
+  real_ = *real;
+  for (std::size_t i = 0; i < wire::kHooks; ++i) {
+    hooks_[i] = address_of(functions, wire::kHookNames[i]);
+  }
+  return ok();
+}
+
+Status Attachment::write_stopped(const std::vector<GotSlot>& slots, const HookAddresses& to,
+                                 Deadline deadline) {
+  const StopWatch watch(figures_.process_stopped_ns);
+  TIDEMARK_TRY_ASSIGN(const auto stopped, StoppedProcess::stop(pid_, deadline));
+  TIDEMARK_TRY_ASSIGN(const std::size_t written, write_slots(slots, to, memory_));
+  figures_.slots += written;
+  return ok();
+}
+
+// A thread may be in a system call that cannot be interrupted (of a driver, of a network file
+// system). The others do not stand still until it returns: they are stopped for a moment, several
+// times if need be, and run four times as long in between.
+Status Attachment::write(const std::vector<GotSlot>& slots, const HookAddresses& to,
+                         std::int64_t timeout_ns) {
+  if (slots.empty()) {
+    return ok();
+  }
+  const Deadline deadline = Deadline::in(timeout_ns);
+  Status done = ok();
+  for (std::int64_t longest_ns = kNsPerSecond / 20;; longest_ns *= 2) {
+    in_tracing_thread(pid_, [&] { done = write_stopped(slots, to, deadline.or_in(longest_ns)); });
+    if (done || done.error().sys_errno != ETIMEDOUT || deadline.has_passed()) {
+      return done;
+    }
+    std::this_thread::sleep_for(std::chrono::nanoseconds(4 * longest_ns));
+  }
+}
+
+Status Attachment::hook_modules(std::int64_t timeout_ns) {
+  TIDEMARK_TRY_ASSIGN(const auto space, read_address_space(pid_, memory_));
+  std::vector<GotSlot> slots;
+  std::vector<SeenModule> seen;
+  for (const RemoteModule& module : space.modules) {
+    const auto before = std::find_if(seen_.begin(), seen_.end(), [&](const SeenModule& each) {
+      return each.range == module.range && each.path == module.path;
+    });
+    const int times = before == seen_.end() ? 0 : before->times;
+    seen.push_back({module.path, module.range, times + 1});
+    // The dynamic linker may be about to fill the slots in: a second time is enough to get all.
+    if (times >= 2 || module.range == tracer_ || basename_of(module.path).starts_with("ld-linux")) {
+      continue;
+    }
+    const ModuleSlots found = read_slots(module, memory_, real_, tracer_, space.modules.front());
+    slots.insert(slots.end(), found.real.begin(), found.real.end());
+    if (times == 0) {
+      figures_.foreign_slots += found.foreign;
+      ++figures_.modules;
+    }
+  }
+  TIDEMARK_TRY(write(slots, hooks_, timeout_ns));
+  seen_ = std::move(seen);
+  return ok();
+}
+
+Result<std::vector<GotSlot>> Attachment::hooked_slots() const {
+  TIDEMARK_TRY_ASSIGN(const auto space, read_address_space(pid_, memory_));
+  std::vector<GotSlot> slots;
+  for (const RemoteModule& module : space.modules) {
+    if (module.range == tracer_) {
+      continue;
+    }
+    const ModuleSlots found = read_slots(module, memory_, real_, tracer_, space.modules.front());
+    slots.insert(slots.end(), found.hooked.begin(), found.hooked.end());
+  }
+  return slots;
+}
+
+Result<std::size_t> Attachment::count_hooked() const {
+  TIDEMARK_TRY_ASSIGN(const auto slots, hooked_slots());
+  return slots.size();
+}
+
+Status Attachment::unhook_modules(std::int64_t timeout_ns) {
+  TIDEMARK_TRY_ASSIGN(const auto slots, hooked_slots());
+  seen_.clear();
+  return write(slots, real_, timeout_ns);
+}
+
+}  // namespace tidemark::inject

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "profiler/inject/got_slots.h"
+#include "profiler/inject/remote_memory.h"
+#include "profiler/inject/remote_modules.h"
+#include "profiler/inject/traced_thread.h"
+
+// The tracer in a process that runs already. The library is loaded by a call of dlopen in one of
+// the threads of the process, stopped at a place where it may call anything; all else is done from
+// outside, by writing to its memory. Nothing is left behind in a process that it fails in.
+namespace tidemark::inject {
+
+struct AttachOptions {
+  std::string library;  // the tracer
+  std::string request;  // to it, see profiler/wire/trace_request.h
+  std::int64_t timeout_ns = 0;
+  std::function<bool()> is_cancelled = [] { return false; };
+};
+
+// Why no library can be loaded into a process, in words; ok() where nothing is known that speaks
+// against it.
+Status check_target(pid_t pid);
+
+// How it went.
+struct AttachFigures {
+  std::int64_t thread_stopped_ns = 0;   // the longest that a single thread stood still
+  std::int64_t process_stopped_ns = 0;  // the longest that all of them did
+  std::size_t attempts = 0;             // to find a thread at a place where it may call
+  std::size_t slots = 0;                // that now lead to the tracer
+  std::size_t foreign_slots = 0;        // that another tool has changed, and were left alone
+  std::size_t modules = 0;
+};
+
+// The tracer in one process. All calls by one thread at a time.
+class Attachment {
+ public:
+  // Loads the tracer and makes it start. No module calls it yet.
+  static Result<Attachment> attach(pid_t pid, const AttachOptions& options);
+  // For a process that has the tracer in it: by an earlier attachment, or forked from such a one.
+  static Result<Attachment> find(pid_t pid);
+
+  pid_t pid() const { return pid_; }
+  const AttachFigures& figures() const { return figures_; }
+  // Lets all modules that do not yet call the tracer call it, those that were loaded since the last
+  // call. Cheap when there are none.
+  Status hook_modules(std::int64_t timeout_ns);
+  // How many places lead to the tracer now.
+  Result<std::size_t> count_hooked() const;
+  // Lets them call the real functions again. The tracer stays loaded, and does nothing.
+  Status unhook_modules(std::int64_t timeout_ns);
+
+ private:
+  Attachment(pid_t pid, RemoteMemory memory) : pid_(pid), memory_(std::move(memory)) {}
+  Status find_functions(const AddressSpace& space);
+  Result<std::vector<GotSlot>> hooked_slots() const;
+  Status write(const std::vector<GotSlot>& slots, const HookAddresses& to, std::int64_t timeout_ns);
+  Status write_stopped(const std::vector<GotSlot>& slots, const HookAddresses& to,
+                       Deadline deadline);
+
+  // A module, and how often it was looked through.
+  struct SeenModule {
+    std::string path;
+    AddressRange range;
+    int times = 0;
+  };
+
+  pid_t pid_;
+  RemoteMemory memory_;
+  AddressRange tracer_;
+  HookAddresses hooks_ = {};
+  HookAddresses real_ = {};
+  std::vector<SeenModule> seen_;
+  AttachFigures figures_;
+};
+
+}  // namespace tidemark::inject

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/inject/remote_memory.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "common/io.h"
+
+namespace tidemark::inject {
+
+Result<RemoteMemory> RemoteMemory::open(pid_t pid) {
+  TIDEMARK_TRY_ASSIGN(auto file, open_file(fmt::format("/proc/{}/mem", pid), O_RDWR));
+  return RemoteMemory(std::move(file));
+}
+
+bool RemoteMemory::read(std::uint64_t address, std::span<char> into) const {
+  constexpr std::uint64_t kEndOfUserSpace = std::uint64_t{1} << 47U;
+  if (address >= kEndOfUserSpace || into.size() > kEndOfUserSpace - address) {
+    return false;
+  }
+  const auto count = pread_full(file_.get(), into, static_cast<off_t>(address));
+  return count && *count == into.size();
+}
+
+std::string RemoteMemory::text(std::uint64_t address, std::size_t most_bytes) const {
+  constexpr std::size_t kPiece = 64;  // of which none crosses a page
+  std::string text;
+  while (text.size() < most_bytes) {
+    char piece[kPiece];
+    const std::size_t bytes = std::min(kPiece - address % kPiece, most_bytes - text.size());
+    if (!read(address, {piece, bytes})) {
+      break;
+    }
+    const char* const end = std::find(piece, piece + bytes, '\0');
+    text.append(piece, static_cast<std::size_t>(end - piece));
+    if (end != piece + bytes) {
+      break;
+    }
+    address += bytes;
+  }
+  return text;
+}
+
+Status RemoteMemory::write(std::uint64_t address, std::span<const char> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t count =
+        ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(address));
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count <= 0) {
+      return system_error("cannot write to the memory of the process", count < 0 ? errno : EFAULT);
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    address += static_cast<std::uint64_t>(count);
+  }
+  return ok();
+}
+
+}  // namespace tidemark::inject

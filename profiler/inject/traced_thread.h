@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+
+namespace tidemark::inject {
+
+using Registers = user_regs_struct;
+
+// Until when something may take, by CLOCK_MONOTONIC.
+struct Deadline {
+  std::int64_t at_ns = 0;
+
+  static Deadline in(std::int64_t ns);
+  // The earlier of this and one in so long.
+  Deadline or_in(std::int64_t ns) const;
+  bool has_passed() const;
+};
+
+// Runs `work`, which traces threads of this process, on a thread of its own and waits for it. To be
+// used for all that is below: when a thread exits, the kernel lets go of whatever it traces.
+// Threads that could not be stopped in time, that were killed or have called exec would else wait
+// for us as long as we live.
+void in_tracing_thread(pid_t pid, const std::function<void()>& work);
+
+// A thread of another process under ptrace. Seizing does not stop it. Whatever becomes of this
+// object, the thread runs on: a stop that interrupted a system call is not seen by the program.
+// To be used by one thread, the one that seized.
+class TracedThread {
+ public:
+  static Result<TracedThread> seize(pid_t tid);
+  ~TracedThread();
+  TracedThread(TracedThread&& other) noexcept;
+  TracedThread& operator=(TracedThread&&) = delete;
+
+  pid_t tid() const { return tid_; }
+  // As the last wait for it has shown.
+  bool has_exited() const { return tid_ == 0; }
+  // Asks it to stop, and waits until it has. Errc::kGone: the thread has exited.
+  Status interrupt();
+  Status wait_for_stop(Deadline deadline);
+  Status stop(Deadline deadline);
+  // Stopped by SIGSTOP and the like, with all of its process.
+  bool is_in_group_stop() const { return is_group_stop_; }
+  Status resume();
+  // Runs on to its next entry to or return from a system call, with this signal. A signal that is
+  // about to be delivered ends it too: its number, else 0. SIGSTOP stops the thread as it always
+  // does, and this waits for SIGCONT.
+  Result<int> run_to_system_call(Deadline deadline, int signal = 0);
+  // Of the signal that is about to be delivered.
+  Result<siginfo_t> signal_information() const;
+  // Whether the program has a handler for a signal.
+  bool catches(int signal) const;
+
+  // While it is stopped.
+  Result<Registers> registers() const;
+  Status set_registers(const Registers& registers) const;
+  // As the instruction XSAVE writes them, in the standard format.
+  Result<std::vector<char>> extended_state() const;
+  Result<std::uint64_t> signal_mask() const;
+  Status set_signal_mask(std::uint64_t mask) const;
+  // Whether the thread is in a restartable sequence, which must not be left in this way.
+  bool is_in_restartable_sequence(const Registers& registers) const;
+
+ private:
+  explicit TracedThread(pid_t tid) : tid_(tid) {}
+  Result<int> wait(Deadline deadline);
+  void hide_interruption() const;
+
+  pid_t tid_ = 0;
+  bool is_stopped_ = false;
+  bool is_group_stop_ = false;  // by SIGSTOP and the like
+};
+
+// The registers with which a thread that was interrupted in a system call does the call again.
+Registers registers_to_resume(const Registers& stopped);
+
+std::vector<pid_t> threads_of(pid_t pid);
+
+// All threads of a process, stopped as long as this lives.
+class StoppedProcess {
+ public:
+  static Result<StoppedProcess> stop(pid_t pid, Deadline deadline);
+  ~StoppedProcess();
+  StoppedProcess(StoppedProcess&&) noexcept = default;
+  StoppedProcess& operator=(StoppedProcess&&) = delete;
+
+ private:
+  StoppedProcess() = default;
+  Status interrupt(pid_t tid);  // one more thread, unless it has exited
+
+  std::vector<TracedThread> threads_;
+};
+
+}  // namespace tidemark::inject

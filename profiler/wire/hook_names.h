@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions that the tracer replaces. In a process that it was loaded into while that ran, the
+// tool puts the tracer's functions of these names into the places where modules keep the addresses
+// of the real ones. Freestanding, see trace_layout.h.
+#pragma once
+
+#include <cstddef>
+
+namespace tidemark::wire {
+
+inline constexpr const char* kHookNames[] = {"malloc",
+                                             "free",
+                                             "calloc",
+                                             "realloc",
+                                             "reallocarray",
+                                             "memalign",
+                                             "posix_memalign",
+                                             "aligned_alloc",
+                                             "valloc",
+                                             "pvalloc",
+                                             "free_sized",
+                                             "free_aligned_sized",
+                                             "mmap",
+                                             "mmap64",
+                                             "munmap",
+                                             "mremap",
+                                             "execve",
+                                             "execv",
+                                             "execvpe",
+                                             "execvp",
+                                             "execveat",
+                                             "fexecve",
+                                             "execl",
+                                             "execlp",
+                                             "execle",
+                                             "posix_spawn",
+                                             "posix_spawnp",
+                                             "_Fork",
+                                             "dlclose",
+                                             "prctl",
+                                             "syscall",
+                                             "cudaMalloc",
+                                             "cudaMallocAsync",
+                                             "cudaMallocHost",
+                                             "cudaHostAlloc",
+                                             "cudaHostRegister",
+                                             "cudaFree",
+                                             "cudaFreeAsync",
+                                             "cudaFreeHost",
+                                             "cudaHostUnregister"};
+inline constexpr std::size_t kHooks = sizeof(kHookNames) / sizeof(kHookNames[0]);
+
+// The function of the tracer that the tool calls, and the tracer's table of the real functions, in
+// the order of kHookNames.
+inline constexpr const char* kAttachFunction = "tidemark_tracer_attach";
+inline constexpr const char* kRealFunctionsTable = "tidemark_tracer_real_functions";
+
+// What the function returns.
+enum class AttachResult : int {
+  kStarted = 0,
+  kBadRequest = 1,
+  kAlreadyStarted = 2,
+  kNoFile = 3,  // the trace file could not be created
+};
+
+}  // namespace tidemark::wire

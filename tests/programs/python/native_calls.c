@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a C extension does: called from Python by ctypes.
+#include <stdlib.h>
+#include <string.h>
+
+void* kept_blocks[1 << 16];
+size_t kept_count;
+
+// Allocates a block that is never freed, and writes to it.
+void keep_block(size_t bytes) {
+  void* block = malloc(bytes);
+  if (block != NULL && kept_count < sizeof(kept_blocks) / sizeof(*kept_blocks)) {
+    kept_blocks[kept_count++] = memset(block, 1, bytes);
+  }
+}
+
+void call_back(void (*function)(void)) {
+  function();
+  __asm__ volatile("");  // no tail call
+}
+
+// As a thread of a library that computes: until the process ends.
+void allocate_for_ever(void) {
+  for (;;) {
+    void* block = malloc(300);
+    __asm__ volatile("" ::"r"(block) : "memory");
+    free(block);
+  }
+}
