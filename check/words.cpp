@@ -11,11 +11,11 @@
 #include "common/text.h"
 #include "common/units.h"
 #include "report/track_words.h"
+#include "tracker/sites/frame_text.h"
 
 namespace tidemark::check {
 namespace {
 
-using tracker::Axis;
 using tracker::BudgetDoubt;
 using tracker::BudgetKind;
 using tracker::BudgetRow;
@@ -131,7 +131,7 @@ const report::ProfileReport* profile_of(const CheckResult& result) {
 CheckLine shown_line(const report::ProfileReport& report, const RankedLine& ranked) {
   CheckLine line;
   line.ranked = &ranked;
-  line.stack = tracker::shown_stack(*report.run, report.ranking.sites[ranked.sites.front()].frames);
+  line.stack = tracker::shown_stack(*report.run, report.ranking.sites[ranked.sites.front()]);
   line.at = tracker::find_line(line.stack, ranked.name);
   if (!line.at && !line.stack.frames.empty()) {
     line.at = 0;
@@ -329,7 +329,7 @@ std::vector<CheckLine> growing_lines(const CheckResult& result) {
 }
 
 std::string place_text(const CheckLine& line, std::size_t columns) {
-  return line.at ? tracker::frame_text(*line.frame(), columns) : "an unknown place";
+  return line.at ? tracker::place_text(*line.frame(), columns) : "an unknown place";
 }
 
 std::string figures_text(const CheckLine& line) {

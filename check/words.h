@@ -51,7 +51,7 @@ struct CheckLine {
 // Those that grow and are not suppressed, the fastest first. Empty: none is known.
 std::vector<CheckLine> growing_lines(const CheckResult& result);
 
-// "collate(Batch&) collate.cpp:42".
+// "collate(Batch&) collate.cpp:42", "train.py:42 in collate".
 std::string place_text(const CheckLine& line, std::size_t columns);
 // "206 KiB/step, 572 MiB/min, 89 % of the growth", or what it holds.
 std::string figures_text(const CheckLine& line);

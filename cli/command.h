@@ -12,7 +12,7 @@
 
 #include "common/result.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): its own name
 class App;
 class Option;
 }  // namespace CLI

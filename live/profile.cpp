@@ -16,8 +16,10 @@
 #include "common/messages.h"
 #include "common/text.h"
 #include "common/units.h"
+#include "live/find.h"
 #include "live/traced_launch.h"
 #include "live/watch.h"
+#include "profiler/collect/attached.h"
 #include "profiler/reader/trace_directory.h"
 #include "recording/open.h"
 #include "report/output.h"
@@ -36,7 +38,10 @@ class Profiling final : public WatchHandler {
   std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
 
   Status on_launch(LaunchOptions& launch) override { return traced_.prepare(launch); }
-  void wake_in(const std::string& directory, pid_t pid) { traced_.wake_in(directory, pid); }
+  Status wake_in(const std::string& directory, pid_t pid) {
+    return traced_.wake_in(directory, pid);
+  }
+  Result<std::string> attach(pid_t pid) { return traced_.attach(pid); }
 
   std::vector<RecordingSink*> sinks() override { return {&traced_}; }
   void add_to_tick(Tick& tick) override { traced_.complete(tick); }
@@ -45,7 +50,11 @@ class Profiling final : public WatchHandler {
   void on_end(const WatchEnding& ending, WatchOutput& output) override;
   int exit_code(const WatchEnding& ending) override;
 
-  report::ProfileReport report() const { return traced_.report(); }
+  report::ProfileReport report() const {
+    report::ProfileReport report = traced_.report();
+    report.by = options_.by;
+    return report;
+  }
 
  private:
   const ProfileOptions& options_;
@@ -165,6 +174,7 @@ int profile_recording(const ProfileOptions& options) {
     return kExitTarget;
   }
   report::ProfileReport report = report::make_report(builder.sites(), options.judge, options.top);
+  report.by = options.by;
   report.command = (*reader)->info().command;
   const std::string text =
       options.watch.json
@@ -180,27 +190,87 @@ int profile_recording(const ProfileOptions& options) {
   return report::has_unseen_growth(report) ? kExitUndetermined : kExitOk;
 }
 
+int detach_from(pid_t pid) {
+  if (const Status done = collect::detach_from(pid); !done) {
+    print_error(done.error());
+    return kExitTarget;
+  }
+  print_note(fmt::format("the tracer no longer does anything in pid {}", pid));
+  return kExitOk;
+}
+
+// Of those that were asked for, the process that trains: below a wrapper or a launcher it is
+// another.
+Result<pid_t> process_to_trace(const ProfileOptions& options, WatchSystem* system) {
+  const TargetOptions& target = options.watch.target;
+  TIDEMARK_TRY_ASSIGN(const auto source,
+                      system == nullptr ? monitor::make_procps_source() : system->open_processes());
+  TIDEMARK_TRY_ASSIGN(const auto found, look_for_training(*source));
+  if (target.find_training) {
+    if (!found.picked) {
+      const monitor::NoPick why = monitor::explain_no_pick(found);
+      return Error{Errc::kNotFound, why.one_line()};
+    }
+    return found.candidates[*found.picked].key.pid;
+  }
+  const pid_t pid = target.pids.front();
+  for (const monitor::Candidate& job : found.candidates) {
+    const bool is_below =
+        std::find(job.wrappers.begin(), job.wrappers.end(), pid) != job.wrappers.end();
+    if (is_below && !options.scope.all && !options.scope.role) {
+      return job.key.pid;
+    }
+  }
+  return pid;
+}
+
+// Wakes the tracer that sleeps in a process, or attaches to it. An exit code.
+int begin_in_running(const ProfileOptions& options, Profiling& profiling, WatchSystem* system) {
+  const auto pid = process_to_trace(options, system);
+  if (!pid) {
+    print_error(pid.error());
+    return kExitTarget;
+  }
+  if (const auto directory = reader::find_trace_of(*pid, reader::trace_bases())) {
+    if (const Status woken = profiling.wake_in(*directory, *pid); !woken) {
+      print_error(fmt::format("cannot profile pid {}: {}", *pid, woken.error().what),
+                  "wait until it has ended, or watch the job as a whole: tidemark track --pid " +
+                      std::to_string(*pid));
+      return kExitTarget;
+    }
+    print_note(fmt::format("the tracer is in pid {} already, and is woken", *pid));
+    return kExitOk;
+  }
+  const auto done = profiling.attach(*pid);
+  if (!done) {
+    const bool is_refused = done.error().code == Errc::kPermission;
+    print_error(fmt::format("cannot attach to pid {}: {}", *pid, done.error().what),
+                is_refused
+                    ? "run it with sudo, or start the job below it: tidemark profile -- "
+                      "COMMAND"
+                    : fmt::format("start it with tidemark profile -- COMMAND, or watch it as "
+                                  "it is: tidemark track --pid {}",
+                                  *pid));
+    return kExitTarget;
+  }
+  print_note(*done);
+  return kExitOk;
+}
+
 }  // namespace
 
 int run_profile(const ProfileOptions& options, WatchSystem* system) {
+  if (options.detach) {
+    return detach_from(*options.detach);
+  }
   if (!options.input.empty()) {
     return profile_recording(options);
   }
   Profiling profiling(options);
-  if (!options.watch.target.pids.empty()) {
-    const pid_t pid = options.watch.target.pids.front();
-    const auto directory = reader::find_trace_of(pid, reader::trace_bases());
-    if (!directory) {
-      print_error(
-          fmt::format("the tracer is not in process {}, and attaching to a running process is not "
-                      "there yet",
-                      pid),
-          fmt::format("start it with tidemark profile -- COMMAND, or watch it as it is: tidemark "
-                      "track --pid {}",
-                      pid));
-      return kExitUsage;
+  if (options.watch.target.command.empty()) {
+    if (const int failed = begin_in_running(options, profiling, system); failed != kExitOk) {
+      return failed;
     }
-    profiling.wake_in(*directory, pid);
   }
   return watch(options.watch, profiling, system);
 }

@@ -2,7 +2,10 @@
 #include "live/traced_launch.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "profiler/collect/preload.h"
 
@@ -36,15 +39,50 @@ Status TracedLaunch::prepare(LaunchOptions& launch) {
   return ok();
 }
 
-void TracedLaunch::wake_in(const std::string& directory, pid_t pid) {
-  adopted_ = reader::adopt_trace_folder(directory);
-  reader::CollectorOptions collecting;
-  collecting.directory = directory;
+void TracedLaunch::wake(reader::CollectorOptions& collecting, pid_t pid) const {
   collecting.remove_files = false;
   collecting.wake_as = options_.trace.mode;
   collecting.wake_below = pid;
   collecting.sample_every_bytes = options_.trace.sample_every_bytes;
+}
+
+Status TracedLaunch::wake_in(const std::string& directory, pid_t pid) {
+  auto adopted = reader::adopt_trace_folder(directory);
+  if (adopted) {
+    adopted_ = *std::move(adopted);
+  } else if (adopted.error().sys_errno == EWOULDBLOCK) {
+    // We would put it to sleep at our end, and the other one would take that for the end of growth.
+    return Error{Errc::kUnsupported, "another tidemark profiles it now"};
+  }
+  reader::CollectorOptions collecting;
+  collecting.directory = directory;
+  wake(collecting, pid);
   make_worker(std::move(collecting));
+  auto again = collect::AttachedProcesses::attach_again(pid, options_.attach_timeout_ns);
+  if (again) {
+    attached_.emplace(*std::move(again));
+  } else if (again.error().code != Errc::kNotFound) {
+    problems_.push_back(again.error().what);
+  }
+  return ok();
+}
+
+Result<std::string> TracedLaunch::attach(pid_t pid) {
+  const std::int64_t begun_ns = SystemClock().monotonic_ns();
+  TIDEMARK_TRY_ASSIGN(auto attached, collect::AttachedProcesses::attach(
+                                         pid, options_.trace, options_.attach_timeout_ns));
+  attached_.emplace(std::move(attached));
+  reader::CollectorOptions collecting;
+  collecting.directory = attached_->directory()->path();
+  collecting.owner = attached_->directory()->owner();
+  collecting.attached = true;
+  if (attached_->was_there()) {
+    wake(collecting, pid);
+  }
+  make_worker(std::move(collecting));
+  problems_.push_back(fmt::format(
+      "pid {} ran before the tracer came: what it allocated until then is in no line", pid));
+  return collect::attach_text(pid, attached_->figures(), SystemClock().monotonic_ns() - begun_ns);
 }
 
 Status TracedLaunch::begin(const RunInfo& info) {
@@ -72,7 +110,46 @@ void TracedLaunch::complete(Tick& tick) {
     tick.losses.push_back(std::move(loss));
   }
   problems_.insert(problems_.end(), news.problems.begin(), news.problems.end());
+  if (attached_) {
+    attach_to_more(tick);
+  }
   add_untraced(tick);
+}
+
+// What the tree has besides the process that was attached to first, as far as it is wanted.
+void TracedLaunch::attach_to_more(const Tick& tick) {
+  const auto is_wanted = [&](const ProcessRecord& process) {
+    const AttachScope& scope = options_.scope;
+    return scope.all || process.role == scope.role.value_or(Role::kRank);
+  };
+  for (const ProcessRecord& process : tick.new_processes) {
+    const pid_t pid = process.key.pid;
+    if (!is_wanted(process) || attached_->directory() == nullptr || attached_->is_traced(pid)) {
+      continue;
+    }
+    if (const Status added = attached_->add(pid); !added) {
+      problems_.push_back(fmt::format("pid {} is not traced: {}", pid, added.error().what));
+    }
+  }
+  for (std::string& problem : attached_->hook_new_modules()) {
+    if (std::find(problems_.begin(), problems_.end(), problem) == problems_.end()) {
+      problems_.push_back(std::move(problem));
+    }
+  }
+}
+
+// The folder stays: its files say to the next attachment that the tracer is there.
+void TracedLaunch::detach() {
+  std::vector<pid_t> traced;
+  for (const tracker::TracedProcess& process : builder_.sites().processes) {
+    traced.push_back(process.key.pid);
+  }
+  for (std::string& problem : attached_->detach(traced)) {
+    problems_.push_back(std::move(problem));
+  }
+  if (reader::TraceDirectory* const directory = attached_->directory()) {
+    directory->keep();
+  }
 }
 
 // Asked while they run, and not at their first sample: the tracer needs a moment.
@@ -96,6 +173,9 @@ void TracedLaunch::add_untraced(Tick& tick) const {
 bool TracedLaunch::finish() {
   if (worker_ == nullptr) {
     return false;
+  }
+  if (attached_) {
+    detach();
   }
   worker_->finish(kLastNamingNs, /*put_to_sleep=*/true);
   directory_.reset();  // whom the command starts from now on looks for it in vain

@@ -27,6 +27,9 @@ SourceFrame source_frame(const tracker::RunSites& run, const tracker::ShownFrame
       module != run.modules.end()) {
     frame.build_id = module->second.build_id;
   }
+  if (frame.kind == FrameKind::kPython) {
+    frame.function = tracker::python_function(frame.function);
+  }
   return frame;
 }
 

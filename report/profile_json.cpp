@@ -9,7 +9,7 @@
 
 #include "common/json_writer.h"
 #include "common/text.h"
-#include "tracker/sites/stack_lines.h"
+#include "tracker/sites/frame_text.h"
 
 namespace tidemark::report {
 namespace {
@@ -148,16 +148,21 @@ void add_held(JsonWriter& json, const HeldMemory& held) {
 }
 
 void add_line(JsonWriter& json, const ProfileReport& report, const RankedLine& line,
-              std::size_t rank) {
+              std::size_t rank, bool has_one_line) {
   json.begin_object().field("rank", rank);
   const tracker::ShownStack stack =
-      tracker::shown_stack(*report.run, report.ranking.sites[line.sites.front()].frames);
+      tracker::shown_stack(*report.run, report.ranking.sites[line.sites.front()]);
   const auto place = tracker::find_line(stack, line.name);
   const tracker::ShownFrame* own = place ? &stack.frames[*place] : nullptr;
   json.text_field("function", own != nullptr ? own->frame->function : "");
   json.text_field("file", own != nullptr ? own->frame->file : "");
-  json.field("line", own != nullptr ? own->frame->line : std::nullopt);
+  json.field("line", own != nullptr && has_one_line ? own->frame->line : std::nullopt);
   json.text_field("module", own != nullptr ? own->module : "");
+  json.field("language", frame_kind_name(own != nullptr ? own->frame->kind : FrameKind::kNative))
+      .field("own", own != nullptr && stack.own_line.has_value() &&
+                        (own->is_own || place == stack.own_line));
+  json.text_field("call", place ? tracker::call_text(stack, *place) : "")
+      .field("python_arena", stack.is_python_arena);
   add_held(json, line);
   json.array("sites", line.sites, [&](std::size_t site) { json.value(site + 1); }).end_object();
 }
@@ -171,19 +176,26 @@ void add_site(JsonWriter& json, const ProfileReport& report, const RankedSite& s
   json.end_object();
 }
 
-// The first lines, and all call stacks through them; beside those the first stacks.
+// The first lines, functions and native functions, and all call stacks through them; beside those
+// the first stacks.
 void add_lines_and_sites(JsonWriter& json, const ProfileReport& report) {
   const tracker::SiteRanking& ranking = report.ranking;
   std::vector<bool> is_shown(ranking.sites.size());
   std::fill_n(is_shown.begin(), std::min(report.top, is_shown.size()), true);
-  json.key("lines").begin_array();
-  for (std::size_t i = 0; i < std::min(report.top, ranking.lines.size()); ++i) {
-    add_line(json, report, ranking.lines[i], i + 1);
-    for (const std::size_t site : ranking.lines[i].sites) {
-      is_shown[site] = true;
+  const auto add_group = [&](const char* name, const std::vector<RankedLine>& lines) {
+    json.key(name).begin_array();
+    for (std::size_t i = 0; i < std::min(report.top, lines.size()); ++i) {
+      add_line(json, report, lines[i], i + 1, &lines != &ranking.functions);
+      for (const std::size_t site : lines[i].sites) {
+        is_shown[site] = true;
+      }
     }
-  }
-  json.end_array().key("sites").begin_array();
+    json.end_array();
+  };
+  add_group("lines", ranking.lines);
+  add_group("functions", ranking.functions);
+  add_group("natives", ranking.natives);
+  json.key("sites").begin_array();
   for (std::size_t i = 0; i < ranking.sites.size(); ++i) {
     if (is_shown[i]) {
       add_site(json, report, ranking.sites[i], i + 1);

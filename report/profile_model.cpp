@@ -11,8 +11,11 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "common/json_writer.h"
 #include "common/text.h"
+#include "tracker/sites/python_code.h"
 
 namespace tidemark::report {
 namespace {
@@ -31,13 +34,28 @@ std::string folded_name(const std::string& bytes) {
   return name;
 }
 
+// "collate (train.py:42)": such a format has names only.
+std::string python_name(const SourceFrame& frame, const tracker::FileNames& files) {
+  const tracker::PythonCode code = tracker::python_code(frame);
+  const bool is_own_file = code.place == basename_of(frame.file);
+  const std::string place = is_own_file ? files.short_name(frame.file) : code.place;
+  return place.empty() ? frame.function
+         : frame.line  ? fmt::format("{} ({}:{})", frame.function, place, *frame.line)
+                       : fmt::format("{} ({})", frame.function, place);
+}
+
 // The names in folded stacks, each of them once. A stack is the places of its names in their order,
 // so that stacks have the order of their names.
 class FoldedStacks {
  public:
   FoldedStacks(const Profile& profile, ProfileMeasure measure) {
+    tracker::FileNames files;
     for (const SourceFrame& frame : profile.frames) {
-      own_names_.push_back(folded_name(frame.function));
+      files.add(frame);
+    }
+    for (const SourceFrame& frame : profile.frames) {
+      own_names_.push_back(folded_name(frame.kind == FrameKind::kPython ? python_name(frame, files)
+                                                                        : frame.function));
     }
     process_ = folded_name(profile.process);
     std::set<std::string_view> all(own_names_.begin(), own_names_.end());

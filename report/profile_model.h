@@ -46,9 +46,9 @@ std::uint64_t measure_of(const ProfileSite& site, ProfileMeasure measure);
 
 // Folded stacks as flame graph tools read them: "process;outermost;...;innermost 123" per line,
 // what is not heap with its kind behind the innermost frame ("[shared map]"); equal stacks added
-// up, in the order of their names. ';' in a name becomes ':', what is not printable is escaped.
-// Sites whose measure is 0 are left out. `add` gets one line at a time: all of them may be far
-// larger than the profile. Its first error ends it.
+// up, in the order of their names. Python has its line in its name ("f (a.py:3)"). ';' in a name
+// becomes ':', what is not printable is escaped. Sites whose measure is 0 are left out. `add` gets
+// one line at a time: all of them may be far larger than the profile. Its first error ends it.
 Status export_folded(const Profile& profile, ProfileMeasure measure,
                      const std::function<Status(const std::string& line)>& add);
 

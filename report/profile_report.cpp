@@ -130,7 +130,7 @@ bool is_seen_long_enough(const tracker::RankedLine& line) {
 std::vector<const tracker::RankedLine*> growing_lines(const ProfileReport& report) {
   constexpr double kShare = 0.01;
   std::vector<const tracker::RankedLine*> lines;
-  for (const tracker::RankedLine& line : report.ranking.lines) {
+  for (const tracker::RankedLine& line : report.lines()) {
     const bool grows = line.grows() && is_seen_long_enough(line);
     if (grows &&
         (lines.empty() || line.growth_bytes_per_s >= kShare * lines.front()->growth_bytes_per_s)) {

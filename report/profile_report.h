@@ -43,12 +43,15 @@ struct ProfileReport {
   const tracker::RunSites* run = nullptr;
   std::string command;
   tracker::SiteRanking ranking;
-  std::vector<tracker::UntracedGrowth> untraced;  // the one that grew most first
+  tracker::Grouping by = tracker::Grouping::kLine;  // what text leads with
+  std::vector<tracker::UntracedGrowth> untraced;    // the one that grew most first
   ProfileCoverage coverage;
   ShmGrowthReport shm;
   std::vector<std::pair<std::string, std::uint64_t>> losses;
   std::vector<IgnoredOption> ignored;
   std::size_t top = 10;
+
+  const std::vector<tracker::RankedLine>& lines() const { return ranking.by(by); }
 };
 
 ProfileReport make_report(const tracker::RunSites& run, const tracker::JudgeOptions& judge,

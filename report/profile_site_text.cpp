@@ -13,7 +13,7 @@
 #include "common/units.h"
 #include "report/chart_text.h"
 #include "report/track_words.h"
-#include "tracker/sites/stack_lines.h"
+#include "tracker/sites/frame_text.h"
 
 namespace tidemark::report {
 namespace {
@@ -65,18 +65,6 @@ std::string short_rate(const HeldMemory& held) {
                                     : growth_text(held.growth_bytes_per_s);
 }
 
-// Of a long way from the allocation to the user's own line, the beginning and the end: frames
-// [0, first) and from `second` on are shown.
-std::pair<std::size_t, std::size_t> shown_parts(const tracker::ShownStack& stack) {
-  constexpr std::size_t kHead = 2;
-  constexpr std::size_t kBefore = 1;  // the user's own line
-  const std::size_t own = stack.own_line.value_or(0);
-  if (own <= kHead + kBefore + 1) {
-    return {kHead, kHead};
-  }
-  return {kHead, own - kBefore};
-}
-
 // Whether two stacks are the same from their own lines on.
 bool have_one_caller(const tracker::ShownStack& a, const tracker::ShownStack& b) {
   if (!a.own_line || !b.own_line) {
@@ -95,32 +83,27 @@ bool have_one_caller(const tracker::ShownStack& a, const tracker::ShownStack& b)
 // The frames of a stack. `above`: another stack of the line that was shown before.
 std::string frames_text(const tracker::ShownStack& stack, std::string_view label,
                         const tracker::ShownStack* above, const ProfileStyle& style) {
-  const auto parts = shown_parts(stack);
-  const std::size_t head = std::min(parts.first, stack.frames.size());
-  const std::size_t tail = std::max(head, std::min(parts.second, stack.frames.size()));
   const bool as_above = above != nullptr && have_one_caller(stack, *above);
+  const std::size_t end = as_above ? *stack.own_line + 1 : stack.frames.size();
   std::string out;
-  const auto add = [&](std::size_t i) {
-    const bool is_own = stack.own_line == i;
-    const std::string text = tracker::frame_text(stack.frames[i], style.columns - kIndent);
-    out += fmt::format("    {:<6}{} {}\n", i == 0 ? label : "", is_own ? "->" : "  ",
+  std::size_t shown = 0;
+  std::size_t next = 0;  // frame
+  for (const StackRow& row : stack_rows(stack)) {
+    if (row.begin >= end || (!row.is_folded && shown == kMostFrames)) {
+      break;
+    }
+    next = row.end;
+    if (row.is_folded) {
+      out += fmt::format("             {}\n", folded_text(stack, row));
+      continue;
+    }
+    ++shown;
+    const bool is_own = stack.own_line == row.begin;
+    const std::string text = tracker::frame_text(stack.frames[row.begin], style.columns - kIndent);
+    out += fmt::format("    {:<6}{} {}\n", row.begin == 0 ? label : "", is_own ? "->" : "  ",
                        is_own && style.colour ? "\x1b[1m" + text + "\x1b[0m" : text);
-  };
-  for (std::size_t i = 0; i < head; ++i) {
-    add(i);
   }
-  if (tail > head) {
-    out += fmt::format("             ... {} frames of {}\n", tail - head,
-                       escape_text(basename_of(stack.frames[tail - 1].module)));
-  }
-  std::size_t end = std::min(stack.frames.size(), tail + (kMostFrames - head));
-  if (as_above) {
-    end = std::clamp(*stack.own_line + 1, tail, end);
-  }
-  for (std::size_t i = tail; i < end; ++i) {
-    add(i);
-  }
-  const std::size_t more = stack.frames.size() - std::max(end, head);
+  const std::size_t more = stack.frames.size() - next;
   if (more > 0 && as_above) {
     out += "             (then as above)\n";
   } else if (more > 0) {
@@ -149,7 +132,7 @@ std::string stacks_text(const ProfileReport& report, const RankedLine& line,
   const std::size_t shown = shown_stacks(report, line);
   for (std::size_t i = 0; i < shown; ++i) {
     const RankedSite& site = report.ranking.sites[line.sites[i]];
-    tracker::ShownStack stack = tracker::shown_stack(*report.run, site.frames);
+    tracker::ShownStack stack = tracker::shown_stack(*report.run, site);
     const bool has_own_line = stack.own_line.has_value();
     stack.own_line = tracker::find_line(stack, line.name);
     if (!is_one) {
@@ -162,7 +145,10 @@ std::string stacks_text(const ProfileReport& report, const RankedLine& line,
                ? std::string("    stack    not known\n")
                : frames_text(stack, is_one ? "stack" : "", i == 0 ? nullptr : &first, style);
     if (!has_own_line && stack.own_line && i + 1 == shown) {
-      out += "             (lines of Python are not seen yet: -> is what it calls)\n";
+      const bool is_python = stack.frames[*stack.own_line].frame->kind == FrameKind::kPython;
+      out += is_python
+                 ? "             (none of it is your code: -> is the innermost line of Python)\n"
+                 : "             (no line of Python is known: -> is what it calls)\n";
     }
     if (site.is_truncated) {
       out += "             (the stack goes deeper than the tracer walks)\n";
@@ -190,26 +176,26 @@ std::string process_text(const TracedProcess& process) {
 }
 
 std::string process_text(const tracker::ProcessLabel& label, const ProcessKey& key) {
-  return process_label(label.role, label.rank, key.pid, label.comm, 30);
+  return process_label(label.role, label.rank, key.pid,
+                       label.program.empty() ? label.comm : label.program, 30);
 }
 
 std::string share_text(const ProfileReport& report, const HeldMemory& held) {
-  constexpr double kMoreThanAll = 1.1;
+  constexpr double kAll = 0.995;
+  constexpr double kMoreThanAll = 1.1;  // below: noise of two measurements
   const std::string who = processes_text(report, held);
   if (!held.share_of_growth) {
     return "in " + who;
   }
   if (*held.share_of_growth > kMoreThanAll) {
-    return fmt::format("more than {} grew by: something else of it shrank", who);
+    return fmt::format(
+        "more than the whole growth of {}, which freed other memory or has not yet used all of "
+        "this",
+        who);
   }
-  return fmt::format("{} of the growth of {}", format_percent(std::min(*held.share_of_growth, 1.0)),
+  return fmt::format("{} of the growth of {}",
+                     *held.share_of_growth >= kAll ? "all" : format_percent(*held.share_of_growth),
                      who);
-}
-
-std::string line_text(const ProfileReport& report, const RankedLine& line, std::size_t columns) {
-  return tracker::headline(
-      tracker::shown_stack(*report.run, report.ranking.sites[line.sites.front()].frames), line.name,
-      columns);
 }
 
 std::string age_text(std::span<const SiteAges::Interval> ages, Glyphs glyphs) {

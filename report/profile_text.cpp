@@ -26,7 +26,7 @@ const RankedLine* fastest_line(const ProfileReport& report) {
 }
 
 std::size_t slow_lines(const ProfileReport& report) {
-  const std::vector<RankedLine>& lines = report.ranking.lines;
+  const std::vector<RankedLine>& lines = report.lines();
   return static_cast<std::size_t>(std::count_if(
              lines.begin(), lines.end(),
              [](const RankedLine& line) { return line.grows() && is_seen_long_enough(line); })) -
@@ -35,7 +35,7 @@ std::size_t slow_lines(const ProfileReport& report) {
 
 // There is something that grows, and nothing was seen long enough.
 bool is_too_short(const ProfileReport& report) {
-  const std::vector<RankedLine>& lines = report.ranking.lines;
+  const std::vector<RankedLine>& lines = report.lines();
   return fastest_line(report) == nullptr &&
          std::any_of(lines.begin(), lines.end(), [](const RankedLine& line) {
            return line.grows() && !is_seen_long_enough(line);
@@ -122,7 +122,7 @@ std::string answer(const ProfileReport& report, const ProfileStyle& style) {
 
 std::string holders_text(const ProfileReport& report, const ProfileStyle& style) {
   std::vector<const RankedLine*> holders;
-  for (const RankedLine& line : report.ranking.lines) {
+  for (const RankedLine& line : report.lines()) {
     if ((!line.grows() || !is_seen_long_enough(line)) && line.live_bytes > 0) {
       holders.push_back(&line);
     }
@@ -158,6 +158,7 @@ std::string profile_text(const ProfileReport& report, const ProfileStyle& style)
     out += fmt::format("    and {} more that grow: --top {} shows them\n\n",
                        growing.size() - report.top, growing.size());
   }
+  out += groups_text(report, style);
   if (const std::size_t slow = slow_lines(report); slow > 0) {
     out += fmt::format("slow     {} by less than a hundredth of the first\n",
                        format_count(slow, "more line grows", "more lines grow"));
@@ -196,9 +197,9 @@ std::string profile_list(const ProfileReport& report, double t_s, std::size_t co
   out.pop_back();
   out = shorten(out, columns) + '\n';
   const std::size_t most =
-      std::min({report.top, report.ranking.lines.size(), std::max<std::size_t>(rows, 1) - 1});
+      std::min({report.top, report.lines().size(), std::max<std::size_t>(rows, 1) - 1});
   for (std::size_t i = 0; i < most; ++i) {
-    const RankedLine& line = report.ranking.lines[i];
+    const RankedLine& line = report.lines()[i];
     const std::string text =
         fmt::format("{:>2}  {:<7} {:>14} {:>9}  {}", i + 1, verdict_name(line.verdict),
                     line.grows() ? growth_text(line.growth_bytes_per_s) : "-",

@@ -6,10 +6,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "common/units.h"
 #include "report/output.h"
 #include "report/profile_report.h"
+#include "tracker/sites/stack_lines.h"
 
 namespace tidemark::report {
 
@@ -31,14 +33,28 @@ std::string profile_json(const ProfileReport& report);
 
 // "+12.3 MiB/min", "+1.20 MiB/step".
 std::string growth_text(double bytes, RateUnit unit = RateUnit::kSecond);
-// "trainer, pid 4711 (python3)".
+// "trainer, pid 4711 (train.py)".
 std::string process_text(const tracker::TracedProcess& process);
 std::string process_text(const tracker::ProcessLabel& label, const ProcessKey& key);
-// "98 % of the growth of trainer, pid 4711 (python3)", or "in ..." when no share is known.
+// "98 % of the growth of trainer, pid 4711 (train.py)", or "in ..." when no share is known.
 std::string share_text(const ProfileReport& report, const tracker::HeldMemory& held);
-// The frame that stands for a line: "collate(Batch&) train.cpp:42".
+// What stands for a line: "collate(Batch&) train.cpp:42", "train.py:42 in collate calling
+// torch.functional.stack"; for a function "collate in train.py".
 std::string line_text(const ProfileReport& report, const tracker::RankedLine& line,
                       std::size_t columns);
+std::string line_text(const ProfileReport& report, const tracker::RankedLine& line,
+                      tracker::Grouping grouping, std::size_t columns);
+// How the frames of a stack are shown: one row each, or several in one.
+struct StackRow {
+  std::size_t begin = 0;  // into ShownStack::frames
+  std::size_t end = 0;
+  bool is_folded = false;
+};
+std::vector<StackRow> stack_rows(const tracker::ShownStack& stack);
+// "... 18 frames of libtorch_cpu.so and torch".
+std::string folded_text(const tracker::ShownStack& stack, const StackRow& row);
+// What grows by function, where one has several lines, and by native function below Python.
+std::string groups_text(const ProfileReport& report, const ProfileStyle& style);
 
 // When the live bytes of a site were born, as bars and in words: "▁▂▇█  in every part of the run".
 std::string age_text(std::span<const SiteAges::Interval> ages, Glyphs glyphs);

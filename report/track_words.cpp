@@ -61,6 +61,12 @@ std::string settled_text(const tracker::Forecast& forecast, const std::string& s
              : near;
 }
 
+// False for a single jump, whose rate is 0.
+bool has_rate(const Pattern& pattern) {
+  return pattern.rate.bytes_per_s.value_or(0.0) > 0.0 ||
+         pattern.rate.bytes_per_step.value_or(0.0) > 0.0;
+}
+
 // When the limit is reached, or where growth ends; "" when neither is known.
 std::string forecast_text(const SeriesVerdict& reading, const std::string& limit_source) {
   const tracker::Forecast& forecast = reading.forecast;
@@ -76,7 +82,8 @@ std::string forecast_text(const SeriesVerdict& reading, const std::string& limit
   if (is_over_the_limit(forecast)) {
     return fmt::format("The limit of {} is exceeded already.", limit);
   }
-  const std::string when = time_to_limit(forecast);
+  const Pattern* const growth = reading.find(PatternKind::kGrowth);
+  const std::string when = growth != nullptr && !has_rate(*growth) ? "" : time_to_limit(forecast);
   return when.empty() ? ""
                       : fmt::format("At this rate it reaches the limit of {} in {}.", limit, when);
 }
@@ -116,9 +123,13 @@ std::string needs_sentence(const SeriesVerdict& reading) {
 
 std::string grows_text(const SeriesVerdict& reading, PatternKind kind) {
   const Pattern* pattern = reading.find(kind);
+  std::string grown =
+      fmt::format("grew by {}", format_bytes(reading.last_floor_bytes - reading.first_floor_bytes));
   if (pattern == nullptr) {
-    return fmt::format("grew by {}",
-                       format_bytes(reading.last_floor_bytes - reading.first_floor_bytes));
+    return grown;
+  }
+  if (kind == PatternKind::kGrowth && !has_rate(*pattern)) {
+    return grown + " since " + place_text(pattern->from, reading.axis);
   }
   std::string text = kind == PatternKind::kLeak ? "keeps growing" : "grows";
   if (const std::string rate = rate_text(pattern->rate, reading.axis); !rate.empty()) {
@@ -266,7 +277,7 @@ std::string_view other_explanation(const SeriesVerdict& reading) {
                                      : "Warm-up explains that as well as a leak.";
 }
 
-// What `subject` ("footprint of trainer, pid 1240 (python3)") does, and what follows from it.
+// What `subject` ("footprint of trainer, pid 1240 (train.py)") does, and what follows from it.
 std::string reading_text(const std::string& subject, Verdict verdict, const SeriesVerdict& reading,
                          const std::string& limit_source) {
   const auto and_forecast = [&](const std::string& text) {
@@ -577,10 +588,11 @@ std::string next_for_running(const tracker::JudgedRun& result, const std::string
                    : fmt::format("tidemark track --system --duration {}", duration_needed(reading));
   }
   if (is_leak) {
+    // A profile is of one process and those below it.
     return fmt::format(
-        "tidemark guard {} stops it with a checkpoint before memory is full; start it as tidemark "
-        "profile -- COMMAND to see which lines of code leak",
-        target);
+        "tidemark profile {} shows which lines of code leak; tidemark guard {} stops it with a "
+        "checkpoint before memory is full",
+        target.substr(0, target.find(" --pid")), target);
   }
   if (fills_before_verdict(reading)) {
     return fmt::format(

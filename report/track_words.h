@@ -33,7 +33,7 @@ std::string process_label(Role role, const std::optional<std::uint32_t>& rank, p
 // "trainer, pid 1240 (train.py)", "compile_worker x20", "the whole tree".
 std::string who_text(const tracker::Track& track);
 
-// What a curve is of: "footprint of trainer, pid 1240 (python3)", "GPU memory of the whole tree".
+// What a curve is of: "footprint of trainer, pid 1240 (train.py)", "GPU memory of the whole tree".
 std::string curve_text(tracker::Metric metric, const tracker::Track& track);
 
 // "GPU memory grew by 1.2 GiB since step 25, torch's allocator explains 240 MiB (20 %): ...".

@@ -194,7 +194,8 @@ void ProfileWorker::sample_shm() {
 }
 
 void LiveSites::complete(Tick& tick) {
-  if (worker_ != nullptr && ::access(directory_.c_str(), F_OK) != 0) {
+  if (worker_ != nullptr &&
+      (::access(directory_.c_str(), F_OK) != 0 || reader::trace_folder_is_left(directory_))) {
     worker_.reset();
     has_ended_ = true;
   }
@@ -220,7 +221,7 @@ void LiveSites::look_for_a_tracer(const Tick& tick) {
     pids.push_back(sample.key.pid);
   }
   auto directory = reader::find_trace_of_any(pids, reader::trace_bases());
-  if (!directory) {
+  if (!directory || reader::trace_folder_is_left(*directory)) {
     return;
   }
   directory_ = *std::move(directory);

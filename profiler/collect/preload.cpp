@@ -157,6 +157,18 @@ Result<std::string> preload_value(const std::string& tracer, bool with_operators
   return preloaded.empty() ? value : fmt::format("{}:{}", value, preloaded);
 }
 
+std::string trace_request(const TraceOptions& options, const std::string& directory) {
+  std::string flags;
+  flags += options.follow_children ? "f" : "";
+  flags += options.use_libunwind ? "u" : "";
+  return fmt::format("1:{}:{}:{}:{}:{}", trace_mode_name(options.mode), options.sample_every_bytes,
+                     kMostFileBytes, flags, directory);
+}
+
+std::string python_allocator(std::string_view set) {
+  return set.starts_with("malloc") ? "" : set.ends_with("debug") ? "malloc_debug" : "malloc";
+}
+
 Result<std::vector<std::pair<std::string, std::string>>> tracing_environment(
     const TraceOptions& options, const std::vector<std::string>& command,
     const std::string& directory) {
@@ -168,14 +180,13 @@ Result<std::vector<std::pair<std::string, std::string>>> tracing_environment(
   const std::string_view preloaded = variable("LD_PRELOAD");
   const bool with_operators = has_other_allocator(command, preloaded, variable("PATH"));
   TIDEMARK_TRY_ASSIGN(auto preload, preload_value(tracer, with_operators, preloaded));
-  std::string flags;
-  flags += options.follow_children ? "f" : "";
-  flags += options.use_libunwind ? "u" : "";
   std::vector<std::pair<std::string, std::string>> variables;
   variables.emplace_back("LD_PRELOAD", std::move(preload));
-  variables.emplace_back(wire::kRequestVariable,
-                         fmt::format("1:{}:{}:{}:{}:{}", trace_mode_name(options.mode),
-                                     options.sample_every_bytes, kMostFileBytes, flags, directory));
+  variables.emplace_back(wire::kRequestVariable, trace_request(options, directory));
+  if (std::string allocator = python_allocator(variable("PYTHONMALLOC"));
+      options.python_objects && !allocator.empty()) {
+    variables.emplace_back("PYTHONMALLOC", std::move(allocator));
+  }
   return variables;
 }
 

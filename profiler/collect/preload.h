@@ -19,6 +19,7 @@ struct TraceOptions {
   std::uint64_t sample_every_bytes = 512U << 10U;
   bool follow_children = true;
   bool use_libunwind = false;
+  bool python_objects = false;  // small objects of Python one by one
 
   bool operator==(const TraceOptions&) const = default;
 };
@@ -45,6 +46,13 @@ Status refuse_address_sanitizer(const std::vector<std::string>& command,
 // there. An error when the loader could not read the name.
 Result<std::string> preload_value(const std::string& tracer, bool with_operators,
                                   std::string_view preloaded);
+
+// What the tracer is asked for, with its files in this folder: see profiler/wire/trace_request.h.
+std::string trace_request(const TraceOptions& options, const std::string& directory);
+
+// The value of PYTHONMALLOC with which each object of Python is a block of malloc; "": what is set
+// does that already.
+std::string python_allocator(std::string_view set);
 
 // The variables that a command is started with.
 Result<std::vector<std::pair<std::string, std::string>>> tracing_environment(

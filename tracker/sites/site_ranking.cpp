@@ -208,7 +208,7 @@ class Ranking {
     options_.epoch_seconds = options.epoch_seconds ? options.epoch_seconds : run.epoch_seconds;
   }
 
-  SiteRanking rank(std::size_t most_judged) && {
+  SiteRanking rank(std::size_t most_judged, bool only_lines) && {
     for (const TracedProcess& process : run_.processes) {
       ends_[&process] = end_without_teardown(process, options_);
     }
@@ -217,6 +217,10 @@ class Ranking {
     }
     rank_stacks();
     rank_lines();
+    if (!only_lines) {
+      rank_groups(own_function, ranking_.functions);
+      rank_groups(native_line, ranking_.natives);
+    }
     growth_of_processes();
     return std::move(ranking_);
   }
@@ -258,30 +262,65 @@ class Ranking {
     }
   }
 
+  // Stacks of one name, role and sort of memory. One without a name is alone.
+  using GroupKey = std::tuple<Role, int, std::string, std::size_t>;
+  using Groups = std::map<GroupKey, std::vector<std::size_t>>;
+  void put_into(Groups& groups, std::size_t i, const std::string& name) const {
+    const RankedSite& site = stacks_[i].site;
+    groups[{site.role, sort_of_memory(site.kind), name, name.empty() ? i + 1 : 0}].push_back(i);
+  }
+
   void rank_lines() {
-    using Key = std::tuple<Role, int, std::string, std::size_t>;
-    std::map<Key, std::vector<std::size_t>> groups;
+    Groups groups;
     for (std::size_t i = 0; i < stacks_.size(); ++i) {
       Stack& stack = stacks_[i];
       stack.lines = own_lines(run_, stack.site.frames);
-      const bool is_known = !stack.lines.empty();
-      groups[{stack.site.role, sort_of_memory(stack.site.kind),
-              is_known ? stack.lines.front() : std::string(), is_known ? 0 : i + 1}]
-          .push_back(i);
+      put_into(groups, i, stack.lines.empty() ? "" : stack.lines.front());
     }
     for (auto& [key, sites] : groups) {
       add_line(std::get<2>(key), std::move(sites));
     }
-    std::stable_sort(
-        ranking_.lines.begin(), ranking_.lines.end(), [](const RankedLine& a, const RankedLine& b) {
-          return goes_before(a, b) || (!goes_before(b, a) && a.sites.front() < b.sites.front());
-        });
+    sort(ranking_.lines);
+  }
+
+  static void sort(std::vector<RankedLine>& lines) {
+    std::stable_sort(lines.begin(), lines.end(), [](const RankedLine& a, const RankedLine& b) {
+      return goes_before(a, b) || (!goes_before(b, a) && a.sites.front() < b.sites.front());
+    });
+  }
+
+  template <typename NameOf>
+  void rank_groups(NameOf name_of, std::vector<RankedLine>& ranked) const {
+    Groups groups;
+    for (std::size_t i = 0; i < stacks_.size(); ++i) {
+      put_into(groups, i, name_of(run_, stacks_[i].site.frames));
+    }
+    for (auto& [key, sites] : groups) {
+      RankedLine& line = ranked.emplace_back();
+      static_cast<HeldMemory&>(line) = held_by_stacks(sites);
+      line.name = std::get<2>(key);
+      line.sites = std::move(sites);
+    }
+    sort(ranked);
+  }
+
+  // A function often has the stacks of one line, which are judged already.
+  HeldMemory held_by_stacks(const std::vector<std::size_t>& sites) const {
+    if (sites.size() == 1) {
+      return ranking_.sites[sites.front()];
+    }
+    const auto line = std::find_if(ranking_.lines.begin(), ranking_.lines.end(),
+                                   [&](const RankedLine& each) { return each.sites == sites; });
+    if (line == ranking_.lines.end()) {
+      return sum_of(sites);
+    }
+    const HeldMemory& held = *line;
+    return held;
   }
 
   void add_line(const std::string& name, std::vector<std::size_t> sites) {
     RankedLine line;
-    static_cast<HeldMemory&>(line) =
-        sites.size() == 1 ? HeldMemory(ranking_.sites[sites.front()]) : sum_of(sites);
+    static_cast<HeldMemory&>(line) = held_by_stacks(sites);
     const auto narrower = line_of_growth(sites);
     // Much that stands still must not hide what grows slowly; what is only moved does not grow.
     const bool is_hidden = !line.grows() && has_growth(sites) && !is_made_up_for(sites);
@@ -432,7 +471,11 @@ class Ranking {
 }  // namespace
 
 SiteRanking rank_sites(const RunSites& run, const Options& options, std::size_t most_judged) {
-  return Ranking(run, options).rank(most_judged);
+  return Ranking(run, options).rank(most_judged, /*only_lines=*/false);
+}
+
+SiteRanking rank_lines(const RunSites& run, const Options& options, std::size_t most_judged) {
+  return Ranking(run, options).rank(most_judged, /*only_lines=*/true);
 }
 
 }  // namespace tidemark::tracker

@@ -46,11 +46,14 @@ struct RankedSite : HeldMemory {
   bool is_truncated = false;
 };
 
-// A line of code, and all call stacks that allocate through it.
+// A line of code, a function or a native function, and all call stacks that allocate through it.
 struct RankedLine : HeldMemory {
   std::vector<std::size_t> sites;  // into SiteRanking::sites, in their order; at least one
-  std::string name;                // as own_lines() has it; empty: the stack has none
+  std::string name;                // as own_lines() and its kin have it; empty: the stack has none
 };
+
+// What call stacks are put together by.
+enum class Grouping { kLine, kFunction, kNative };
 
 // The memory of a process by what it is, in bytes; nullopt: not known. `footprint` is about the sum
 // of the first four: they are not looked at in the same moment, and sites may be estimates.
@@ -76,9 +79,17 @@ struct ProcessGrowth {
 };
 
 struct SiteRanking {
-  std::vector<RankedSite> sites;  // those that grow first, the fastest first; then the largest
-  std::vector<RankedLine> lines;  // likewise
+  std::vector<RankedSite> sites;      // those that grow first, the fastest first; then the largest
+  std::vector<RankedLine> lines;      // likewise
+  std::vector<RankedLine> functions;  // likewise; see own_function()
+  std::vector<RankedLine> natives;    // likewise; see native_line()
   std::vector<ProcessGrowth> processes;  // the one that grew most first
+
+  const std::vector<RankedLine>& by(Grouping grouping) const {
+    return grouping == Grouping::kLine       ? lines
+           : grouping == Grouping::kFunction ? functions
+                                             : natives;
+  }
 };
 
 // Which call stacks and lines grow, and how fast. Judges at most `most_judged` stacks: those
@@ -90,5 +101,7 @@ struct SiteRanking {
 // Where a function that only passes memory on is the innermost line of what grows and of what does
 // not, the line is the first one further out that only those have which grow.
 SiteRanking rank_sites(const RunSites& run, const Options& options, std::size_t most_judged = 200);
+// The same without functions and natives, which take as long again.
+SiteRanking rank_lines(const RunSites& run, const Options& options, std::size_t most_judged = 200);
 
 }  // namespace tidemark::tracker

@@ -43,6 +43,7 @@ Status SiteTrackBuilder::add(const Tick& tick) {
   for (const FrameRecord& frame : facts.frames) {
     FrameRecord& own = run_.frames[frame.frame] = frame;
     bound_names(own);
+    run_.file_names.add(own);
   }
   for (const SiteRecord& site : facts.sites) {
     take_record(site);
@@ -113,7 +114,7 @@ Status SiteTrackBuilder::end(double t_s) {
 }
 
 void SiteTrackBuilder::take_record(const ProcessRecord& process) {
-  ProcessLabel label{process.role, process.rank, process.comm};
+  ProcessLabel label{process.role, process.rank, process.comm, process.program()};
   run_.untraced.end(process.key);  // the program that it ran before
   if (const auto it = processes_.find(process.key); it != processes_.end()) {
     static_cast<ProcessLabel&>(run_.processes[it->second]) = label;

@@ -13,6 +13,7 @@
 #include "common/recording_sink.h"
 #include "tracker/curve/series.h"
 #include "tracker/curve/step_clock.h"
+#include "tracker/sites/python_code.h"
 #include "tracker/sites/step_times.h"
 #include "tracker/sites/untraced_tracks.h"
 
@@ -68,6 +69,7 @@ struct RunSites {
   StepTimes steps;
   std::unordered_map<std::uint32_t, FrameRecord> frames;
   std::unordered_map<std::uint32_t, ModuleRecord> modules;
+  FileNames file_names;
   std::optional<std::int64_t> last_step;
   std::optional<double> epoch_steps;  // length of one marked epoch
   std::optional<double> epoch_seconds;

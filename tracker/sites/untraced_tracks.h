@@ -17,7 +17,8 @@ namespace tidemark::tracker {
 struct ProcessLabel {
   Role role = Role::kOther;
   std::optional<int> rank;
-  std::string comm;  // raw bytes
+  std::string comm;     // raw bytes
+  std::string program;  // ProcessRecord::program()
 };
 
 // A program that a process ran without the tracer in it.

@@ -418,25 +418,19 @@ TEST(ProfileCommand, DoesNotWaitForAServerOfDebugInformationThatIsSilent) {
               HasSubstr("debuginfod server does not answer"));
 }
 
-TEST(ProfileCommand, SaysThatAttachingComesLater) {
-  const Output output = run_tool({"profile", "--pid", std::to_string(::getpid())});
-
-  EXPECT_EQ(output.exit_code, 2);
-  EXPECT_THAT(output.err, HasSubstr("hint: start it with tidemark profile -- COMMAND"));
-}
-
 TEST(ProfileCommand, OffersNoTargetThatItCannotTrace) {
   const Output help = run_tool({"profile", "--help"});
 
-  EXPECT_THAT(help.out, Not(HasSubstr("--find-training")));
   EXPECT_THAT(help.out, Not(HasSubstr("--system")));
   EXPECT_THAT(help.out, HasSubstr("--pid"));
-  EXPECT_THAT(help.out, HasSubstr("lines are of native code"));
+  EXPECT_THAT(help.out, HasSubstr("lines are of Python, and of native code"));
   const std::string pid = std::to_string(::getpid());
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"profile"},
-                                             {"profile", "--find-training"},
                                              {"profile", "--system"},
+                                             {"profile", "--all", "--", "/bin/true"},
+                                             {"profile", "--detach", "many"},
+                                             {"profile", "--detach", pid, "--pid", pid},
                                              {"profile", "--pid", pid, "--pid", pid},
                                              {"profile", "--pid", pid, "--", "/bin/true"}}) {
     const Output output = run_tool(arguments);

@@ -132,6 +132,41 @@ TEST(UntracedProcess, MayHaveARootFolderWithoutTheTracer) {
   EXPECT_GT(untraced[0].at("growth_bytes").get<double>(), kLeastSeen);
 }
 
+TEST(UntracedProcess, MayRunAsAnotherUser) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root can become another user";
+  }
+  const TempTree folder;  // where that user can reach the program
+  const fs::path job = folder.path("job");
+  fs::copy_file(victim_path("leak_by_line"), job);
+  constexpr fs::perms kForAll = static_cast<fs::perms>(0755);
+  fs::permissions(folder.path(), kForAll);
+  fs::permissions(job, kForAll);
+  const std::vector<std::string> as_nobody = {"su", "nobody", "-s", "/bin/sh", "-c"};
+  const auto with = [&](std::string command) {
+    std::vector<std::string> all = as_nobody;
+    all.push_back(std::move(command));
+    return all;
+  };
+  tests::Subprocess attempt(with("test -x " + job.string()));
+  if (attempt.wait() != 0) {
+    GTEST_SKIP() << "may not become another user here";
+  }
+
+  const Output text = profile({}, with(job.string()));
+  const Output output = profile({"--json"}, with(job.string()));
+
+  EXPECT_EQ(text.exit_code, 7) << text.err;  // the command's own
+  EXPECT_THAT(in_one_line(text.err), HasSubstr("(job) grew by"));
+  EXPECT_THAT(in_one_line(text.err), HasSubstr("not traced, because it runs as another user."));
+  EXPECT_THAT(text.err, Not(HasSubstr("NOTHING GROWS")));
+  const json report = json::parse(output.out);
+  const json& untraced = report.at("target").at("untraced");
+  ASSERT_EQ(untraced.size(), 1U) << report.at("target").dump(1);
+  EXPECT_EQ(untraced[0].at("reason"), "other_user");
+  EXPECT_GT(untraced[0].at("growth_bytes").get<double>(), kLeastSeen);
+}
+
 TEST(TracedProcess, LivesOnWhenItsMainThreadHasEnded) {
   const Output output = profile({"--json"}, {victim_path("leader_exits")});
 

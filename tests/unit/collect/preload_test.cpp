@@ -10,6 +10,7 @@
 
 #include <filesystem>
 
+#include "monitor/procfs/process_handle.h"
 #include "profiler/collect/shm_growth.h"
 #include "profiler/reader/needed_libraries.h"
 #include "profiler/reader/trace_directory.h"
@@ -149,7 +150,9 @@ TEST(TraceDirectory, IsAdoptedOnceItsRunWasKilled) {
     const auto adopted = reader::adopt_trace_folder(dir.path("killed"));
     EXPECT_TRUE(adopted);
     EXPECT_FALSE(reader::adopt_trace_folder(dir.path("killed"))) << "that run is alive";
+    EXPECT_FALSE(reader::trace_folder_is_left(dir.path("killed")));
   }
+  EXPECT_TRUE(reader::trace_folder_is_left(dir.path("killed")));
   EXPECT_TRUE(reader::adopt_trace_folder(dir.path("killed")));
 }
 
@@ -159,6 +162,7 @@ TEST(TraceDirectory, OfNoRunIsNotAdopted) {
   dir.make_directory("mine");
 
   EXPECT_FALSE(reader::adopt_trace_folder(dir.path("mine")));
+  EXPECT_FALSE(reader::trace_folder_is_left(dir.path("mine")));
 
   EXPECT_TRUE(std::filesystem::is_empty(dir.path("mine")));
 }
@@ -172,6 +176,49 @@ TEST(TraceDirectory, RefusesAFolderThatOthersMayWriteTo) {
 
   ASSERT_FALSE(made);
   EXPECT_THAT(made.error().what, testing::HasSubstr("is not a private folder of yours"));
+}
+
+// What somebody else made before us: a link to a folder of ours, or a folder of another user.
+TEST(TraceDirectory, GoesElsewhereWhereItsNameIsTaken) {
+  const TempTree dir;
+  dir.make_directory("ours");
+  std::filesystem::permissions(dir.path("ours"), std::filesystem::perms::owner_all);
+  dir.link("link", dir.path("ours"));
+  dir.make_directory("theirs");
+  std::filesystem::permissions(dir.path("theirs"), std::filesystem::perms::owner_all);
+  std::vector<std::string> bases = {dir.path("link")};
+  constexpr uid_t kNobody = 65534;
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(dir.path("theirs").c_str(), kNobody, kNobody), 0);
+    bases.push_back(dir.path("theirs"));
+  }
+  EXPECT_FALSE(reader::TraceDirectory::create(bases, 0));
+
+  bases.push_back(dir.path("base"));
+  const auto made = reader::TraceDirectory::create(bases, 0);
+
+  ASSERT_TRUE(made) << made.error().what;
+  EXPECT_THAT(made->path(), StartsWith(dir.path("base/")));
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path("ours")));
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path("theirs")));
+}
+
+TEST(TraceDirectory, TracesOfAProcessAreLookedForInPrivateFoldersOnly) {
+  const TempTree dir;
+  tests::TraceBuilder own;
+  const auto key = monitor::process_key_of("/proc", ::getpid());
+  ASSERT_TRUE(key);
+  own.header().pid = static_cast<std::uint32_t>(key->pid);
+  own.header().start_ticks = key->start_ticks;
+  own.header().pid_namespace = 0;
+  dir.write("base/trace-1/1.trace", own.bytes());
+  const std::vector<std::string> bases = {dir.path("base")};
+
+  std::filesystem::permissions(dir.path("base"), std::filesystem::perms::owner_all);
+  EXPECT_EQ(reader::find_trace_of(::getpid(), bases), dir.path("base/trace-1"));
+
+  std::filesystem::permissions(dir.path("base"), std::filesystem::perms::all);
+  EXPECT_EQ(reader::find_trace_of(::getpid(), bases), std::nullopt);
 }
 
 ino_t inode_of(const std::string& path) {
@@ -208,6 +255,13 @@ TEST(ShmGrowth, LeavesASegmentWithoutANameToWhoeverMadeIt) {
 
   EXPECT_FALSE(growth.sample({77}));
   EXPECT_EQ(made_by(growth.report(), {77}).segments, 0U);
+}
+
+TEST(PythonObjects, AreBlocksOfMallocWithWhatWasSetBefore) {
+  EXPECT_EQ(python_allocator(""), "malloc");
+  EXPECT_EQ(python_allocator("pymalloc"), "malloc");
+  EXPECT_EQ(python_allocator("pymalloc_debug"), "malloc_debug");
+  EXPECT_EQ(python_allocator("malloc_debug"), "");
 }
 
 TEST(ShmGrowth, IsNotHiddenByTheSegmentsOfOthers) {

@@ -56,10 +56,10 @@ TEST_F(RunProfileTest, PrintsJsonOnStdoutAlone) {
   EXPECT_EQ(system.launched->stdout_fd, STDERR_FILENO);  // the command's goes there
 }
 
-TEST_F(RunProfileTest, RefusesAProcessThatHasNoTracerInIt) {
+TEST_F(RunProfileTest, RefusesToAttachToItself) {
   options.watch.target.pids = {::getpid()};
 
-  EXPECT_EQ(run_profile(options, &system), kExitUsage);
+  EXPECT_EQ(run_profile(options, &system), kExitTarget);
 
   EXPECT_FALSE(system.launched);
   EXPECT_EQ(system.now_s(), 0.0);

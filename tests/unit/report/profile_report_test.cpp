@@ -14,7 +14,7 @@
 #include "report/profile_text.h"
 #include "tests/support/golden.h"
 #include "tests/support/site_run.h"
-#include "tracker/sites/stack_lines.h"
+#include "tracker/sites/frame_text.h"
 
 namespace tidemark::report {
 namespace {
@@ -90,6 +90,24 @@ TEST(ProfileText, LooksAsInTheGoldenFile) {
   EXPECT_EQ(difference_from_golden("profile/leak.txt",
                                    profile_text(report_of(run), {Glyphs::kAscii, false})),
             "");
+}
+
+TEST(ProfileText, SaysWhichPartOfTheGrowthALineIs) {
+  const tracker::RunSites run = built(leaking_trainer(), 300);
+  const ProfileReport report = report_of(run);
+  const auto share = [&](std::optional<double> part) {
+    tracker::RankedLine line = report.lines().front();
+    line.share_of_growth = part;
+    return share_text(report, line);
+  };
+  EXPECT_EQ(share(std::nullopt), "in trainer, pid 101 (train.py)");
+  EXPECT_EQ(share(0.984), "98 % of the growth of trainer, pid 101 (train.py)");
+  EXPECT_EQ(share(0.997), "all of the growth of trainer, pid 101 (train.py)");
+  EXPECT_EQ(share(1.09), "all of the growth of trainer, pid 101 (train.py)");
+  EXPECT_EQ(
+      share(1.3),
+      "more than the whole growth of trainer, pid 101 (train.py), which freed other memory or "
+      "has not yet used all of this");
 }
 
 TEST(ProfileJson, LooksAsInTheGoldenFile) {
@@ -447,10 +465,10 @@ TEST(ShownStack, TakesWhatPythonCallsWhereThereIsNothingOfTheUsers) {
   const ProfileReport report = make_report(sites, {}, 10);
 
   EXPECT_EQ(stack.own_line, std::nullopt);
-  EXPECT_EQ(stack.call_from_python, 1U);
+  EXPECT_EQ(stack.stand_in, 1U);
   ASSERT_EQ(report.ranking.lines.size(), 1U);
   EXPECT_THAT(profile_text(report, {}), HasSubstr("GROWING: at::_ops::zeros::call()+0x10 "));
-  EXPECT_THAT(profile_text(report, {}), HasSubstr("lines of Python are not seen yet"));
+  EXPECT_THAT(profile_text(report, {}), HasSubstr("no line of Python is known"));
 }
 
 TEST(ShownStack, KeepsTheAllocatorWhenThereIsNothingElse) {

@@ -13,6 +13,7 @@
 namespace tidemark::report {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -114,6 +115,23 @@ TEST(TrackText, SaysHowLikelyALeakIsWhereNobodyCanTellYet) {
   reading.likelihood->chance = 0.5;
   EXPECT_THAT(answer_text(result), StartsWith("CANNOT TELL YET: "));
   EXPECT_EQ(short_verdict(reading, Verdict::kGrowing), "GROWING");
+}
+
+TEST(TrackText, GivesNoRateAndNoForecastForOneJump) {
+  tracker::JudgedRun result = growing_run();
+  tracker::SeriesVerdict& reading = result.verdict->tracks[0].series;
+  reading.forecast.asymptote_bytes.reset();
+  reading.forecast.in_s_low = 3600.0;
+  ASSERT_THAT(answer_text(result), HasSubstr("At this rate"));
+  reading.likelihood = tracker::LeakLikelihood{0.3, tracker::RiseForm::kUneven, {0.0, {}}};
+  for (tracker::Pattern& pattern : reading.patterns) {
+    pattern.rate = {};
+    pattern.rate.bytes_per_s = 0.0;
+    pattern.rate.high_bytes_per_s = 1e6;
+  }
+
+  EXPECT_THAT(answer_text(result), ContainsRegex("grew by .* since .*, most of it in one jump\\."));
+  EXPECT_THAT(answer_text(result), Not(HasSubstr("At this rate")));
 }
 
 TEST(TrackText, SaysWhereGrowthByCopyingEnds) {
