@@ -18,7 +18,7 @@ using tracker::Verdict;
 constexpr std::size_t kLongestName = 24;
 
 std::string short_name(const ProcessRecord& record) {
-  return shorten(escape_text(record.comm), kLongestName);
+  return shorten(escape_text(record.program()), kLongestName);
 }
 
 std::string who_words(const tracker::Track& track) {
@@ -84,8 +84,8 @@ void describe_target(const RunHistory& history, BannerModel& banner) {
     return;
   }
   const ProcessRecord& record = trainer->second.record;
-  banner.watched =
-      report::process_label(record.role, record.rank, record.key.pid, record.comm, kLongestName);
+  banner.watched = report::process_label(record.role, record.rank, record.key.pid, record.program(),
+                                         kLongestName);
   if (history.all_have_exited()) {
     banner.watched += ", until it ended";
   }

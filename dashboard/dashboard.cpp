@@ -72,7 +72,6 @@ void Dashboard::add(const Tick& tick, const ProcessKey& trainer) {
 }
 
 void Dashboard::show_message(const std::string& text) {
-  constexpr std::size_t kMostNotes = 20;
   {
     const std::lock_guard lock(state_->shared.mutex);
     for (const std::string_view line : split(text, '\n')) {
@@ -80,11 +79,7 @@ void Dashboard::show_message(const std::string& text) {
         continue;
       }
       state_->shared.message = std::string(line);
-      auto& notes = state_->shared.notes;
-      notes.emplace_back(line);
-      if (notes.size() > kMostNotes) {
-        notes.erase(notes.begin());
-      }
+      state_->shared.add_note(line);
     }
   }
   state_->shared.notify(state_->shared.wake);

@@ -28,7 +28,7 @@ struct BannerModel {
   std::string whose;     // "the tree, mostly trainer 110"; empty: unknown
   std::string finding;   // what it does: "+5.0 MiB/step since step 25"
   std::string outlook;   // "limit 23.5 GiB in 14 min to 19 min", "settles near ..."
-  std::string watched;   // "trainer, pid 25510 (python3)"
+  std::string watched;   // "trainer, pid 25510 (train.py)"
   std::string because;   // why that is not the wrapper
   std::string clock;     // "00:03:20"; empty: the run has no time
   std::string progress;  // "step 124, epoch 2"

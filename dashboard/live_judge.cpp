@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "tracker/sites/frame_text.h"
 #include "tracker/sites/site_ranking.h"
-#include "tracker/sites/stack_lines.h"
 
 namespace tidemark::dashboard {
 namespace {
@@ -18,8 +18,7 @@ bool is_important(Role role) { return role == Role::kTrainer || role == Role::kR
 std::string line_text(const tracker::RunSites& run, const tracker::RankedSite& site,
                       const std::string& line) {
   constexpr std::size_t kColumns = 120;
-  const std::string text =
-      tracker::headline(tracker::shown_stack(run, site.frames), line, kColumns);
+  const std::string text = tracker::headline(tracker::shown_stack(run, site), line, kColumns);
   return text.empty() ? fmt::format("({} without a name)", allocation_kind_name(site.kind)) : text;
 }
 
@@ -108,7 +107,7 @@ std::vector<SiteRow> SiteJudge::rows(const tracker::JudgeOptions& judging, std::
   if (!is_traced) {
     return {};
   }
-  const tracker::SiteRanking ranking = tracker::rank_sites(run, tracker::series_options(judging));
+  const tracker::SiteRanking ranking = tracker::rank_lines(run, tracker::series_options(judging));
   std::vector<SiteRow> rows;
   for (const tracker::RankedLine& line : ranking.lines) {
     if (!line.grows() || rows.size() >= most) {

@@ -18,6 +18,7 @@ std::vector<std::string> keys_of(const ScreenInputs& inputs) {
                                    "z zoom", "a axis",    "left cursor", "/ filter",
                                    "s sort", "enter open"};
   if (inputs.can_signal) {
+    keys.emplace_back(inputs.is_attached ? "D detach" : "A attach");
     keys.emplace_back("K signal");
   }
   keys.insert(keys.end(), {"tab focus", "e export"});
@@ -72,6 +73,9 @@ std::string state_of(const ViewState& state, const ScreenInputs& inputs) {
   const auto add = [&](std::string_view word) {
     text += (text.empty() ? "" : " ") + std::string(word);
   };
+  if (inputs.is_attached) {
+    add("ATTACHED");
+  }
   if (inputs.has_ended) {
     add("ENDED");
   }

@@ -18,7 +18,8 @@ namespace tidemark::dashboard {
 // What the screen depends on besides the run itself.
 struct ScreenInputs {
   bool can_mark = false;
-  bool can_signal = false;
+  bool can_signal = false;   // and attach
+  bool is_attached = false;  // to a process, by a key
   bool has_ended = false;
   std::optional<double> replay_speed;
   std::string message;

@@ -38,7 +38,10 @@ void add_keys(std::vector<OverlayLine>& lines, const ScreenInputs& inputs, bool 
        entry("a", "axis: what fits the curve, from zero, from zero to the limit"),
        entry("e", "export this screen as text")});
   if (inputs.can_signal) {
-    lines.push_back(entry("K", "send a signal to the selected process; asks first"));
+    lines.insert(
+        lines.end(),
+        {entry("A", "attach to the selected process and trace its lines of code; asks first"),
+         entry("D", "detach"), entry("K", "send a signal to the selected process; asks first")});
   }
   if (inputs.can_mark) {
     lines.push_back(entry("m", "mark this moment"));
@@ -136,7 +139,7 @@ OverlayModel build_reasons(const std::optional<tracker::JudgedRun>& judged,
   return reasons;
 }
 
-// Whom the signal is for, in words: the question stays when the tree changes below it.
+// Whom a question is about, in words: the question stays when the tree changes below it.
 std::string process_words(const RunHistory& history, const ProcessKey& key) {
   constexpr std::size_t kLongestCommand = 60;
   const auto process = history.processes().find(key);
@@ -151,7 +154,7 @@ std::string process_words(const RunHistory& history, const ProcessKey& key) {
 OverlayModel build_signal(const RunHistory& history, const ViewState& state) {
   OverlayModel question;
   question.is_question = true;
-  const std::string whom = process_words(history, state.signal_target);
+  const std::string whom = process_words(history, state.asked_about);
   if (state.signal_number) {
     question.title = "send it?";
     question.lines = {{"", fmt::format("Send {} to {}?", signal_name(*state.signal_number), whom)},
@@ -166,6 +169,21 @@ OverlayModel build_signal(const RunHistory& history, const ViewState& state) {
         {fmt::format("{}  {:<6}", offered.key, offered.name), std::string(offered.effect)});
   }
   question.lines.insert(question.lines.end(), {{}, {"", "any other key sends nothing"}});
+  return question;
+}
+
+OverlayModel build_attach(const RunHistory& history, const ViewState& state) {
+  OverlayModel question;
+  question.is_question = true;
+  question.title = "attach?";
+  question.lines = {
+      {"", fmt::format("Attach to {}?", process_words(history, state.asked_about))},
+      {},
+      {"",
+       "It stands still for some milliseconds. Then the lines of code that allocate are traced "
+       "until you press D or quit."},
+      {},
+      {"", "y attaches, any other key does not"}};
   return question;
 }
 
@@ -186,6 +204,9 @@ std::optional<OverlayModel> build_overlay(const RunHistory& history,
       break;
     case Overlay::kSignal:
       overlay = build_signal(history, state);
+      break;
+    case Overlay::kAttach:
+      overlay = build_attach(history, state);
       break;
   }
   overlay->first_line = state.overlay_line;

@@ -60,6 +60,14 @@ void Shared::pass_on_to_sites(const Tick& tick) {
   traced_ticks.push_back(std::move(passed));
 }
 
+void Shared::add_note(std::string_view line) {
+  constexpr std::size_t kMostNotes = 20;
+  notes.emplace_back(line);
+  if (notes.size() > kMostNotes) {
+    notes.erase(notes.begin());
+  }
+}
+
 void Shared::notify(const Fd& event) const {
   const std::uint64_t one = 1;
   const ssize_t written = ::write(event.get(), &one, sizeof one);
@@ -82,6 +90,7 @@ ScreenLoop::ScreenLoop(Shared& shared, Terminal& terminal, const DashboardOption
 
 void ScreenLoop::run() {
   while (!shared_.is_stopping && !shared_.is_closed) {
+    follow_attached();
     check_for_changes();
     judge();
     judge_sites();
@@ -95,6 +104,7 @@ void ScreenLoop::run() {
       read_keys();
     }
   }
+  end_attached();
 }
 
 // Whoever stops us, and lets a shell write on the terminal, gets the screen back when we go on.
@@ -144,6 +154,7 @@ void ScreenLoop::read_keys() {
 }
 
 void ScreenLoop::take_key(const Key& key) {
+  scene_.is_attached = attached_ != nullptr;  // the profile may have ended since the last draw
   const Outcome outcome = apply_key(state_, key, scene_);
   const bool rows_change =
       outcome.state.flipped != state_.flipped || outcome.state.filter != state_.filter ||
@@ -184,8 +195,17 @@ void ScreenLoop::run_command(const Outcome& outcome) {
     case Command::kSignal:
       send_signal(outcome.signal);
       break;
+    case Command::kAttach:
+      attach_to(outcome.attach_to);
+      break;
+    case Command::kDetach:
+      detach();
+      break;
+    case Command::kNeedDetach:
+      show_message(attached_->name() + " is attached to: D detaches");
+      break;
     case Command::kNeedProcess:
-      show_message("a signal goes to one process: enter opens the role, then select one");
+      show_message("this is for one process: enter opens the role, then select one");
       break;
     case Command::kRedraw:
       painter_.forget();
@@ -206,16 +226,16 @@ void ScreenLoop::mark(std::string text) {
   shared_.notify(shared_.news);
 }
 
+std::string ScreenLoop::words_for(const ProcessKey& key) {
+  const std::lock_guard lock(shared_.mutex);
+  const auto process = history().processes().find(key);
+  return process == history().processes().end() ? fmt::format("process {}", key.pid)
+                                                : name_of(process->second.record.role, key.pid);
+}
+
 // What was done to the job belongs into its run.
 void ScreenLoop::send_signal(const SignalRequest& request) {
-  std::string name;
-  {
-    const std::lock_guard lock(shared_.mutex);
-    const auto process = history().processes().find(request.key);
-    name = process == history().processes().end()
-               ? fmt::format("process {}", request.key.pid)
-               : name_of(process->second.record.role, request.key.pid);
-  }
+  const std::string name = words_for(request.key);
   if (request.key.pid == ::getpid()) {
     show_message(name + " is this screen: q quits");
     return;
@@ -228,6 +248,63 @@ void ScreenLoop::send_signal(const SignalRequest& request) {
     mark(words);
   }
   show_message(std::move(words));
+}
+
+void ScreenLoop::attach_to(const ProcessKey& key) {
+  auto started = AttachedProfile::start(key, words_for(key));
+  if (!started) {
+    show_message(started.error().what);
+    return;
+  }
+  attached_ = *std::move(started);
+  std::string words = "attaching to " + attached_->name();
+  mark(words);
+  show_message(std::move(words));
+}
+
+void ScreenLoop::detach() {
+  if (attached_ != nullptr) {
+    attached_->stop();
+    show_message("detaching from " + attached_->name());
+  }
+}
+
+// What it prints is shown, and kept for the help screen.
+void ScreenLoop::follow_attached() {
+  if (attached_ == nullptr) {
+    return;
+  }
+  const bool has_ended = attached_->has_ended();
+  for (std::string& line : attached_->take_lines()) {
+    {
+      const std::lock_guard lock(shared_.mutex);
+      shared_.add_note(line);
+    }
+    if (!line.starts_with(AttachedProfile::kHint)) {
+      show_message(std::move(line));
+    }
+  }
+  if (!has_ended) {
+    return;
+  }
+  if (std::string words = attached_->ending(); !words.empty()) {
+    mark(words);
+    show_message(std::move(words));
+  }
+  attached_.reset();
+  is_dirty_ = true;
+}
+
+// The screen says what it waits for.
+void ScreenLoop::end_attached() {
+  if (attached_ == nullptr) {
+    return;
+  }
+  detach();
+  if (!is_away_) {
+    draw();
+  }
+  attached_.reset();
 }
 
 void ScreenLoop::show_message(std::string message) {
@@ -319,6 +396,7 @@ DashboardModel ScreenLoop::make_model() {
   ScreenInputs inputs;
   inputs.can_mark = options_.can_mark;
   inputs.can_signal = options_.can_signal;
+  inputs.is_attached = attached_ != nullptr;
   inputs.target = options_.target;
   inputs.plot_columns = static_cast<std::size_t>(std::max(1, size_.width - kPlotX));
   inputs.replay_speed = options_.replay_speed;

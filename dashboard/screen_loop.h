@@ -4,13 +4,16 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "dashboard/attached_profile.h"
 #include "dashboard/dashboard.h"
 #include "dashboard/key_decoder.h"
 #include "dashboard/live_judge.h"
@@ -44,6 +47,7 @@ struct Shared {
   std::atomic<bool> is_paused = false;
 
   void pass_on_to_sites(const Tick& tick);
+  void add_note(std::string_view line);
   void notify(const Fd& event) const;
   static void drain(const Fd& event);
 };
@@ -63,6 +67,11 @@ class ScreenLoop {
   void run_command(const Outcome& outcome);
   void mark(std::string text);
   void send_signal(const SignalRequest& request);
+  void attach_to(const ProcessKey& key);
+  void detach();
+  void follow_attached();
+  void end_attached();
+  std::string words_for(const ProcessKey& key);
   void check_for_changes();
   void judge();
   void judge_sites();
@@ -104,6 +113,7 @@ class ScreenLoop {
   bool has_new_sites_ = false;        // that were not ranked yet
   std::vector<SiteRow> sites_;
   double next_sites_s_ = 0.0;
+  std::unique_ptr<AttachedProfile> attached_;
   std::uint64_t ticks_seen_ = 0;
   std::uint64_t ticks_judged_ = 0;
   double next_judgement_s_ = 0.0;

@@ -235,7 +235,7 @@ std::ptrdiff_t lines_in_text(const Key& key) {
 void close_overlay(ViewState& state) {
   state.overlay = Overlay::kNone;
   state.overlay_line = 0;
-  state.signal_target = {};
+  state.asked_about = {};
   state.signal_number.reset();
 }
 
@@ -266,23 +266,35 @@ Outcome press_in_signal(ViewState state, const Key& key) {
     }
     return {std::move(state), Command::kNone, {}};
   }
-  const SignalRequest request{state.signal_target, *state.signal_number};
+  const SignalRequest request{state.asked_about, *state.signal_number};
   close_overlay(state);
   return letter == 'y' ? Outcome{std::move(state), Command::kSignal, request}
                        : Outcome{std::move(state), Command::kNone, {}};
 }
 
-Command ask_for_signal(ViewState& state, const Scene& scene) {
+// Nothing but `y` attaches.
+Outcome press_in_attach(ViewState state, const Key& key) {
+  const ProcessKey process = state.asked_about;
+  close_overlay(state);
+  const bool is_meant = key.kind == Key::Kind::kText && key.text == "y";
+  return {std::move(state), is_meant ? Command::kAttach : Command::kNone, {}, process};
+}
+
+// Opens a question about the selected process.
+Command ask(ViewState& state, Overlay question, const Scene& scene) {
   if (!scene.can_signal || scene.rows.empty()) {
     return Command::kNone;
+  }
+  if (question == Overlay::kAttach && scene.is_attached) {
+    return Command::kNeedDetach;
   }
   const RowId row = scene.rows[selected_index(state, scene)];
   if (row.is_role()) {
     return Command::kNeedProcess;
   }
   state.selected = row;
-  state.overlay = Overlay::kSignal;
-  state.signal_target = row.key;
+  state.overlay = question;
+  state.asked_about = row.key;
   return Command::kNone;
 }
 
@@ -302,7 +314,11 @@ Command press_letter(ViewState& state, char letter, const Scene& scene) {
       state.overlay = Overlay::kReasons;
       break;
     case 'K':
-      return ask_for_signal(state, scene);
+      return ask(state, Overlay::kSignal, scene);
+    case 'A':
+      return ask(state, Overlay::kAttach, scene);
+    case 'D':
+      return scene.is_attached ? Command::kDetach : Command::kNone;
     case 'a':
       state.range = next_range(state.range, scene.has_limit);
       break;
@@ -345,6 +361,8 @@ Outcome apply_key(ViewState state, const Key& key, const Scene& scene) {
     command = key.text == "l" ? Command::kRedraw : Command::kNone;
   } else if (state.overlay == Overlay::kSignal) {
     return press_in_signal(std::move(state), key);
+  } else if (state.overlay == Overlay::kAttach) {
+    return press_in_attach(std::move(state), key);
   } else if (state.overlay != Overlay::kNone) {
     command = press_in_text(state, key, scene);
   } else if (state.is_typing_filter) {

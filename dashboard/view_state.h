@@ -23,7 +23,7 @@ enum class Focus { kTree, kTimeline };
 // What the curve is drawn against: what makes its changes visible, zero, or zero and the limit.
 enum class PlotRange { kFit, kFromZero, kToLimit };
 // What lies over the screen until it is closed.
-enum class Overlay { kNone, kHelp, kReasons, kSignal };
+enum class Overlay { kNone, kHelp, kReasons, kSignal, kAttach };
 
 // A line of the tree: a role with all its processes (key.pid is 0), or one process.
 struct RowId {
@@ -50,8 +50,8 @@ struct ViewState {
   bool is_paused = false;
   Overlay overlay = Overlay::kNone;
   std::size_t overlay_line = 0;      // of it, the first that is shown
-  ProcessKey signal_target;          // of Overlay::kSignal
-  std::optional<int> signal_number;  // likewise: chosen, and to be confirmed
+  ProcessKey asked_about;            // of Overlay::kSignal and kAttach
+  std::optional<int> signal_number;  // of Overlay::kSignal: chosen, and to be confirmed
 
   bool operator==(const ViewState&) const = default;
 };
@@ -72,7 +72,8 @@ struct Scene {
   double window_s = 0.0;       // how long it is
   bool has_limit = false;
   bool can_mark = false;
-  bool can_signal = false;
+  bool can_signal = false;            // and attach
+  bool is_attached = false;           // to a process, by a key
   std::size_t last_overlay_line = 0;  // that can be the first; 0: all of it is on the screen
 };
 
@@ -82,7 +83,10 @@ enum class Command {
   kExport,
   kMark,
   kRedraw,
-  kSignal,       // see Outcome::signal
+  kSignal,  // see Outcome::signal
+  kAttach,  // see Outcome::attach_to
+  kDetach,
+  kNeedDetach,   // it is attached already
   kNeedProcess,  // a role was selected where only a process will do
 };
 
@@ -97,7 +101,8 @@ struct SignalRequest {
 struct Outcome {
   ViewState state;
   Command command = Command::kNone;
-  SignalRequest signal;  // of Command::kSignal
+  SignalRequest signal;       // of Command::kSignal
+  ProcessKey attach_to = {};  // of Command::kAttach
 };
 
 // What a key does. Pure.

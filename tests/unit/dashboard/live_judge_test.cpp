@@ -77,6 +77,23 @@ TEST(SiteJudge, AddsUpTheCallStacksOfALine) {
   EXPECT_NEAR(*rows[0].rate_bytes_per_s, 2 * kSiteMiB, 0.1 * kSiteMiB);
 }
 
+TEST(SiteJudge, ShowsTheLineOfPython) {
+  tests::SiteRun run = traced_run();
+  run.add_site(kTrainer,
+               {run.add_frame("at::_ops::cat::call()+0x1", "", {}, "/usr/lib/libtorch_cpu.so"),
+                run.add_python("collate", "/home/me/train.py", 42)},
+               tests::rising(kSiteMiB));
+  SiteJudge judge;
+  for (const Tick& tick : run.ticks(240)) {
+    judge.add(tick);
+  }
+
+  const std::vector<SiteRow> rows = judge.rows(after(20.0), 6);
+
+  ASSERT_THAT(rows, SizeIs(1));
+  EXPECT_EQ(rows[0].place, "train.py:42 in collate calling at::_ops::cat");
+}
+
 TEST(SiteJudge, HasNothingToShowWhereNothingGrows) {
   tests::SiteRun run = traced_run();
   run.add_site(kTrainer, {run.add_frame("still")}, [](double) { return 900 * kSiteMiB; });

@@ -26,7 +26,7 @@ using tests::sample_dashboard;
 TEST(Banner, SaysWhoIsWatchedAndWhyNotTheWrapper) {
   const BannerModel banner = sample_dashboard().banner;
 
-  EXPECT_EQ(banner.watched, "trainer, pid 110 (python3)");
+  EXPECT_EQ(banner.watched, "trainer, pid 110 (train.py)");
   EXPECT_EQ(banner.because, "not the wrapper 100 (uv) above it");
   EXPECT_EQ(banner.clock, "00:04:00");
   EXPECT_EQ(banner.progress, "step 1200, epoch 4");
@@ -263,17 +263,44 @@ TEST(Help, HasOnlyKeysThatDoSomething) {
   state.overlay = Overlay::kHelp;
   ScreenInputs inputs;
   EXPECT_THAT(tests::words_of(sample_dashboard(state, inputs).overlay), Not(HasSubstr("\nK ")));
-  EXPECT_THAT(sample_dashboard(state, inputs).status.keys, Not(Contains("K signal")));
+  EXPECT_THAT(tests::words_of(sample_dashboard(state, inputs).overlay), Not(HasSubstr("\nA ")));
+  EXPECT_THAT(sample_dashboard(state, inputs).status.keys,
+              testing::AllOf(Not(Contains("K signal")), Not(Contains("A attach"))));
   inputs.can_signal = true;
 
   EXPECT_THAT(tests::words_of(sample_dashboard(state, inputs).overlay), HasSubstr("\nK "));
-  EXPECT_THAT(sample_dashboard(state, inputs).status.keys, Contains("K signal"));
+  EXPECT_THAT(tests::words_of(sample_dashboard(state, inputs).overlay),
+              testing::AllOf(HasSubstr("\nA "), HasSubstr("\nD ")));
+  EXPECT_THAT(sample_dashboard(state, inputs).status.keys,
+              testing::AllOf(Contains("K signal"), Contains("A attach")));
+}
+
+TEST(AttachQuestion, NamesTheProcessAndHowItEnds) {
+  ViewState state;
+  state.overlay = Overlay::kAttach;
+  state.asked_about = kTrainer;
+
+  EXPECT_THAT(tests::words_of(sample_dashboard(state).overlay),
+              testing::AllOf(HasSubstr("Attach to trainer 110 (python3 train.py --epochs 3)?"),
+                             HasSubstr("until you press D or quit"), HasSubstr("y attaches")));
+}
+
+TEST(Status, SaysThatItIsAttachedAndHowToEndIt) {
+  ScreenInputs inputs;
+  inputs.can_signal = true;
+  EXPECT_EQ(sample_dashboard({}, inputs).status.state, "");
+  inputs.is_attached = true;
+
+  const StatusModel status = sample_dashboard({}, inputs).status;
+
+  EXPECT_EQ(status.state, "ATTACHED");
+  EXPECT_THAT(status.keys, testing::AllOf(Contains("D detach"), Not(Contains("A attach"))));
 }
 
 TEST(SignalQuestion, NamesTheProcessAndThenTheSignal) {
   ViewState state;
   state.overlay = Overlay::kSignal;
-  state.signal_target = kTrainer;
+  state.asked_about = kTrainer;
   EXPECT_THAT(
       tests::words_of(sample_dashboard(state).overlay),
       testing::AllOf(HasSubstr("Which signal to trainer 110 (python3 train.py --epochs 3)?"),
@@ -283,7 +310,7 @@ TEST(SignalQuestion, NamesTheProcessAndThenTheSignal) {
   EXPECT_THAT(tests::words_of(sample_dashboard(state).overlay),
               testing::AllOf(HasSubstr("Send KILL to trainer 110 (python3 train.py --epochs 3)?"),
                              HasSubstr("y sends it")));
-  state.signal_target = {999, 9};
+  state.asked_about = {999, 9};
   EXPECT_THAT(tests::words_of(sample_dashboard(state).overlay),
               HasSubstr("process 999, which has exited"));
 }
@@ -668,7 +695,7 @@ TEST_F(AfterTheEnd, KnowsWhoItWasAbout) {
   for (const auto& left : {std::vector<ProcessSample>{}, std::vector<ProcessSample>{zombie}}) {
     const DashboardModel model = model_after(left);
 
-    EXPECT_EQ(model.banner.watched, "trainer, pid 110 (python3), until it ended");
+    EXPECT_EQ(model.banner.watched, "trainer, pid 110 (train.py), until it ended");
     EXPECT_EQ(model.tree.processes, 22U);
     EXPECT_TRUE(model.tree.has_ended);
     ASSERT_THAT(model.tree.rows, SizeIs(3));

@@ -180,7 +180,7 @@ TEST(Keys, WhyOpensTheReasonsAndAnyKeyClosesThem) {
 TEST(Signals, AreSentAfterAChoiceAndAYes) {
   const ViewState asked = after({}, {letter("K")});
   EXPECT_EQ(asked.overlay, Overlay::kSignal);
-  EXPECT_EQ(asked.signal_target, kTrainerRow.key);
+  EXPECT_EQ(asked.asked_about, kTrainerRow.key);
 
   for (const auto& [key, number] : {std::pair("t", SIGTERM), std::pair("k", SIGKILL),
                                     std::pair("s", SIGSTOP), std::pair("c", SIGCONT)}) {
@@ -225,6 +225,42 @@ TEST(Signals, SayWhatBecameOfThem) {
             "trainer 110 has exited: nothing was sent");
   EXPECT_EQ(signal_outcome(SIGSTOP, "trainer 110", EPERM),
             "nothing was sent: trainer 110 belongs to another user");
+}
+
+TEST(Attaching, TakesAYes) {
+  const ViewState asked = after({}, {letter("A")});
+  EXPECT_EQ(asked.overlay, Overlay::kAttach);
+  EXPECT_EQ(asked.asked_about, kTrainerRow.key);
+
+  const Outcome meant = apply_key(asked, letter("y"), scene());
+  EXPECT_EQ(meant.command, Command::kAttach);
+  EXPECT_EQ(meant.attach_to, kTrainerRow.key);
+  EXPECT_EQ(meant.state.overlay, Overlay::kNone);
+  for (const Key& key : {letter("n"), letter("q"), letter("A"), letter("Y"),
+                         named(Key::Kind::kEnter), named(Key::Kind::kEscape)}) {
+    const Outcome outcome = apply_key(asked, key, scene());
+    EXPECT_EQ(outcome.command, Command::kNone) << key.text;
+    EXPECT_EQ(outcome.state.overlay, Overlay::kNone);
+  }
+}
+
+TEST(Attaching, IsToOneProcessAtATime) {
+  EXPECT_EQ(apply_key({}, letter("D"), scene()).command, Command::kNone);
+  Scene attached = scene();
+  attached.is_attached = true;
+
+  const Outcome second = apply_key({}, letter("A"), attached);
+  EXPECT_EQ(second.command, Command::kNeedDetach);
+  EXPECT_EQ(second.state.overlay, Overlay::kNone);
+  EXPECT_EQ(apply_key({}, letter("D"), attached).command, Command::kDetach);
+}
+
+TEST(Attaching, IsForAProcessAndForWhatRuns) {
+  EXPECT_EQ(apply_key(after({}, {letter("j")}), letter("A"), scene()).command,
+            Command::kNeedProcess);
+  Scene replay = scene();
+  replay.can_signal = false;
+  EXPECT_EQ(apply_key({}, letter("A"), replay).state, ViewState{});
 }
 
 TEST(Keys, ZoomGoesRoundAndTheWholeRunHasNoPlaceToScrollTo) {

@@ -186,10 +186,11 @@ TEST(Screen, ShowsTheCursorAndItsFigures) {
 }
 
 TEST(Screen, HasEveryTextOverItAtEverySize) {
-  for (const Overlay overlay : {Overlay::kHelp, Overlay::kReasons, Overlay::kSignal}) {
+  for (const Overlay overlay :
+       {Overlay::kHelp, Overlay::kReasons, Overlay::kSignal, Overlay::kAttach}) {
     ViewState state;
     state.overlay = overlay;
-    state.signal_target = tests::kTrainer;
+    state.asked_about = tests::kTrainer;
     const DashboardModel model = sample_dashboard(state);
     for (const auto& [width, height] :
          {std::pair(40, 12), std::pair(80, 24), std::pair(300, 100)}) {
