@@ -75,6 +75,26 @@ def bench_pss_pass(build, bars):
                 detail=f"{min(ratios):.2f}..{max(ratios):.2f}")
 
 
+def bench_shm_pass(build, bars):
+    """Who holds a segment that nobody holds: all processes have to be searched."""
+    sleepers = [subprocess.Popen(["sleep", "600"]) for _ in range(1000)]
+    segment = pathlib.Path(f"/dev/shm/tidemark_bench_{os.getpid()}")
+    segment.write_bytes(b"x" * 4096)
+    try:
+        time.sleep(1)
+        first, later = map(float, subprocess.run(
+            [build / "tests/bench/shm_cost", str(ROUNDS)],
+            check=True, capture_output=True, text=True).stdout.split())
+    finally:
+        segment.unlink()
+        for sleeper in sleepers:
+            sleeper.kill()
+        for sleeper in sleepers:
+            sleeper.wait()
+    bars.report("a pass over /dev/shm and 1,000 sleeping processes, CPU against the first one",
+                later / first, 0.4, detail=f"{later:.1f} ms against {first:.1f} ms")
+
+
 def cpu_seconds(pid):
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -198,6 +218,7 @@ def main():
     bench_series(build, bars)
     bench_sample_against_psutil(build, bars)
     bench_pss_pass(build, bars)
+    bench_shm_pass(build, bars)
     bench_thousand_processes(build, bars)
     bench_long_run(build, bars)
     bench_dashboard(build, bars)

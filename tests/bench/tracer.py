@@ -176,7 +176,7 @@ def report_ratios(bars, what, results, limits):
 def bench_import(_build, tracer, bars):
     if has_torch():
         report_whole_runs(tracer, bars, "import torch", [PYTHON, "-c", "import torch"],
-                          {"sampled": 1.05, "exact": 1.5}, rounds=IMPORT_ROUNDS)
+                          {"sampled": 1.05, "exact": 1.8}, rounds=IMPORT_ROUNDS)
 
 
 def bench_python(_build, tracer, bars):

@@ -21,7 +21,7 @@ from bars import Bars
 
 KEYS = ["?", "x", "Space", "z", "s", "/", "c", "o", "Enter", "Escape", "Up", "Down", "Left", "Right",
         "Home", "End", "PageUp", "PageDown", "Tab", "j", "k", "h", "l", "g", "G", "m", "C-l",
-        "BSpace", "é", "F5", "e", "w", "a", "K"]
+        "BSpace", "é", "F5", "e", "w", "a", "K", "A", "D"]
 SIZES = [(40, 12), (80, 24), (120, 40), (300, 100), (30, 8), (61, 17), (200, 50), (40, 100), (1, 1)]
 RARE = "e"  # writes a file
 # What changes parts of the screen, and says nothing that goes away by itself.
