@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -147,6 +149,11 @@ class Loader {
 
   // False: not at a good place; `reason` says why.
   Result<bool> try_thread(pid_t tid, std::string& reason) {
+    if (!is_round_for_waiting() && waits_in_system_call(pid_, tid)) {
+      reason = "it waits in a system call";
+      return false;
+    }
+    ++figures_.attempts;
     auto thread = TracedThread::seize(tid);
     if (!thread) {
       if (thread.error().sys_errno == EPERM && tid == pid_) {
@@ -154,7 +161,6 @@ class Loader {
       }
       return false;
     }
-    ++figures_.attempts;
     std::optional<StopWatch> watch(std::in_place, figures_.thread_stopped_ns);
     constexpr std::int64_t kLongestNs = kNsPerSecond / 5;
     if (const Status stopped = thread->stop(deadline_.or_in(kLongestNs)); !stopped) {
@@ -180,20 +186,26 @@ class Loader {
       return false;
     }
     const Status loaded = load_by(*call);
+    TIDEMARK_TRY(call->let_signals_in());
     if (!loaded) {
       return loaded.error();
     }
     return true;
   }
 
+  // A timeout begins anew at each stop: threads that wait are stopped in the first round, to get to
+  // know their stacks, and then in the 10th, 20th, 40th and so on.
+  bool is_round_for_waiting() const {
+    constexpr std::uint64_t kFirst = 10;
+    return rounds_ == 0 || (rounds_ % kFirst == 0 && std::has_single_bit(rounds_ / kFirst));
+  }
+
   std::string why_not(const TracedThread& thread, const Registers& registers) {
     if (thread.is_in_group_stop()) {
       return "it is stopped (SIGSTOP)";
     }
-    constexpr std::uint64_t kRoundsWithoutWaiting = 10;
-    const bool is_waiting = static_cast<std::int64_t>(registers.orig_rax) >= 0;
-    if (is_waiting && rounds_ < kRoundsWithoutWaiting) {
-      return "it waits in a system call";  // a timeout would begin anew
+    if (static_cast<std::int64_t>(registers.orig_rax) >= 0 && !is_round_for_waiting()) {
+      return "it waits in a system call";
     }
     if (thread.is_in_restartable_sequence(registers)) {
       return "it is in a restartable sequence";
@@ -210,7 +222,7 @@ class Loader {
                    fmt::format("{} is not this version's tracer", escape_text(tracer.path))};
     }
     TIDEMARK_TRY_ASSIGN(const std::uint64_t request, call.put_text(options_.request));
-    TIDEMARK_TRY_ASSIGN(const std::uint64_t result, call.call(start, {request}, deadline_));
+    TIDEMARK_TRY_ASSIGN(const std::uint64_t result, call.call(start, {request}, call_deadline()));
     switch (static_cast<wire::AttachResult>(static_cast<int>(result))) {
       case wire::AttachResult::kStarted:
         return ok();
@@ -246,28 +258,32 @@ class Loader {
     return *tracer;
   }
 
+  // By its name where the process sees it. It may be on a file system that nothing may be run from:
+  // then, and in containers, as a memory file.
   Result<std::uint64_t> open_library(RemoteCall& call) {
-    std::string path = options_.library;
-    std::optional<std::uint64_t> file;
-    if (!sees_file(pid_, path)) {
-      TIDEMARK_TRY_ASSIGN(file, make_memory_file(call));
-      // Spelled as nobody else does: a library that was loaded by the same name would be ours.
-      path = fmt::format("/proc/self/./fd/{}", *file);
+    if (sees_file(pid_, options_.library)) {
+      if (const auto handle = open_by_name(call, options_.library); !handle || *handle != 0) {
+        return handle;
+      }
     }
-    TIDEMARK_TRY_ASSIGN(const std::uint64_t name, call.put_text(path));
-    auto handle =
-        call.call(function("dlopen"), {name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE}, deadline_);
-    if (file) {
-      (void)call.call(function("close"), {*file}, deadline_);
-    }
+    TIDEMARK_TRY_ASSIGN(const std::uint64_t file, make_memory_file(call));
+    // Spelled as nobody else does: a library that was loaded by the same name would be ours.
+    const auto handle = open_by_name(call, fmt::format("/proc/self/./fd/{}", file));
+    (void)call.call(function("close"), {file}, call_deadline());
     if (!handle || *handle != 0) {
       return handle;
     }
-    const auto text = call.call(function("dlerror"), {}, deadline_);
+    const auto text = call.call(function("dlerror"), {}, call_deadline());
     constexpr std::size_t kMostBytes = 512;
     return Error{Errc::kUnsupported,
                  fmt::format("it cannot load the tracer: {}",
                              text ? escape_text(memory_.text(*text, kMostBytes)) : "?")};
+  }
+
+  Result<std::uint64_t> open_by_name(RemoteCall& call, const std::string& path) {
+    TIDEMARK_TRY_ASSIGN(const std::uint64_t name, call.put_text(path));
+    return call.call(function("dlopen"), {name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE},
+                     call_deadline());
   }
 
   // For a process that cannot see the library: in a container, or of another user.
@@ -277,7 +293,7 @@ class Loader {
     TIDEMARK_TRY_ASSIGN(const auto image, read_file(options_.library, kMostBytes));
     TIDEMARK_TRY_ASSIGN(const std::uint64_t name, call.put_text(std::string(kMemoryFile)));
     TIDEMARK_TRY_ASSIGN(const std::uint64_t fd,
-                        call.call(function("memfd_create"), {name, kCloseOnExec}, deadline_));
+                        call.call(function("memfd_create"), {name, kCloseOnExec}, call_deadline()));
     if (static_cast<std::int32_t>(fd) < 0) {
       return Error{Errc::kUnsupported, "the process cannot create a memory file"};
     }
@@ -285,10 +301,16 @@ class Loader {
         open_file(fmt::format("/proc/{}/fd/{}", pid_, static_cast<std::uint32_t>(fd)), O_WRONLY);
     const Status written = file ? write_all(file->get(), image) : Status(file.error());
     if (!written) {
-      (void)call.call(function("close"), {fd}, deadline_);
+      (void)call.call(function("close"), {fd}, call_deadline());
       return written.error();
     }
     return fd & 0xffff'ffffU;
+  }
+
+  // What was begun is not left half-way because the search for a thread took long.
+  Deadline call_deadline() const {
+    constexpr std::int64_t kLeastNs = 3 * kNsPerSecond;
+    return {std::max(deadline_.at_ns, Deadline::in(kLeastNs).at_ns)};
   }
 
   std::uint64_t function(std::string_view name) const {
@@ -334,16 +356,17 @@ Status Attachment::find_functions(const AddressSpace& space) {
   }
   const auto functions = exported_symbols(*tracer, memory_);
   const auto table = address_of(functions, wire::kRealFunctionsTable);
-  const auto real = memory_.load<HookAddresses>(table);
-  if (table == 0 || !real) {
+  const auto real = memory_.load<wire::RealFunctions>(table);
+  if (table == 0 || !real || real->names != wire::hash_of_hook_names()) {
     return Error{Errc::kUnsupported,
                  fmt::format("the tracer in process {} is of another version", pid_)};
   }
-  if (std::all_of(real->begin(), real->end(), [](std::uint64_t each) { return each == 0; })) {
+  tracer_ = tracer->range;
+  std::copy(std::begin(real->address), std::end(real->address), real_.begin());
+  if (std::all_of(real_.begin(), real_.end(), [](std::uint64_t each) { return each == 0; })) {
     return Error{Errc::kNotFound, fmt::format("the tracer was preloaded into process {}", pid_)};
   }
-  tracer_ = tracer->range;
-  real_ = *real;
+  find_cuda_functions(space);
   for (std::size_t i = 0; i < wire::kHooks; ++i) {
     hooks_[i] = address_of(functions, wire::kHookNames[i]);
   }
@@ -378,23 +401,71 @@ Status Attachment::write(const std::vector<GotSlot>& slots, const HookAddresses&
   }
 }
 
+// The runtime of CUDA is loaded late, and where its functions are not seen by all.
+void Attachment::find_cuda_functions(const AddressSpace& space) {
+  for (const RemoteModule& module : space.modules) {
+    if (!basename_of(module.path).starts_with("libcudart")) {
+      continue;
+    }
+    for (std::size_t i = 0; i < wire::kHooks; ++i) {
+      if (real_[i] == 0 && std::string_view(wire::kHookNames[i]).starts_with("cuda")) {
+        real_[i] = find_exported(module, memory_, wire::kHookNames[i]);
+      }
+    }
+  }
+}
+
+// Whether there is but one function that a call of free(), say, can lead to.
+bool Attachment::has_one_allocator(const AddressSpace& space) const {
+  const RemoteModule* const used = space.module_at(real_[0]);
+  std::size_t c_libraries = 0;
+  for (const RemoteModule& module : space.modules) {
+    const std::string_view name = basename_of(module.path);
+    if (name.starts_with("libc.so.6")) {
+      ++c_libraries;
+    } else if (&module != used && module.range != tracer_ && !name.starts_with("ld-linux") &&
+               (find_exported(module, memory_, "malloc") != 0 ||
+                find_exported(module, memory_, "free") != 0)) {
+      return false;
+    }
+  }
+  return c_libraries == 1;
+}
+
 Status Attachment::hook_modules(std::int64_t timeout_ns) {
   TIDEMARK_TRY_ASSIGN(const auto space, read_address_space(pid_, memory_));
+  if (std::none_of(space.modules.begin(), space.modules.end(), [&](const RemoteModule& module) {
+        return module.range == tracer_ && is_tracer(module);
+      })) {
+    return Error{Errc::kNotFound, fmt::format("process {} runs another program now", pid_)};
+  }
+  find_cuda_functions(space);
+  std::optional<bool> one_allocator;
   std::vector<GotSlot> slots;
   std::vector<SeenModule> seen;
   for (const RemoteModule& module : space.modules) {
     const auto before = std::find_if(seen_.begin(), seen_.end(), [&](const SeenModule& each) {
       return each.range == module.range && each.path == module.path;
     });
-    const int times = before == seen_.end() ? 0 : before->times;
-    seen.push_back({module.path, module.range, times + 1});
+    SeenModule& now = seen.emplace_back(
+        before == seen_.end() ? SeenModule{module.path, module.range} : *before);
+    ++now.times;
     // The dynamic linker may be about to fill the slots in: a second time is enough to get all.
-    if (times >= 2 || module.range == tracer_ || basename_of(module.path).starts_with("ld-linux")) {
+    if ((now.times > 2 && !now.has_unbound) || module.range == tracer_ ||
+        basename_of(module.path).starts_with("ld-linux")) {
       continue;
     }
     const ModuleSlots found = read_slots(module, memory_, real_, tracer_, space.modules.front());
     slots.insert(slots.end(), found.real.begin(), found.real.end());
-    if (times == 0) {
+    if (!found.lazy.empty()) {
+      // A library that brings its own allocator may have bound one of the two and not the other.
+      one_allocator = one_allocator ? one_allocator : has_one_allocator(space);
+      now.has_unbound = !*one_allocator || found.foreign > 0;
+      if (!now.has_unbound) {
+        slots.insert(slots.end(), found.lazy.begin(), found.lazy.end());
+      }
+    }
+    if (now.times == 1) {
       figures_.foreign_slots += found.foreign;
       ++figures_.modules;
     }

@@ -31,6 +31,11 @@ struct AttachOptions {
 // against it.
 Status check_target(pid_t pid);
 
+// Whether a process has filtered its system calls itself, beyond what its container does: such a
+// filter may kill it for a call that the tracer makes. What all of a container have (its first
+// process, or we) only refuses calls.
+bool has_seccomp_filter_of_its_own(pid_t pid);
+
 // How it went.
 struct AttachFigures {
   std::int64_t thread_stopped_ns = 0;   // the longest that a single thread stood still
@@ -62,16 +67,20 @@ class Attachment {
  private:
   Attachment(pid_t pid, RemoteMemory memory) : pid_(pid), memory_(std::move(memory)) {}
   Status find_functions(const AddressSpace& space);
+  void find_cuda_functions(const AddressSpace& space);
+  bool has_one_allocator(const AddressSpace& space) const;
   Result<std::vector<GotSlot>> hooked_slots() const;
   Status write(const std::vector<GotSlot>& slots, const HookAddresses& to, std::int64_t timeout_ns);
   Status write_stopped(const std::vector<GotSlot>& slots, const HookAddresses& to,
                        Deadline deadline);
 
-  // A module, and how often it was looked through.
+  // A module, how often it was looked through, and whether it has slots that were left alone since
+  // they are not bound yet.
   struct SeenModule {
     std::string path;
     AddressRange range;
     int times = 0;
+    bool has_unbound = false;
   };
 
   pid_t pid_;

@@ -93,8 +93,10 @@ ModuleSlots read_slots(const RemoteModule& module, const RemoteMemory& memory,
         ELF64_R_TYPE(each.r_info) == R_X86_64_JUMP_SLOT && module.has_code_at(*value);
     if (tracer.holds(*value)) {
       slots.hooked.push_back({address, *value, *hook});
-    } else if (real[*hook] != 0 && (*value == real[*hook] || is_lazy)) {
+    } else if (real[*hook] != 0 && *value == real[*hook]) {
       slots.real.push_back({address, *value, *hook});
+    } else if (real[*hook] != 0 && is_lazy) {
+      slots.lazy.push_back({address, *value, *hook});
     } else if (!program.has_code_at(*value)) {
       ++slots.foreign;
     }

@@ -26,7 +26,8 @@ struct GotSlot {
 
 // What the slots of a module hold that are for functions of wire::kHookNames.
 struct ModuleSlots {
-  std::vector<GotSlot> real;    // the real function, or code that finds it at the first call
+  std::vector<GotSlot> real;    // the real function
+  std::vector<GotSlot> lazy;    // code that finds a function at the first call: which, is not known
   std::vector<GotSlot> hooked;  // a function of the tracer
   std::size_t foreign = 0;      // something else: another tool's hook, say
 };

@@ -128,6 +128,7 @@ Result<RemoteCall> RemoteCall::prepare(TracedThread& thread, const RemoteMemory&
   if (!stack) {
     return Error{Errc::kUnsupported, "the thread is not on its own stack, or has no room there"};
   }
+  call.stopped_ = stopped;
   call.registers_ = registers_to_resume(stopped);
   call.top_ = round_down(stopped.rsp - kRedZone, 64);
   call.lowest_ = stack->begin;
@@ -182,9 +183,9 @@ std::vector<char> RemoteCall::frame_at(std::uint64_t address) const {
   return image;
 }
 
-Result<std::uint64_t> RemoteCall::call(std::uint64_t function,
-                                       std::initializer_list<std::uint64_t> arguments,
-                                       Deadline deadline) {
+// The address of the frame that the call ends with.
+Result<std::uint64_t> RemoteCall::begin(std::uint64_t function,
+                                        std::initializer_list<std::uint64_t> arguments) {
   constexpr std::uint64_t kDirectionAndTrap = 0x500;
   const std::uint64_t extended = top_ - round_down(extended_.size() + 63, 64);
   // As the compiler expects it behind a call: 8 bytes off a multiple of 16.
@@ -211,7 +212,33 @@ Result<std::uint64_t> RemoteCall::call(std::uint64_t function,
     (void)thread_.set_registers(registers_);
     return blocked.error();
   }
-  return wait_for_end(frame, deadline);
+  return frame;
+}
+
+Result<std::uint64_t> RemoteCall::call(std::uint64_t function,
+                                       std::initializer_list<std::uint64_t> arguments,
+                                       Deadline deadline) {
+  if (has_failed_) {  // the thread may still be in the call before, with locks held
+    return Error{Errc::kUnsupported, "the call before it has failed"};
+  }
+  has_failed_ = true;
+  TIDEMARK_TRY_ASSIGN(const std::uint64_t frame, begin(function, arguments));
+  TIDEMARK_TRY_ASSIGN(const std::uint64_t result, wait_for_end(frame, deadline));
+  has_failed_ = false;
+  return result;
+}
+
+// After a crash: the thread goes on as if nothing had been. The end of the handler restores all of
+// it, also what the call has done to the extended state.
+void RemoteCall::abandon(std::uint64_t frame) {
+  Registers registers = registers_;
+  registers.rip = ending_.end_handler;
+  registers.rsp = frame + offsetof(SignalFrame, flags);
+  (void)thread_.set_registers(registers);
+}
+
+Status RemoteCall::let_signals_in() {
+  return has_failed_ ? ok() : thread_.interrupt_as_found(stopped_);
 }
 
 // What to do about a signal that came during a call: the signal to go on with, or an error, which
@@ -239,9 +266,8 @@ Result<std::uint64_t> RemoteCall::wait_for_end(std::uint64_t frame, Deadline dea
     TIDEMARK_TRY_ASSIGN(const auto now, thread_.registers());
     if (signal != 0) {
       const auto answered = answer(signal);
-      if (!answered) {  // the thread goes on as if nothing had been
-        TIDEMARK_TRY(thread_.set_signal_mask(mask_));
-        TIDEMARK_TRY(thread_.set_registers(registers_));
+      if (!answered) {
+        abandon(frame);
         return answered.error();
       }
       signal = *answered;

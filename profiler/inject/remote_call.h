@@ -41,22 +41,30 @@ class RemoteCall {
                                     const std::vector<Mapping>& mappings, const CallEnding& ending);
 
   // The result. An error: the call was not made, has crashed, or takes too long; in the last case
-  // it goes on without us.
+  // it goes on without us. After an error no other call can be made.
   Result<std::uint64_t> call(std::uint64_t function, std::initializer_list<std::uint64_t> arguments,
                              Deadline deadline);
   // The address of a text that lives as long as this, for arguments.
   Result<std::uint64_t> put_text(const std::string& text);
+  // After the last call: signals that came meanwhile interrupt the system call that the thread was
+  // in, as they would have without us.
+  Status let_signals_in();
 
  private:
   RemoteCall(TracedThread& thread, const RemoteMemory& memory, const CallEnding& ending)
       : thread_(thread), memory_(memory), ending_(ending) {}
   std::vector<char> frame_at(std::uint64_t address) const;
   Result<int> answer(int signal) const;
+  Result<std::uint64_t> begin(std::uint64_t function,
+                              std::initializer_list<std::uint64_t> arguments);
   Result<std::uint64_t> wait_for_end(std::uint64_t frame, Deadline deadline);
+  void abandon(std::uint64_t frame);
 
   TracedThread& thread_;
   const RemoteMemory& memory_;
   CallEnding ending_;
+  bool has_failed_ = false;
+  Registers stopped_ = {};      // as it was found
   Registers registers_ = {};    // with which the thread goes on
   std::vector<char> extended_;  // likewise
   std::uint64_t mask_ = 0;

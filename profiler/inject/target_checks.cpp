@@ -108,6 +108,12 @@ Status check_target(pid_t pid) {
     return Error{Errc::kUnsupported,
                  fmt::format("process {} may do no more than read and write (seccomp)", pid)};
   }
+  if (has_seccomp_filter_of_its_own(pid)) {
+    return Error{Errc::kUnsupported,
+                 fmt::format("process {} has filtered its system calls, and the filter may end it "
+                             "for one of the tracer's (seccomp)",
+                             pid)};
+  }
   if (shares_memory_of_parent(pid, field_of(*text, "PPid"))) {
     return Error{Errc::kUnsupported,
                  fmt::format("process {} still uses the memory of its parent (vfork)", pid)};

@@ -40,6 +40,14 @@ bool is_in_system_call(const Registers& registers) {
   return static_cast<std::int64_t>(registers.orig_rax) >= 0;
 }
 
+bool is_interrupted(const Registers& registers) {
+  const auto result = static_cast<std::int64_t>(registers.rax);
+  return is_in_system_call(registers) &&
+         (result == -EINTR || result == -kRestartSystemCall ||
+          result == -kRestartWithoutInterruption || result == -kRestartUnlessHandled ||
+          result == -kRestartByBlock);
+}
+
 // A descriptor is closed even where close() was interrupted, and may be another file's by now.
 bool may_be_repeated(const Registers& registers) { return registers.orig_rax != SYS_close; }
 
@@ -327,17 +335,41 @@ bool TracedThread::is_in_restartable_sequence(const Registers& registers) const 
 
 Registers registers_to_resume(const Registers& stopped) {
   Registers resumed = stopped;
-  const auto result = static_cast<std::int64_t>(stopped.rax);
-  const bool is_interrupted = result == -EINTR || result == -kRestartSystemCall ||
-                              result == -kRestartWithoutInterruption ||
-                              result == -kRestartUnlessHandled || result == -kRestartByBlock;
-  if (is_in_system_call(stopped) && is_interrupted && may_be_repeated(stopped)) {
+  if (is_interrupted(stopped) && may_be_repeated(stopped)) {
     constexpr std::uint64_t kInstructionBytes = 2;  // of `syscall`
     resumed.rip -= kInstructionBytes;
     resumed.rax = stopped.orig_rax;
   }
   resumed.orig_rax = ~std::uint64_t{0};
   return resumed;
+}
+
+Status TracedThread::interrupt_as_found(const Registers& found) {
+  constexpr std::int64_t kLongestNs = kNsPerSecond / 5;
+  if (!is_interrupted(found) || !has_deliverable_signal(tid_)) {
+    return ok();
+  }
+  Registers registers = found;
+  if (static_cast<std::int64_t>(found.rax) != -kRestartSystemCall) {
+    // All of these end with EINTR where there is a handler.
+    registers.rax = static_cast<std::uint64_t>(-EINTR);
+    registers.orig_rax = ~std::uint64_t{0};
+    return set_registers(registers);
+  }
+  // Whether this one does, the handler decides (SA_RESTART): the thread stops once more as it was
+  // found, and the kernel sees to it from there.
+  TIDEMARK_TRY(set_registers(registers));
+  TIDEMARK_TRY(interrupt());
+  is_stopped_ = false;
+  if (request(PTRACE_CONT, tid_, 0, 0) != 0) {
+    return error_of("cannot resume", tid_);
+  }
+  return wait_for_stop(Deadline::in(kLongestNs));
+}
+
+bool waits_in_system_call(pid_t pid, pid_t tid) {
+  const auto text = read_file(fmt::format("/proc/{}/task/{}/syscall", pid, tid));
+  return text && !text->starts_with("running") && !text->starts_with("-1");
 }
 
 std::vector<pid_t> threads_of(pid_t pid) {

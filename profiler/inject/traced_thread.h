@@ -65,6 +65,9 @@ class TracedThread {
   // While it is stopped.
   Result<Registers> registers() const;
   Status set_registers(const Registers& registers) const;
+  // The thread was found in a system call that the stop has interrupted, and is about to make it
+  // again. If a signal waits that its program handles, the call ends as the kernel would have it.
+  Status interrupt_as_found(const Registers& found);
   // As the instruction XSAVE writes them, in the standard format.
   Result<std::vector<char>> extended_state() const;
   Result<std::uint64_t> signal_mask() const;
@@ -86,6 +89,8 @@ class TracedThread {
 Registers registers_to_resume(const Registers& stopped);
 
 std::vector<pid_t> threads_of(pid_t pid);
+// Whether a thread waits in a system call. Asked without stopping it.
+bool waits_in_system_call(pid_t pid, pid_t tid);
 
 // All threads of a process, stopped as long as this lives.
 class StoppedProcess {

@@ -76,6 +76,10 @@ bool is_equal(const char* text, const char* other) noexcept {
   return is_word(text, length_of(text), other);
 }
 
+bool starts_with(const char* text, const char* begin) noexcept {
+  return wire::detail::take_word(text, begin);
+}
+
 bool ends_with(const char* text, std::size_t bytes, const char* end) noexcept {
   const std::size_t length = length_of(end);
   return bytes >= length && is_word(text + bytes - length, length, end);
@@ -174,10 +178,13 @@ void find_operators() noexcept {
 
 void ChildEnvironment::set_up(char** environment) noexcept {
   Dl_info info = {};
-  if (dladdr(reinterpret_cast<void*>(&ChildEnvironment::set_up), &info) != 0) {
+  // A memory file has no name that another program could load it by: what is called so in a child
+  // is one of its own descriptors.
+  if (dladdr(reinterpret_cast<void*>(&ChildEnvironment::set_up), &info) != 0 &&
+      !starts_with(info.dli_fname, "/proc/")) {
     FixedText(g_tracer_path).add(info.dli_fname);
+    find_operators();
   }
-  find_operators();
   struct stat own = {};
   if (sys::stat("/proc/self/exe", &own) == 0) {
     g_own_device = own.st_dev;

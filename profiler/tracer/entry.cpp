@@ -77,10 +77,11 @@ void look_up_functions(char** environment) noexcept {
 
 using namespace tidemark;  // NOLINT(google-build-using-namespace): C names follow
 
-// By number in wire::kHookNames; nullptr: there is none. Set by the function below.
+// The addresses are set by the function below.
 extern "C" {
 // NOLINTNEXTLINE(readability-identifier-naming): a C name
-[[gnu::visibility("default")]] constinit void* tidemark_tracer_real_functions[wire::kHooks] = {};
+[[gnu::visibility("default")]] constinit wire::RealFunctions tidemark_tracer_real_functions = {
+    wire::hash_of_hook_names(), {}};
 }
 
 // For a process that runs already: called by the tool, in a thread of the process that was stopped
@@ -91,7 +92,8 @@ TIDEMARK_EXPORT int tidemark_tracer_attach(const char* request) {
   tracer::set_loaded_late();
   tracer::look_up_functions(environ);
   for (std::size_t i = 0; i < wire::kHooks; ++i) {
-    tidemark_tracer_real_functions[i] = tracer::next_function(wire::kHookNames[i]);
+    tidemark_tracer_real_functions.address[i] =
+        reinterpret_cast<std::uint64_t>(tracer::next_function(wire::kHookNames[i]));
   }
   const wire::AttachResult result = tracer::attach_tracer(request);
   errno = saved_errno;

@@ -28,6 +28,7 @@ constexpr std::size_t kRequestBytes = 4400;
 
 constinit std::atomic<TracerState> g_state = TracerState::kNotStarted;
 constinit bool g_wiped_by_kernel = false;
+constinit bool g_is_told_of_forks = false;
 constinit std::atomic<int> g_pid = 0;          // of the process that this memory belongs to
 constinit wire::TraceRequest g_request;        // of this process
 constinit wire::TraceRequest g_child_request;  // of a forked child
@@ -105,7 +106,10 @@ bool start() noexcept {
   g_recorder.modules().set_up();
   g_wiped_by_kernel = sys::madvise(&g_fork_page, sizeof(g_fork_page), MADV_WIPEONFORK) == 0;
   g_recorder.store().hide_from_children(g_wiped_by_kernel);
-  __register_atfork(before_fork, nullptr, after_fork_in_child, &__dso_handle);
+  if (!g_is_told_of_forks) {  // an earlier attempt found no room for its file
+    __register_atfork(before_fork, nullptr, after_fork_in_child, &__dso_handle);
+    g_is_told_of_forks = true;
+  }
   return open_file(false);  // if there is no file the tracer is off
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace tidemark::wire {
 
@@ -50,10 +51,26 @@ inline constexpr const char* kHookNames[] = {"malloc",
                                              "cudaHostUnregister"};
 inline constexpr std::size_t kHooks = sizeof(kHookNames) / sizeof(kHookNames[0]);
 
-// The function of the tracer that the tool calls, and the tracer's table of the real functions, in
-// the order of kHookNames.
+// Of all names in their order: tracer and tool may be of different versions.
+constexpr std::uint64_t hash_of_hook_names() {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char* name : kHookNames) {
+    for (; *name != '\0'; ++name) {
+      hash = (hash ^ static_cast<unsigned char>(*name)) * 0x100000001b3;
+    }
+    hash *= 0x100000001b3;
+  }
+  return hash;
+}
+
+// The function of the tracer that the tool calls, and the tracer's table of the real functions.
 inline constexpr const char* kAttachFunction = "tidemark_tracer_attach";
 inline constexpr const char* kRealFunctionsTable = "tidemark_tracer_real_functions";
+
+struct RealFunctions {
+  std::uint64_t names;           // hash_of_hook_names()
+  std::uint64_t address[kHooks];  // in the order of kHookNames; 0: there is none
+};
 
 // What the function returns.
 enum class AttachResult : int {

@@ -4,16 +4,30 @@
 //   hard_to_stop exec ROUNDS   starts itself again and again, from any of several threads
 //   hard_to_stop coroutine     runs on a small stack within other data, until standard input ends
 //   hard_to_stop compute       keeps all vector registers in use, until standard input ends
+//   hard_to_stop plugin FOLDER has a plugin with an allocator of its own, which it gets from there
+//   hard_to_stop filtered      has a filter that ends it for a call that it does not make
+//   hard_to_stop sleep|read    waits until a signal comes, and is odd if it then waits on
+//   hard_to_stop deep          keeps blocks from far down on its first stack, beside a busy thread
+#include <dlfcn.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <thread>
 
@@ -132,6 +146,91 @@ int compute() {
   return 0;
 }
 
+int run_plugin(const std::string& folder) {
+  void* const plugin = ::dlopen((folder + "/lazy_plugin.so").c_str(), RTLD_LAZY | RTLD_DEEPBIND);
+  if (plugin == nullptr) {
+    say(::dlerror());
+    return 2;
+  }
+  const auto call = [plugin](const char* name) {
+    reinterpret_cast<void (*)()>(::dlsym(plugin, name))();
+  };
+  call("plugin_allocate");
+  say("ready");
+  for (std::atomic<long> count = 0; count % 1'000'000 != 0 || !input_has_ended(); ++count) {
+  }
+  call("plugin_free");  // bound only now
+  say("done");
+  return 0;
+}
+
+int run_filtered() {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter = {static_cast<unsigned short>(std::size(rules)), rules};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+    say("may not filter");
+    return 2;
+  }
+  say("ready");
+  while (!input_has_ended()) {
+    ::usleep(1000);
+  }
+  say("done");
+  return 0;
+}
+
+int wait_for_signal(bool sleeps) {
+  struct sigaction action = {};
+  action.sa_handler = [](int /*signal*/) {};
+  ::sigaction(SIGUSR1, &action, nullptr);
+  say("ready");
+  constexpr unsigned kLong = 60;
+  char byte = 0;
+  const bool is_woken =
+      sleeps ? ::sleep(kLong) > 0 : ::read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR;
+  say(is_woken ? "done" : "odd: it waited on");
+  return is_woken ? 0 : 1;
+}
+
+// A page on each of forty frames.
+[[gnu::noinline]] void keep_far_down(int depth) {
+  volatile char page[4096] = {};
+  if (depth > 0) {
+    keep_far_down(depth - 1);
+  } else {
+    void* block = std::malloc(100'000);
+    asm volatile("" : : "r"(block));  // kept by nobody
+  }
+  page[depth] = page[0];
+}
+
+[[gnu::noinline]] void begin_deep_down() {
+  constexpr int kDepth = 40;
+  keep_far_down(kDepth);
+  asm volatile("");  // no tail call
+}
+
+int keep_blocks() {
+  std::thread([] {
+    for (std::atomic<long> count = 0;; ++count) {
+    }
+  }).detach();
+  say("ready");
+  while (!input_has_ended()) {
+    begin_deep_down();
+    ::usleep(5000);
+  }
+  say("done");
+  std::fflush(stdout);
+  ::_exit(0);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -144,6 +243,18 @@ int main(int count, char** arguments) {
   }
   if (mode == "coroutine") {
     return run_coroutine();
+  }
+  if (mode == "plugin" && count > 2) {
+    return run_plugin(arguments[2]);
+  }
+  if (mode == "filtered") {
+    return run_filtered();
+  }
+  if (mode == "sleep" || mode == "read") {
+    return wait_for_signal(mode == "sleep");
+  }
+  if (mode == "deep") {
+    return keep_blocks();
   }
   return mode == "compute" ? compute() : 2;
 }

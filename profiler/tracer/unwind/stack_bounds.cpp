@@ -29,7 +29,7 @@ struct KnownStacks {
 constinit thread_local KnownStacks g_stacks = {};
 
 constinit std::atomic<std::uint64_t> g_main_stack_end{0};
-constinit std::atomic<std::uint64_t> g_main_block{0};  // its thread control block
+constinit std::atomic<std::uint64_t> g_main_block{0};  // its thread control block; 0: not known yet
 constinit std::atomic<bool> g_cannot_probe{false};
 constinit std::atomic<std::int32_t> g_times_forbidden{0};
 
@@ -47,21 +47,27 @@ std::uint64_t thread_pointer() noexcept {
   return value;
 }
 
-// rt_sigprocmask(2) copies the new mask from user space before it looks at `how`, so that with an
-// invalid `how` it changes nothing and answers EFAULT or EINVAL. No sandbox forbids it.
-long probe(std::uint64_t address) noexcept {
+// Not by syscall(), which the tracer hooks.
+long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0) noexcept {
   long result;
-  register long mask_bytes asm("r10") = 8;
+  register long r10 asm("r10") = d;
   asm volatile("syscall"
                : "=a"(result)
-               : "a"(SYS_rt_sigprocmask), "D"(-1L), "S"(address), "d"(0L), "r"(mask_bytes)
+               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
                : "rcx", "r11", "memory");
   return result;
 }
 #else
 std::uint64_t thread_pointer() noexcept { return 0; }
-long probe(std::uint64_t) noexcept { return -EFAULT; }
+long system_call(long, long = 0, long = 0, long = 0, long = 0) noexcept { return -EFAULT; }
 #endif
+
+// rt_sigprocmask(2) copies the new mask from user space before it looks at `how`, so that with an
+// invalid `how` it changes nothing and answers EFAULT or EINVAL. No sandbox forbids it.
+long probe(std::uint64_t address) noexcept {
+  constexpr long kMaskBytes = 8;
+  return system_call(SYS_rt_sigprocmask, -1, static_cast<long>(address), 0, kMaskBytes);
+}
 
 // The end of the readable pages from that of `begin` on, at most `end`.
 std::uint64_t readable_until(std::uint64_t begin, std::uint64_t end) noexcept {
@@ -93,12 +99,18 @@ ByteRange stack_below(std::uint64_t block) noexcept {
   return {};
 }
 
+bool is_first_thread() noexcept { return system_call(SYS_gettid) == system_call(SYS_getpid); }
+
 // The stack that the calling thread was created with; of a very large one only the upper part.
 ByteRange own_stack() noexcept {
   const std::uint64_t block = thread_pointer();
-  const bool is_main = block == g_main_block.load(std::memory_order_relaxed);
-  ByteRange stack =
-      is_main ? ByteRange{0, g_main_stack_end.load(std::memory_order_relaxed)} : stack_below(block);
+  const std::uint64_t main_block = g_main_block.load(std::memory_order_relaxed);
+  ByteRange stack = block == main_block ? ByteRange{} : stack_below(block);
+  // The first thread of a process may be another one than before a fork: it has such a stack.
+  if (stack.end == 0 && (block == main_block || (main_block == 0 && is_first_thread()))) {
+    g_main_block.store(block, std::memory_order_relaxed);
+    stack = {0, g_main_stack_end.load(std::memory_order_relaxed)};
+  }
   if (stack.end - stack.begin > kLargestStackBytes) {
     stack.begin = stack.end - kLargestStackBytes;
   }
@@ -146,7 +158,8 @@ void resolve_stack_end() noexcept {
   if (const void* const symbol = dlsym(RTLD_DEFAULT, "__libc_stack_end"); symbol != nullptr) {
     g_main_stack_end.store(*static_cast<const std::uint64_t*>(symbol), std::memory_order_relaxed);
   }
-  g_main_block.store(thread_pointer(), std::memory_order_relaxed);
+  // In a process that runs already, any thread may come here.
+  g_main_block.store(is_first_thread() ? thread_pointer() : 0, std::memory_order_relaxed);
   // Address 8 is never mapped: another answer than EFAULT is not the kernel's.
   g_cannot_probe.store(probe(8) != -EFAULT, std::memory_order_relaxed);
 }

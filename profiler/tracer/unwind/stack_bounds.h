@@ -13,7 +13,7 @@ struct StackBounds {
 };
 
 // Finds where the main thread's stack begins (calls ld.so) and whether memory can be probed here.
-// At start-up only, by the main thread, never from a hook.
+// When the tracer starts only, never from a hook.
 void resolve_stack_end() noexcept;
 
 // Whether memory may be probed, which takes system calls. Calls with false and true must be

@@ -101,7 +101,9 @@ class FakePython {
     if (layout().code_start != kNone) {
       store(code, kObjectSize, kUnits);
     } else {
-      const std::uint64_t instructions = add_object(symbols_.types.bytes);
+      const std::uint64_t instructions = make(kBytesData + 2 * kUnits);
+      store(instructions, kObjectReferences, 1);
+      store(instructions, kObjectType, symbols_.types.bytes);
       store(instructions, kBytesSize, 2 * kUnits);
       store(code, layout().code_identity, instructions);
     }
@@ -270,6 +272,11 @@ TEST_P(PythonFramesOf, KnowACodeObjectThatTookThePlaceOfAnother) {
   fake.store(file, static_cast<std::uint16_t>(fake.layout().ascii_data + 12), 'x', 1);
   EXPECT_NE(fake.python().hash_frames(), before);
   fake.store(file, static_cast<std::uint16_t>(fake.layout().ascii_data + 12), 'y', 1);
+  const std::uint64_t name = load_word(code + fake.layout().code_name);
+  fake.store(name, static_cast<std::uint16_t>(fake.layout().ascii_data + 4), 'x', 1);
+  EXPECT_NE(fake.python().hash_frames(), before);  // "firsx"
+  fake.store(name, static_cast<std::uint16_t>(fake.layout().ascii_data + 4), 't', 1);
+  EXPECT_EQ(fake.python().hash_frames(), before);
   fake.store(code, fake.layout().code_name, fake.add_text("second"));
 
   EXPECT_NE(fake.python().hash_frames(), before);
