@@ -59,7 +59,7 @@ static_assert(kLossNames.size() == static_cast<std::size_t>(LossKind::kTraceLook
 constexpr std::array<std::string_view, 7> kAllocationKinds{
     "heap",        "anonymous_map", "shared_map",     "allocator_map",
     "cuda_device", "cuda_pinned",   "cuda_registered"};
-constexpr std::array<std::string_view, 2> kFrameKinds{"native", "python"};
+constexpr std::array<std::string_view, 3> kFrameKinds{"native", "python", "thread_start"};
 constexpr std::array<std::string_view, 3> kTraceModes{"dormant", "sampled", "exact"};
 constexpr std::array<std::string_view, 9> kUntracedReasons{
     "unknown",    "not_followed", "static",       "other_libc",  "other_architecture",

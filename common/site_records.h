@@ -27,7 +27,8 @@ enum class AllocationKind {
   kCudaRegistered,  // pinned, but a block that is counted already
 };
 
-enum class FrameKind { kNative, kPython };
+// kThreadStart: no frame. Those further out are of the thread that has started this one.
+enum class FrameKind { kNative, kPython, kThreadStart };
 
 // Dormant: loaded, but records nothing yet.
 enum class TraceMode { kDormant, kSampled, kExact };

@@ -117,8 +117,11 @@ std::vector<StackRow> stack_rows(const ShownStack& stack) {
   std::vector<StackRow> rows;
   for (std::size_t i = 0; i < frames.size();) {
     if (i == kHead && own > kHead + kBefore + 1) {
-      rows.push_back({i, own - kBefore, true});
-      i = own - kBefore;
+      const auto start = frames.begin() + static_cast<std::ptrdiff_t>(i);
+      const auto end = std::find_if(start, start + static_cast<std::ptrdiff_t>(own - kBefore - i),
+                                    tracker::is_thread_start);
+      rows.push_back({i, i + static_cast<std::size_t>(end - start), true});
+      i = rows.back().end;
       continue;
     }
     std::size_t end = i;

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <iterator>
 #include <optional>
 #include <thread>
@@ -362,6 +363,7 @@ Status Attachment::find_functions(const AddressSpace& space) {
                  fmt::format("the tracer in process {} is of another version", pid_)};
   }
   tracer_ = tracer->range;
+  table_ = table;
   std::copy(std::begin(real->address), std::end(real->address), real_.begin());
   if (std::all_of(real_.begin(), real_.end(), [](std::uint64_t each) { return each == 0; })) {
     return Error{Errc::kNotFound, fmt::format("the tracer was preloaded into process {}", pid_)};
@@ -369,6 +371,9 @@ Status Attachment::find_functions(const AddressSpace& space) {
   find_cuda_functions(space);
   for (std::size_t i = 0; i < wire::kHooks; ++i) {
     hooks_[i] = address_of(functions, wire::kHookNames[i]);
+  }
+  for (std::size_t i = 0; i < wire::kPythonHooks; ++i) {
+    hooks_[wire::kHooks + i] = address_of(functions, wire::kPythonHookNames[i]);
   }
   return ok();
 }
@@ -447,8 +452,8 @@ Status Attachment::hook_modules(std::int64_t timeout_ns) {
     const auto before = std::find_if(seen_.begin(), seen_.end(), [&](const SeenModule& each) {
       return each.range == module.range && each.path == module.path;
     });
-    SeenModule& now = seen.emplace_back(
-        before == seen_.end() ? SeenModule{module.path, module.range} : *before);
+    SeenModule& now =
+        seen.emplace_back(before == seen_.end() ? SeenModule{module.path, module.range} : *before);
     ++now.times;
     // The dynamic linker may be about to fill the slots in: a second time is enough to get all.
     if ((now.times > 2 && !now.has_unbound) || module.range == tracer_ ||
@@ -470,9 +475,28 @@ Status Attachment::hook_modules(std::int64_t timeout_ns) {
       ++figures_.modules;
     }
   }
+  const RemoteModule* const python = space.module_at(real_[wire::kHooks]);
+  if (sees_python_objects_ && python != nullptr) {
+    const auto tables = find_python_tables(*python, space.mappings, memory_, real_);
+    if (!tables.empty()) {
+      TIDEMARK_TRY(tell_tracer_of_python_objects(true));
+      slots.insert(slots.end(), tables.begin(), tables.end());
+    }
+  }
   TIDEMARK_TRY(write(slots, hooks_, timeout_ns));
   seen_ = std::move(seen);
   return ok();
+}
+
+bool Attachment::see_python_objects() {
+  sees_python_objects_ = real_[wire::kHooks] != 0;
+  return sees_python_objects_;
+}
+
+Status Attachment::tell_tracer_of_python_objects(bool are_seen) const {
+  const std::uint64_t word = are_seen ? 1 : 0;
+  return memory_.write(table_ + offsetof(wire::RealFunctions, sees_python_objects),
+                       {reinterpret_cast<const char*>(&word), sizeof(word)});
 }
 
 Result<std::vector<GotSlot>> Attachment::hooked_slots() const {
@@ -485,6 +509,10 @@ Result<std::vector<GotSlot>> Attachment::hooked_slots() const {
     const ModuleSlots found = read_slots(module, memory_, real_, tracer_, space.modules.front());
     slots.insert(slots.end(), found.hooked.begin(), found.hooked.end());
   }
+  if (const RemoteModule* const python = space.module_at(real_[wire::kHooks])) {
+    const auto tables = find_python_tables(*python, space.mappings, memory_, hooks_);
+    slots.insert(slots.end(), tables.begin(), tables.end());
+  }
   return slots;
 }
 
@@ -496,7 +524,8 @@ Result<std::size_t> Attachment::count_hooked() const {
 Status Attachment::unhook_modules(std::int64_t timeout_ns) {
   TIDEMARK_TRY_ASSIGN(const auto slots, hooked_slots());
   seen_.clear();
-  return write(slots, real_, timeout_ns);
+  TIDEMARK_TRY(write(slots, real_, timeout_ns));
+  return tell_tracer_of_python_objects(false);
 }
 
 }  // namespace tidemark::inject

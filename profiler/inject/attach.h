@@ -56,6 +56,9 @@ class Attachment {
 
   pid_t pid() const { return pid_; }
   const AttachFigures& figures() const { return figures_; }
+  // From the next hook_modules() on, small objects of Python are seen one by one. False: there is
+  // no such interpreter, or its objects come from malloc and are seen anyway.
+  bool see_python_objects();
   // Lets all modules that do not yet call the tracer call it, those that were loaded since the last
   // call. Cheap when there are none.
   Status hook_modules(std::int64_t timeout_ns);
@@ -70,6 +73,7 @@ class Attachment {
   void find_cuda_functions(const AddressSpace& space);
   bool has_one_allocator(const AddressSpace& space) const;
   Result<std::vector<GotSlot>> hooked_slots() const;
+  Status tell_tracer_of_python_objects(bool are_seen) const;
   Status write(const std::vector<GotSlot>& slots, const HookAddresses& to, std::int64_t timeout_ns);
   Status write_stopped(const std::vector<GotSlot>& slots, const HookAddresses& to,
                        Deadline deadline);
@@ -88,6 +92,8 @@ class Attachment {
   AddressRange tracer_;
   HookAddresses hooks_ = {};
   HookAddresses real_ = {};
+  std::uint64_t table_ = 0;  // of wire::RealFunctions
+  bool sees_python_objects_ = false;
   std::vector<SeenModule> seen_;
   AttachFigures figures_;
 };

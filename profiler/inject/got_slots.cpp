@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 
@@ -99,6 +100,32 @@ ModuleSlots read_slots(const RemoteModule& module, const RemoteMemory& memory,
       slots.lazy.push_back({address, *value, *hook});
     } else if (!program.has_code_at(*value)) {
       ++slots.foreign;
+    }
+  }
+  return slots;
+}
+
+std::vector<GotSlot> find_python_tables(const RemoteModule& interpreter,
+                                        const std::vector<Mapping>& mappings,
+                                        const RemoteMemory& memory, const HookAddresses& from) {
+  constexpr std::uint64_t kMostBytes = 64U << 20U;
+  std::vector<GotSlot> slots;
+  const std::span<const std::uint64_t> wanted(from.data() + wire::kHooks, wire::kPythonHooks);
+  for (const Mapping& mapping : mappings) {
+    if (wanted[0] == 0 || !mapping.is_writable || !interpreter.range.holds(mapping.range.begin)) {
+      continue;
+    }
+    const std::uint64_t bytes = std::min(mapping.range.end - mapping.range.begin, kMostBytes);
+    const auto words = memory.load_array<std::uint64_t>(mapping.range.begin, bytes / 8);
+    if (!words) {
+      continue;
+    }
+    auto at = words->begin();
+    while ((at = std::search(at, words->end(), wanted.begin(), wanted.end())) != words->end()) {
+      const auto first = static_cast<std::uint64_t>(at - words->begin());
+      for (std::size_t i = 0; i < wire::kPythonHooks; ++i, ++at) {
+        slots.push_back({mapping.range.begin + 8 * (first + i), wanted[i], wire::kHooks + i});
+      }
     }
   }
   return slots;

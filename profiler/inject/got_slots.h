@@ -14,8 +14,8 @@
 
 namespace tidemark::inject {
 
-// By the number of the name in wire::kHookNames; 0: there is none.
-using HookAddresses = std::array<std::uint64_t, wire::kHooks>;
+// By the number of the name in wire::kHookNames, then in wire::kPythonHookNames; 0: there is none.
+using HookAddresses = std::array<std::uint64_t, wire::kAllHooks>;
 
 // A place where a module keeps the address of a function that it calls.
 struct GotSlot {
@@ -37,6 +37,11 @@ struct ModuleSlots {
 ModuleSlots read_slots(const RemoteModule& module, const RemoteMemory& memory,
                        const HookAddresses& real, const AddressRange& tracer,
                        const RemoteModule& program);
+
+// The places where an interpreter keeps its functions for small objects, those in `from`, in a row.
+std::vector<GotSlot> find_python_tables(const RemoteModule& interpreter,
+                                        const std::vector<Mapping>& mappings,
+                                        const RemoteMemory& memory, const HookAddresses& from);
 
 // Writes `to[slot.hook]` to each slot that still holds what it did. The process is stopped: not all
 // processors write 8 bytes from outside at once. Returns how many were written.

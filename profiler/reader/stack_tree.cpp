@@ -8,8 +8,7 @@ namespace tidemark::reader {
 namespace {
 
 bool is_a_kind(std::uint16_t kind) {
-  return kind == static_cast<std::uint16_t>(wire::NodeKind::kNative) ||
-         kind == static_cast<std::uint16_t>(wire::NodeKind::kPython);
+  return kind <= static_cast<std::uint16_t>(wire::NodeKind::kThreadStart);
 }
 
 // Never written, or cut off with the file.

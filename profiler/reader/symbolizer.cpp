@@ -179,6 +179,9 @@ std::vector<SourceFrame> Symbolizer::resolve(const StackFrame& frame,
     named.function = frame.function.empty() ? "[Python]" : frame.function;
     named.file = frame.file;
     named.line = frame.line;
+  } else if (frame.kind == FrameKind::kThreadStart) {
+    named.kind = FrameKind::kThreadStart;
+    named.function = "[thread started by]";
   } else {
     named.offset = frame.value;
     named.function = fmt::format("{:#x}", frame.value);

@@ -34,9 +34,11 @@ constexpr std::size_t kChunkSites = 4096;
 // the ones become the others.
 static_assert(static_cast<int>(wire::SiteKind::kHeap) - 1 ==
               static_cast<int>(AllocationKind::kHeap));
-static_assert(wire::kMaxSiteKind - 1 == static_cast<int>(AllocationKind::kCudaRegistered));
+static_assert(wire::kMaxMemoryKind - 1 == static_cast<int>(AllocationKind::kCudaRegistered));
 static_assert(static_cast<int>(wire::Mode::kExact) == static_cast<int>(TraceMode::kExact));
 static_assert(static_cast<int>(wire::NodeKind::kPython) == static_cast<int>(FrameKind::kPython));
+static_assert(static_cast<int>(wire::NodeKind::kThreadStart) ==
+              static_cast<int>(FrameKind::kThreadStart));
 
 template <typename T>
 T load(const std::atomic<T>& value) {
@@ -123,10 +125,10 @@ void read_sites(int fd, const TraceHeader& header, std::size_t expected,
   const auto take = [&](std::uint64_t first, std::span<const wire::Site> rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const auto kind = static_cast<std::uint8_t>(rows[i].kind);
-      if (load(rows[i].ready) == 0) {
+      if (load(rows[i].ready) == 0 || rows[i].kind == wire::SiteKind::kThreadStart) {
         continue;
       }
-      if (kind == 0 || kind > wire::kMaxSiteKind) {
+      if (kind == 0 || kind > wire::kMaxMemoryKind) {
         ++out.read_losses.damaged_items;
         continue;
       }

@@ -50,6 +50,7 @@ void look_up_functions(char** environment) noexcept {
   look_up_dlclose();
   look_up_exec_functions(environment);
   look_up_syscall_functions();
+  look_up_thread_functions();
 }
 
 // The first constructor of the process (-z initfirst), so that allocations of other constructors
@@ -81,7 +82,7 @@ using namespace tidemark;  // NOLINT(google-build-using-namespace): C names foll
 extern "C" {
 // NOLINTNEXTLINE(readability-identifier-naming): a C name
 [[gnu::visibility("default")]] constinit wire::RealFunctions tidemark_tracer_real_functions = {
-    wire::hash_of_hook_names(), {}};
+    wire::hash_of_hook_names(), {}, 0};
 }
 
 // For a process that runs already: called by the tool, in a thread of the process that was stopped
@@ -94,6 +95,12 @@ TIDEMARK_EXPORT int tidemark_tracer_attach(const char* request) {
   for (std::size_t i = 0; i < wire::kHooks; ++i) {
     tidemark_tracer_real_functions.address[i] =
         reinterpret_cast<std::uint64_t>(tracer::next_function(wire::kHookNames[i]));
+  }
+  if (void* python[wire::kPythonHooks] = {}; tracer::look_up_python_allocator(python)) {
+    for (std::size_t i = 0; i < wire::kPythonHooks; ++i) {
+      tidemark_tracer_real_functions.address[wire::kHooks + i] =
+          reinterpret_cast<std::uint64_t>(python[i]);
+    }
   }
   const wire::AttachResult result = tracer::attach_tracer(request);
   errno = saved_errno;

@@ -15,13 +15,8 @@
 namespace tidemark::tracer {
 namespace {
 
-// Whether the next sample comes after this block; counts its bytes.
 [[gnu::always_inline]] inline bool count_down(std::size_t bytes) noexcept {
-  if (bytes < t_thread.remaining) [[likely]] {
-    t_thread.remaining -= bytes;
-    return true;
-  }
-  return false;
+  return t_thread.count_down(bytes);
 }
 
 [[gnu::always_inline]] inline bool is_not_recorded(const void* block) noexcept {

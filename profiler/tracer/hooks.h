@@ -5,12 +5,19 @@
 
 #include <cerrno>
 
+#include "profiler/wire/hook_names.h"
+
 // A symbol that the target uses in place of its own; tracer.map lists them too.
 #define TIDEMARK_EXPORT extern "C" [[gnu::visibility("default"), gnu::used]]
 
 // The slow path of a hook: a function of its own that the hook jumps to, so that its caller is the
 // caller of the hook and capture_registers() works in it.
 #define TIDEMARK_SLOW_PATH [[gnu::noinline]]
+
+// For the tool, which reads and writes it from outside.
+// NOLINTNEXTLINE(readability-identifier-naming): a C name
+extern "C"
+    [[gnu::visibility("default")]] tidemark::wire::RealFunctions tidemark_tracer_real_functions;
 
 namespace tidemark::tracer {
 
@@ -34,6 +41,13 @@ void look_up_dlclose() noexcept;
 // Early, because a child of vfork must not call the dynamic linker.
 void look_up_exec_functions(char** environment) noexcept;
 void look_up_syscall_functions() noexcept;
+void look_up_thread_functions() noexcept;
+
+// The allocator of an interpreter that runs already: its four functions, to be called in a thread
+// that may call anything. False: there is none, or its objects come from malloc.
+bool look_up_python_allocator(void* (&functions)[4]) noexcept;
+// Whether a call of mmap from there gets memory for small objects that are recorded one by one.
+bool maps_recorded_objects(const void* caller) noexcept;
 
 // The real dlclose, for a reference that the tracer itself took.
 int real_dlclose(void* handle) noexcept;

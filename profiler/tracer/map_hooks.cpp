@@ -61,7 +61,8 @@ void look_up(Function& function, const char* name) noexcept {
 constexpr std::size_t whole_pages(std::size_t bytes) { return (bytes + 4095) & ~std::size_t{4095}; }
 
 wire::SiteKind kind_of(int flags, std::uint64_t caller) noexcept {
-  if (is_in_allocator(reinterpret_cast<const void*>(caller))) {
+  const auto* const at = reinterpret_cast<const void*>(caller);
+  if (is_in_allocator(at) || maps_recorded_objects(at)) {
     return wire::SiteKind::kAllocatorMap;
   }
   // MAP_SHARED_VALIDATE has the bits of MAP_SHARED and MAP_PRIVATE.

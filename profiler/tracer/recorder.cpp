@@ -276,4 +276,12 @@ void Recorder::record_cuda_free(const void* block) noexcept {
   }
 }
 
+ThreadOrigin Recorder::record_thread_start(const Registers& caller) noexcept {
+  HookScope scope;
+  if (!sites_.may_record(scope, caller) || sites_.mode() == Mode::kDormant) {
+    return {};
+  }
+  return sites_.count_thread_start(caller);
+}
+
 }  // namespace tidemark::tracer

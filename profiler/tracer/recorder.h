@@ -66,6 +66,9 @@ class Recorder {
                          const Registers& caller) noexcept;
   void record_cuda_free(const void* block) noexcept;
 
+  // A thread is about to be started here. Without Python nothing is recorded.
+  ThreadOrigin record_thread_start(const Registers& caller) noexcept;
+
   BlockFilter& filter() noexcept { return filter_; }
   SiteRecorder& sites() noexcept { return sites_; }
   MapRecorder& maps() noexcept { return maps_; }

@@ -113,8 +113,10 @@ std::uint32_t SiteRecorder::count_alloc(wire::SiteKind kind, const Registers& ca
   const bool is_wanted = t_thread.uncached_stacks < kMany || t_thread.uncached_stacks % kOneIn == 0;
   // Multiplied, so that another shard cannot look like another caller. Frames of Python are not on
   // the stack that the cache compares.
-  const std::uint64_t context =
-      is_wanted ? modules_.generation() ^ (which * 0xbf58476d1ce4e5b9) ^ python_.hash_frames() : 0;
+  const std::uint64_t context = is_wanted ? modules_.generation() ^ (which * 0xbf58476d1ce4e5b9) ^
+                                                python_.hash_frames() ^
+                                                (t_thread.origin.site * 0x9fb21c651e98df25)
+                                          : 0;
   std::uint64_t known = 0;
   if (is_wanted && cache_.find(caller, bounds, context, modules_.closed_range(), known) &&
       sites_.count_alloc(unpack_site(known), count)) {
@@ -123,6 +125,29 @@ std::uint32_t SiteRecorder::count_alloc(wire::SiteKind kind, const Registers& ca
   }
   ++t_thread.uncached_stacks;
   return walk_to_site({kind, shard}, caller, {context, bounds, is_wanted}, count);
+}
+
+ThreadOrigin SiteRecorder::count_thread_start(const Registers& caller) noexcept {
+  const PythonInterpreter::State python = python_.state();
+  if (python == PythonInterpreter::State::kNone || python == PythonInterpreter::State::kOff) {
+    return {};
+  }
+  if (python_.hash_frames() == 0) {
+    return t_thread.origin.file == file_ ? t_thread.origin : ThreadOrigin{};
+  }
+  const std::uint32_t site =
+      walk_to_site({wire::SiteKind::kThreadStart, 0}, caller, {0, stack_bounds(caller.sp), false},
+                   {0, wire::kBlockUnit});
+  return site == HashIndex::kNone ? ThreadOrigin{} : ThreadOrigin{site + 1, file_};
+}
+
+// The node of the stack that has started this thread; 0: not known. Its site is never used for
+// another stack, as it frees nothing.
+std::uint32_t SiteRecorder::origin_of_thread() const noexcept {
+  const ThreadOrigin& origin = t_thread.origin;
+  const wire::Site* const site =
+      origin.site != 0 && origin.file == file_ ? sites_.site(origin.site - 1) : nullptr;
+  return site == nullptr ? 0 : site->node;
 }
 
 // The cache gets its memory only when it is worth that: a small program comes to few stacks, and a
@@ -174,6 +199,8 @@ StackView SiteRecorder::read_stack(Scratch& scratch, const Registers& caller,
   StackView stack = {trace.depth, trace.truncated, trace.pc, trace.hash, marks};
   if (python_.read_frames(scratch.python)) {
     stack = scratch.mixed.merge(trace, marks, scratch.python, python_);
+  } else if (const std::uint32_t origin = origin_of_thread(); origin != 0) {
+    stack = scratch.mixed.add_origin(trace, marks, origin);
   }
   if (stack.depth == 0) {
     count_loss(&Losses::empty_stacks);

@@ -40,6 +40,9 @@ class SiteRecorder {
   // counted as lost. The site stays its own until as much is counted as freed. So the block is put
   // into the tables after this, and taken out of them before count_free().
   std::uint32_t count_alloc(wire::SiteKind kind, const Registers& caller, SiteCount count) noexcept;
+  // A thread is about to be started. Where the calling one runs no Python either, the new one comes
+  // from where that did.
+  ThreadOrigin count_thread_start(const Registers& caller) noexcept;
   // nullptr: there is no such site in this file.
   wire::Site* site(std::uint32_t number) const noexcept { return sites_.site(number); }
   // The block found no room in the tables after all.
@@ -89,6 +92,7 @@ class SiteRecorder {
   std::uint32_t walk_to_site(SiteTable::Owner owner, const Registers& caller, const CacheKey& key,
                              SiteCount count) noexcept;
   StackView read_stack(Scratch& scratch, const Registers& caller, StackBounds bounds) noexcept;
+  std::uint32_t origin_of_thread() const noexcept;
   void update_header() noexcept;
 
   // What every hook reads is small and comes first, so that it shares cache lines.

@@ -142,6 +142,10 @@ std::uint32_t SiteTable::find_known_frames(const StackView& stack, const LastNod
     }
   }
   node = kRoot;
+  if (wire::StackNode* const origin = stack.origin == kRoot ? nullptr : this->node(stack.origin)) {
+    std::atomic_ref(origin->uses).fetch_add(1, std::memory_order_relaxed);  // its site holds it
+    node = stack.origin;
+  }
   return stack.depth;
 }
 
@@ -162,6 +166,9 @@ void SiteTable::write_node(wire::StackNode& node, const StackView& stack, std::u
   if (stack.is_native(frame)) {
     node.value = stack.value[frame];
     node.kind = static_cast<std::uint16_t>(wire::NodeKind::kNative);
+  } else if (stack.python[frame] == StackView::kThreadStart) {
+    node.value = 0;
+    node.kind = static_cast<std::uint16_t>(wire::NodeKind::kThreadStart);
   } else {
     const PythonFrame& python = stack.frames->frame[stack.python[frame]];
     node.value = wire::pack_python(codes_->number_of(python), python.unit);

@@ -2,12 +2,20 @@
 #pragma once
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 
 namespace tidemark::tracer {
 
 inline constexpr std::uint64_t kMaxCountdownBytes = 64U << 10U;
 inline constexpr std::uint64_t kNoPeriod = ~std::uint64_t{0};  // not sampled when it last asked
+
+// Where a thread was started, of those that run no Python: a site of wire::SiteKind::kThreadStart,
+// which stays what it is.
+struct ThreadOrigin {
+  std::uint32_t site = 0;  // plus one; 0: not known
+  std::uint32_t file = 0;  // SiteRecorder::file(): a forked process has other sites
+};
 
 // What a thread keeps between two hooks. Initial-exec, trivially constructed and destroyed: an
 // access never allocates, and a thread that ends leaves nothing to do.
@@ -24,9 +32,18 @@ struct ThreadState {
   std::uint32_t scratch = 0;          // the scratch slot used last, plus one
   std::uint32_t shard = 0;            // of the sites that this thread counts on, plus one
   std::uint32_t uncached_stacks = 0;  // in a row that the stack cache did not have
-  bool orphaned = false;              // forked inside a hook, whose tables only the parent has
-  bool is_filtered_child = false;     // a child of vfork of this thread has stopped system calls
+  ThreadOrigin origin = {};
+  bool orphaned = false;           // forked inside a hook, whose tables only the parent has
+  bool is_filtered_child = false;  // a child of vfork of this thread has stopped system calls
 
+  // Whether the next sample comes after this block; counts its bytes.
+  bool count_down(std::size_t bytes) noexcept {
+    if (bytes < remaining) [[likely]] {
+      remaining -= bytes;
+      return true;
+    }
+    return false;
+  }
   // The next sample comes after so many bytes.
   void set_gap(std::uint64_t bytes) noexcept {
     remaining = bytes < kMaxCountdownBytes ? bytes : kMaxCountdownBytes;

@@ -38,6 +38,7 @@ inline constexpr const char* kHookNames[] = {"malloc",
                                              "posix_spawnp",
                                              "_Fork",
                                              "dlclose",
+                                             "pthread_create",
                                              "prctl",
                                              "syscall",
                                              "cudaMalloc",
@@ -50,6 +51,14 @@ inline constexpr const char* kHookNames[] = {"malloc",
                                              "cudaFreeHost",
                                              "cudaHostUnregister"};
 inline constexpr std::size_t kHooks = sizeof(kHookNames) / sizeof(kHookNames[0]);
+
+// The tracer's functions for small objects of Python. The interpreter keeps those that it calls in
+// tables of its own, four in a row behind a pointer: see PyMemAllocatorEx.
+inline constexpr const char* kPythonHookNames[] = {
+    "tidemark_python_malloc", "tidemark_python_calloc", "tidemark_python_realloc",
+    "tidemark_python_free"};
+inline constexpr std::size_t kPythonHooks = 4;
+inline constexpr std::size_t kAllHooks = kHooks + kPythonHooks;
 
 // Of all names in their order: tracer and tool may be of different versions.
 constexpr std::uint64_t hash_of_hook_names() {
@@ -68,8 +77,10 @@ inline constexpr const char* kAttachFunction = "tidemark_tracer_attach";
 inline constexpr const char* kRealFunctionsTable = "tidemark_tracer_real_functions";
 
 struct RealFunctions {
-  std::uint64_t names;           // hash_of_hook_names()
-  std::uint64_t address[kHooks];  // in the order of kHookNames; 0: there is none
+  std::uint64_t names;               // hash_of_hook_names()
+  std::uint64_t address[kAllHooks];  // in the order of the names above; 0: there is none
+  // Written by the tool: 1 while the interpreter calls the functions for small objects.
+  std::uint64_t sees_python_objects;
 };
 
 // What the function returns.

@@ -82,12 +82,16 @@ enum class SiteKind : std::uint8_t {
   kCudaDevice = 5,
   kCudaPinned = 6,      // cudaHostAlloc, cudaMallocHost
   kCudaRegistered = 7,  // cudaHostRegister: pinned, but somebody else's block
+  kThreadStart = 8,     // no memory: a thread was started here, which each block stands for
 };
-inline constexpr std::uint8_t kMaxSiteKind = 7;
+inline constexpr std::uint8_t kMaxMemoryKind = 7;
 
 enum class NodeKind : std::uint16_t {
   kNative = 0,  // value: program counter
   kPython = 1,  // value: number of a code object (upper half) and of an instruction (lower half)
+  // No value. What is further out is the stack of the thread that started this one: of threads that
+  // run no Python, in a process that does.
+  kThreadStart = 2,
 };
 constexpr std::uint64_t pack_python(std::uint32_t code, std::uint32_t unit) {
   return (std::uint64_t{code} << 32U) | unit;

@@ -47,6 +47,12 @@ class SiteRun {
     return frames_.back().frame;
   }
 
+  std::uint32_t add_thread_start() {
+    add_frame("[thread started by]", "", {}, "");
+    frames_.back().kind = FrameKind::kThreadStart;
+    return frames_.back().frame;
+  }
+
   std::uint32_t add_site(const ProcessKey& key, std::vector<std::uint32_t> frames, Curve curve,
                          AllocationKind kind = AllocationKind::kHeap) {
     SiteRecord site;

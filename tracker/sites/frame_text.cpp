@@ -49,7 +49,8 @@ std::string shorten_front(const std::string& text, std::size_t columns) {
 std::string native_call_text(const ShownStack& stack, std::size_t line) {
   std::string named;
   std::string of_a_module;
-  for (std::size_t i = line; i > 0 && !is_python(stack.frames[i - 1]); --i) {
+  for (std::size_t i = line;
+       i > 0 && !is_python(stack.frames[i - 1]) && !is_thread_start(stack.frames[i - 1]); --i) {
     const ShownFrame& frame = stack.frames[i - 1];
     std::string name = name_for_python(frame);
     if (frame.frame->function.starts_with("at::_ops::")) {
@@ -101,7 +102,7 @@ std::string call_text(const ShownStack& stack, std::size_t line) {
   if (!is_python(stack.frames[line])) {
     return "";
   }
-  for (std::size_t i = line; i > 0; --i) {
+  for (std::size_t i = line; i > 0 && !is_thread_start(stack.frames[i - 1]); --i) {
     const ShownFrame& inner = stack.frames[i - 1];
     if (!is_python(inner)) {
       if (const std::string called = native_call_text(stack, i); !called.empty()) {
@@ -123,14 +124,17 @@ std::string headline(const ShownStack& stack, const std::string& line, std::size
   if (stack.is_python_arena) {
     return fmt::format("{} (arena of small objects)", place);
   }
+  const auto own = stack.frames.begin() + static_cast<std::ptrdiff_t>(at);
+  const std::string behind =
+      std::any_of(stack.frames.begin(), own, is_thread_start) ? " (in a thread)" : "";
   const std::string call = call_text(stack, at);
   constexpr std::string_view kImport = "import ";
   const std::string text = call.starts_with(kImport)
                                ? fmt::format("{} importing {}", place, call.substr(kImport.size()))
                                : fmt::format("{} calling {}", place, call);
-  const std::size_t most = std::max(columns, place.size());
+  const std::size_t most = std::max(columns - std::min(columns, behind.size()), place.size());
   const bool has_room = most >= place.size() + std::string_view(" calling ").size() + kLeastName;
-  return call.empty() || (text.size() > most && !has_room) ? place : shorten(text, most);
+  return (call.empty() || (text.size() > most && !has_room) ? place : shorten(text, most)) + behind;
 }
 
 }  // namespace tidemark::tracker

@@ -213,6 +213,10 @@ bool is_of_the_interpreter(const ShownFrame& frame) {
   return !is_python(frame) && (module.starts_with("python") || module.starts_with("libpython"));
 }
 
+bool is_thread_start(const ShownFrame& shown) {
+  return shown.frame->kind == FrameKind::kThreadStart;
+}
+
 bool has_name(const ShownFrame& shown) {
   return !shown.frame->function.starts_with(basename_of(shown.module));
 }
@@ -308,7 +312,10 @@ std::string native_line(const RunSites& run, const std::vector<std::uint32_t>& n
       return name_of(*own);
     }
   }
-  const auto python = std::find_if(frames.begin(), frames.end(), is_python);
+  // Of a thread that runs no Python, what it runs: it was started by a line of Python.
+  const auto python = std::find_if(frames.begin(), frames.end(), [](const ShownFrame& frame) {
+    return is_python(frame) || is_thread_start(frame);
+  });
   const auto called = python == frames.end() ? find_call_from_python(frames)
                                              : native_call(stack, place_in(frames, python));
   return called ? name_of(frames[*called]) : "";
@@ -317,7 +324,9 @@ std::string native_line(const RunSites& run, const std::vector<std::uint32_t>& n
 std::optional<std::size_t> native_call(const ShownStack& stack, std::size_t python) {
   const auto line =
       std::make_reverse_iterator(stack.frames.begin() + static_cast<std::ptrdiff_t>(python));
-  const auto end = std::find_if(line, stack.frames.rend(), is_python);
+  const auto end = std::find_if(line, stack.frames.rend(), [](const ShownFrame& frame) {
+    return is_python(frame) || is_thread_start(frame);
+  });
   const auto is_operator = [](const ShownFrame& frame) {
     return frame.frame->function.starts_with("at::_ops::");
   };

@@ -44,6 +44,9 @@ bool is_of_the_interpreter(const ShownFrame& frame);
 // "name+0x12" is a place in a function; "libfoo.so+0x1234" is all that is known.
 bool has_name(const ShownFrame& shown);
 
+// No frame: those further out are of the thread that has started this one.
+bool is_thread_start(const ShownFrame& shown);
+
 // All frames but the tracer's own.
 std::vector<ShownFrame> frames_of(const RunSites& run, const std::vector<std::uint32_t>& numbers);
 ShownStack shown_stack(const RunSites& run, const std::vector<std::uint32_t>& numbers);

@@ -150,7 +150,8 @@ void PythonInterpreter::after_unload() noexcept {
   return load(code, kObjectType) == symbols_.types.code && load_half(code, kObjectReferences) != 0;
 }
 
-// Of an object with so many bytes from `data` on, at least one: its size, and some of what is in it.
+// Of an object with so many bytes from `data` on, at least one: its size, and some of what is in
+// it.
 [[gnu::always_inline]] inline std::uint64_t content_of(std::uint64_t object, std::uint16_t data,
                                                        std::uint64_t bytes) noexcept {
   const std::uint64_t end = (object + data + bytes - 1) & ~std::uint64_t{7};
@@ -177,7 +178,8 @@ void PythonInterpreter::after_unload() noexcept {
       std::uint64_t{load_half(code, layout_.code_first_line)} * 0xc4ceb9fe1a85ec53 +
       content_of(lines, kBytesData, load(lines, kBytesSize)) * 0xaf251af3b0f025b5;
   if (layout_.code_start == kNone) {  // an object of its own
-    sum += content_of(instructions, kBytesData, load(instructions, kBytesSize)) * 0x9fb21c651e98df25;
+    sum +=
+        content_of(instructions, kBytesData, load(instructions, kBytesSize)) * 0x9fb21c651e98df25;
   }
   const std::uint64_t mixed = sum ^ (sum >> 29U);
   return mixed == 0 ? 1 : mixed;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/tracer/python/mixed_stack.h"
 
+#include "profiler/wire/trace_layout.h"
+
 #include "profiler/tracer/poison.h"
 
 namespace tidemark::tracer {
@@ -51,12 +53,29 @@ StackView MixedStack::merge(const StackTrace& native, const std::uint64_t* marks
   while (next < python.depth) {  // those beyond the last native frame that was walked to
     add_python(0);
   }
+  hash_all();
+  return {depth_, truncated_, value_, hash_, marks == nullptr ? nullptr : mark_, python_, &python};
+}
+
+StackView MixedStack::add_origin(const StackTrace& native, const std::uint64_t* marks,
+                                 std::uint32_t node) noexcept {
+  depth_ = 0;
+  truncated_ = native.truncated;
+  for (std::uint32_t i = 0; i < native.depth; ++i) {
+    add(native.pc[i], marks == nullptr ? 0 : marks[i], StackView::kNativeFrame);
+  }
+  add(wire::mix(node), 0, StackView::kThreadStart);
+  hash_all();
+  return {depth_,  truncated_, value_, hash_, marks == nullptr ? nullptr : mark_,
+          python_, nullptr,    node};
+}
+
+void MixedStack::hash_all() noexcept {
   std::uint64_t hash = kHashOfNoFrames;
   for (std::uint32_t i = depth_; i-- > 0;) {
     hash = hash_with_frame(hash, value_[i]);
     hash_[i] = hash;
   }
-  return {depth_, truncated_, value_, hash_, marks == nullptr ? nullptr : mark_, python_, &python};
 }
 
 }  // namespace tidemark::tracer

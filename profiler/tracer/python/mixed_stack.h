@@ -20,8 +20,12 @@ struct StackView {
   const std::uint64_t* mark = nullptr;   // see ModuleTable::marks(); nullptr: none
   // The frame of Python in `frames` that each is; kNativeFrame: it is native. nullptr: all are.
   static constexpr std::uint16_t kNativeFrame = 0xffff;
+  // The outermost one may be no frame, but say that the stack goes on in the thread that started
+  // this one, at `origin`.
+  static constexpr std::uint16_t kThreadStart = 0xfffe;
   const std::uint16_t* python = nullptr;
   const PythonFrames* frames = nullptr;
+  std::uint32_t origin = 0;  // a node; 0: the stack ends with its last frame
 
   bool is_native(std::size_t frame) const noexcept {
     return python == nullptr || python[frame] == kNativeFrame;
@@ -38,8 +42,12 @@ class MixedStack {
   // `python`, as long as they stay as they are.
   StackView merge(const StackTrace& native, const std::uint64_t* marks, const PythonFrames& python,
                   const PythonInterpreter& interpreter) noexcept;
+  // The native frames, and behind them those of the stack at a node, which has started the thread.
+  StackView add_origin(const StackTrace& native, const std::uint64_t* marks,
+                       std::uint32_t node) noexcept;
 
  private:
+  void hash_all() noexcept;
   void add(std::uint64_t value, std::uint64_t mark, std::uint16_t python) noexcept;
 
   std::uint32_t depth_ = 0;

@@ -36,7 +36,7 @@ std::string pid_of(const Subprocess& process) { return std::to_string(process.pi
 
 Output attach_for(const Subprocess& process, const std::string& duration,
                   const std::vector<std::string>& options = {}) {
-  std::vector<std::string> arguments = {"profile",    "--pid",  pid_of(process), "--json",
+  std::vector<std::string> arguments = {"profile",    "--pid", pid_of(process), "--json",
                                         "--interval", "100ms", "--duration",    duration};
   arguments.insert(arguments.end(), options.begin(), options.end());
   return run_tool(arguments);
@@ -168,10 +168,12 @@ TEST(AttachHarm, WalksTheFirstStackToItsEnd) {
   EXPECT_EQ(victim.wait(), 0) << victim.output();
   const json report = json::parse(output.out);
   const json& frames = report.at("sites").at(0).at("frames");
-  EXPECT_TRUE(std::any_of(frames.begin(), frames.end(), [](const json& frame) {
-    return frame.at("function").get<std::string>().find("begin_deep_down") != std::string::npos;
-  })) << frames.dump(1)
-      << output.err;
+  EXPECT_TRUE(std::any_of(
+      frames.begin(), frames.end(),
+      [](const json& frame) {
+        return frame.at("function").get<std::string>().find("begin_deep_down") != std::string::npos;
+      }))
+      << frames.dump(1) << output.err;
 }
 
 }  // namespace

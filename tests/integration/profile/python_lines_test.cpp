@@ -58,6 +58,12 @@ json launch_exactly(const std::vector<std::string>& command, std::size_t growing
   return profile_growth({"--mode", "exact"}, command, growing_lines);
 }
 
+std::string call_of(const std::string& way) {
+  return way == "in_c_extension"     ? "keep_block"
+         : way == "in_native_thread" ? "keep_block_in_thread"
+                                     : "bytearray";
+}
+
 // Every way to leak has its line, in the order of what they leak.
 void expect_leaking_lines(const Python& python, tests::ProfileCommand profile_command) {
   SCOPED_TRACE(python.path);
@@ -77,8 +83,7 @@ void expect_leaking_lines(const Python& python, tests::ProfileCommand profile_co
     EXPECT_EQ(line.at("own"), true) << line.dump(1);
     EXPECT_EQ(line.at("language"), "python");
     if (truth[i].at("name") != "in_numpy") {  // its library may have symbols, or none
-      EXPECT_EQ(line.at("call"),
-                truth[i].at("name") == "in_c_extension" ? "keep_block" : "bytearray");
+      EXPECT_EQ(line.at("call"), call_of(truth[i].at("name")));
     }
     const double rate = truth[i].at("bytes_per_step");
     EXPECT_NEAR(line.at("growth_bytes_per_step").get<double>(), rate, 0.2 * rate) << line.dump(1);

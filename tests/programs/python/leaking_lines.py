@@ -44,6 +44,11 @@ def in_c_extension(size):
     native.keep_block(ctypes.c_size_t(size))
 
 
+@way(own, "native.keep_block_in_thread(ctypes.c_size_t(size))")
+def in_native_thread(size):
+    native.keep_block_in_thread(ctypes.c_size_t(size))
+
+
 @way(own, "kept.append(bytearray(size))  # in a callback")
 def in_callback(size):
     def callback():

@@ -232,7 +232,7 @@ TEST(TraceDamage, AStackEndsAtANodeOfNoKnownKind) {
 TEST(TraceDamage, CountsSitesOfNoKnownKind) {
   TraceBuilder builder;
   builder.add_site({0, wire::SiteKind{0}});
-  builder.add_site({0, wire::SiteKind{wire::kMaxSiteKind + 1}});
+  builder.add_site({0, wire::SiteKind{static_cast<int>(wire::SiteKind::kThreadStart) + 1}});
   builder.add_site({});
 
   const auto read = read_all(builder.bytes());

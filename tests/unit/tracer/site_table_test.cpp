@@ -114,6 +114,41 @@ TEST_F(SiteTableTest, AStackHasOneSite) {
   EXPECT_EQ(path(site(first).node), Stack(1).values());
 }
 
+// Of a thread that runs no Python: behind its own frames come those of the one that started it.
+TEST_F(SiteTableTest, AStackGoesOnWhereItsThreadWasStarted) {
+  bool is_new = false;
+  LastNodes last;
+  const SiteRef started = sites().count_alloc(
+      Stack(7).view(), last, {wire::SiteKind::kThreadStart, 0}, {0, wire::kBlockUnit}, is_new);
+  const std::uint32_t origin = site(started).node;
+  StackTrace native;
+  const std::uint64_t frames[] = {0x51, 0x52};
+  assign_frames(native, frames, 2);
+  MixedStack mixed;
+  const StackView view = mixed.add_origin(native, nullptr, origin);
+
+  const SiteRef first =
+      sites().count_alloc(view, last, {wire::SiteKind::kHeap, 0}, kOneBlock, is_new);
+  release(first);
+  pass_through(100, kManyStacks);  // its site and nodes are used again
+  const SiteRef again =
+      sites().count_alloc(view, last, {wire::SiteKind::kHeap, 0}, kOneBlock, is_new);
+
+  std::vector<std::uint64_t> expected = {0x51, 0x52, 0};
+  for (const std::uint64_t value : Stack(7).values()) {
+    expected.push_back(value);
+  }
+  EXPECT_EQ(path(site(again).node), expected);
+  EXPECT_EQ(path(origin), Stack(7).values());
+  const auto* const start = store().item<wire::StackNode>(
+      Table::kNodes,
+      store()
+          .item<wire::StackNode>(
+              Table::kNodes, store().item<wire::StackNode>(Table::kNodes, site(again).node)->parent)
+          ->parent);
+  EXPECT_EQ(start->kind, static_cast<std::uint16_t>(wire::NodeKind::kThreadStart));
+}
+
 TEST_F(SiteTableTest, ASmallProgramKeepsAllSites) {
   pass_through(0, 4'000);
 

@@ -249,6 +249,21 @@ TEST_F(PythonLines, ShowWhichOfTwoFilesOfOneName) {
   EXPECT_EQ(line_of({data, model}), "data/utils.py:42 in load");
 }
 
+// Autograd and OpenMP have threads that run no Python.
+TEST_F(PythonLines, AreThoseThatStartedAThreadWithoutPython) {
+  const auto op = native("at::_ops::mul::call(at::Tensor const&)+0x1c");
+  const auto start = run_.add_thread_start();
+  const auto engine = native("torch::autograd::python::PythonEngine::execute()+0x2");
+  const auto backward = python("Tensor.backward", kTorch + "_tensor.py");
+  const auto train = python("train", "/home/me/train.py", 57);
+
+  EXPECT_EQ(line_of({op, start, engine, backward, train}),
+            "train.py:57 in train calling torch._tensor.Tensor.backward (in a thread)");
+  EXPECT_EQ(line_of({op, start, engine, train}),
+            "train.py:57 in train calling torch::autograd::python::PythonEngine::execute (in a "
+            "thread)");
+}
+
 TEST_F(PythonLines, AddUpByLineByFunctionAndByNativeFunction) {
   run_.add_process(trainer_record());
   const auto stack = native("at::_ops::stack::call()+0x1");
