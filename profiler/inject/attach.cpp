@@ -2,11 +2,13 @@
 #include "profiler/inject/attach.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <optional>
@@ -339,15 +341,21 @@ Status Attachment::find_functions(const AddressSpace& space) {
     return Error{Errc::kUnsupported,
                  fmt::format("the tracer in process {} is of another version", pid_)};
   }
-  if (std::all_of(real->begin(), real->end(), [](std::uint64_t each) { return each == 0; })) {
-    return Error{Errc::kNotFound, fmt::format("the tracer was preloaded into process {}", pid_)};
-  }
   tracer_ = tracer->range;
   real_ = *real;
+  was_attached_ =
+      std::any_of(real->begin(), real->end(), [](std::uint64_t each) { return each != 0; });
   for (std::size_t i = 0; i < wire::kHooks; ++i) {
     hooks_[i] = address_of(functions, wire::kHookNames[i]);
   }
   return ok();
+}
+
+// By the memory that it had when it was found, which goes when the process exits or starts another
+// program.
+bool Attachment::is_there() const {
+  const auto head = memory_.load<std::array<char, SELFMAG>>(tracer_.begin);
+  return head && std::string_view(head->data(), head->size()) == ELFMAG;
 }
 
 Status Attachment::write_stopped(const std::vector<GotSlot>& slots, const HookAddresses& to,
@@ -379,6 +387,9 @@ Status Attachment::write(const std::vector<GotSlot>& slots, const HookAddresses&
 }
 
 Status Attachment::hook_modules(std::int64_t timeout_ns) {
+  if (!was_attached_) {
+    return ok();
+  }
   TIDEMARK_TRY_ASSIGN(const auto space, read_address_space(pid_, memory_));
   std::vector<GotSlot> slots;
   std::vector<SeenModule> seen;
@@ -405,6 +416,9 @@ Status Attachment::hook_modules(std::int64_t timeout_ns) {
 }
 
 Result<std::vector<GotSlot>> Attachment::hooked_slots() const {
+  if (!was_attached_) {
+    return std::vector<GotSlot>();
+  }
   TIDEMARK_TRY_ASSIGN(const auto space, read_address_space(pid_, memory_));
   std::vector<GotSlot> slots;
   for (const RemoteModule& module : space.modules) {
@@ -423,6 +437,9 @@ Result<std::size_t> Attachment::count_hooked() const {
 }
 
 Status Attachment::unhook_modules(std::int64_t timeout_ns) {
+  if (!was_attached_) {
+    return ok();
+  }
   TIDEMARK_TRY_ASSIGN(const auto slots, hooked_slots());
   seen_.clear();
   return write(slots, real_, timeout_ns);
