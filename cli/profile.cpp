@@ -50,9 +50,8 @@ std::string problem_with(const ProfileOptions& options) {
   if (trace.mode == TraceMode::kExact && trace.sample_every_bytes != usual.sample_every_bytes) {
     return "--sample-every is for sampled mode: --mode exact records every block";
   }
-  if (is_running && (!trace.follow_children || trace.use_libunwind || trace.python_objects)) {
-    return "--no-follow, --unwinder and --python-objects are set when a program starts: they are "
-           "for -- COMMAND";
+  if (is_running && (!trace.follow_children || trace.use_libunwind)) {
+    return "--no-follow and --unwinder are set when a program starts: they are for -- COMMAND";
   }
   return watch_problem(options.watch);
 }

@@ -16,11 +16,11 @@
 #include "common/messages.h"
 #include "common/text.h"
 #include "common/units.h"
-#include "live/find.h"
+#include "live/attach_targets.h"
 #include "live/traced_launch.h"
 #include "live/watch.h"
 #include "profiler/collect/attached.h"
-#include "profiler/reader/trace_directory.h"
+#include "profiler/inject/attach.h"
 #include "recording/open.h"
 #include "report/output.h"
 #include "report/profile_report.h"
@@ -38,10 +38,9 @@ class Profiling final : public WatchHandler {
   std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
 
   Status on_launch(LaunchOptions& launch) override { return traced_.prepare(launch); }
-  Status wake_in(const std::string& directory, pid_t pid) {
-    return traced_.wake_in(directory, pid);
+  Result<std::vector<std::string>> attach(const AttachTargets& targets) {
+    return traced_.attach(targets);
   }
-  Result<std::string> attach(pid_t pid) { return traced_.attach(pid); }
 
   std::vector<RecordingSink*> sinks() override { return {&traced_}; }
   void add_to_tick(Tick& tick) override { traced_.complete(tick); }
@@ -199,61 +198,51 @@ int detach_from(pid_t pid) {
   return kExitOk;
 }
 
-// Of those that were asked for, the process that trains: below a wrapper or a launcher it is
-// another.
-Result<pid_t> process_to_trace(const ProfileOptions& options, WatchSystem* system) {
-  const TargetOptions& target = options.watch.target;
-  TIDEMARK_TRY_ASSIGN(const auto source,
-                      system == nullptr ? monitor::make_procps_source() : system->open_processes());
-  TIDEMARK_TRY_ASSIGN(const auto found, look_for_training(*source));
-  if (target.find_training) {
-    if (!found.picked) {
-      const monitor::NoPick why = monitor::explain_no_pick(found);
-      return Error{Errc::kNotFound, why.one_line()};
-    }
-    return found.candidates[*found.picked].key.pid;
+std::string attach_hint(const Error& error, pid_t pid) {
+  switch (error.code) {
+    case Errc::kPermission:
+      return inject::permission_hint(pid);
+    case Errc::kGone:
+    case Errc::kNotFound:
+    case Errc::kUsage:
+      return "tidemark find lists the jobs that run";
+    default:
+      return fmt::format(
+          "start it with tidemark profile -- COMMAND, or watch it as it is: "
+          "tidemark track --pid {}",
+          pid);
   }
-  const pid_t pid = target.pids.front();
-  for (const monitor::Candidate& job : found.candidates) {
-    const bool is_below =
-        std::find(job.wrappers.begin(), job.wrappers.end(), pid) != job.wrappers.end();
-    if (is_below && !options.scope.all && !options.scope.role) {
-      return job.key.pid;
-    }
-  }
-  return pid;
 }
 
-// Wakes the tracer that sleeps in a process, or attaches to it. An exit code.
+// Attaches to the processes that are wanted, or wakes the tracer that sleeps in them. An exit code.
 int begin_in_running(const ProfileOptions& options, Profiling& profiling, WatchSystem* system) {
-  const auto pid = process_to_trace(options, system);
-  if (!pid) {
-    print_error(pid.error());
+  const auto source = system == nullptr ? monitor::make_procps_source() : system->open_processes();
+  if (!source) {
+    print_error(source.error());
     return kExitTarget;
   }
-  if (const auto directory = reader::find_trace_of(*pid, reader::trace_bases())) {
-    if (const Status woken = profiling.wake_in(*directory, *pid); !woken) {
-      print_error(fmt::format("cannot profile pid {}: {}", *pid, woken.error().what),
-                  "wait until it has ended, or watch the job as a whole: tidemark track --pid " +
-                      std::to_string(*pid));
-      return kExitTarget;
-    }
-    print_note(fmt::format("the tracer is in pid {} already, and is woken", *pid));
-    return kExitOk;
+  const auto targets = attach_targets(options.watch.target, options.scope, **source);
+  if (!targets) {
+    print_error(targets.error(), targets.error().code == Errc::kUsage
+                                     ? "give the process id of one of them, or --all"
+                                     : "");
+    return kExitTarget;
   }
-  const auto done = profiling.attach(*pid);
+  const auto done = profiling.attach(*targets);
   if (!done) {
-    const bool is_refused = done.error().code == Errc::kPermission;
-    print_error(fmt::format("cannot attach to pid {}: {}", *pid, done.error().what),
-                is_refused
-                    ? "run it with sudo, or start the job below it: tidemark profile -- "
-                      "COMMAND"
-                    : fmt::format("start it with tidemark profile -- COMMAND, or watch it as "
-                                  "it is: tidemark track --pid {}",
-                                  *pid));
+    const pid_t pid = targets->wanted.front();
+    print_error(fmt::format("cannot attach to pid {}: {}{}", pid, done.error().what,
+                            targets->wanted.size() == 1
+                                ? ""
+                                : fmt::format("; nor to {}",
+                                              format_count(targets->wanted.size() - 1,
+                                                           "more process", "more processes"))),
+                attach_hint(done.error(), pid));
     return kExitTarget;
   }
-  print_note(*done);
+  for (const std::string& note : *done) {
+    print_note(note);
+  }
   return kExitOk;
 }
 

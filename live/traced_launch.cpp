@@ -39,50 +39,22 @@ Status TracedLaunch::prepare(LaunchOptions& launch) {
   return ok();
 }
 
-void TracedLaunch::wake(reader::CollectorOptions& collecting, pid_t pid) const {
-  collecting.remove_files = false;
-  collecting.wake_as = options_.trace.mode;
-  collecting.wake_below = pid;
-  collecting.sample_every_bytes = options_.trace.sample_every_bytes;
-}
-
-Status TracedLaunch::wake_in(const std::string& directory, pid_t pid) {
-  auto adopted = reader::adopt_trace_folder(directory);
-  if (adopted) {
-    adopted_ = *std::move(adopted);
-  } else if (adopted.error().sys_errno == EWOULDBLOCK) {
-    // We would put it to sleep at our end, and the other one would take that for the end of growth.
-    return Error{Errc::kUnsupported, "another tidemark profiles it now"};
-  }
-  reader::CollectorOptions collecting;
-  collecting.directory = directory;
-  wake(collecting, pid);
-  make_worker(std::move(collecting));
-  auto again = collect::AttachedProcesses::attach_again(pid, options_.attach_timeout_ns);
-  if (again) {
-    attached_.emplace(*std::move(again));
-  } else if (again.error().code != Errc::kNotFound) {
-    problems_.push_back(again.error().what);
-  }
-  return ok();
-}
-
-Result<std::string> TracedLaunch::attach(pid_t pid) {
-  const std::int64_t begun_ns = SystemClock().monotonic_ns();
-  TIDEMARK_TRY_ASSIGN(auto attached, collect::AttachedProcesses::attach(
-                                         pid, options_.trace, options_.attach_timeout_ns));
+Result<std::vector<std::string>> TracedLaunch::attach(const AttachTargets& targets) {
+  TIDEMARK_TRY_ASSIGN(auto attached, TreeAttachment::start(targets, options_));
   attached_.emplace(std::move(attached));
+  const collect::AttachedProcesses& processes = attached_->processes();
   reader::CollectorOptions collecting;
-  collecting.directory = attached_->directory()->path();
-  collecting.owner = attached_->directory()->owner();
+  collecting.directory = processes.directory();
+  collecting.owner = processes.owner();
   collecting.attached = true;
-  if (attached_->was_there()) {
-    wake(collecting, pid);
+  if (processes.was_there()) {
+    collecting.remove_files = false;
+    collecting.wake_as = options_.trace.mode;
+    collecting.wake_below = targets.roots;
+    collecting.sample_every_bytes = options_.trace.sample_every_bytes;
   }
   make_worker(std::move(collecting));
-  problems_.push_back(fmt::format(
-      "pid {} ran before the tracer came: what it allocated until then is in no line", pid));
-  return collect::attach_text(pid, attached_->figures(), SystemClock().monotonic_ns() - begun_ns);
+  return attached_->notes();
 }
 
 Status TracedLaunch::begin(const RunInfo& info) {
@@ -111,31 +83,10 @@ void TracedLaunch::complete(Tick& tick) {
   }
   problems_.insert(problems_.end(), news.problems.begin(), news.problems.end());
   if (attached_) {
-    attach_to_more(tick);
+    attached_->add_tick(tick);
+    add_attach_problems();
   }
   add_untraced(tick);
-}
-
-// What the tree has besides the process that was attached to first, as far as it is wanted.
-void TracedLaunch::attach_to_more(const Tick& tick) {
-  const auto is_wanted = [&](const ProcessRecord& process) {
-    const AttachScope& scope = options_.scope;
-    return scope.all || process.role == scope.role.value_or(Role::kRank);
-  };
-  for (const ProcessRecord& process : tick.new_processes) {
-    const pid_t pid = process.key.pid;
-    if (!is_wanted(process) || attached_->directory() == nullptr || attached_->is_traced(pid)) {
-      continue;
-    }
-    if (const Status added = attached_->add(pid); !added) {
-      problems_.push_back(fmt::format("pid {} is not traced: {}", pid, added.error().what));
-    }
-  }
-  for (std::string& problem : attached_->hook_new_modules()) {
-    if (std::find(problems_.begin(), problems_.end(), problem) == problems_.end()) {
-      problems_.push_back(std::move(problem));
-    }
-  }
 }
 
 // The folder stays: its files say to the next attachment that the tracer is there.
@@ -144,11 +95,13 @@ void TracedLaunch::detach() {
   for (const tracker::TracedProcess& process : builder_.sites().processes) {
     traced.push_back(process.key.pid);
   }
-  for (std::string& problem : attached_->detach(traced)) {
+  attached_->detach(traced);
+  add_attach_problems();
+}
+
+void TracedLaunch::add_attach_problems() {
+  for (std::string& problem : attached_->take_problems()) {
     problems_.push_back(std::move(problem));
-  }
-  if (reader::TraceDirectory* const directory = attached_->directory()) {
-    directory->keep();
   }
 }
 

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "common/clock.h"
-#include "common/fd.h"
 #include "common/recording_sink.h"
 #include "common/records.h"
 #include "common/result.h"
 #include "common/step_count.h"
+#include "live/attach_targets.h"
 #include "live/launch/launch.h"
 #include "live/profile.h"
-#include "profiler/collect/attached.h"
+#include "live/tree_attachment.h"
 #include "profiler/collect/collector_thread.h"
 #include "profiler/collect/untraced_reason.h"
 #include "profiler/reader/trace_directory.h"
@@ -33,11 +33,8 @@ class TracedLaunch final : public RecordingSink {
 
   // Before the command is started.
   Status prepare(LaunchOptions& launch);
-  // For a process that has the tracer in it already: where its file is, among those of others.
-  // An error: another tool profiles it now.
-  Status wake_in(const std::string& directory, pid_t pid);
-  // For a process that runs already and does not have it. What was done, for people.
-  Result<std::string> attach(pid_t pid);
+  // For processes that run already. What was done, for people, a line for each.
+  Result<std::vector<std::string>> attach(const AttachTargets& targets);
   // Adds what the tracer has told since to a tick, before anybody else sees it.
   void complete(Tick& tick);
   Status begin(const RunInfo& info) override;
@@ -57,16 +54,14 @@ class TracedLaunch final : public RecordingSink {
 
  private:
   void make_worker(reader::CollectorOptions collecting);
-  void wake(reader::CollectorOptions& collecting, pid_t pid) const;
   void add_untraced(Tick& tick) const;
-  void attach_to_more(const Tick& tick);
   void detach();
+  void add_attach_problems();
 
   const ProfileOptions& options_;
   std::int64_t start_ns_;
   std::optional<reader::TraceDirectory> directory_;
-  std::optional<collect::AttachedProcesses> attached_;
-  std::optional<Fd> adopted_;  // the folder of a run that was killed
+  std::optional<TreeAttachment> attached_;
   collect::TracerPlace place_;
   std::unique_ptr<collect::ProfileWorker> worker_;
   tracker::SiteTrackBuilder builder_;

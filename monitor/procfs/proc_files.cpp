@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "monitor/procfs/proc_files.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <limits>
 
+#include "common/io.h"
 #include "common/text.h"
 #include "monitor/procfs/kernel_text.h"
 
@@ -259,6 +261,19 @@ PressureFields parse_pressure(std::string_view text) {
     }
   }
   return fields;
+}
+
+bool has_raised_privileges(const std::string& process_folder) {
+  constexpr std::size_t kMostBytes = 64U << 10U;
+  const auto bytes = read_file(process_folder + "/auxv", kMostBytes);
+  Elf64_auxv_t entry{};
+  for (std::size_t at = 0; bytes && at + sizeof entry <= bytes->size(); at += sizeof entry) {
+    std::memcpy(&entry, bytes->data() + at, sizeof entry);
+    if (entry.a_type == AT_SECURE) {
+      return entry.a_un.a_val != 0;
+    }
+  }
+  return false;
 }
 
 }  // namespace tidemark::monitor

@@ -88,4 +88,9 @@ struct PressureFields {
 };
 PressureFields parse_pressure(std::string_view text);
 
+// Whether the program of "/proc/PID" was started with more rights than its user has (set-user-ID,
+// set-group-ID, capabilities of its file): what the kernel told its loader. False where that cannot
+// be read.
+bool has_raised_privileges(const std::string& process_folder);
+
 }  // namespace tidemark::monitor

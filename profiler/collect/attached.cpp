@@ -2,8 +2,11 @@
 #include "profiler/collect/attached.h"
 
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
@@ -52,62 +55,177 @@ class StopSignals {
 
 Result<AttachedProcesses> AttachedProcesses::attach(pid_t pid, const TraceOptions& trace,
                                                     std::int64_t timeout_ns) {
-  TIDEMARK_TRY(inject::check_target(pid));
-  if (auto before = reader::TraceDirectory::find_in_view_of(pid)) {
-    before->keep();
-    TIDEMARK_TRY_ASSIGN(auto again, attach_again(pid, timeout_ns));
-    again.directory_.emplace(*std::move(before));
-    again.trace_ = trace;
-    return again;
+  AttachedProcesses attached(trace, timeout_ns);
+  TIDEMARK_TRY(attached.choose_folder(pid));
+  const Status added = attached.add(pid, timeout_ns);
+  // A tracer that was preloaded needs no more than to be woken, by its file, which is ours.
+  if (!added && attached.was_there() && added.error().code == Errc::kPermission) {
+    attached.problem_ = fmt::format(
+        "the tracer in pid {} is woken, which is enough if it was preloaded; else it records "
+        "nothing: {}",
+        pid, added.error().what);
+    return attached;
   }
-  TIDEMARK_TRY_ASSIGN(auto directory, reader::TraceDirectory::create_for(pid));
-  AttachedProcesses attached(timeout_ns);
-  attached.directory_.emplace(std::move(directory));
-  attached.trace_ = trace;
-  TIDEMARK_TRY(attached.add(pid));
+  TIDEMARK_TRY(added);
   return attached;
 }
 
-Result<AttachedProcesses> AttachedProcesses::attach_again(pid_t pid, std::int64_t timeout_ns) {
-  const StopSignals signals;
-  TIDEMARK_TRY_ASSIGN(auto attachment, inject::Attachment::find(pid));
-  if (const Status hooked = attachment.hook_modules(timeout_ns); !hooked) {
-    (void)attachment.unhook_modules(timeout_ns);
-    return hooked.error();
+Status AttachedProcesses::choose_folder(pid_t pid) {
+  if (auto before = reader::find_trace_of(pid, reader::trace_bases())) {
+    auto lock = reader::adopt_trace_folder(*before);
+    if (!lock && lock.error().sys_errno == EWOULDBLOCK) {
+      // We would put it to sleep at our end, and the other one would take that for the end of
+      // growth.
+      return Error{Errc::kUnsupported, "another tidemark profiles it now"};
+    }
+    folder_.path = *before;
+    folder_.seen_as = *std::move(before);
+    folder_.was_there = true;
+    folder_.is_of_a_run = lock.has_value();
+    if (lock) {
+      folder_.lock = *std::move(lock);
+    }
+    return ok();
   }
-  AttachedProcesses attached(timeout_ns);
-  attached.was_there_ = true;
-  attached.figures_ = attachment.figures();
-  attached.attached_.emplace(pid, std::move(attachment));
-  return attached;
+  TIDEMARK_TRY(inject::check_target(pid));
+  auto made = reader::TraceDirectory::find_in_view_of(pid);
+  if (made) {
+    made->keep();
+    folder_.was_there = true;
+  } else {
+    TIDEMARK_TRY_ASSIGN(auto created, reader::TraceDirectory::create_for(pid));
+    made.emplace(std::move(created));
+  }
+  folder_.path = made->path();
+  folder_.seen_as = made->seen_as();
+  folder_.owner = made->owner();
+  folder_.made.emplace(*std::move(made));
+  return ok();
 }
 
 AttachedProcesses::~AttachedProcesses() { detach({}); }
 
-Status AttachedProcesses::add(pid_t pid) {
-  const StopSignals signals;
-  inject::AttachOptions options;
-  TIDEMARK_TRY_ASSIGN(options.library, find_tracer());
-  options.request = trace_request(trace_, directory_->seen_as());
-  options.timeout_ns = timeout_ns_;
-  options.is_cancelled = [&signals] { return signals.has_come(); };
-  TIDEMARK_TRY_ASSIGN(auto attachment, inject::Attachment::attach(pid, options));
-  directory_->keep();  // the tracer in the process has its file there, whatever comes
-  Status hooked = attachment.hook_modules(timeout_ns_);
-  if (hooked && signals.has_come()) {
-    hooked = Error{Errc::kIo, "attaching was interrupted", EINTR};
+// Whether a process can have its file in the folder of the others.
+Status AttachedProcesses::check_view(pid_t pid) const {
+  struct stat process {};
+  struct stat here {};
+  struct stat there {};
+  if (!folder_.is_of_a_run) {
+    return Error{Errc::kUnsupported, "it was not started with the tracer, as the others were"};
   }
-  if (!hooked) {
-    (void)attachment.unhook_modules(timeout_ns_);
-    return hooked.error();
+  if (::stat(fmt::format("/proc/{}", pid).c_str(), &process) != 0) {
+    return Error{Errc::kGone, fmt::format("process {} has exited", pid)};
   }
-  figures_ = attachment.figures();
-  attached_.emplace(pid, std::move(attachment));
+  if (process.st_uid != folder_.owner.value_or(::geteuid())) {
+    return Error{Errc::kUnsupported, fmt::format("it runs as another user than the process that "
+                                                 "was attached to first; profile it by itself: "
+                                                 "tidemark profile --pid {}",
+                                                 pid)};
+  }
+  const std::string seen_as = fmt::format("/proc/{}/root{}", pid, folder_.seen_as);
+  if (::stat(folder_.path.c_str(), &here) != 0 || ::stat(seen_as.c_str(), &there) != 0 ||
+      here.st_dev != there.st_dev || here.st_ino != there.st_ino) {
+    return Error{Errc::kUnsupported, fmt::format("it sees other files than the process that was "
+                                                 "attached to first (a container); profile it by "
+                                                 "itself: tidemark profile --pid {}",
+                                                 pid)};
+  }
   return ok();
 }
 
-bool AttachedProcesses::is_traced(pid_t pid) const {
-  return attached_.contains(pid) || inject::Attachment::find(pid).has_value();
+// Its file is in our folder, or will be: it was forked, and has the library where its parent has
+// it.
+bool AttachedProcesses::is_ours(const inject::Attachment& attachment) const {
+  const bool is_forked = std::any_of(attached_.begin(), attached_.end(), [&](const auto& each) {
+    return each.second.tracer_address() == attachment.tracer_address();
+  });
+  return is_forked || has_file(attachment.pid());
+}
+
+bool AttachedProcesses::has_file(pid_t pid) const {
+  return reader::has_trace_of(folder_.path, folder_.owner.value_or(::geteuid()), pid);
+}
+
+Result<inject::Attachment> AttachedProcesses::load(pid_t pid, std::int64_t timeout_ns,
+                                                   const std::function<bool()>& is_cancelled) {
+  TIDEMARK_TRY(inject::check_target(pid));
+  TIDEMARK_TRY(check_view(pid));
+  inject::AttachOptions options;
+  TIDEMARK_TRY_ASSIGN(options.library, find_tracer());
+  options.request = trace_request(trace_, folder_.seen_as);
+  options.timeout_ns = timeout_ns;
+  options.is_cancelled = is_cancelled;
+  auto attachment = inject::Attachment::attach(pid, options);
+  // The tracer in the process has its file there, whatever comes; it may also start after we have
+  // given up waiting for it.
+  const auto left = attachment ? Result<inject::Attachment>(Error{Errc::kNotFound, ""})
+                               : inject::Attachment::find(pid);
+  if (folder_.made && (attachment || (left && left->was_attached()))) {
+    folder_.made->keep();
+  }
+  return attachment;
+}
+
+Status AttachedProcesses::hook(pid_t pid, inject::Attachment attachment, std::int64_t timeout_ns) {
+  if (trace_.python_objects && !attachment.see_python_objects() && problem_.empty()) {
+    problem_ = fmt::format(
+        "pid {} has no small objects of Python that could be seen one by one: there is no "
+        "interpreter that exports its allocator, or it uses malloc",
+        pid);
+  }
+  if (const Status hooked = attachment.hook_modules(timeout_ns); !hooked) {
+    (void)attachment.unhook_modules(timeout_ns);
+    return hooked.error();
+  }
+  figures_ = attachment.figures();
+  attached_.insert_or_assign(pid, std::move(attachment));
+  return ok();
+}
+
+Status AttachedProcesses::add(pid_t pid, std::int64_t timeout_ns) {
+  if (const auto known = attached_.find(pid); known != attached_.end()) {
+    if (known->second.is_there()) {
+      return ok();
+    }
+    attached_.erase(known);  // it runs another program by now
+  }
+  const StopSignals signals;
+  auto attachment = inject::Attachment::find(pid);
+  if (attachment && attachment->was_attached() && !is_ours(*attachment)) {
+    return Error{Errc::kUnsupported,
+                 "the tracer is in it already: somebody else profiles it now, or its trace file "
+                 "was removed"};
+  }
+  // Of those that are not attached to, one that has a file was preloaded.
+  const bool has_tracer = attachment && (attachment->was_attached() || has_file(pid));
+  if (!has_tracer) {
+    attachment = load(pid, timeout_ns, [&signals] { return signals.has_come(); });
+    if (!attachment) {
+      return attachment.error();
+    }
+  }
+  TIDEMARK_TRY(hook(pid, *std::move(attachment), timeout_ns));
+  if (signals.has_come()) {
+    const auto interrupted = attached_.find(pid);
+    (void)interrupted->second.unhook_modules(timeout_ns);
+    attached_.erase(interrupted);
+    return Error{Errc::kIo, "attaching was interrupted", EINTR};
+  }
+  return ok();
+}
+
+void AttachedProcesses::add_if_forked(pid_t pid) {
+  if (const auto known = attached_.find(pid); known != attached_.end()) {
+    if (known->second.is_there()) {
+      return;
+    }
+    attached_.erase(known);
+  }
+  const StopSignals signals;
+  auto attachment = inject::Attachment::find(pid);
+  if (attachment && attachment->was_attached() && is_ours(*attachment)) {
+    (void)hook(pid, *std::move(attachment), timeout_ns_);  // tried again with its next library
+  }
 }
 
 std::vector<std::string> AttachedProcesses::hook_new_modules() {
@@ -117,6 +235,7 @@ std::vector<std::string> AttachedProcesses::hook_new_modules() {
     return problems;
   }
   next_search_ns_ = now_ns + kSearchEveryNs;
+  std::erase_if(attached_, [](const auto& each) { return !each.second.is_there(); });
   for (auto& [pid, attachment] : attached_) {
     const Status done = attachment.hook_modules(timeout_ns_);
     if (!done && done.error().code != Errc::kGone && done.error().code != Errc::kNotFound) {
@@ -155,6 +274,9 @@ Status detach_from(pid_t pid) {
   constexpr std::int64_t kTimeoutNs = 10 * kNsPerSecond;
   const StopSignals signals;
   TIDEMARK_TRY_ASSIGN(auto attachment, inject::Attachment::find(pid));
+  if (!attachment.was_attached()) {
+    return Error{Errc::kNotFound, fmt::format("the tracer was preloaded into process {}", pid)};
+  }
   return attachment.unhook_modules(kTimeoutNs);
 }
 

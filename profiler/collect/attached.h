@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "common/fd.h"
 #include "common/result.h"
 #include "profiler/collect/preload.h"
 #include "profiler/inject/attach.h"
@@ -22,27 +23,30 @@ namespace tidemark::collect {
 // they live. Not thread-safe.
 class AttachedProcesses {
  public:
-  // Of the first process: in its view of the file system. Where it was attached to before, from
-  // elsewhere, that is used. An error says why it cannot be.
+  // Of the first process, which decides where the trace files are: where it has one from before, or
+  // in its view of the file system. An error says why it cannot be.
   static Result<AttachedProcesses> attach(pid_t pid, const TraceOptions& trace,
                                           std::int64_t timeout_ns);
   ~AttachedProcesses();
   AttachedProcesses(AttachedProcesses&&) noexcept = default;
   AttachedProcesses& operator=(AttachedProcesses&&) = delete;
 
-  // Of a process that was attached to before, and has its trace file in a folder that stays. Errc::
-  // kNotFound: the tracer was preloaded, and needs nothing.
-  static Result<AttachedProcesses> attach_again(pid_t pid, std::int64_t timeout_ns);
-  // One more process, whose trace file goes into the same folder. Not after attach_again().
-  Status add(pid_t pid);
-  // Where the trace files are, and whose they are; nullptr after attach_again().
-  reader::TraceDirectory* directory() { return directory_ ? &*directory_ : nullptr; }
-  // Whether the tracer was there and rests: it has to be woken.
-  bool was_there() const { return was_there_; }
-  // Of the process that was attached to last.
+  // One process more, whose trace file goes into the same folder. Nothing happens to one that has
+  // the tracer in it.
+  Status add(pid_t pid, std::int64_t timeout_ns);
+  // The same for a process that was forked from one of these, and so has the tracer in it; others
+  // are left alone.
+  void add_if_forked(pid_t pid);
+
+  // Where the trace files are, and whose they are; nullopt: ours.
+  const std::string& directory() const { return folder_.path; }
+  std::optional<uid_t> owner() const { return folder_.owner; }
+  // Whether the files are those of an earlier run: the tracers rest, and have to be woken.
+  bool was_there() const { return folder_.was_there; }
+  // What could not be done about a process, in words; "": nothing.
+  const std::string& problem() const { return problem_; }
+  // Of the process that was added last.
   const inject::AttachFigures& figures() const { return figures_; }
-  // Whether the tracer is in a process: it was attached to, or forked from one that was.
-  bool is_traced(pid_t pid) const;
 
   // Now and then: lets libraries that were loaded since call the tracer too. What went wrong, in
   // words.
@@ -52,14 +56,32 @@ class AttachedProcesses {
   std::vector<std::string> detach(const std::vector<pid_t>& traced);
 
  private:
-  explicit AttachedProcesses(std::int64_t timeout_ns) : timeout_ns_(timeout_ns) {}
+  struct Folder {
+    std::string path;
+    std::string seen_as;  // by its processes
+    std::optional<uid_t> owner;
+    bool was_there = false;
+    bool is_of_a_run = true;  // else tracers in it would not notice that we were killed
+    std::optional<reader::TraceDirectory> made;
+    std::optional<Fd> lock;  // of one that was there
+  };
 
-  std::optional<reader::TraceDirectory> directory_;
+  AttachedProcesses(const TraceOptions& trace, std::int64_t timeout_ns)
+      : trace_(trace), timeout_ns_(timeout_ns) {}
+  Status choose_folder(pid_t pid);
+  Status check_view(pid_t pid) const;
+  bool has_file(pid_t pid) const;
+  bool is_ours(const inject::Attachment& attachment) const;
+  Result<inject::Attachment> load(pid_t pid, std::int64_t timeout_ns,
+                                  const std::function<bool()>& is_cancelled);
+  Status hook(pid_t pid, inject::Attachment attachment, std::int64_t timeout_ns);
+
+  Folder folder_;
   TraceOptions trace_;
   std::int64_t timeout_ns_;
   std::map<pid_t, inject::Attachment> attached_;
   inject::AttachFigures figures_;
-  bool was_there_ = false;
+  std::string problem_;
   std::int64_t next_search_ns_ = 0;
 };
 

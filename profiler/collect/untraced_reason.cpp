@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/collect/untraced_reason.h"
 
-#include <elf.h>
 #include <sys/stat.h>
 
-#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -20,7 +18,6 @@ namespace tidemark::collect {
 namespace {
 
 constexpr std::size_t kMostEnvironmentBytes = 4U << 20U;
-constexpr std::size_t kMostVectorBytes = 64U << 10U;
 
 std::optional<UntracedReason> reason_in_program(const std::string& process) {
   const auto loader = reader::loader_of(process + "/exe");
@@ -36,22 +33,6 @@ std::optional<UntracedReason> reason_in_program(const std::string& process) {
   return basename_of(loader->interpreter).starts_with("ld-linux")
              ? std::nullopt
              : std::optional(UntracedReason::kOtherLibc);
-}
-
-// What the kernel told the loader of the program (AT_SECURE).
-bool has_raised_privileges(const std::string& process) {
-  const auto bytes = read_file(process + "/auxv", kMostVectorBytes);
-  if (!bytes) {
-    return false;
-  }
-  Elf64_auxv_t entry{};
-  for (std::size_t at = 0; at + sizeof entry <= bytes->size(); at += sizeof entry) {
-    std::memcpy(&entry, bytes->data() + at, sizeof entry);
-    if (entry.a_type == AT_SECURE) {
-      return entry.a_un.a_val != 0;
-    }
-  }
-  return false;
 }
 
 bool exists(const std::string& path) {
@@ -94,7 +75,7 @@ UntracedReason why_untraced(pid_t pid, const TracerPlace& tracer, const std::str
   if (const auto reason = reason_in_program(process)) {
     return *reason;
   }
-  if (has_raised_privileges(process)) {
+  if (monitor::has_raised_privileges(process)) {
     return UntracedReason::kPrivileges;
   }
   if (is_out_of_reach(process, tracer)) {

@@ -2,11 +2,13 @@
 #include "profiler/inject/attach.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <chrono>
@@ -365,10 +367,11 @@ Status Attachment::find_functions(const AddressSpace& space) {
   tracer_ = tracer->range;
   table_ = table;
   std::copy(std::begin(real->address), std::end(real->address), real_.begin());
-  if (std::all_of(real_.begin(), real_.end(), [](std::uint64_t each) { return each == 0; })) {
-    return Error{Errc::kNotFound, fmt::format("the tracer was preloaded into process {}", pid_)};
+  was_attached_ =
+      std::any_of(real_.begin(), real_.end(), [](std::uint64_t each) { return each != 0; });
+  if (was_attached_) {
+    find_cuda_functions(space);
   }
-  find_cuda_functions(space);
   for (std::size_t i = 0; i < wire::kHooks; ++i) {
     hooks_[i] = address_of(functions, wire::kHookNames[i]);
   }
@@ -376,6 +379,13 @@ Status Attachment::find_functions(const AddressSpace& space) {
     hooks_[wire::kHooks + i] = address_of(functions, wire::kPythonHookNames[i]);
   }
   return ok();
+}
+
+// By the memory that it had when it was found, which goes when the process exits or starts another
+// program.
+bool Attachment::is_there() const {
+  const auto head = memory_.load<std::array<char, SELFMAG>>(tracer_.begin);
+  return head && std::string_view(head->data(), head->size()) == ELFMAG;
 }
 
 Status Attachment::write_stopped(const std::vector<GotSlot>& slots, const HookAddresses& to,
@@ -438,6 +448,9 @@ bool Attachment::has_one_allocator(const AddressSpace& space) const {
 }
 
 Status Attachment::hook_modules(std::int64_t timeout_ns) {
+  if (!was_attached_) {
+    return ok();
+  }
   TIDEMARK_TRY_ASSIGN(const auto space, read_address_space(pid_, memory_));
   if (std::none_of(space.modules.begin(), space.modules.end(), [&](const RemoteModule& module) {
         return module.range == tracer_ && is_tracer(module);
@@ -500,6 +513,9 @@ Status Attachment::tell_tracer_of_python_objects(bool are_seen) const {
 }
 
 Result<std::vector<GotSlot>> Attachment::hooked_slots() const {
+  if (!was_attached_) {
+    return std::vector<GotSlot>();
+  }
   TIDEMARK_TRY_ASSIGN(const auto space, read_address_space(pid_, memory_));
   std::vector<GotSlot> slots;
   for (const RemoteModule& module : space.modules) {
@@ -522,6 +538,9 @@ Result<std::size_t> Attachment::count_hooked() const {
 }
 
 Status Attachment::unhook_modules(std::int64_t timeout_ns) {
+  if (!was_attached_) {
+    return ok();
+  }
   TIDEMARK_TRY_ASSIGN(const auto slots, hooked_slots());
   seen_.clear();
   TIDEMARK_TRY(write(slots, real_, timeout_ns));

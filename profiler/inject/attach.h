@@ -30,6 +30,8 @@ struct AttachOptions {
 // Why no library can be loaded into a process, in words; ok() where nothing is known that speaks
 // against it.
 Status check_target(pid_t pid);
+// What to do where the error of that was Errc::kPermission.
+std::string permission_hint(pid_t pid);
 
 // Whether a process has filtered its system calls itself, beyond what its container does: such a
 // filter may kill it for a call that the tracer makes. What all of a container have (its first
@@ -51,10 +53,18 @@ class Attachment {
  public:
   // Loads the tracer and makes it start. No module calls it yet.
   static Result<Attachment> attach(pid_t pid, const AttachOptions& options);
-  // For a process that has the tracer in it: by an earlier attachment, or forked from such a one.
+  // For a process that has the tracer in it: by an earlier attachment, forked from such a one, or
+  // preloaded. Errc::kNotFound: the tracer is not in it.
   static Result<Attachment> find(pid_t pid);
 
   pid_t pid() const { return pid_; }
+  // The tracer was started in it while it ran. False: it was preloaded, and the program calls it by
+  // itself; or it was loaded, but never started.
+  bool was_attached() const { return was_attached_; }
+  // Where the library begins: forked processes have it at the same place.
+  std::uint64_t tracer_address() const { return tracer_.begin; }
+  // False: the process has exited, or runs another program by now, which does not have this tracer.
+  bool is_there() const;
   const AttachFigures& figures() const { return figures_; }
   // From the next hook_modules() on, small objects of Python are seen one by one. False: there is
   // no such interpreter, or its objects come from malloc and are seen anyway.
@@ -94,6 +104,7 @@ class Attachment {
   HookAddresses real_ = {};
   std::uint64_t table_ = 0;  // of wire::RealFunctions
   bool sees_python_objects_ = false;
+  bool was_attached_ = false;
   std::vector<SeenModule> seen_;
   AttachFigures figures_;
 };

@@ -6,15 +6,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "common/io.h"
 #include "common/text.h"
 #include "monitor/procfs/kernel_text.h"
+#include "monitor/procfs/proc_files.h"
 #include "profiler/inject/attach.h"
 
 namespace tidemark::inject {
@@ -31,13 +36,97 @@ std::string_view field_of(std::string_view status, std::string_view key) {
   return "";
 }
 
+// The numbers of a line of status: "Uid:\t1000\t1000\t1000\t1000", or of hexadecimal masks.
+std::vector<std::uint64_t> numbers_of(std::string_view text, int base) {
+  std::vector<std::uint64_t> numbers;
+  for (std::string_view word = monitor::take_word(text); !word.empty();
+       word = monitor::take_word(text)) {
+    std::uint64_t number = 0;
+    std::from_chars(word.data(), word.data() + word.size(), number, base);
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+bool may_trace_all() {
+  constexpr std::uint64_t kSysPtrace = std::uint64_t{1} << 19U;  // linux/capability.h
+  const auto status = read_file("/proc/self/status");
+  const auto masks = numbers_of(status ? field_of(*status, "CapEff") : "", 16);
+  return !masks.empty() && (masks.front() & kSysPtrace) != 0;
+}
+
+// Yama's rule; 0: there is none.
+int yama_rule() {
+  const auto text = read_file("/proc/sys/kernel/yama/ptrace_scope");
+  int rule = 0;
+  if (text) {
+    std::from_chars(text->data(), text->data() + text->size(), rule);
+  }
+  return rule;
+}
+
+// Why the kernel does not let us trace a process, and what to do.
+struct Denial {
+  std::string why;
+  std::string hint;
+};
+
+Denial explain_denial(pid_t pid) {
+  constexpr std::string_view kSudo =
+      "run it with sudo, or start the job below it: tidemark profile -- COMMAND";
+  constexpr std::string_view kBelow = "start the job below it: tidemark profile -- COMMAND";
+  const auto status = read_file(fmt::format("/proc/{}/status", pid));
+  const auto uids = numbers_of(status ? field_of(*status, "Uid") : "", 10);
+  const bool is_root = ::geteuid() == 0;
+  const int yama = yama_rule();
+  if (is_root && !may_trace_all()) {
+    return {
+        "root lacks the capability SYS_PTRACE here, as in a container",
+        fmt::format("give it to the container (docker run --cap-add SYS_PTRACE), or {}", kBelow)};
+  }
+  const auto is_other = [](std::uint64_t uid) { return uid != ::geteuid(); };
+  if (!is_root && std::any_of(uids.begin(), uids.end(), is_other)) {
+    const auto other = std::find_if(uids.begin(), uids.end(), is_other);
+    return {fmt::format("process {} belongs to user {}, not to user {}", pid, *other, ::geteuid()),
+            std::string(kSudo)};
+  }
+  if (yama == 3) {
+    return {"no process may be traced on this machine (kernel.yama.ptrace_scope is 3)",
+            std::string(kBelow)};
+  }
+  if (!is_root && yama > 0) {
+    return {fmt::format("without root a process may trace {} on this machine "
+                        "(kernel.yama.ptrace_scope is {})",
+                        yama == 1 ? "only what it has started itself" : "no other", yama),
+            std::string(kSudo)};
+  }
+  return {fmt::format("the kernel does not let this user trace process {}: it has rights that this "
+                      "user does not have, or is protected (prctl, a security module)",
+                      pid),
+          std::string(is_root ? kBelow : kSudo)};
+}
+
+Error denied(pid_t pid, int sys_errno) {
+  return {Errc::kPermission, explain_denial(pid).why, sys_errno};
+}
+
+// They have no program. Newer kernels say so; with others all are started by kthreadd, process 2.
+bool is_kernel_thread(pid_t pid, std::string_view status) {
+  constexpr pid_t kParentOfAll = 2;
+  const std::string_view told = field_of(status, "Kthread");
+  return told == "1" ||
+         (told.empty() && field_of(status, "VmSize").empty() &&
+          (pid == kParentOfAll || field_of(status, "PPid") == std::to_string(kParentOfAll)));
+}
+
 // How the program of a process finds its libraries.
 Status check_program(pid_t pid) {
   const auto file = open_file(fmt::format("/proc/{}/exe", pid), O_RDONLY | O_NONBLOCK);
   if (!file) {
     return file.error().sys_errno == ENOENT
-               ? Error{Errc::kUnsupported, fmt::format("process {} is a kernel thread", pid)}
-               : file.error();
+               ? Error{Errc::kGone, fmt::format("process {} has exited", pid)}
+           : file.error().code == Errc::kPermission ? denied(pid, file.error().sys_errno)
+                                                    : file.error();
   }
   constexpr std::size_t kMostBytes = 64U << 10U;
   std::string head(kMostBytes, '\0');
@@ -92,6 +181,9 @@ Status check_target(pid_t pid) {
     // Its other threads may live on; they cannot be asked for the program.
     return Error{Errc::kGone, fmt::format("process {} has exited", pid)};
   }
+  if (is_kernel_thread(pid, *text)) {
+    return Error{Errc::kUsage, fmt::format("process {} is a kernel thread", pid)};
+  }
   if (state.starts_with('T')) {
     return Error{Errc::kUnsupported,
                  fmt::format("process {} is stopped; resume it first: kill -CONT {}", pid, pid)};
@@ -119,10 +211,19 @@ Status check_target(pid_t pid) {
                  fmt::format("process {} still uses the memory of its parent (vfork)", pid)};
   }
   TIDEMARK_TRY(check_program(pid));
+  if (monitor::has_raised_privileges(fmt::format("/proc/{}", pid))) {
+    return Error{Errc::kUnsupported,
+                 fmt::format("process {} has raised privileges (set-user-ID, set-group-ID or "
+                             "capabilities)",
+                             pid)};
+  }
   if (const auto memory = RemoteMemory::open(pid); !memory) {
-    return memory.error();
+    return memory.error().code == Errc::kPermission ? denied(pid, memory.error().sys_errno)
+                                                    : memory.error();
   }
   return ok();
 }
+
+std::string permission_hint(pid_t pid) { return explain_denial(pid).hint; }
 
 }  // namespace tidemark::inject

@@ -164,8 +164,10 @@ void Collector::open_file(const std::string& name) {
     note_problem(name, "it belongs to a process that cannot be seen from here");
     return;
   }
+  const auto is_below = [&](pid_t root) { return world_.is_in_tree(*key, root); };
   if (options_.wake_as &&
-      !(world_.is_alive(*key) && world_.is_in_tree(*key, options_.wake_below))) {
+      !(world_.is_alive(*key) &&
+        std::any_of(options_.wake_below.begin(), options_.wake_below.end(), is_below))) {
     if (done_.size() < kMostNames) {
       done_.insert(name);  // the folder is for many: this one is somebody else's
     }

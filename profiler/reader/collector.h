@@ -42,7 +42,7 @@ struct CollectorOptions {
   bool attached = false;  // the processes ran before the tracer came: older blocks are not listed
   // Orders to tracers that are found; none: they know what to do.
   std::optional<TraceMode> wake_as;
-  pid_t wake_below = 0;  // with wake_as: only this living process and those below it
+  std::vector<pid_t> wake_below;  // with wake_as: only these living processes and those below them
   std::uint64_t sample_every_bytes = 0;  // with wake_as
 
   std::size_t most_files = 1024;    // open at one time; others wait

@@ -93,7 +93,7 @@ Result<Fd> take_lock(const fs::path& folder, int creating = O_CREAT) {
 
 // Whether a folder has a trace file, of this owner, of a living process that `is_wanted`.
 template <typename Wanted>
-bool has_trace_of(const std::string& folder, uid_t owner, TraceWorld& world, Wanted is_wanted) {
+bool has_wanted_trace(const std::string& folder, uid_t owner, TraceWorld& world, Wanted is_wanted) {
   for (const fs::path& path : entries_of(folder)) {
     std::error_code error;
     if (path.extension() != wire::kTraceSuffix ||
@@ -121,8 +121,8 @@ void tidy_up(const std::string& base) {
       continue;
     }
     const auto lock = take_lock(folder);
-    if (lock && !has_trace_of(folder.string(), ::geteuid(), *world,
-                              [](const ProcessKey& /*any*/) { return true; })) {
+    if (lock && !has_wanted_trace(folder.string(), ::geteuid(), *world,
+                                  [](const ProcessKey& /*any*/) { return true; })) {
       fs::remove_all(folder, error);
     }
   }
@@ -161,7 +161,7 @@ void tidy_up_elsewhere(const Fd& parent, uid_t owner) {
     }
     const std::string path = path_through(*folder);
     if (!take_lock(path, 0) ||
-        has_trace_of(path, owner, *world, [](const ProcessKey& /*any*/) { return true; })) {
+        has_wanted_trace(path, owner, *world, [](const ProcessKey& /*any*/) { return true; })) {
       continue;
     }
     for (const fs::path& file : entries_of(path)) {
@@ -334,8 +334,8 @@ std::optional<TraceDirectory> TraceDirectory::find_in_view_of(pid_t pid) {
     auto above = open_in_view_of(pid, parent);
     for (const std::string& name : above ? foreign_folders(*above) : std::vector<std::string>()) {
       auto folder = open_at(above->get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-      if (!folder || !has_trace_of(path_through(*folder), process.st_uid, *world,
-                                   [&](const ProcessKey& key) { return key.pid == pid; })) {
+      if (!folder || !has_wanted_trace(path_through(*folder), process.st_uid, *world,
+                                       [&](const ProcessKey& key) { return key.pid == pid; })) {
         continue;
       }
       if (auto lock = take_lock(path_through(*folder), 0)) {
@@ -354,6 +354,12 @@ bool trace_folder_is_left(const std::string& directory) {
   const auto lock =
       open_file((fs::path(directory) / wire::kOwnerLock).string(), O_RDONLY | O_NOFOLLOW);
   return lock && ::flock(lock->get(), LOCK_SH | LOCK_NB) == 0;
+}
+
+bool has_trace_of(const std::string& directory, uid_t owner, pid_t pid) {
+  const auto world = make_trace_world();
+  return has_wanted_trace(directory, owner, *world,
+                          [&](const ProcessKey& key) { return key.pid == pid; });
 }
 
 std::optional<std::string> find_trace_of(pid_t pid, const std::vector<std::string>& bases) {

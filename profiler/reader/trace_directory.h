@@ -69,6 +69,9 @@ Result<Fd> adopt_trace_folder(const std::string& directory);
 // over. Not of a folder that belongs to no run.
 bool trace_folder_is_left(const std::string& directory);
 
+// Whether a folder has a trace file of this living process, of this owner.
+bool has_trace_of(const std::string& directory, uid_t owner, pid_t pid);
+
 // The folder that holds a trace file of this living process; nullopt: the tracer is not in it.
 std::optional<std::string> find_trace_of(pid_t pid, const std::vector<std::string>& bases);
 // The same of any of these.

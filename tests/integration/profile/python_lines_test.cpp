@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lines of Python that leak, in every version of it that is on this machine.
 #include <algorithm>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -58,43 +57,6 @@ json launch_exactly(const std::vector<std::string>& command, std::size_t growing
   return profile_growth({"--mode", "exact"}, command, growing_lines);
 }
 
-std::string call_of(const std::string& way) {
-  return way == "in_c_extension"     ? "keep_block"
-         : way == "in_native_thread" ? "keep_block_in_thread"
-                                     : "bytearray";
-}
-
-// Every way to leak has its line, in the order of what they leak.
-void expect_leaking_lines(const Python& python, tests::ProfileCommand profile_command) {
-  SCOPED_TRACE(python.path);
-  const TempTree folder;
-  const json report =
-      profile_command({python.path, tests::script_path("leaking_lines.py"),
-                       folder.path("truth.json"), tests::victim_path("native_calls.so")},
-                      tests::kWaysToLeak);
-  std::ifstream file(folder.path("truth.json"));
-  const json truth = json::parse(file);
-
-  ASSERT_GE(report.at("lines").size(), truth.size());
-  for (std::size_t i = 0; i < truth.size(); ++i) {
-    const json& line = report.at("lines").at(i);
-    EXPECT_EQ(line.at("file"), truth[i].at("file")) << truth[i].dump() << line.dump(1);
-    EXPECT_EQ(line.at("line"), truth[i].at("line")) << truth[i].dump() << line.dump(1);
-    EXPECT_EQ(line.at("own"), true) << line.dump(1);
-    EXPECT_EQ(line.at("language"), "python");
-    if (truth[i].at("name") != "in_numpy") {  // its library may have symbols, or none
-      EXPECT_EQ(line.at("call"), call_of(truth[i].at("name")));
-    }
-    const double rate = truth[i].at("bytes_per_step");
-    EXPECT_NEAR(line.at("growth_bytes_per_step").get<double>(), rate, 0.2 * rate) << line.dump(1);
-  }
-  const json& sites = report.at("sites");
-  EXPECT_TRUE(std::any_of(sites.begin(), sites.end(), [](const json& site) {
-    const auto frames = tests::python_frames(site);
-    return std::count(frames.begin(), frames.end(), "descend") == 200;
-  })) << "no stack has all frames of the recursion";
-}
-
 class PythonVersion : public testing::TestWithParam<int> {
  protected:
   // Calls check(python) for each interpreter of the version.
@@ -113,7 +75,8 @@ INSTANTIATE_TEST_SUITE_P(Each, PythonVersion, testing::Range(9, 15), [](const au
 });
 
 TEST_P(PythonVersion, HasItsLeakingLinesFirst) {
-  for_each_python([](const Python& python) { expect_leaking_lines(python, launch_exactly); });
+  for_each_python(
+      [](const Python& python) { tests::expect_leaking_lines(python.path, launch_exactly); });
 }
 
 // An arena is needed by whichever line comes next: by the one that leaks, most often.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -8,10 +9,12 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/paths.h"
 #include "tests/support/subprocess.h"
+#include "tests/support/temp_tree.h"
 
 // The interpreters of this machine, and what a profile of a script has to show.
 namespace tidemark::tests {
@@ -22,15 +25,17 @@ struct Python {
   std::string library;  // libpython3.X.so; "": it has none
 };
 
-// Of the distribution, in /usr/local, of pyenv and of conda; each once.
+// Of the distribution, in /usr/local, of pyenv, conda and uv; each once.
 inline std::vector<Python> pythons() {
   namespace fs = std::filesystem;
-  const char* const home = std::getenv("HOME");
+  const char* const variable = std::getenv("HOME");
+  const fs::path home = variable == nullptr ? "/" : variable;
   std::set<std::string> candidates;
-  std::vector<fs::path> folders{"/usr/bin", "/usr/local/bin", "/opt/conda/bin"};
+  std::vector<fs::path> folders{"/usr/bin", "/usr/local/bin", "/opt/conda/bin",
+                                home / "miniconda3/bin"};
   std::error_code error;
-  for (const fs::path& parent :
-       {fs::path("/opt"), fs::path(home == nullptr ? "/" : home) / ".pyenv/versions"}) {
+  for (const fs::path& parent : {fs::path("/opt"), home / ".pyenv/versions",
+                                 home / "miniconda3/envs", home / ".local/share/uv/python"}) {
     for (const auto& entry : fs::directory_iterator(parent, error)) {
       folders.push_back(entry.path() / "bin");
     }
@@ -95,6 +100,47 @@ inline std::vector<std::string> python_frames(const nlohmann::json& site) {
     }
   }
   return frames;
+}
+
+inline std::string call_of(const std::string& way) {
+  return way == "in_c_extension"     ? "keep_block"
+         : way == "in_native_thread" ? "keep_block_in_thread"
+                                     : "bytearray";
+}
+
+// Every way to leak has its line, in the order of what they leak.
+inline void expect_leaking_lines(const std::string& python, ProfileCommand profile_command) {
+  SCOPED_TRACE(python);
+  const TempTree folder;
+  const nlohmann::json report =
+      profile_command({python, script_path("leaking_lines.py"), folder.path("truth.json"),
+                       victim_path("native_calls.so")},
+                      kWaysToLeak);
+  std::ifstream file(folder.path("truth.json"));
+  const nlohmann::json truth = nlohmann::json::parse(file);
+
+  ASSERT_GE(report.at("lines").size(), truth.size());
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    const nlohmann::json& line = report.at("lines").at(i);
+    EXPECT_EQ(line.at("file"), truth[i].at("file")) << truth[i].dump() << line.dump(1);
+    EXPECT_EQ(line.at("line"), truth[i].at("line")) << truth[i].dump() << line.dump(1);
+    EXPECT_EQ(line.at("own"), true) << line.dump(1);
+    EXPECT_EQ(line.at("language"), "python");
+    if (truth[i].at("name") != "in_numpy") {  // its library may have symbols, or none
+      EXPECT_EQ(line.at("call"), call_of(truth[i].at("name")));
+    }
+    // Against the first line: steps are told late by a machine that stands still, for all lines.
+    const double rate = truth[i].at("bytes_per_step");
+    const double found = line.at("growth_bytes_per_step").get<double>() /
+                         report.at("lines").at(0).at("growth_bytes_per_step").get<double>() *
+                         truth[0].at("bytes_per_step").get<double>();
+    EXPECT_NEAR(found, rate, 0.2 * rate) << line.dump(1);
+  }
+  const nlohmann::json& sites = report.at("sites");
+  EXPECT_TRUE(std::any_of(sites.begin(), sites.end(), [](const nlohmann::json& site) {
+    const auto frames = python_frames(site);
+    return std::count(frames.begin(), frames.end(), "descend") == 200;
+  })) << "no stack has all frames of the recursion";
 }
 
 }  // namespace tidemark::tests

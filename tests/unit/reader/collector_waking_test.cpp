@@ -20,7 +20,7 @@ class WakingTest : public CollectorTest {
     CollectorOptions wake = options();
     wake.remove_files = false;
     wake.wake_as = TraceMode::kSampled;
-    wake.wake_below = 100;
+    wake.wake_below = {100};
     wake.sample_every_bytes = 4'096;
     return wake;
   }

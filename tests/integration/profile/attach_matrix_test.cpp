@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tidemark profile --pid` on every version of Python that is on this machine.
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "common/io.h"
+#include "profiler/inject/attach.h"
+#include "tests/integration/monitor/command_output.h"
+#include "tests/integration/profile/python_matrix.h"
+#include "tests/support/temp_tree.h"
+
+namespace tidemark {
+namespace {
+
+using nlohmann::json;
+using tests::Python;
+using tests::Subprocess;
+
+// Whether the text comes to stand in a file.
+bool wait_for(const std::string& path, std::string_view text) {
+  for (int i = 0; i < 600; ++i) {
+    const auto log = read_file(path);
+    if (log && log->find(text) != std::string::npos) {
+      return true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return false;
+}
+
+// Attaches behind the first step of a command that goes on for long. A machine that stands still
+// for a while leaves too few samples to tell what grows: then once more, and longer.
+json attach_exactly(const std::vector<std::string>& command, std::size_t growing_lines) {
+  constexpr int kMostRuns = 4;
+  json report;
+  for (int run = 0; run < kMostRuns; ++run) {
+    const tests::TempTree folder;
+    const std::string log = folder.path("log");
+    const Subprocess script(
+        {"/bin/sh", "-c", fmt::format("exec {} 100000 > {}", fmt::join(command, " "), log)});
+    if (!wait_for(log, "Step 1\n")) {
+      ADD_FAILURE() << "the script makes no steps";
+      return report;
+    }
+    const tests::Output output =
+        tests::run_tool({"profile", "--pid", std::to_string(script.pid()), "--json", "--top", "20",
+                         "--interval", "50ms", "--warmup", "5steps", "--mode", "exact",
+                         "--log-file", log, "--duration", run == 0 ? "2s" : "6s"});
+    report = json::parse(output.out, nullptr, false);
+    if (report.is_discarded()) {
+      ADD_FAILURE() << output.err;
+      return report;
+    }
+    const json& lines = report.at("lines");
+    const auto growing = std::count_if(lines.begin(), lines.end(), [](const json& line) {
+      return line.at("growth_bytes") > 0 && line.at("growth_bytes_per_step").is_number();
+    });
+    if (static_cast<std::size_t>(growing) >= growing_lines) {
+      break;
+    }
+  }
+  return report;
+}
+
+class AttachedPython : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Each, AttachedPython, testing::Range(9, 15), [](const auto& version) {
+  return "Python3_" + std::to_string(version.param);
+});
+
+TEST_P(AttachedPython, HasItsLeakingLinesFirst) {
+  std::vector<Python> found = tests::pythons();
+  std::erase_if(found, [](const Python& python) { return python.minor != GetParam(); });
+  if (found.empty()) {
+    GTEST_SKIP() << "no Python 3." << GetParam() << " on this machine";
+  }
+  for (const Python& python : found) {
+    tests::expect_leaking_lines(python.path, attach_exactly);
+  }
+}
+
+// Each in a block of its own, which the interpreter's allocator has made.
+TEST_P(AttachedPython, HasSmallObjectsOneByOne) {
+  std::vector<Python> found = tests::pythons();
+  std::erase_if(found, [](const Python& python) { return python.minor != GetParam(); });
+  if (found.empty()) {
+    GTEST_SKIP() << "no Python 3." << GetParam() << " on this machine";
+  }
+  for (const Python& python : found) {
+    Subprocess script({python.path, tests::script_path("small_objects.py"), "200"});
+    script.read_until("Step 1\n");
+
+    const tests::Output output =
+        tests::run_tool({"profile", "--pid", std::to_string(script.pid()), "--json", "--interval",
+                         "100ms", "--mode", "exact", "--python-objects", "--duration", "1500ms"});
+
+    const json report = json::parse(output.out, nullptr, false);
+    ASSERT_FALSE(report.is_discarded()) << output.err;
+    const json& line = report.at("lines").at(0);
+    EXPECT_EQ(line.at("line"), tests::leaking_line("small_objects.py"))
+        << python.path << line.dump(1);
+    EXPECT_EQ(line.at("python_arena"), false) << line.dump(1);
+    EXPECT_EQ(line.at("kind"), "heap") << line.dump(1);
+    EXPECT_GT(line.at("live_blocks"), 6000) << line.dump(1);
+    const auto hooked = inject::Attachment::find(script.pid());
+    ASSERT_TRUE(hooked) << hooked.error().what;
+    EXPECT_EQ(*hooked->count_hooked(), 0U) << python.path;
+    EXPECT_THAT(script.read_until("Step 200\n"), testing::HasSubstr("Step 200"));
+    EXPECT_EQ(script.wait(), 0) << script.errors();
+  }
+}
+
+// Its interpreter is a link, and its standard library is elsewhere.
+TEST(AttachedVenv, HasItsLeakingLinesFirst) {
+  const std::vector<Python> found = tests::pythons();
+  if (found.empty()) {
+    GTEST_SKIP() << "no Python 3.* on this machine";
+  }
+  const tests::TempTree folder;
+  Subprocess made({found.back().path, "-m", "venv", "--without-pip", folder.path("venv")});
+  ASSERT_EQ(made.wait(), 0) << made.errors();
+
+  tests::expect_leaking_lines(folder.path("venv/bin/python"), attach_exactly);
+}
+
+}  // namespace
+}  // namespace tidemark
