@@ -27,7 +27,7 @@ below() { # root command...
 }
 
 make_root() { # suite mirror
-  local new=$roots/$1.new version
+  local new=$roots/.$1.new version
   local install=(apt-get install -q -y --no-install-recommends)
   rm -rf --one-file-system "$new"
   debootstrap --variant=minbase --include=python3,python3-numpy,ca-certificates "$1" "$new" "$2" &&
@@ -54,6 +54,7 @@ elif [ "${#missing[@]}" -gt 0 ]; then
     say "making that of $suite, see $log"
     if ! DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 make_root "$suite" "$mirror" >"$log" 2>&1; then
       say "that of $suite cannot be made: $(tail -n 1 "$log")"
+      rm -rf --one-file-system "$roots/.$suite.new"
     fi
   done
 fi
