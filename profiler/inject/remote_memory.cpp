@@ -12,19 +12,30 @@
 #include "common/io.h"
 
 namespace tidemark::inject {
+namespace {
+
+constexpr std::uint64_t kEndOfUserSpace = std::uint64_t{1} << 47U;
+
+}  // namespace
 
 Result<RemoteMemory> RemoteMemory::open(pid_t pid) {
   TIDEMARK_TRY_ASSIGN(auto file, open_file(fmt::format("/proc/{}/mem", pid), O_RDWR));
-  return RemoteMemory(std::move(file));
+  return over(std::move(file));
 }
 
 bool RemoteMemory::read(std::uint64_t address, std::span<char> into) const {
-  constexpr std::uint64_t kEndOfUserSpace = std::uint64_t{1} << 47U;
   if (address >= kEndOfUserSpace || into.size() > kEndOfUserSpace - address) {
     return false;
   }
   const auto count = pread_full(file_.get(), into, static_cast<off_t>(address));
   return count && *count == into.size();
+}
+
+bool RemoteMemory::can_read_end_of(std::uint64_t address, std::size_t count,
+                                   std::size_t item_bytes) const {
+  char last = 0;
+  return count <= kEndOfUserSpace / item_bytes &&
+         (count == 0 || read(address + count * item_bytes - 1, {&last, 1}));
 }
 
 std::string RemoteMemory::text(std::uint64_t address, std::size_t most_bytes) const {

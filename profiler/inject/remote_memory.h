@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "common/fd.h"
@@ -22,6 +23,8 @@ class RemoteMemory {
  public:
   // An error says why the kernel does not allow it.
   static Result<RemoteMemory> open(pid_t pid);
+  // As it lies in a file in which each byte is at its address: /proc/PID/mem, or a copy.
+  static RemoteMemory over(Fd file) { return RemoteMemory(std::move(file)); }
 
   // All of it, or false.
   bool read(std::uint64_t address, std::span<char> into) const;
@@ -35,6 +38,9 @@ class RemoteMemory {
   template <typename T>
   std::optional<std::vector<T>> load_array(std::uint64_t address, std::size_t count) const {
     static_assert(std::is_trivially_copyable_v<T>);
+    if (!can_read_end_of(address, count, sizeof(T))) {  // no room for what cannot be there
+      return std::nullopt;
+    }
     std::vector<T> values(count);
     const bool is_read = read(address, {reinterpret_cast<char*>(values.data()), count * sizeof(T)});
     return is_read ? std::optional(std::move(values)) : std::nullopt;
@@ -47,6 +53,7 @@ class RemoteMemory {
 
  private:
   explicit RemoteMemory(Fd file) : file_(std::move(file)) {}
+  bool can_read_end_of(std::uint64_t address, std::size_t count, std::size_t item_bytes) const;
 
   Fd file_;  // /proc/PID/mem
 };

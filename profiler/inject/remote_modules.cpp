@@ -168,16 +168,23 @@ Result<std::vector<Mapping>> read_mappings(pid_t pid) {
 Result<AddressSpace> read_address_space(pid_t pid, const RemoteMemory& memory) {
   AddressSpace space;
   TIDEMARK_TRY_ASSIGN(space.mappings, read_mappings(pid));
-  for (const Mapping& mapping : space.mappings) {
+  space.modules = find_modules(space.mappings, memory);
+  return space;
+}
+
+std::vector<RemoteModule> find_modules(const std::vector<Mapping>& mappings,
+                                       const RemoteMemory& memory) {
+  std::vector<RemoteModule> modules;
+  for (const Mapping& mapping : mappings) {
     if (mapping.offset != 0 || !mapping.name.starts_with('/')) {
       continue;
     }
     if (auto module = read_module(mapping, memory);
-        module && is_loaded(*module, mapping.name, space.mappings)) {
-      space.modules.push_back(*std::move(module));
+        module && is_loaded(*module, mapping.name, mappings)) {
+      modules.push_back(*std::move(module));
     }
   }
-  return space;
+  return modules;
 }
 
 const Mapping* mapping_at(const std::vector<Mapping>& mappings, std::uint64_t address) {

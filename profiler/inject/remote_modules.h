@@ -52,6 +52,9 @@ struct AddressSpace {
   const RemoteModule* find(std::string_view file_name) const;
 };
 Result<AddressSpace> read_address_space(pid_t pid, const RemoteMemory& memory);
+// The ELF files among these mappings that are there as code.
+std::vector<RemoteModule> find_modules(const std::vector<Mapping>& mappings,
+                                       const RemoteMemory& memory);
 // Only the mappings.
 Result<std::vector<Mapping>> read_mappings(pid_t pid);
 // From the text of /proc/PID/maps.

@@ -36,6 +36,9 @@ constexpr std::int64_t kRestartWithoutInterruption = 513;
 constexpr std::int64_t kRestartUnlessHandled = 514;
 constexpr std::int64_t kRestartByBlock = 516;
 
+// How long threads are waited for that have not stopped in time, when they are let go.
+constexpr std::int64_t kLateStopNs = kNsPerSecond / 5;
+
 bool is_in_system_call(const Registers& registers) {
   return static_cast<std::int64_t>(registers.orig_rax) >= 0;
 }
@@ -154,14 +157,22 @@ Result<TracedThread> TracedThread::seize(pid_t tid) {
 TracedThread::TracedThread(TracedThread&& other) noexcept
     : tid_(std::exchange(other.tid_, 0)),
       is_stopped_(std::exchange(other.is_stopped_, false)),
+      is_stop_due_(std::exchange(other.is_stop_due_, false)),
       is_group_stop_(other.is_group_stop_) {}
 
-TracedThread::~TracedThread() {
+TracedThread::~TracedThread() { (void)let_go(Deadline::in(kLateStopNs)); }
+
+bool TracedThread::let_go(Deadline deadline) {
+  if (tid_ != 0 && !is_stopped_ && is_stop_due_) {
+    (void)wait_for_stop(deadline);
+  }
   if (tid_ == 0 || !is_stopped_) {
-    return;  // it has exited, or runs: it is let go when this thread exits
+    return !is_stop_due_;  // it has exited, or was not to stop
   }
   hide_interruption();
   request(PTRACE_DETACH, tid_, 0, 0);
+  tid_ = 0;
+  return true;
 }
 
 // Some calls return EINTR after any stop, which a program that gets no signals does not expect.
@@ -181,11 +192,13 @@ Result<int> TracedThread::wait(Deadline deadline) {
     const pid_t waited = ::waitpid(tid_, &status, WNOHANG | __WALL);
     if (waited < 0 && errno != EINTR) {  // a call of exec has ended it
       tid_ = 0;
+      is_stop_due_ = false;
       return Error{Errc::kGone, "the thread has exited", ESRCH};
     }
     if (waited == tid_) {
       if (!WIFSTOPPED(status)) {
         tid_ = 0;
+        is_stop_due_ = false;
         return Error{Errc::kGone, "the thread has exited", ESRCH};
       }
       is_stopped_ = true;
@@ -199,7 +212,8 @@ Result<int> TracedThread::wait(Deadline deadline) {
 }
 
 Status TracedThread::interrupt() {
-  return request(PTRACE_INTERRUPT, tid_, 0, 0) == 0 ? ok() : Status(error_of("cannot stop", tid_));
+  is_stop_due_ = request(PTRACE_INTERRUPT, tid_, 0, 0) == 0;
+  return is_stop_due_ ? ok() : Status(error_of("cannot stop", tid_));
 }
 
 Status TracedThread::wait_for_stop(Deadline deadline) {
@@ -208,6 +222,7 @@ Status TracedThread::wait_for_stop(Deadline deadline) {
     const int signal = WSTOPSIG(status);
     if (status >> 16 == PTRACE_EVENT_STOP) {
       is_group_stop_ = signal != SIGTRAP;
+      is_stop_due_ = false;
       return ok();
     }
     const bool is_system_call = signal == (SIGTRAP | 0x80);
@@ -386,8 +401,15 @@ std::vector<pid_t> threads_of(pid_t pid) {
 }
 
 StoppedProcess::~StoppedProcess() {
-  while (!threads_.empty()) {
-    threads_.pop_back();  // the first thread first, see stop()
+  // The first thread first, see stop(). Those that have not stopped in time hold up no other.
+  for (auto thread = threads_.rbegin(); thread != threads_.rend(); ++thread) {
+    (void)thread->let_go(Deadline::in(0));
+  }
+  const Deadline late = Deadline::in(kLateStopNs);
+  for (TracedThread& thread : threads_) {
+    if (!thread.let_go(late)) {
+      thread.leave();
+    }
   }
 }
 

@@ -50,6 +50,11 @@ class TracedThread {
   Status interrupt();
   Status wait_for_stop(Deadline deadline);
   Status stop(Deadline deadline);
+  // Lets it run on, traced by nobody. One that was asked to stop is waited for: without that its
+  // system call would end with EINTR. False: it has not stopped in time.
+  bool let_go(Deadline deadline);
+  // Waits for it no more: it is let go when this thread exits.
+  void leave() { tid_ = 0; }
   // Stopped by SIGSTOP and the like, with all of its process.
   bool is_in_group_stop() const { return is_group_stop_; }
   Status resume();
@@ -82,6 +87,7 @@ class TracedThread {
 
   pid_t tid_ = 0;
   bool is_stopped_ = false;
+  bool is_stop_due_ = false;    // it was asked to stop
   bool is_group_stop_ = false;  // by SIGSTOP and the like
 };
 

@@ -20,6 +20,11 @@ constexpr std::uint64_t kSwapped = std::uint64_t{1} << 62U;
 
 // No process has addresses beyond; five levels of page tables end here.
 constexpr std::uint64_t kAddressSpaceBytes = std::uint64_t{1} << 56U;
+// Pages that lie further apart than the stretch below take a system call each: a process that says
+// that its blocks fill the address space must not keep us busy for seconds. As a sample they will
+// do.
+constexpr std::uint64_t kMostReads = std::uint64_t{1} << 14U;
+constexpr std::size_t kEntriesOfARead = 512;
 // Whatever the ranges say: far enough from the end of the type to add a stride.
 constexpr std::uint64_t kMostPages = std::uint64_t{1} << 62U;
 
@@ -60,7 +65,7 @@ class Pagemap {
   }
 
   Fd file_;
-  std::array<std::uint64_t, 512> entries_{};
+  std::array<std::uint64_t, kEntriesOfARead> entries_{};
   std::uint64_t first_ = 0;
   std::uint64_t known_ = 0;   // pages that the buffer stands for
   std::uint64_t filled_ = 0;  // of them, those that the file has; it ends with the address space
@@ -113,7 +118,9 @@ std::optional<Residency> residency_of(pid_t pid, std::span<const MemoryRange> ra
   }
   std::sort(sorted.begin(), sorted.end(),
             [](const MemoryRange& a, const MemoryRange& b) { return a.begin < b.begin; });
-  const std::uint64_t most = std::max<std::uint64_t>(options.most_pages, 1);
+  const std::uint64_t asked = std::max<std::uint64_t>(options.most_pages, 1);
+  const std::uint64_t most =
+      result.pages / kEntriesOfARead > kMostReads ? std::min(asked, kMostReads) : asked;
   const std::uint64_t stride =
       std::max<std::uint64_t>(result.pages / most + (result.pages % most != 0 ? 1 : 0), 1);
   Pagemap pagemap(std::move(*file));

@@ -27,7 +27,8 @@ struct Residency {
 
 struct ResidencyOptions {
   std::string proc = "/proc";
-  std::uint64_t most_pages = std::uint64_t{1} << 20U;  // beyond this, evenly spaced pages are read
+  std::uint64_t most_pages = std::uint64_t{1} << 20U;  // beyond this, evenly spaced pages are read,
+                                                       // fewer where they lie far apart
 };
 
 // Looks the ranges up in /proc/PID/pagemap. nullopt when it cannot be read (no permission, the

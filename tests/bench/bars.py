@@ -41,6 +41,14 @@ class Bars:
         print(f"{'ok  ' if good else 'MISS'}  {what}: {value:.3g}{unit} (bar {bar:.3g}{unit})"
               f"{'; ' + detail if detail else ''}", flush=True)
 
+    def check(self, good, what, detail):
+        self.missed += not good
+        print(f"{'ok  ' if good else 'MISS'}  {what}: {detail}", flush=True)
+
+    def miss(self, what, detail):
+        """What was to be measured could not be."""
+        self.check(False, what, detail)
+
 
 def in_turns(rounds, variants):
     """The results of each variant, a function, called in turns: noise hits all of them alike."""

@@ -40,10 +40,11 @@ class Tracer:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-bench-", dir=base))
 
     def environment(self, mode):
-        if mode == "plain":
-            return dict(os.environ)
-        return dict(os.environ, LD_PRELOAD=str(self.library),
-                    TIDEMARK_TRACE=f"1:{mode}:{SAMPLE_EVERY}:{MOST_BYTES}:f:{self.folder}")
+        return dict(os.environ, **({} if mode == "plain" else self.variables(mode)))
+
+    def variables(self, mode):
+        return {"LD_PRELOAD": str(self.library),
+                "TIDEMARK_TRACE": f"1:{mode}:{SAMPLE_EVERY}:{MOST_BYTES}:f:{self.folder}"}
 
     def file_bytes(self):
         return sum(path.stat().st_size for path in self.folder.glob("*.trace"))

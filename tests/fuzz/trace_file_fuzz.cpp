@@ -29,6 +29,22 @@ using tidemark::reader::TraceFile;
 using tidemark::reader::TraceSnapshot;
 using tidemark::tests::TraceBuilder;
 
+// A line of Python that calls another one, in each format of line tables.
+void add_python(TraceBuilder& builder) {
+  for (const std::uint16_t minor : std::initializer_list<std::uint16_t>{9, 10, 14}) {
+    const std::string_view lines =
+        minor == 14 ? "\x80\x05\xd9\x01\xe8\x01\x01\x02\x03" : "\x04\x01\x06\xff";
+    const auto inner = builder.add_code("/job/train.py", "Collator.collate", lines, 100, minor);
+    const auto outer = builder.add_code("/job/train.py", "main", "", 7, minor);
+    auto node = builder.add_node(0, tidemark::wire::pack_python(outer, tidemark::wire::kNoUnit),
+                                 tidemark::wire::NodeKind::kPython);
+    node = builder.add_node(node, tidemark::wire::pack_python(inner, 2),
+                            tidemark::wire::NodeKind::kPython);
+    node = builder.add_node(node, 0x1010);
+    builder.add_site({node, tidemark::wire::SiteKind::kHeap, 100, 2});
+  }
+}
+
 const std::string& valid_file() {
   static const std::string kBytes = [] {
     TraceBuilder builder;
@@ -43,6 +59,7 @@ const std::string& valid_file() {
       builder.add_block(0x10000 + i * 64, 64, site, i, period);
       builder.add_range(0x7f0000000000 + i * 0x10000, 4096, site, i);
     }
+    add_python(builder);
     return builder.bytes();
   }();
   return kBytes;
@@ -56,14 +73,15 @@ void put(int fd, std::string_view bytes, std::size_t offset) {
 
 // Takes one patch off the front of the input; false when there is none.
 bool patch(int fd, std::string_view& input) {
-  if (input.size() < 3) {
+  constexpr std::size_t kHead = 3;
+  if (input.size() < kHead) {
     return false;
   }
   const auto at = [&input](std::size_t i) { return static_cast<unsigned char>(input[i]); };
   const std::size_t offset = (at(0) | (std::size_t{at(1)} << 8U)) % valid_file().size();
-  const std::size_t length = std::min<std::size_t>(at(2) % 64, input.size() - 3);
-  put(fd, input.substr(3, length), offset);
-  input.remove_prefix(3 + length);
+  const std::size_t length = std::min<std::size_t>(at(2) % 64, input.size() - kHead);
+  put(fd, input.substr(kHead, length), offset);
+  input.remove_prefix(kHead + length);
   return true;
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/inject/traced_thread.h"
 
+#include <sys/epoll.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -36,6 +39,41 @@ TEST(RegistersToResume, LeavesWhatWasNoCallOrHasReturned) {
   EXPECT_EQ(registers_to_resume(in_call(-1, -512)).rip, 1000U);
   EXPECT_EQ(registers_to_resume(in_call(0, 17)).rip, 1000U);
   EXPECT_EQ(registers_to_resume(in_call(0, 17)).rax, 17U);
+}
+
+// Waits until the other end of a pipe is closed; exits with 1 if a wait was interrupted before.
+[[noreturn]] void wait_for_end(int pipe_end) {
+  const int descriptor = ::epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event = {};
+  ::epoll_ctl(descriptor, EPOLL_CTL_ADD, pipe_end, &event);
+  int count = 0;
+  while (count == 0) {
+    constexpr int kWaitMs = 1000;
+    count = ::epoll_wait(descriptor, &event, 1, kWaitMs);
+  }
+  ::_exit(count < 0 ? 1 : 0);
+}
+
+// A machine that is busy takes longer to stop a thread than we wait.
+TEST(StoppedProcess, InterruptsNoCallOfAThreadThatStopsTooLate) {
+  int ends[2] = {};
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ends[1]);
+    wait_for_end(ends[0]);
+  }
+  ::close(ends[0]);
+
+  constexpr int kTimes = 300;
+  for (int i = 0; i < kTimes; ++i) {
+    in_tracing_thread(child, [&] { (void)StoppedProcess::stop(child, Deadline::in(0)); });
+  }
+
+  ::close(ends[1]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

@@ -22,9 +22,9 @@ std::string from_hexadecimal(std::string_view digits) {
   return bytes;
 }
 
-// One function, compiled by each version, with comprehensions, expressions over several lines,
-// loops and handlers of exceptions: its table, and what that version itself says of it, as units in
-// a row with one line. 0: no line.
+// One function, compiled by each version (by 3.14 another one of the kind), with comprehensions,
+// expressions over several lines, loops and handlers of exceptions: its table, and what that
+// version itself says of it, as units in a row with one line. 0: no line.
 struct Compiled {
   std::uint16_t minor;
   std::uint32_t first_line;
@@ -107,6 +107,17 @@ const std::vector<Compiled>& compiled() {
         {2, 106}, {1, 105},  {7, 108}, {11, 111}, {5, 109}, {2, 111}, {3, 110}, {4, 109}, {2, 111},
         {4, 109}, {14, 112}, {1, 113}, {6, 114},  {2, 112}, {2, 118}, {2, 0},   {3, 102}, {2, 0},
         {4, 109}, {1, 0},    {9, 115}, {1, 116},  {1, 115}, {3, 0}}},
+      {14,
+       100,
+       "8000f106001b22f303010c23d91a219006f403000d1090068e4bd91a21f003000509f000010c23"
+       "f406000d10d8080cf003020d0fe0090df305020d0f8045f3060011188804d8080d90719527e012"
+       "1690719527f50502131af50002091b8a05f103001118f008000b108c2cd8080d90118d0a8a05d8"
+       "1115951b8815f008000c11804cf9f221010c23f8f41a000c16f400010515d810148905e00b1080"
+       "4cf007010515fa",
+       {{1, 100},  {2, 103}, {4, 102},  {3, 103}, {13, 102}, {2, 103}, {2, 102}, {5, 105},
+        {1, 106},  {1, 105}, {1, 107},  {5, 105}, {5, 108},  {8, 109}, {8, 111}, {15, 109},
+        {2, 108},  {6, 112}, {11, 113}, {8, 114}, {2, 118},  {2, 0},   {3, 102}, {1, 0},
+        {10, 115}, {3, 116}, {2, 118},  {1, 115}, {3, 0}}},
   };
   return all;
 }

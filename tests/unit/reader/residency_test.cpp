@@ -137,6 +137,16 @@ TEST(Residency, LooksAtNoMorePagesThanAskedHoweverLargeTheRanges) {
   EXPECT_DOUBLE_EQ(found->resident_share, 0.0);
 }
 
+// Each takes a system call.
+TEST(Residency, LooksAtFewPagesWhereTheyLieFarApart) {
+  const FakePagemap pagemap({kPresent});
+
+  const auto found = pagemap.ask({{0, std::uint64_t{1} << 55U, 1.0}}, std::uint64_t{1} << 20U);
+
+  ASSERT_TRUE(found);
+  EXPECT_LE(found->pages_looked_at, std::uint64_t{1} << 14U);
+}
+
 TEST(Residency, SeesWhichPagesOfThisProcessWereTouched) {
   const std::size_t bytes = 64 * kPage;
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
