@@ -188,6 +188,8 @@ Status AttachedProcesses::add(pid_t pid, std::int64_t timeout_ns) {
   }
   // Of those that are not attached to, one that has a file was preloaded.
   const bool has_tracer = attachment && (attachment->was_attached() || has_file(pid));
+  was_loaded_ = !has_tracer;
+  had_tracer_ = !attachment && folder_.was_there && has_file(pid);
   if (!has_tracer) {
     attachment = load(pid, timeout_ns, [&signals] { return signals.has_come(); });
     if (!attachment) {
