@@ -272,6 +272,22 @@ Status detach_from(pid_t pid) {
   return attachment.unhook_modules(kTimeoutNs);
 }
 
+std::string attach_hint(const Error& error, pid_t pid) {
+  switch (error.code) {
+    case Errc::kPermission:
+      return inject::permission_hint(pid);
+    case Errc::kGone:
+    case Errc::kNotFound:
+    case Errc::kUsage:
+      return "tidemark find lists the jobs that run";
+    default:
+      return fmt::format(
+          "start it with tidemark profile -- COMMAND, or watch it as it is: "
+          "tidemark track --pid {}",
+          pid);
+  }
+}
+
 std::string attach_text(pid_t pid, const inject::AttachFigures& figures, std::int64_t took_ns) {
   constexpr double kNsPerMs = 1e6;
   return fmt::format(

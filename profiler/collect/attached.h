@@ -95,6 +95,9 @@ class AttachedProcesses {
 // killed.
 Status detach_from(pid_t pid);
 
+// What to do where a process could not be attached to.
+std::string attach_hint(const Error& error, pid_t pid);
+
 // "attached to pid 4711 in 0.08 s: it stood still for 3.1 ms, 2.4 ms of it as a whole; 1,204 calls
 // in 87 modules are traced".
 std::string attach_text(pid_t pid, const inject::AttachFigures& figures, std::int64_t took_ns);
