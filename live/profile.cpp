@@ -20,7 +20,6 @@
 #include "live/traced_launch.h"
 #include "live/watch.h"
 #include "profiler/collect/attached.h"
-#include "profiler/inject/attach.h"
 #include "recording/open.h"
 #include "report/output.h"
 #include "report/profile_report.h"
@@ -198,22 +197,6 @@ int detach_from(pid_t pid) {
   return kExitOk;
 }
 
-std::string attach_hint(const Error& error, pid_t pid) {
-  switch (error.code) {
-    case Errc::kPermission:
-      return inject::permission_hint(pid);
-    case Errc::kGone:
-    case Errc::kNotFound:
-    case Errc::kUsage:
-      return "tidemark find lists the jobs that run";
-    default:
-      return fmt::format(
-          "start it with tidemark profile -- COMMAND, or watch it as it is: "
-          "tidemark track --pid {}",
-          pid);
-  }
-}
-
 // Attaches to the processes that are wanted, or wakes the tracer that sleeps in them. An exit code.
 int begin_in_running(const ProfileOptions& options, Profiling& profiling, WatchSystem* system) {
   const auto source = system == nullptr ? monitor::make_procps_source() : system->open_processes();
@@ -237,7 +220,7 @@ int begin_in_running(const ProfileOptions& options, Profiling& profiling, WatchS
                                 : fmt::format("; nor to {}",
                                               format_count(targets->wanted.size() - 1,
                                                            "more process", "more processes"))),
-                attach_hint(done.error(), pid));
+                collect::attach_hint(done.error(), pid));
     return kExitTarget;
   }
   for (const std::string& note : *done) {

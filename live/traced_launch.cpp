@@ -139,6 +139,9 @@ report::ProfileReport TracedLaunch::report() const {
   report::ProfileReport report =
       report::make_report(builder_.sites(), options_.judge, options_.top);
   report.command = command_;
+  if (attached_) {
+    report.coverage.growth_explained_share = report::explained_growth(report);
+  }
   report.coverage.problems.insert(report.coverage.problems.end(), problems_.begin(),
                                   problems_.end());
   return report;

@@ -51,11 +51,10 @@ Result<TreeAttachment> TreeAttachment::start(const AttachTargets& targets,
     if (!attached.problem().empty()) {
       tree->note_problem(attached.problem());
     }
-    tree->notes_.push_back(attached.was_there()
-                               ? fmt::format("the tracer is in pid {} already, and is woken", pid)
-                               : collect::attach_text(pid, attached.figures(),
-                                                      SystemClock().monotonic_ns() - begun_ns));
-    late += attached.was_there() ? "" : fmt::format("{}{}", late.empty() ? "" : ", ", pid);
+    tree->note_success(pid, SystemClock().monotonic_ns() - begun_ns);
+    if (attached.was_loaded()) {
+      late += fmt::format("{}{}", late.empty() ? "" : ", ", pid);
+    }
   }
   if (!tree || (!failed.empty() && failed.back().second.sys_errno == EINTR)) {
     return failed.front().second;
@@ -71,6 +70,21 @@ Result<TreeAttachment> TreeAttachment::start(const AttachTargets& targets,
     waiting.reason = error.what;
   }
   return *std::move(tree);
+}
+
+// Where a tracer should have rested, but is not there: why it is loaded nevertheless.
+void TreeAttachment::note_success(pid_t pid, std::int64_t took_ns) {
+  if (!attached_.was_loaded()) {
+    notes_.push_back(fmt::format("the tracer is in pid {} already, and is woken", pid));
+    return;
+  }
+  if (attached_.had_tracer()) {
+    notes_.push_back(
+        fmt::format("no tracer rests in pid {} any more: it has started another program since it "
+                    "was traced; it is loaded again",
+                    pid));
+  }
+  notes_.push_back(collect::attach_text(pid, attached_.figures(), took_ns));
 }
 
 void TreeAttachment::add_tick(const Tick& tick) {

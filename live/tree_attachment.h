@@ -48,6 +48,7 @@ class TreeAttachment {
 
   TreeAttachment(collect::AttachedProcesses attached, const ProfileOptions& options)
       : options_(options), attached_(std::move(attached)) {}
+  void note_success(pid_t pid, std::int64_t took_ns);
   void try_again();
   void give_up(pid_t pid, const std::string& reason);
   void note_problem(std::string problem);

@@ -228,6 +228,7 @@ void add_coverage(JsonWriter& json, const ProfileReport& report) {
       .begin_object()
       .field("frees_known_share", coverage.frees_known_share)
       .field("rss_explained_share", coverage.rss_explained_share)
+      .field("growth_explained_share", coverage.growth_explained_share)
       .field("dropped_records", coverage.dropped_records)
       .field("lost_share", lost ? std::optional(lost->share) : std::nullopt)
       .field("truncated_stacks", coverage.truncated_stacks)

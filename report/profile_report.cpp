@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "common/units.h"
 #include "tracker/sites/stack_lines.h"
 
 namespace tidemark::report {
@@ -98,6 +99,31 @@ ProfileReport make_report(const tracker::RunSites& run, const tracker::JudgeOpti
   report.losses = run.losses;
   report.coverage = coverage_of(run, report.ranking);
   return report;
+}
+
+// Footprint and blocks are not read in the same moment, and new blocks may lie in memory that had
+// been freed before: it is never more than all.
+std::optional<double> explained_growth(const ProfileReport& report) {
+  constexpr double kWorthComparing = 1.0 * kMiB;
+  if (report.ranking.processes.empty()) {
+    return std::nullopt;
+  }
+  const tracker::ProcessGrowth& growth = report.ranking.processes.front();
+  const tracker::TracedProcess& process = report.run->processes[growth.process];
+  if (process.footprint.empty() || process.live.empty()) {
+    return std::nullopt;
+  }
+  const double from_s = std::max(process.footprint.cells().front().t_s,  //
+                                 process.live.cells().front().t_s);
+  const auto grown = [&](const tracker::Series& series) {
+    const auto before = tracker::value_at(series, from_s);
+    const auto now = tracker::value_at(series, growth.to_s);
+    return before && now ? *now - *before : 0.0;
+  };
+  const double footprint = grown(process.footprint);
+  return footprint < kWorthComparing
+             ? std::nullopt
+             : std::optional(std::clamp(grown(process.live) / footprint, 0.0, 1.0));
 }
 
 std::optional<LostRecords> lost_records(const ProfileReport& report) {

@@ -20,6 +20,9 @@ namespace tidemark::report {
 struct ProfileCoverage {
   std::optional<double> frees_known_share;    // only exact tracers know them
   std::optional<double> rss_explained_share;  // of the process that grew most
+  // Of jobs that were attached to: of what that process has grown by since. Older memory is in no
+  // site, so that the share above says little.
+  std::optional<double> growth_explained_share;
   std::uint64_t dropped_records = 0;
   std::uint64_t truncated_stacks = 0;
   std::uint64_t empty_stacks = 0;
@@ -56,6 +59,10 @@ struct ProfileReport {
 
 ProfileReport make_report(const tracker::RunSites& run, const tracker::JudgeOptions& judge,
                           std::size_t top);
+
+// Which share of what the process that grew most has grown by since it is traced is in sites.
+// nullopt where it has grown by too little to be compared.
+std::optional<double> explained_growth(const ProfileReport& report);
 
 // Blocks, stacks and mappings that found no place in the tracer's tables.
 struct LostRecords {

@@ -250,10 +250,16 @@ std::string coverage_text(const ProfileReport& report, const ProfileStyle& style
   if (coverage.frees_known_share) {
     text += "; frees known " + format_percent(*coverage.frees_known_share, 1);
   }
-  text += fmt::format(
-      "; RSS explained {}; records dropped {}; stacks cut off {}",
-      coverage.rss_explained_share ? format_percent(*coverage.rss_explained_share, 1) : "unknown",
-      format_grouped(coverage.dropped_records), format_grouped(coverage.truncated_stacks));
+  text += fmt::format("; RSS explained {}", coverage.rss_explained_share
+                                                ? format_percent(*coverage.rss_explained_share, 1)
+                                                : "unknown");
+  if (coverage.growth_explained_share) {
+    text += fmt::format(", {} of its growth since the tracer came",
+                        format_percent(*coverage.growth_explained_share, 1));
+  }
+  text += fmt::format("; records dropped {}; stacks cut off {}",
+                      format_grouped(coverage.dropped_records),
+                      format_grouped(coverage.truncated_stacks));
   if (coverage.empty_stacks > 0) {
     text += fmt::format("; stacks not walked {}", format_grouped(coverage.empty_stacks));
   }

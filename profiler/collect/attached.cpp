@@ -198,6 +198,8 @@ Status AttachedProcesses::add(pid_t pid, std::int64_t timeout_ns) {
   }
   // Of those that are not attached to, one that has a file was preloaded.
   const bool has_tracer = attachment && (attachment->was_attached() || has_file(pid));
+  was_loaded_ = !has_tracer;
+  had_tracer_ = !attachment && folder_.was_there && has_file(pid);
   if (!has_tracer) {
     attachment = load(pid, timeout_ns, [&signals] { return signals.has_come(); });
     if (!attachment) {
@@ -278,6 +280,22 @@ Status detach_from(pid_t pid) {
     return Error{Errc::kNotFound, fmt::format("the tracer was preloaded into process {}", pid)};
   }
   return attachment.unhook_modules(kTimeoutNs);
+}
+
+std::string attach_hint(const Error& error, pid_t pid) {
+  switch (error.code) {
+    case Errc::kPermission:
+      return inject::permission_hint(pid);
+    case Errc::kGone:
+    case Errc::kNotFound:
+    case Errc::kUsage:
+      return "tidemark find lists the jobs that run";
+    default:
+      return fmt::format(
+          "start it with tidemark profile -- COMMAND, or watch it as it is: "
+          "tidemark track --pid {}",
+          pid);
+  }
 }
 
 std::string attach_text(pid_t pid, const inject::AttachFigures& figures, std::int64_t took_ns) {

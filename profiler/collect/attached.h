@@ -45,8 +45,12 @@ class AttachedProcesses {
   bool was_there() const { return folder_.was_there; }
   // What could not be done about a process, in words; "": nothing.
   const std::string& problem() const { return problem_; }
-  // Of the process that was added last.
+  // Of the process that was added last: how it went, and whether the tracer was loaded into it.
+  // Else it was there, and rested.
   const inject::AttachFigures& figures() const { return figures_; }
+  bool was_loaded() const { return was_loaded_; }
+  // Likewise: it has a file of an earlier tracer, which went when the process called exec.
+  bool had_tracer() const { return had_tracer_; }
 
   // Now and then: lets libraries that were loaded since call the tracer too. What went wrong, in
   // words.
@@ -81,6 +85,8 @@ class AttachedProcesses {
   std::int64_t timeout_ns_;
   std::map<pid_t, inject::Attachment> attached_;
   inject::AttachFigures figures_;
+  bool was_loaded_ = false;
+  bool had_tracer_ = false;
   std::string problem_;
   std::int64_t next_search_ns_ = 0;
 };
@@ -88,6 +94,9 @@ class AttachedProcesses {
 // `tidemark profile --detach`: undoes what an earlier run left in a process, say because it was
 // killed.
 Status detach_from(pid_t pid);
+
+// What to do where a process could not be attached to.
+std::string attach_hint(const Error& error, pid_t pid);
 
 // "attached to pid 4711 in 0.08 s: it stood still for 3.1 ms, 2.4 ms of it as a whole; 1,204 calls
 // in 87 modules are traced".

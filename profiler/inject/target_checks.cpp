@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "profiler/inject/target_checks.h"
+
 #include <elf.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
@@ -55,59 +57,29 @@ bool may_trace_all() {
   return !masks.empty() && (masks.front() & kSysPtrace) != 0;
 }
 
-// Yama's rule; 0: there is none.
-int yama_rule() {
+// 0: there is no Yama, or it allows what the kernel always has.
+int yama_scope() {
   const auto text = read_file("/proc/sys/kernel/yama/ptrace_scope");
-  int rule = 0;
+  int scope = 0;
   if (text) {
-    std::from_chars(text->data(), text->data() + text->size(), rule);
+    std::from_chars(text->data(), text->data() + text->size(), scope);
   }
-  return rule;
+  return scope;
 }
 
-// Why the kernel does not let us trace a process, and what to do.
-struct Denial {
-  std::string why;
-  std::string hint;
-};
-
-Denial explain_denial(pid_t pid) {
-  constexpr std::string_view kSudo =
-      "run it with sudo, or start the job below it: tidemark profile -- COMMAND";
-  constexpr std::string_view kBelow = "start the job below it: tidemark profile -- COMMAND";
+TraceRights rights_to(pid_t pid) {
   const auto status = read_file(fmt::format("/proc/{}/status", pid));
-  const auto uids = numbers_of(status ? field_of(*status, "Uid") : "", 10);
-  const bool is_root = ::geteuid() == 0;
-  const int yama = yama_rule();
-  if (is_root && !may_trace_all()) {
-    return {
-        "root lacks the capability SYS_PTRACE here, as in a container",
-        fmt::format("give it to the container (docker run --cap-add SYS_PTRACE), or {}", kBelow)};
-  }
-  const auto is_other = [](std::uint64_t uid) { return uid != ::geteuid(); };
-  if (!is_root && std::any_of(uids.begin(), uids.end(), is_other)) {
-    const auto other = std::find_if(uids.begin(), uids.end(), is_other);
-    return {fmt::format("process {} belongs to user {}, not to user {}", pid, *other, ::geteuid()),
-            std::string(kSudo)};
-  }
-  if (yama == 3) {
-    return {"no process may be traced on this machine (kernel.yama.ptrace_scope is 3)",
-            std::string(kBelow)};
-  }
-  if (!is_root && yama > 0) {
-    return {fmt::format("without root a process may trace {} on this machine "
-                        "(kernel.yama.ptrace_scope is {})",
-                        yama == 1 ? "only what it has started itself" : "no other", yama),
-            std::string(kSudo)};
-  }
-  return {fmt::format("the kernel does not let this user trace process {}: it has rights that this "
-                      "user does not have, or is protected (prctl, a security module)",
-                      pid),
-          std::string(is_root ? kBelow : kSudo)};
+  TraceRights rights;
+  rights.pid = pid;
+  rights.uids = numbers_of(status ? field_of(*status, "Uid") : "", 10);
+  rights.own_uid = ::geteuid();
+  rights.may_trace_all = may_trace_all();
+  rights.yama_scope = yama_scope();
+  return rights;
 }
 
 Error denied(pid_t pid, int sys_errno) {
-  return {Errc::kPermission, explain_denial(pid).why, sys_errno};
+  return {Errc::kPermission, explain_denial(rights_to(pid)).why, sys_errno};
 }
 
 // They have no program. Newer kernels say so; with others all are started by kthreadd, process 2.
@@ -168,6 +140,37 @@ bool shares_memory_of_parent(pid_t pid, std::string_view parent) {
 
 }  // namespace
 
+Denial explain_denial(const TraceRights& rights) {
+  const std::string below = "start the job below it: tidemark profile -- COMMAND";
+  const std::string with_sudo = "run it with sudo, or " + below;
+  const bool is_root = rights.own_uid == 0;
+  if (is_root && !rights.may_trace_all) {
+    return {"root lacks the capability SYS_PTRACE here, as in a container",
+            "give it to the container (docker run --cap-add SYS_PTRACE), or " + below};
+  }
+  const auto other = std::find_if(rights.uids.begin(), rights.uids.end(),
+                                  [&](std::uint64_t uid) { return uid != rights.own_uid; });
+  if (!is_root && other != rights.uids.end()) {
+    return {fmt::format("process {} belongs to user {}, not to user {}", rights.pid, *other,
+                        rights.own_uid),
+            with_sudo};
+  }
+  if (rights.yama_scope == 3) {
+    return {"no process may be traced on this machine (kernel.yama.ptrace_scope is 3)", below};
+  }
+  if (!is_root && rights.yama_scope > 0) {
+    return {fmt::format("without root a process may trace {} on this machine "
+                        "(kernel.yama.ptrace_scope is {})",
+                        rights.yama_scope == 1 ? "only what it has started itself" : "no other",
+                        rights.yama_scope),
+            with_sudo};
+  }
+  return {fmt::format("the kernel does not let this user trace process {}: it has rights that this "
+                      "user does not have, or is protected (prctl, a security module)",
+                      rights.pid),
+          is_root ? below : with_sudo};
+}
+
 Status check_target(pid_t pid) {
   if (pid == ::getpid()) {
     return Error{Errc::kUsage, "this process cannot attach to itself"};
@@ -224,6 +227,6 @@ Status check_target(pid_t pid) {
   return ok();
 }
 
-std::string permission_hint(pid_t pid) { return explain_denial(pid).hint; }
+std::string permission_hint(pid_t pid) { return explain_denial(rights_to(pid)).hint; }
 
 }  // namespace tidemark::inject

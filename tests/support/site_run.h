@@ -70,6 +70,7 @@ class SiteRun {
     return std::optional<double>();
   };
   std::uint64_t base_bytes = 100 * kSiteMiB;  // of each process, in no site
+  Curve unseen = [](double) { return 0; };    // likewise, and it changes
   bool with_steps = false;                    // ten a second
   bool ends = false;                          // the last look is after the end
 
@@ -120,8 +121,8 @@ class SiteRun {
       tick.allocations.traces.push_back(trace);
       ProcessSample sample;
       sample.key = process.key;
-      sample.rss_bytes = base_bytes + live;
-      sample.rss_anon_bytes = base_bytes + live;
+      sample.rss_bytes = base_bytes + unseen(t_s) + live;
+      sample.rss_anon_bytes = base_bytes + unseen(t_s) + live;
       sample.rss_shmem_bytes = 0;
       sample.rss_file_bytes = 5 * kSiteMiB;
       sample.state = 'R';

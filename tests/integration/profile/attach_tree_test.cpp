@@ -119,6 +119,7 @@ TEST(AttachTree, TakesThePythonThatAShellRuns) {
   const json report = report_of(output);
   EXPECT_EQ(report.at("lines").at(0).at("file"), folder.path("plain.py")) << output.err;
   EXPECT_EQ(report.at("lines").at(0).at("line"), tests::kTrainingLine);
+  EXPECT_GT(report.at("coverage").at("growth_explained_share"), 0.3) << output.out;
   const auto children = read_file(fmt::format("/proc/{0}/task/{0}/children", shell.pid()));
   ::kill(std::stoi(*children), SIGKILL);
 }
@@ -219,6 +220,40 @@ TEST(AttachTree, LibrariesThatAreLoadedLaterAreTraced) {
   const json report = report_of(output);
   EXPECT_EQ(report.at("lines").at(0).at("line"), 8) << output.out << output.err;
   EXPECT_EQ(report.at("lines").at(0).at("call"), "keep_block");
+}
+
+// Its file from the first time says that the tracer rests in it, which is not so.
+TEST(AttachTree, LoadsTheTracerAgainIntoWhatRunsAnotherProgram) {
+  TempTree folder;
+  folder.write("train.py", std::string(tests::kTraining));
+  Subprocess python({"/usr/bin/python3", "-c",
+                     "import os, sys\n"
+                     "print('first', flush=True)\n"
+                     "sys.stdin.readline()\n"
+                     "os.execv(sys.executable, [sys.executable, '" +
+                         folder.path("train.py") + "'])\n"});
+  python.read_until("first\n");
+  attach_to(python.pid(), {}, "300ms");
+  python.send("go on\n");
+  python.read_until("ready\n");
+
+  const Output output = attach_to(python.pid());
+
+  EXPECT_THAT(output.err, HasSubstr("it has started another program since it was traced"));
+  EXPECT_THAT(output.err, HasSubstr("attached to pid"));
+  EXPECT_EQ(report_of(output).at("lines").at(0).at("line"), tests::kTrainingLine)
+      << output.out << output.err;
+}
+
+TEST(AttachTree, SaysThatATracerIsWoken) {
+  const Subprocess victim({victim_path("leak_by_line"), "--count", "100000", "--step-ms", "5"});
+  attach_to(victim.pid(), {}, "300ms");
+
+  const Output again = attach_to(victim.pid(), {}, "300ms");
+
+  EXPECT_THAT(again.err, HasSubstr(fmt::format("the tracer is in pid {} already, and is woken",
+                                               victim.pid())));
+  EXPECT_THAT(again.err, Not(HasSubstr("attached to pid")));
 }
 
 TEST(AttachTree, SaysHowLongTheProcessStoodStill) {

@@ -110,6 +110,39 @@ TEST(ProfileText, SaysWhichPartOfTheGrowthALineIs) {
       "has not yet used all of this");
 }
 
+// What a job held before it was attached to is in no site: only its growth can be set beside them.
+TEST(ProfileCoverage, HasThePartOfTheGrowthThatSitesExplain) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  const auto frame = run.add_frame("collate(Batch const&)", "/home/me/src/loader.cpp", 42);
+  run.add_site(trainer_record().key, {frame}, rising(kSiteMiB));
+  const tracker::RunSites half = [&] {
+    SiteRun other = run;
+    other.unseen = rising(kSiteMiB);
+    return built(other, 100);
+  }();
+  const tracker::RunSites all = built(run, 100);
+  ProfileReport report = report_of(half);
+
+  EXPECT_EQ(report.coverage.growth_explained_share, std::nullopt);  // nobody has attached
+  EXPECT_THAT(profile_text(report, {}), Not(HasSubstr("of its growth")));
+  report.coverage.growth_explained_share = explained_growth(report);
+
+  EXPECT_NEAR(*report.coverage.growth_explained_share, 0.5, 0.05);
+  EXPECT_NEAR(*explained_growth(report_of(all)), 1.0, 0.05);
+  EXPECT_THAT(profile_text(report, {}), HasSubstr("RSS explained 33.2 %, 50.0 % of its growth"));
+}
+
+TEST(ProfileCoverage, ExplainsNoGrowthWhereThereIsNone) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  const auto frame = run.add_frame("collate(Batch const&)", "/home/me/src/loader.cpp", 42);
+  run.add_site(trainer_record().key, {frame}, constant(20 * kSiteMiB));
+  const tracker::RunSites sites = built(run, 60);
+
+  EXPECT_EQ(explained_growth(report_of(sites)), std::nullopt);
+}
+
 TEST(ProfileJson, LooksAsInTheGoldenFile) {
   const tracker::RunSites run = built(leaking_trainer(), 300, even_ages());
 
