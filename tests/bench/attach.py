@@ -187,7 +187,7 @@ def measure_cost(build, bars, turns=10):
                 has_data = wait_for_data(tool)
                 traced = statistics.median(job.rounds(2))
             if not has_data or tool.status != 0:
-                bars.miss(f"attaching, {mode}", f"exit status {tool.status}: {tool.said[-300:]}")
+                bars.miss(f"attaching, {mode}", f"exit status {tool.status}: {tool.said.strip()[-300:]}")
                 continue
             ratios.append(traced / plain)
         job.end()
