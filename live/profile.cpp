@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -237,6 +238,11 @@ int run_profile(const ProfileOptions& options, WatchSystem* system) {
   }
   if (!options.input.empty()) {
     return profile_recording(options);
+  }
+  // Until watching takes them: at no time may Ctrl-C end us with the tracer left in a process.
+  std::optional<collect::StopSignals> signals;
+  if (options.watch.target.command.empty()) {
+    signals.emplace(collect::StopSignals::Also::kNothing);
   }
   Profiling profiling(options);
   if (options.watch.target.command.empty()) {

@@ -2,6 +2,7 @@
 #include "live/tree_attachment.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <utility>
 
@@ -56,7 +57,10 @@ Result<TreeAttachment> TreeAttachment::start(const AttachTargets& targets,
       late += fmt::format("{}{}", late.empty() ? "" : ", ", pid);
     }
   }
-  if (!tree || (!failed.empty() && failed.back().second.sys_errno == EINTR)) {
+  if (!failed.empty() && failed.back().second.sys_errno == EINTR) {
+    return failed.back().second;
+  }
+  if (!tree) {
     return failed.front().second;
   }
   if (!late.empty()) {

@@ -19,39 +19,36 @@ namespace {
 // Loaded libraries are looked for so often.
 constexpr std::int64_t kSearchEveryNs = 2 * kNsPerSecond;
 
-// Signals that ask to stop wait while one of these lives, so that nothing is left half done.
-class StopSignals {
- public:
-  StopSignals() {
-    sigemptyset(&signals_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+}  // namespace
+
+// Those that are ignored never come, but would be seen as pending while they are blocked.
+StopSignals::StopSignals(Also also) {
+  sigemptyset(&signals_);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    struct sigaction action {};
+    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler != SIG_IGN) {
       sigaddset(&signals_, signal);
     }
-    sigset_t blocked = signals_;
-    sigaddset(&blocked, SIGTSTP);  // Ctrl-Z: not while a process is stopped by us
-    ::pthread_sigmask(SIG_BLOCK, &blocked, &before_);
   }
-  ~StopSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
+  sigset_t blocked = signals_;
+  if (also == Also::kPause) {
+    sigaddset(&blocked, SIGTSTP);
+  }
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &before_);
+}
 
-  bool has_come() const {
-    sigset_t pending = {};
-    ::sigpending(&pending);
-    for (int signal = 1; signal < NSIG; ++signal) {
-      if (::sigismember(&signals_, signal) == 1 && ::sigismember(&pending, signal) == 1) {
-        return true;
-      }
+StopSignals::~StopSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+bool StopSignals::has_come() const {
+  sigset_t pending = {};
+  ::sigpending(&pending);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    if (::sigismember(&signals_, signal) == 1 && ::sigismember(&pending, signal) == 1) {
+      return true;
     }
-    return false;
   }
-
- private:
-  sigset_t signals_ = {};
-  sigset_t before_ = {};
-};
-
-}  // namespace
+  return false;
+}
 
 Result<AttachedProcesses> AttachedProcesses::attach(pid_t pid, const TraceOptions& trace,
                                                     std::int64_t timeout_ns) {
@@ -189,7 +186,7 @@ Status AttachedProcesses::add(pid_t pid, std::int64_t timeout_ns) {
     }
     attached_.erase(known);  // it runs another program by now
   }
-  const StopSignals signals;
+  const StopSignals signals(StopSignals::Also::kPause);
   auto attachment = inject::Attachment::find(pid);
   if (attachment && attachment->was_attached() && !is_ours(*attachment)) {
     return Error{Errc::kUnsupported,
@@ -223,7 +220,7 @@ void AttachedProcesses::add_if_forked(pid_t pid) {
     }
     attached_.erase(known);
   }
-  const StopSignals signals;
+  const StopSignals signals(StopSignals::Also::kPause);
   auto attachment = inject::Attachment::find(pid);
   if (attachment && attachment->was_attached() && is_ours(*attachment)) {
     (void)hook(pid, *std::move(attachment), timeout_ns_);  // tried again with its next library
@@ -249,7 +246,7 @@ std::vector<std::string> AttachedProcesses::hook_new_modules() {
 }
 
 std::vector<std::string> AttachedProcesses::detach(const std::vector<pid_t>& traced) {
-  const StopSignals signals;
+  const StopSignals signals(StopSignals::Also::kPause);
   std::vector<std::string> problems;
   const auto undo = [&](pid_t pid, inject::Attachment& attachment) {
     const Status done = attachment.unhook_modules(timeout_ns_);
@@ -274,7 +271,7 @@ std::vector<std::string> AttachedProcesses::detach(const std::vector<pid_t>& tra
 
 Status detach_from(pid_t pid) {
   constexpr std::int64_t kTimeoutNs = 10 * kNsPerSecond;
-  const StopSignals signals;
+  const StopSignals signals(StopSignals::Also::kPause);
   TIDEMARK_TRY_ASSIGN(auto attachment, inject::Attachment::find(pid));
   if (!attachment.was_attached()) {
     return Error{Errc::kNotFound, fmt::format("the tracer was preloaded into process {}", pid)};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -18,6 +19,25 @@
 #include "profiler/reader/trace_directory.h"
 
 namespace tidemark::collect {
+
+// Signals that ask to stop wait while one of these lives, so that nothing is left half done.
+class StopSignals {
+ public:
+  enum class Also {
+    kNothing,
+    kPause,  // Ctrl-Z: not while a process is stopped by us
+  };
+  explicit StopSignals(Also also);
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  bool has_come() const;
+
+ private:
+  sigset_t signals_ = {};
+  sigset_t before_ = {};
+};
 
 // The tracer in processes that ran already. What it did to them is undone when this goes, as far as
 // they live. Not thread-safe.

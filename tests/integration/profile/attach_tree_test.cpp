@@ -283,6 +283,22 @@ TEST(AttachTree, AfterCtrlCTheTracerIsOut) {
   }
 }
 
+// In the middle of several processes, too.
+TEST(AttachTree, AfterCtrlCTheTracerIsOutOfAll) {
+  PythonTree tree;
+  for (const int after_ms : {60, 100, 140, 180, 220, 260, 300, 400, 500}) {
+    Subprocess tool(
+        {tests::tool_path(), "profile", "--all", "--pid", std::to_string(tree.shell())});
+    std::this_thread::sleep_for(std::chrono::milliseconds(after_ms));
+    tool.signal(SIGINT);
+    tool.wait();
+
+    for (const pid_t pid : {tree.shell(), tree.python(), tree.workers()[0], tree.workers()[1]}) {
+      EXPECT_EQ(hooked_places(pid), 0U) << after_ms;
+    }
+  }
+}
+
 // Range, rights and file of all that is mapped from files, but for the tracer.
 std::string rights_of(pid_t pid) {
   const auto maps = read_file(fmt::format("/proc/{}/maps", pid));
