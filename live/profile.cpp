@@ -130,7 +130,7 @@ class ProfileLines final : public WatchView {
   const ProfileOptions& options_;
   LineWriter& writer_;
   std::size_t drawn_lines_ = 0;
-  double next_s_ = 2.0;
+  double next_s_ = 1.0;
 };
 
 class ProfileJson final : public WatchView {

@@ -150,6 +150,8 @@ Result<inject::Attachment> AttachedProcesses::load(pid_t pid, std::int64_t timeo
   inject::AttachOptions options;
   TIDEMARK_TRY_ASSIGN(options.library, find_tracer());
   options.request = trace_request(trace_, folder_.seen_as);
+  options.folder = folder_.path;
+  options.folder_seen_as = folder_.seen_as;
   options.timeout_ns = timeout_ns;
   options.is_cancelled = is_cancelled;
   auto attachment = inject::Attachment::attach(pid, options);
@@ -298,14 +300,20 @@ std::string attach_hint(const Error& error, pid_t pid) {
 std::string attach_text(pid_t pid, const inject::AttachFigures& figures, std::int64_t took_ns) {
   constexpr double kNsPerMs = 1e6;
   return fmt::format(
-      "attached to pid {} in {:.2f} s; one thread of it stood still for {:.1f} ms, all of them for "
-      "{:.1f} ms; {} in {} call the tracer{}",
-      pid, to_seconds(took_ns), static_cast<double>(figures.thread_stopped_ns) / kNsPerMs,
-      static_cast<double>(figures.process_stopped_ns) / kNsPerMs,
-      format_count(figures.slots, "function pointer"), format_count(figures.modules, "module"),
-      figures.foreign_slots == 0
-          ? ""
-          : fmt::format("; {} of another tool were left alone", figures.foreign_slots));
+             "attached to pid {} in {:.2f} s; one thread of it stood still for {:.1f} ms, all of "
+             "them for "
+             "{:.1f} ms; {} in {} call the tracer{}",
+             pid, to_seconds(took_ns), static_cast<double>(figures.thread_stopped_ns) / kNsPerMs,
+             static_cast<double>(figures.process_stopped_ns) / kNsPerMs,
+             format_count(figures.slots, "function pointer"),
+             format_count(figures.modules, "module"),
+             figures.foreign_slots == 0
+                 ? ""
+                 : fmt::format("; {} of another tool were left alone", figures.foreign_slots)) +
+         (figures.detour.empty()
+              ? ""
+              : fmt::format("; its Python has loaded the tracer (PEP 768), because {}",
+                            figures.detour));
 }
 
 }  // namespace tidemark::collect

@@ -23,6 +23,7 @@
 #include "common/clock.h"
 #include "common/io.h"
 #include "common/text.h"
+#include "profiler/inject/python_script.h"
 #include "profiler/inject/remote_call.h"
 #include "profiler/inject/remote_stack.h"
 
@@ -63,6 +64,54 @@ bool sees_file(pid_t pid, const std::string& path) {
          process.st_uid == ::geteuid();
 }
 
+Status status_of(int attach_result) {
+  switch (static_cast<wire::AttachResult>(attach_result)) {
+    case wire::AttachResult::kStarted:
+      return ok();
+    case wire::AttachResult::kAlreadyStarted:
+      return Error{Errc::kUnsupported,
+                   "the tracer is in it already: somebody else profiles it now, or its trace file "
+                   "was removed"};
+    case wire::AttachResult::kNoFile:
+      return Error{Errc::kNoSpace, "the process could not create its trace file"};
+    case wire::AttachResult::kBadRequest:
+      break;
+  }
+  return Error{Errc::kUnsupported, "the tracer did not understand its request"};
+}
+
+// As a literal of bytes in Python.
+std::string python_bytes(std::string_view text) {
+  std::string literal = "b'";
+  for (const char letter : text) {
+    literal += fmt::format("\\x{:02x}", static_cast<unsigned char>(letter));
+  }
+  return literal + "'";
+}
+
+// A file that goes when this does.
+class ScratchFile {
+ public:
+  explicit ScratchFile(std::string path) : path_(std::move(path)) {}
+  ~ScratchFile() { ::unlink(path_.c_str()); }
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  // Readable for the owner of the folder only.
+  Status write(const std::string& text, uid_t owner) const {
+    TIDEMARK_TRY_ASSIGN(const auto file,
+                        open_file(path_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+    if (::fchown(file.get(), owner, static_cast<gid_t>(-1)) != 0) {
+      return system_error("cannot give a script to the user of the process", errno);
+    }
+    return write_all(file.get(), text);
+  }
+
+ private:
+  std::string path_;
+};
+
 // Loads the tracer, with calls in one thread that may make them.
 class Loader {
  public:
@@ -98,7 +147,8 @@ class Loader {
         return Error{Errc::kUnsupported,
                      fmt::format("no thread of process {} came to a place where it may load a "
                                  "library; the last one tried: {}",
-                                 pid_, reason)};
+                                 pid_, reason),
+                     EAGAIN};
       }
       ++rounds_;
       // Not in step with what the process does.
@@ -226,20 +276,7 @@ class Loader {
     }
     TIDEMARK_TRY_ASSIGN(const std::uint64_t request, call.put_text(options_.request));
     TIDEMARK_TRY_ASSIGN(const std::uint64_t result, call.call(start, {request}, call_deadline()));
-    switch (static_cast<wire::AttachResult>(static_cast<int>(result))) {
-      case wire::AttachResult::kStarted:
-        return ok();
-      case wire::AttachResult::kAlreadyStarted:
-        return Error{
-            Errc::kUnsupported,
-            "the tracer is in it already: somebody else profiles it now, or its trace file "
-            "was removed"};
-      case wire::AttachResult::kNoFile:
-        return Error{Errc::kNoSpace, "the process could not create its trace file"};
-      case wire::AttachResult::kBadRequest:
-        break;
-    }
-    return Error{Errc::kUnsupported, "the tracer did not understand its request"};
+    return status_of(static_cast<int>(result));
   }
 
   // Loaded at most once: as a memory file each would be another library to the dynamic linker.
@@ -265,13 +302,13 @@ class Loader {
   // then, and in containers, as a memory file.
   Result<std::uint64_t> open_library(RemoteCall& call) {
     if (sees_file(pid_, options_.library)) {
-      if (const auto handle = open_by_name(call, options_.library); !handle || *handle != 0) {
+      if (auto handle = open_by_name(call, options_.library); !handle || *handle != 0) {
         return handle;
       }
     }
     TIDEMARK_TRY_ASSIGN(const std::uint64_t file, make_memory_file(call));
     // Spelled as nobody else does: a library that was loaded by the same name would be ours.
-    const auto handle = open_by_name(call, fmt::format("/proc/self/./fd/{}", file));
+    auto handle = open_by_name(call, fmt::format("/proc/self/./fd/{}", file));
     (void)call.call(function("close"), {file}, call_deadline());
     if (!handle || *handle != 0) {
       return handle;
@@ -338,10 +375,51 @@ Result<Attachment> Attachment::attach(pid_t pid, const AttachOptions& options) {
   TIDEMARK_TRY(check_target(pid));
   TIDEMARK_TRY_ASSIGN(auto memory, RemoteMemory::open(pid));
   Attachment attachment(pid, std::move(memory));
-  TIDEMARK_TRY(Loader(pid, attachment.memory_, options, attachment.figures_).load());
+  const Status loaded = Loader(pid, attachment.memory_, options, attachment.figures_).load();
+  if (!loaded) {
+    if (loaded.error().sys_errno != EAGAIN || options.folder.empty()) {
+      return loaded.error();
+    }
+    attachment.figures_.detour = loaded.error().what;
+    if (const Status asked = attachment.load_by_python(options); !asked) {
+      return Error{asked.error().code,
+                   fmt::format("{}; {}", loaded.error().what, asked.error().what)};
+    }
+  }
   TIDEMARK_TRY_ASSIGN(const auto space, read_address_space(pid, attachment.memory_));
   TIDEMARK_TRY(attachment.find_functions(space));
   return attachment;
+}
+
+// Its interpreter loads the library as any program in Python could.
+Status Attachment::load_by_python(const AttachOptions& options) {
+  constexpr std::int64_t kTimeoutNs = 3 * kNsPerSecond;
+  TIDEMARK_TRY_ASSIGN(const auto space, read_address_space(pid_, memory_));
+  if (!sees_file(pid_, options.library)) {
+    return Error{Errc::kUnsupported, "nor does its Python see the library"};
+  }
+  const ScratchFile script(options.folder + "/attach.py");
+  const ScratchFile result(options.folder + "/attach.result");
+  struct stat folder {};
+  ::stat(options.folder.c_str(), &folder);
+  TIDEMARK_TRY(script.write(fmt::format("import ctypes, os\n"
+                                        "library = ctypes.CDLL(os.fsdecode({}))\n"
+                                        "result = library.{}({})\n"
+                                        "with open(os.fsdecode({}), 'x') as file:\n"
+                                        "    file.write(str(result))\n",
+                                        python_bytes(options.library), wire::kAttachFunction,
+                                        python_bytes(options.request),
+                                        python_bytes(options.folder_seen_as + "/attach.result")),
+                            folder.st_uid));
+  std::string answer;
+  TIDEMARK_TRY(run_python_script(pid_, memory_, space, options.folder_seen_as + "/attach.py",
+                                 kTimeoutNs, [&] {
+                                   if (auto text = read_file(result.path())) {
+                                     answer = *std::move(text);
+                                   }
+                                   return !answer.empty();
+                                 }));
+  return status_of(answer.size() == 1 ? answer.front() - '0' : -1);
 }
 
 Result<Attachment> Attachment::find(pid_t pid) {

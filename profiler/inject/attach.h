@@ -23,6 +23,10 @@ namespace tidemark::inject {
 struct AttachOptions {
   std::string library;  // the tracer
   std::string request;  // to it, see profiler/wire/trace_request.h
+  // A folder for files that both see, for an interpreter that is asked to load the tracer; empty:
+  // none is asked. As we see it, and as the process does.
+  std::string folder;
+  std::string folder_seen_as;
   std::int64_t timeout_ns = 0;
   std::function<bool()> is_cancelled = [] { return false; };
 };
@@ -43,8 +47,9 @@ struct AttachFigures {
   std::int64_t thread_stopped_ns = 0;   // the longest that a single thread stood still
   std::int64_t process_stopped_ns = 0;  // the longest that all of them did
   std::size_t attempts = 0;             // to find a thread at a place where it may call
-  std::size_t slots = 0;                // that now lead to the tracer
-  std::size_t foreign_slots = 0;        // that another tool has changed, and were left alone
+  std::string detour;             // why another way than the first was taken; empty: it was not
+  std::size_t slots = 0;          // that now lead to the tracer
+  std::size_t foreign_slots = 0;  // that another tool has changed, and were left alone
   std::size_t modules = 0;
 };
 
@@ -79,6 +84,7 @@ class Attachment {
 
  private:
   Attachment(pid_t pid, RemoteMemory memory) : pid_(pid), memory_(std::move(memory)) {}
+  Status load_by_python(const AttachOptions& options);
   Status find_functions(const AddressSpace& space);
   void find_cuda_functions(const AddressSpace& space);
   bool has_one_allocator(const AddressSpace& space) const;

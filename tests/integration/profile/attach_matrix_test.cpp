@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tidemark profile --pid` on every version of Python that is on this machine.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,7 +16,9 @@
 #include <nlohmann/json.hpp>
 
 #include "common/io.h"
+#include "profiler/collect/preload.h"
 #include "profiler/inject/attach.h"
+#include "profiler/reader/trace_directory.h"
 #include "tests/integration/monitor/command_output.h"
 #include "tests/integration/profile/python_matrix.h"
 #include "tests/support/temp_tree.h"
@@ -116,6 +121,42 @@ TEST_P(AttachedPython, HasSmallObjectsOneByOne) {
     EXPECT_THAT(script.read_until("Step 200\n"), testing::HasSubstr("Step 200"));
     EXPECT_EQ(script.wait(), 0) << script.errors();
   }
+}
+
+// Where no thread comes to a place where it may load a library, the interpreter is asked to.
+TEST_P(AttachedPython, LoadsTheTracerItselfWhereItCan) {
+  constexpr int kFirstThatCan = 14;
+  std::vector<Python> found = tests::pythons();
+  std::erase_if(found, [](const Python& python) { return python.minor != GetParam(); });
+  if (found.empty()) {
+    GTEST_SKIP() << "no Python 3." << GetParam() << " on this machine";
+  }
+  Subprocess script({found.front().path, tests::script_path("small_objects.py"), "100"});
+  script.read_until("Step 1\n");
+  auto folder = reader::TraceDirectory::create_for(script.pid());
+  ASSERT_TRUE(folder) << folder.error().what;
+  inject::AttachOptions options;
+  options.library = *collect::find_tracer();
+  options.request = collect::trace_request(collect::TraceOptions(), folder->seen_as());
+  options.folder = folder->path();
+  options.folder_seen_as = folder->seen_as();
+  options.timeout_ns = 0;  // no thread is found in this time
+
+  const auto attached = inject::Attachment::attach(script.pid(), options);
+
+  if (GetParam() < kFirstThatCan) {
+    ASSERT_FALSE(attached);
+    EXPECT_THAT(attached.error().what,
+                testing::AllOf(testing::HasSubstr("came to a place where it may load a library"),
+                               testing::HasSubstr("only Python 3.14 can be asked to load it")));
+  } else {
+    ASSERT_TRUE(attached) << attached.error().what;
+    EXPECT_THAT(attached->figures().detour, testing::HasSubstr("came to a place"));
+    EXPECT_TRUE(reader::has_trace_of(folder->path(), ::geteuid(), script.pid()));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder->path() + "/attach.py"));
+  EXPECT_THAT(script.read_until("Step 100\n"), testing::HasSubstr("Step 100"));
+  EXPECT_EQ(script.wait(), 0) << script.errors();
 }
 
 // Its interpreter is a link, and its standard library is elsewhere.
