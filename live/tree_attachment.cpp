@@ -158,8 +158,8 @@ void TreeAttachment::note_problem(std::string problem) {
 }
 
 std::vector<std::string> TreeAttachment::take_problems() {
-  const std::vector<std::string> news(problems_.begin() + static_cast<std::ptrdiff_t>(taken_),
-                                      problems_.end());
+  std::vector<std::string> news(problems_.begin() + static_cast<std::ptrdiff_t>(taken_),
+                                problems_.end());
   taken_ = problems_.size();
   return news;
 }

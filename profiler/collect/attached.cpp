@@ -63,7 +63,9 @@ Result<AttachedProcesses> AttachedProcesses::attach(pid_t pid, const TraceOption
         pid, added.error().what);
     return attached;
   }
-  TIDEMARK_TRY(added);
+  if (!added) {
+    return added.error();
+  }
   return attached;
 }
 

@@ -15,9 +15,10 @@
 #define TIDEMARK_SLOW_PATH [[gnu::noinline]]
 
 // For the tool, which reads and writes it from outside.
+extern "C" {
 // NOLINTNEXTLINE(readability-identifier-naming): a C name
-extern "C"
-    [[gnu::visibility("default")]] tidemark::wire::RealFunctions tidemark_tracer_real_functions;
+[[gnu::visibility("default")]] extern tidemark::wire::RealFunctions tidemark_tracer_real_functions;
+}
 
 namespace tidemark::tracer {
 

@@ -220,7 +220,7 @@ TEST(TraceDamage, AStackEndsAtANodeThatDoesNotExist) {
 TEST(TraceDamage, AStackEndsAtANodeOfNoKnownKind) {
   TraceBuilder builder;
   const auto node = builder.add_stack({0x10, 0x20, 0x30});
-  builder.node(1).kind = 2;
+  builder.node(1).kind = 3;
   builder.add_site({node});
   auto file = open_trace(builder.bytes());
   ASSERT_TRUE(file);
