@@ -24,6 +24,7 @@
 #include "profiler/inject/traced_thread.h"
 #include "profiler/reader/trace_directory.h"
 #include "tests/integration/monitor/command_output.h"
+#include "tests/integration/profile/attach_support.h"
 #include "tests/support/temp_tree.h"
 
 namespace tidemark {
@@ -32,6 +33,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
+using tests::kTraining;
 using tests::Output;
 using tests::run_tool;
 using tests::Subprocess;
@@ -54,19 +56,6 @@ bool has_frame(const json& site, const std::string& function) {
     return frame.at("function").get<std::string>().find(function) != std::string::npos;
   });
 }
-
-// Python that keeps a batch in every step, on line 5.
-constexpr std::string_view kTraining =
-    "import time\n"
-    "kept = []\n"
-    "def collate(step):\n"
-    "    batch = bytearray(200_000)\n"
-    "    kept.append(bytearray(300_000))\n"
-    "    return batch\n"
-    "print('ready', flush=True)\n"
-    "for step in range(100_000):\n"
-    "    collate(step)\n"
-    "    time.sleep(0.005)\n";
 
 // What a program that runs all kinds of threads says at its end: it checks itself.
 class BusyProgram {
@@ -122,6 +111,37 @@ TEST(Attach, NamesTheLineOfPython) {
   EXPECT_EQ(line.at("language"), "python") << output.out;
   EXPECT_EQ(line.at("line"), 5) << output.out;
   EXPECT_EQ(line.at("file"), folder.path("train.py"));
+}
+
+// As a framework does whose extension is imported after that.
+TEST(Attach, SeesMemoryOfACudaRuntimeThatIsLoadedLater) {
+  TempTree folder;
+  folder.write("train.py",
+               "import ctypes, sys, time\n"
+               "print('ready', flush=True)\n"
+               "time.sleep(1)\n"
+               "extension = ctypes.CDLL(sys.argv[1])\n"
+               "extension.on_device.argtypes = [ctypes.c_size_t]\n"
+               "extension.on_device.restype = ctypes.c_void_p\n"
+               "while True:\n"
+               "    extension.on_device(1 << 20)\n"
+               "    time.sleep(0.01)\n");
+  Subprocess python({"/usr/bin/python3", folder.path("train.py"),
+                     TIDEMARK_BINARY_DIR
+                     "/tests/programs/cuda/libtraced_cuda_extension_hashed.so"});
+  python.read_until("ready\n");
+
+  const Output output = tests::run_tool(
+      {"profile", "--pid", pid_of(python), "--json", "--interval", "100ms", "--duration", "6s"});
+
+  const json report = json::parse(output.out);
+  const json& line = report.at("lines").at(0);
+  EXPECT_EQ(line.at("kind"), "cuda_device") << output.out << output.err;
+  EXPECT_EQ(line.at("function"), "on_device") << output.out;
+  const json& frames = report.at("sites").at(0).at("frames");
+  EXPECT_TRUE(std::any_of(frames.begin(), frames.end(), [](const json& frame) {
+    return frame.at("kind") == "python" && frame.at("line") == 8;
+  })) << frames.dump(1);
 }
 
 TEST(Attach, AttachesAgainToWhatItHasLeft) {
