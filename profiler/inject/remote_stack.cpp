@@ -117,7 +117,7 @@ bool is_allocator(const CallSafety& safety, const RemoteModule& module) {
 
 // Calls that wait and hold no lock of libc meanwhile.
 bool waits_without_lock(std::string_view function) {
-  constexpr std::array<std::string_view, 34> kFunctions{"poll",
+  constexpr std::array<std::string_view, 43> kFunctions{"poll",
                                                         "__poll",
                                                         "ppoll",
                                                         "select",
@@ -150,7 +150,16 @@ bool waits_without_lock(std::string_view function) {
                                                         "sem_clockwait",
                                                         "sigwaitinfo",
                                                         "sigtimedwait",
-                                                        "syscall"};
+                                                        "syscall",
+                                                        "write",
+                                                        "__write",
+                                                        "writev",
+                                                        "send",
+                                                        "sendto",
+                                                        "sendmsg",
+                                                        "connect",
+                                                        "sched_yield",
+                                                        "__sched_yield"};
   return std::find(kFunctions.begin(), kFunctions.end(), function) != kFunctions.end();
 }
 
