@@ -272,7 +272,7 @@ def soak_process(build, bars, pid, rounds, what):
 
 def last_report(build, pid):
     """The report of a longer round behind all others."""
-    done = subprocess.run(command(build, pid, "--duration", "4s", "--interval", "200ms", "--json",
+    done = subprocess.run(command(build, pid, "--duration", "6s", "--interval", "200ms", "--json",
                                   "--mode", "exact"), stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, check=False)
     return json.loads(done.stdout) if done.returncode in (0, 4) else {"lines": [], "sites": []}
