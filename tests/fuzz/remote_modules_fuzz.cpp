@@ -152,8 +152,9 @@ Found read_process(std::string_view maps, const RemoteMemory& memory) {
     (void)address_of(symbols, kExported);
     found.exported += find_exported(module, memory, kExported) != 0;
     const ModuleSlots slots = read_slots(module, memory, real, kTracer, space.modules.front());
-    found.slots += slots.real.size() + slots.hooked.size();
-    for (const auto& some : {slots.real, slots.hooked}) {
+    found.slots += slots.real.size() + slots.lazy.size() + slots.hooked.size();
+    const auto tables = find_python_tables(module, space.mappings, memory, real);
+    for (const auto& some : {slots.real, slots.lazy, slots.hooked, tables}) {
       (void)write_slots(some, real, memory);
     }
   }
