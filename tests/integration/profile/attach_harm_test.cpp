@@ -162,7 +162,7 @@ TEST(AttachHarm, WalksTheFirstStackToItsEnd) {
   Subprocess victim({victim_path("hard_to_stop"), "deep"});
   victim.read_until("ready\n");
 
-  const Output output = attach_for(victim, "1s", {"--mode", "exact"});
+  const Output output = attach_for(victim, "3s", {"--mode", "exact"});
 
   victim.close_input();
   EXPECT_EQ(victim.wait(), 0) << victim.output();

@@ -100,12 +100,12 @@ TEST_P(AttachedPython, HasSmallObjectsOneByOne) {
     GTEST_SKIP() << "no Python 3." << GetParam() << " on this machine";
   }
   for (const Python& python : found) {
-    Subprocess script({python.path, tests::script_path("small_objects.py"), "200"});
+    Subprocess script({python.path, tests::script_path("small_objects.py"), "300"});
     script.read_until("Step 1\n");
 
     const tests::Output output =
         tests::run_tool({"profile", "--pid", std::to_string(script.pid()), "--json", "--interval",
-                         "100ms", "--mode", "exact", "--python-objects", "--duration", "1500ms"});
+                         "100ms", "--mode", "exact", "--python-objects", "--duration", "2s"});
 
     const json report = json::parse(output.out, nullptr, false);
     ASSERT_FALSE(report.is_discarded()) << output.err;
@@ -118,7 +118,7 @@ TEST_P(AttachedPython, HasSmallObjectsOneByOne) {
     const auto hooked = inject::Attachment::find(script.pid());
     ASSERT_TRUE(hooked) << hooked.error().what;
     EXPECT_EQ(*hooked->count_hooked(), 0U) << python.path;
-    EXPECT_THAT(script.read_until("Step 200\n"), testing::HasSubstr("Step 200"));
+    EXPECT_THAT(script.read_until("Step 300\n"), testing::HasSubstr("Step 300"));
     EXPECT_EQ(script.wait(), 0) << script.errors();
   }
 }
@@ -131,7 +131,7 @@ TEST_P(AttachedPython, LoadsTheTracerItselfWhereItCan) {
   if (found.empty()) {
     GTEST_SKIP() << "no Python 3." << GetParam() << " on this machine";
   }
-  Subprocess script({found.front().path, tests::script_path("small_objects.py"), "100"});
+  Subprocess script({found.front().path, tests::script_path("small_objects.py"), "200"});
   script.read_until("Step 1\n");
   auto folder = reader::TraceDirectory::create_for(script.pid());
   ASSERT_TRUE(folder) << folder.error().what;
@@ -155,7 +155,7 @@ TEST_P(AttachedPython, LoadsTheTracerItselfWhereItCan) {
     EXPECT_TRUE(reader::has_trace_of(folder->path(), ::geteuid(), script.pid()));
   }
   EXPECT_FALSE(std::filesystem::exists(folder->path() + "/attach.py"));
-  EXPECT_THAT(script.read_until("Step 100\n"), testing::HasSubstr("Step 100"));
+  EXPECT_THAT(script.read_until("Step 200\n"), testing::HasSubstr("Step 200"));
   EXPECT_EQ(script.wait(), 0) << script.errors();
 }
 

@@ -43,7 +43,7 @@ TEST(PythonCode, TellsTheUsersCodeFromThatOfLibraries) {
            Case{"/v/site-packages/foo-1.0-py3.9.egg/foo/a.py", kLibrary, "foo", "foo/a.py"},
            Case{"/usr/lib/python3.11/threading.py", kLibrary, "the standard library",
                 "threading.py"},
-           Case{"/root/.pyenv/versions/3.13.0/lib/python3.13/json/decoder.py", kLibrary,
+           Case{"/home/me/.pyenv/versions/3.13.0/lib/python3.13/json/decoder.py", kLibrary,
                 "the standard library", "json/decoder.py"},
            Case{"/opt/lib/python3.14t/abc.py", kLibrary, "the standard library", "abc.py"},
            Case{"/opt/python311.zip/abc.py", kLibrary, "the standard library", "abc.py"},

@@ -164,7 +164,7 @@ TEST_F(PythonLines, GiveWayToTheUsersOwnExtension) {
 }
 
 TEST_F(PythonLines, DoNotTakeTheInterpreterForAnExtensionOfTheUser) {
-  const std::string home = "/root/.pyenv/versions/3.11.7/";
+  const std::string home = "/home/me/.pyenv/versions/3.11.7/";
   const auto list = run_.add_frame("list_resize", "/tmp/python-build/Objects/listobject.c", 7,
                                    home + "bin/python3.11");
   const auto pickle = run_.add_frame("save", "/tmp/python-build/Modules/_pickle.c", 7,
