@@ -42,13 +42,7 @@ using tests::victim_path;
 
 std::string pid_of(const Subprocess& process) { return std::to_string(process.pid()); }
 
-// Attaches for a moment; what the report has.
-Output profile_running(const Subprocess& process, std::vector<std::string> options = {}) {
-  std::vector<std::string> arguments = {"profile", "--pid", pid_of(process), "--interval", "100ms",
-                                        "--mode",  "exact", "--json",        "--duration", "2s"};
-  arguments.insert(arguments.end(), options.begin(), options.end());
-  return run_tool(arguments);
-}
+Output profile_running(const Subprocess& process) { return tests::attach_to(process.pid()); }
 
 bool has_frame(const json& site, const std::string& function) {
   const json& frames = site.at("frames");
