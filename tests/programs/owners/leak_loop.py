@@ -15,6 +15,7 @@ The ground truth:
   small           likewise, but they do grow a little: less than a twentieth of all
   kind            "container", "variable", "garbage", "native_hold"; null: not graded
   bytes_per_step  what is kept in each step; null: nothing grows for long, and no owner may be named
+  holds           some members of what the first owner holds most of; null: not graded
   pid             the process that keeps it
 """
 
@@ -35,7 +36,8 @@ options = None
 truth = None
 
 
-def shape(*owners, decoys=(), small=(), kind=None, bytes_per_step="measured", text=""):
+def shape(*owners, decoys=(), small=(), kind=None, bytes_per_step="measured", holds=None,
+          text=""):
     """Declares the ground truth of a function. `owners`: a path, or a tuple of its spellings.
     `text`: what the function does, where its name does not say it."""
 
@@ -44,7 +46,7 @@ def shape(*owners, decoys=(), small=(), kind=None, bytes_per_step="measured", te
             "shape": function.__name__,
             "owners": [[owner] if isinstance(owner, str) else list(owner) for owner in owners],
             "decoys": list(decoys), "small": list(small), "kind": kind,
-            "bytes_per_step": bytes_per_step, "text": text}
+            "bytes_per_step": bytes_per_step, "holds": holds, "text": text}
         return function
 
     return declare
@@ -133,11 +135,9 @@ def run(module):
     parser.add_argument("--log")
     options = parser.parse_args()
     if options.list:
-        print(json.dumps([each.truth for each in shapes.values()], default=str))
+        print(json.dumps([each.truth for each in shapes.values()], ))
         return
     if not options.shape:
         parser.error("which shape?")
     truth = dict(shapes[options.shape].truth, steps_per_second=options.rate, pid=os.getpid())
-    if callable(truth["bytes_per_step"]):
-        truth["bytes_per_step"] = truth["bytes_per_step"]()
     shapes[options.shape]()
