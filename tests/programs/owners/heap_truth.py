@@ -23,8 +23,8 @@ say:
 
 All objects that tracked ones lead to are there. Those that only exist while this is written are not.
 
-TENSORS, one JSON document: "tensors", for each of Python's, of gradients and of those that nodes of
-a graph have saved: "object" (address; null: Python has none), "storage" (address of the StorageImpl),
+TENSORS, one JSON document: "tensors", for each of Python's and of those that nodes of a graph have
+saved: "object" (address; null: Python has none), "storage" (address of the StorageImpl),
 "storage_bytes", "data" (data_ptr of the storage), "shape", "dtype", "device", "requires_grad",
 "is_leaf", "node" (class of the grad_fn or null); "nodes": for each node of a graph its class.
 """
@@ -42,7 +42,6 @@ import itertools
 import json
 import os
 import re
-import struct
 import sys
 import sysconfig
 import threading
@@ -340,9 +339,9 @@ def write_file(path, rows, references, used_types):
     names += bytes(-len(names) % 8)
     is_free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
     with open(path, "wb") as file:
-        file.write(struct.pack("=7Q", MAGIC, sys.hexversion, len(rows) // 4, len(references),
-                               len(used_types), len(names), int(is_free_threaded)))
-        for part in (rows, references, type_rows, names):
+        header = array.array("Q", (MAGIC, sys.hexversion, len(rows) // 4, len(references),
+                                   len(used_types), len(names), int(is_free_threaded)))
+        for part in (header, rows, references, type_rows, names):
             file.write(memoryview(part).cast("B"))
 
 

@@ -81,14 +81,16 @@ def nodes_of(heads):
     return list(seen)
 
 
+def tensors_of_python():
+    return [each for each in gc.get_objects() if issubclass(type(each), torch.Tensor)]
+
+
 def write_tensors(path):
-    tensors = [each for each in gc.get_objects() if issubclass(type(each), torch.Tensor)]
+    for each in tensors_of_python():
+        _ = each.is_leaf and each.grad  # from now on this is an object of Python as well
+    tensors = tensors_of_python()
     nodes = nodes_of(each.grad_fn for each in tensors)
     rows = [described(each, id(each)) for each in tensors]
-    known = {row["storage"] for row in rows}
-    for tensor in [each.grad for each in tensors if each.is_leaf and each.grad is not None]:
-        if storage_of(tensor)._cdata not in known:
-            rows.append(described(tensor, None))
     known = {row["storage"] for row in rows}
     for tensor in [each for node in nodes for each in saved_by(node)]:
         storage = storage_of(tensor)
