@@ -39,7 +39,6 @@ import enum
 import functools
 import gc
 import itertools
-import json
 import os
 import re
 import sys
