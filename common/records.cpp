@@ -66,6 +66,11 @@ constexpr std::array<std::string_view, 9> kUntracedReasons{
     "privileges", "other_user",   "out_of_reach", "no_variables"};
 static_assert(kUntracedReasons.size() ==
               static_cast<std::size_t>(UntracedReason::kNoVariables) + 1);
+constexpr std::array<std::string_view, 3> kHeapReadings{"running", "stopped", "frozen"};
+static_assert(kHeapReadings.size() == static_cast<std::size_t>(HeapReading::kFrozen) + 1);
+constexpr std::array<std::string_view, 6> kOwnerKinds{"container", "variable",    "name",
+                                                      "garbage",   "native_hold", "native"};
+static_assert(kOwnerKinds.size() == static_cast<std::size_t>(OwnerKind::kNative) + 1);
 
 }  // namespace
 
@@ -149,6 +154,18 @@ std::string_view untraced_reason_name(UntracedReason reason) {
 }
 std::optional<UntracedReason> untraced_reason_from_name(std::string_view name) {
   return enum_from_name<UntracedReason>(kUntracedReasons, name);
+}
+std::string_view heap_reading_name(HeapReading reading) {
+  return kHeapReadings[static_cast<std::size_t>(reading)];
+}
+std::optional<HeapReading> heap_reading_from_name(std::string_view name) {
+  return enum_from_name<HeapReading>(kHeapReadings, name);
+}
+std::string_view owner_kind_name(OwnerKind kind) {
+  return kOwnerKinds[static_cast<std::size_t>(kind)];
+}
+std::optional<OwnerKind> owner_kind_from_name(std::string_view name) {
+  return enum_from_name<OwnerKind>(kOwnerKinds, name);
 }
 
 namespace {

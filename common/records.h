@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/owner_records.h"
 #include "common/process_key.h"
 #include "common/site_records.h"
 
@@ -265,6 +266,7 @@ struct Tick {
   std::vector<EventRecord> events;
   std::vector<LossRecord> losses;
   AllocationFacts allocations;  // empty without the allocation tracer
+  HeapFacts heap;               // empty where nobody looked at the heap
 };
 
 // "spawn", "oom_kill", ...; "step", "phase_begin", ...

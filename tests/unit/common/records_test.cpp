@@ -28,6 +28,24 @@ TEST(LossName, IsDifferentForEachKind) {
   EXPECT_EQ(loss_name(LossKind::kTraceLooksDamaged), "trace_looks_damaged");
 }
 
+// Files and JSON have the names.
+TEST(OwnerRecord, HasAKindThatIsFoundByItsName) {
+  for (const auto kind : {OwnerKind::kContainer, OwnerKind::kVariable, OwnerKind::kName,
+                          OwnerKind::kGarbage, OwnerKind::kNativeHold, OwnerKind::kNative}) {
+    EXPECT_EQ(owner_kind_from_name(owner_kind_name(kind)), kind);
+  }
+  EXPECT_EQ(owner_kind_name(OwnerKind::kNativeHold), "native_hold");
+  EXPECT_EQ(owner_kind_from_name("landlord"), std::nullopt);
+}
+
+TEST(HeapLook, HasAReadingThatIsFoundByItsName) {
+  for (const auto reading : {HeapReading::kRunning, HeapReading::kStopped, HeapReading::kFrozen}) {
+    EXPECT_EQ(heap_reading_from_name(heap_reading_name(reading)), reading);
+  }
+  EXPECT_EQ(heap_reading_name(HeapReading::kFrozen), "frozen");
+  EXPECT_EQ(heap_reading_from_name("melted"), std::nullopt);
+}
+
 std::string program_of(std::string argv, std::string comm = "python3") {
   ProcessRecord record;
   record.argv = std::move(argv);
