@@ -20,7 +20,7 @@ namespace tidemark {
 
 // The version of the run file's tables. A field that is added to a list says which version has it
 // first, and this becomes that version; docs/run-file.md names both.
-inline constexpr std::int32_t kRunSchemaVersion = 4;
+inline constexpr std::int32_t kRunSchemaVersion = 5;
 
 struct FieldTraits {
   std::int32_t since_version = 1;  // of the run file; earlier files leave the default of the record
@@ -264,6 +264,93 @@ inline constexpr auto kFields<GrowingSegment> = std::tuple{
     Field{"maker_pid", &GrowingSegment::maker},
 };
 
+template <>
+inline constexpr auto kFields<HeapLook> = std::tuple{
+    Field{"t_s", &HeapLook::t_s},
+    Field{"step", &HeapLook::step},
+    Field{"reading", &HeapLook::reading},
+    Field{"paused_s", &HeapLook::paused_s},
+    Field{"took_s", &HeapLook::took_s},
+    Field{"objects", &HeapLook::objects},
+    Field{"heap_bytes", &HeapLook::heap_bytes},
+    Field{"new_bytes", &HeapLook::new_bytes},
+    Field{"gone_bytes", &HeapLook::gone_bytes},
+    Field{"footprint_bytes", &HeapLook::footprint_bytes},
+    Field{"copied_bytes", &HeapLook::copied_bytes},
+    Field{"unread_bytes", &HeapLook::unread_bytes},
+    Field{"is_partial", &HeapLook::is_partial},
+    Field{"detour", &HeapLook::detour},
+    Field{"problem", &HeapLook::problem},
+};
+
+template <>
+inline constexpr auto kFields<InterpreterFacts> = std::tuple{
+    Field{"python", &InterpreterFacts::python},
+    Field{"is_free_threaded", &InterpreterFacts::is_free_threaded},
+    Field{"gc_enabled", &InterpreterFacts::gc_enabled},
+    Field{"gc_thresholds", &InterpreterFacts::gc_thresholds},
+    Field{"gc_frozen_objects", &InterpreterFacts::gc_frozen_objects},
+    Field{"torch", &InterpreterFacts::torch},
+    Field{"numpy", &InterpreterFacts::numpy},
+};
+
+template <>
+inline constexpr auto kFields<OwnerRecord> = std::tuple{
+    Field{"kind", &OwnerRecord::kind},
+    Field{"path", &OwnerRecord::path},
+    Field{"type", &OwnerRecord::type},
+    Field{"is_library", &OwnerRecord::is_library},
+};
+
+template <>
+inline constexpr auto kFields<PathStep> = std::tuple{
+    Field{"label", &PathStep::label},
+    Field{"type", &PathStep::type},
+};
+
+template <>
+inline constexpr auto kFields<OwnerSample> = std::tuple{
+    Field{"entries", &OwnerSample::entries},
+    Field{"growth_bytes", &OwnerSample::grown_bytes},
+    Field{"growth_alone_bytes", &OwnerSample::grown_bytes_alone},
+    Field{"retained_bytes", &OwnerSample::retained_bytes},
+    Field{"reached_bytes", &OwnerSample::reached_bytes},
+    Field{"shared_with", &OwnerSample::shared_with},
+};
+
+template <>
+inline constexpr auto kFields<HeldObjects> = std::tuple{
+    Field{"type", &HeldObjects::type},   Field{"dtype", &HeldObjects::dtype},
+    Field{"shape", &HeldObjects::shape}, Field{"device", &HeldObjects::device},
+    Field{"count", &HeldObjects::count}, Field{"bytes", &HeldObjects::bytes},
+};
+
+template <>
+inline constexpr auto kFields<OwnerSite> = std::tuple{
+    Field{"site", &OwnerSite::site},
+    Field{"bytes", &OwnerSite::bytes},
+};
+
+template <>
+inline constexpr auto kFields<TypeSample> = std::tuple{
+    Field{"type", &TypeSample::type},
+    Field{"count", &TypeSample::count},
+    Field{"bytes", &TypeSample::bytes},
+};
+
+template <>
+inline constexpr auto kFields<TensorSample> = std::tuple{
+    Field{"device", &TensorSample::device},
+    Field{"dtype", &TensorSample::dtype},
+    Field{"shape", &TensorSample::shape},
+    Field{"requires_grad", &TensorSample::requires_grad},
+    Field{"is_graph", &TensorSample::is_graph},
+    Field{"is_view", &TensorSample::is_view},
+    Field{"is_pinned", &TensorSample::is_pinned},
+    Field{"count", &TensorSample::count},
+    Field{"bytes", &TensorSample::bytes},
+};
+
 template <typename Record>
 inline constexpr std::size_t kFieldCount = std::tuple_size_v<decltype(kFields<Record>)>;
 
@@ -317,6 +404,8 @@ inline std::string_view name_of(AllocationKind kind) { return allocation_kind_na
 inline std::string_view name_of(FrameKind kind) { return frame_kind_name(kind); }
 inline std::string_view name_of(TraceMode kind) { return trace_mode_name(kind); }
 inline std::string_view name_of(UntracedReason kind) { return untraced_reason_name(kind); }
+inline std::string_view name_of(HeapReading kind) { return heap_reading_name(kind); }
+inline std::string_view name_of(OwnerKind kind) { return owner_kind_name(kind); }
 inline std::optional<Role> from_name(std::string_view name, Role) { return role_from_name(name); }
 inline std::optional<MarkerKind> from_name(std::string_view name, MarkerKind) {
   return marker_from_name(name);
@@ -335,6 +424,12 @@ inline std::optional<TraceMode> from_name(std::string_view name, TraceMode) {
 }
 inline std::optional<UntracedReason> from_name(std::string_view name, UntracedReason) {
   return untraced_reason_from_name(name);
+}
+inline std::optional<HeapReading> from_name(std::string_view name, HeapReading) {
+  return heap_reading_from_name(name);
+}
+inline std::optional<OwnerKind> from_name(std::string_view name, OwnerKind) {
+  return owner_kind_from_name(name);
 }
 
 }  // namespace tidemark

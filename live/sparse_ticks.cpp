@@ -24,8 +24,9 @@ std::optional<Tick> SparseTicks::add(Tick tick) {
     prepend(tick.losses, std::move(left_out_->losses));
     left_out_.reset();
   }
-  // Call stacks are sampled only when they have changed.
-  if (count_ < tick.processes.size() / kProcessesPerTick && tick.allocations.empty()) {
+  // Call stacks are sampled only when they have changed, and the heap a few times.
+  if (count_ < tick.processes.size() / kProcessesPerTick && tick.allocations.empty() &&
+      tick.heap.empty()) {
     ++count_;
     left_out_ = std::move(tick);
     return std::nullopt;

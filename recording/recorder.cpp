@@ -43,6 +43,37 @@ std::size_t allocation_bytes(const AllocationFacts& facts) {
   return bytes;
 }
 
+std::size_t bytes_of(const HeapFacts::OfProcess& of) {
+  std::size_t bytes = sizeof of + of.look.detour.size() + of.look.problem.size();
+  for (const OwnerSample& sample : of.owners) {
+    bytes += sizeof sample + sample.shared_with.size() + sample.sites.size() * sizeof(OwnerSite);
+    for (const HeldObjects& held : sample.holds) {
+      bytes += sizeof held + held.type.size() + held.shape.size() * sizeof(std::int64_t);
+    }
+  }
+  for (const TypeSample& type : of.types) {
+    bytes += sizeof type + type.type.size();
+  }
+  for (const TensorSample& tensor : of.tensors) {
+    bytes += sizeof tensor + tensor.shape.size() * sizeof(std::int64_t);
+  }
+  return bytes;
+}
+
+std::size_t heap_bytes(const HeapFacts& facts) {
+  std::size_t bytes = 0;
+  for (const OwnerRecord& owner : facts.owners) {
+    bytes += sizeof owner + owner.path.size() + owner.type.size();
+    for (const PathStep& step : owner.steps) {
+      bytes += sizeof step + step.label.size() + step.type.size();
+    }
+  }
+  for (const HeapFacts::OfProcess& of : facts.looks) {
+    bytes += bytes_of(of);
+  }
+  return bytes;
+}
+
 std::size_t facts_bytes(const Tick& tick) {
   std::size_t bytes = 0;
   for (const ProcessRecord& process : tick.new_processes) {
@@ -57,7 +88,7 @@ std::size_t facts_bytes(const Tick& tick) {
   for (const LossRecord& loss : tick.losses) {
     bytes += sizeof loss + loss.what.text().size();
   }
-  return bytes + allocation_bytes(tick.allocations);
+  return bytes + allocation_bytes(tick.allocations) + heap_bytes(tick.heap);
 }
 
 std::uint64_t facts_count(const Tick& tick) {
@@ -65,7 +96,7 @@ std::uint64_t facts_count(const Tick& tick) {
   return tick.new_processes.size() + tick.markers.size() + tick.events.size() + tick.losses.size() +
          facts.modules.size() + facts.frames.size() + facts.sites.size() + facts.samples.size() +
          facts.ages.size() + facts.traces.size() + facts.accounts.size() + facts.untraced.size() +
-         (facts.shm ? 1U : 0U);
+         (facts.shm ? 1U : 0U) + tick.heap.owners.size() + tick.heap.looks.size();
 }
 
 template <typename T>
@@ -108,12 +139,19 @@ void prepend_allocations(AllocationFacts& to, AllocationFacts&& from) {
   }
 }
 
+void prepend_heap(HeapFacts& to, HeapFacts&& from) {
+  prepend(to.owners, std::move(from.owners));
+  keep_latest(to.looks, std::move(from.looks),
+              [](const HeapFacts::OfProcess& of) { return of.look.key; });
+}
+
 void prepend_facts(Tick& to, Tick&& from) {
   prepend(to.new_processes, std::move(from.new_processes));
   prepend(to.markers, std::move(from.markers));
   prepend(to.events, std::move(from.events));
   prepend(to.losses, std::move(from.losses));
   prepend_allocations(to.allocations, std::move(from.allocations));
+  prepend_heap(to.heap, std::move(from.heap));
 }
 
 void remove_facts(Tick& tick) {
@@ -122,6 +160,7 @@ void remove_facts(Tick& tick) {
   tick.events.clear();
   tick.losses.clear();
   tick.allocations = {};
+  tick.heap = {};
 }
 
 void add_loss(Tick& tick, LossKind what, std::uint64_t count) {

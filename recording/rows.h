@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -10,9 +12,13 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "common/record_fields.h"
 #include "common/result.h"
+#include "common/text.h"
 #include "recording/sqlite.h"
 
 // How records become rows of a run file, and rows records: field by field, as the lists of
@@ -43,6 +49,10 @@ class RowBinder {
   void operator()(std::string_view value) { statement_.bind_bytes(++index_, value); }
   void operator()(const std::string& value) { statement_.bind_bytes(++index_, value); }
   void operator()(const LossName& name) { (*this)(name.text()); }
+  // "3 224 224".
+  void operator()(const std::vector<std::int64_t>& numbers) {
+    (*this)(fmt::format("{}", fmt::join(numbers, " ")));
+  }
   void operator()(std::nullopt_t) { statement_.bind_null(++index_); }
   void operator()(const ProcessKey& key) { (*this)(key.pid), (*this)(key.start_ticks); }
   template <typename Enum>
@@ -107,6 +117,20 @@ class RowLoader {
     check(!statement_.is_null(column_));
     name = LossName(statement_.bytes(column_++));
   }
+  void operator()(std::vector<std::int64_t>& numbers) {
+    check(!statement_.is_null(column_));
+    numbers.clear();
+    for (std::string_view rest = statement_.bytes(column_++); !rest.empty();) {
+      const std::string_view word = rest.substr(0, rest.find(' '));
+      const auto number = parse_number<std::int64_t>(word);
+      check(number.has_value() && numbers.size() < kMostNumbers);
+      if (!is_valid_) {
+        return;
+      }
+      numbers.push_back(*number);
+      rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+    }
+  }
   void operator()(ProcessKey& key) { (*this)(key.pid), (*this)(key.start_ticks); }
   template <typename Enum>
   requires std::is_enum_v<Enum>
@@ -132,6 +156,8 @@ class RowLoader {
   const std::optional<std::string>& unknown_name() const { return unknown_name_; }
 
  private:
+  static constexpr std::size_t kMostNumbers = 64;  // in one column
+
   void check(bool condition) { is_valid_ = is_valid_ && condition; }
 
   const Statement& statement_;

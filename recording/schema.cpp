@@ -57,6 +57,8 @@ std::vector<Table> all_tables() {
   const Column tick = number("tick");
   const Column process = number("process");
   const Column site = number("site");
+  const Column owner = number("owner");
+  const Column place = number("place");
   return {
       {"run", row<RunInfo>({number("id")}, {{"end_s", "REAL"}})},
       {"ticks", row<Tick>({tick}, {{"write_late_s", "REAL"}})},
@@ -75,13 +77,22 @@ std::vector<Table> all_tables() {
       {"sites", row<SiteRecord>({site, tick, process}), 0, 2},
       {"site_frames", {site, number("depth"), number("frame")}, 2, 2},
       {"site_samples", row<SiteSample>({tick, site}), 2, 2},
-      {"site_births", row<SiteAges::Interval>({site, number("place"), tick}), 2, 2},
+      {"site_births", row<SiteAges::Interval>({site, place, tick}), 2, 2},
       {"trace_samples", row<TraceSample>({tick, process}), 2, 2},
       {"trace_accounts", row<MemoryAccount>({tick, process}), 2, 3},
       {"shm_growth", row<ShmGrowthReport>({tick}), 0, 3},
-      {"shm_segments", row<GrowingSegment>({tick, number("place")}), 2, 3},
+      {"shm_segments", row<GrowingSegment>({tick, place}), 2, 3},
       {"gpu_states", row<GpuState>({tick, number("gpu")}), 2, 3},
       {"untraced_processes", row<UntracedProcess>({tick, process}), 2, 4},
+      {"heap_looks", row<HeapLook>({tick, process}), 2, 5},
+      {"interpreters", row<InterpreterFacts>({tick, process}), 2, 5},
+      {"owners", row<OwnerRecord>({process, owner, tick}), 2, 5},
+      {"owner_steps", row<PathStep>({process, owner, place}), 3, 5},
+      {"owner_samples", row<OwnerSample>({tick, process, owner}), 3, 5},
+      {"owner_holds", row<HeldObjects>({tick, process, owner, place}), 4, 5},
+      {"owner_sites", row<OwnerSite>({tick, process, owner, place}), 4, 5},
+      {"heap_types", row<TypeSample>({tick, process, place}), 3, 5},
+      {"heap_tensors", row<TensorSample>({tick, process, place}), 3, 5},
   };
 }
 
@@ -120,7 +131,12 @@ constexpr std::string_view kViews =
     " JOIN processes p USING(process);"
     "CREATE VIEW site_stacks AS SELECT f.site, f.depth, r.kind, r.function, r.file, r.line,"
     " m.path AS module, r.module_offset, r.is_inlined FROM site_frames f JOIN frames r"
-    " USING(frame) LEFT JOIN modules m USING(module);";
+    " USING(frame) LEFT JOIN modules m USING(module);"
+    "CREATE VIEW owner_memory AS SELECT l.tick, l.t_s, l.step, p.pid, p.start_ticks, p.role,"
+    " o.owner, o.kind, o.path, o.type, o.is_library, s.entries, s.growth_bytes,"
+    " s.growth_alone_bytes, s.retained_bytes, s.reached_bytes FROM owner_samples s"
+    " JOIN heap_looks l USING(tick, process) JOIN owners o USING(process, owner)"
+    " JOIN processes p USING(process);";
 
 constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
 

@@ -8,18 +8,19 @@
 #include <fmt/format.h>
 
 #include "common/text.h"
-#include "recording/rows.h"
+#include "recording/heap_tables.h"
 #include "recording/schema.h"
 
 namespace tidemark::recording {
+
+Error damaged_file(const std::string& path, std::string_view why) {
+  return Error{Errc::kMalformed, fmt::format("{} is damaged: {}", path, why)};
+}
+
 namespace {
 
 // Names that a hostile file makes up are kept up to here.
 constexpr std::size_t kMaxUnknownNames = 20;
-
-Error damaged(const std::string& path, std::string_view why) {
-  return Error{Errc::kMalformed, fmt::format("{} is damaged: {}", path, why)};
-}
 
 Result<std::map<std::int64_t, std::string>> load_gpu_names(Database& database) {
   TIDEMARK_TRY_ASSIGN(auto query, database.prepare("SELECT gpu, name FROM gpus"));
@@ -40,11 +41,11 @@ GpuSample* find_gpu(std::vector<GpuSample>& gpus, std::int64_t index) {
   return gpu == gpus.end() ? nullptr : &*gpu;
 }
 
-// A number of a module, frame or site.
+// A number of a module, frame, site or owner.
 Result<std::uint32_t> number_in(const Statement& row, int column, const std::string& path) {
   const std::int64_t value = row.integer(column);
   if (!row.is_integer(column) || !std::in_range<std::uint32_t>(value)) {
-    return damaged(path, "a number is out of range");
+    return damaged_file(path, "a number is out of range");
   }
   return static_cast<std::uint32_t>(value);
 }
@@ -99,20 +100,6 @@ Status TableCursor::advance() {
   at_end_ = !row || !*row;
   tick_ = at_end_ ? 0 : statement_->integer(0);
   return row ? ok() : Status(row.error());
-}
-
-template <typename List, typename Record>
-Status TableCursor::load(int first_column, Record& record,
-                         std::optional<std::string>* unknown_name) const {
-  RowLoader loader(row(), first_column, version_);
-  loader.load<List>(record);
-  if (!loader.is_valid()) {
-    return damaged(path_, "a column holds a value of the wrong type");
-  }
-  if (unknown_name != nullptr) {
-    *unknown_name = loader.unknown_name();
-  }
-  return ok();
 }
 
 Result<std::uint32_t> TableCursor::number(int column) const {
@@ -232,13 +219,27 @@ Result<TickCursor> TickCursor::open(Database& database, std::int32_t version) {
                       open("processes", "WHERE died_s IS NOT NULL ORDER BY died_s, process"));
   TIDEMARK_TRY_ASSIGN(auto gpu_names, load_gpu_names(database));
   TIDEMARK_TRY_ASSIGN(auto sites, SiteCursor::open(database, version));
+  TIDEMARK_TRY_ASSIGN(auto heap, HeapCursor::open(database, version));
   return TickCursor(
       Tables{std::move(ticks), std::move(processes), std::move(process_samples),
              std::move(group_samples), std::move(system_samples), std::move(gpu_samples),
              std::move(gpu_uses), std::move(gpu_states), std::move(markers), std::move(events),
              std::move(losses), std::move(ended)},
-      std::move(sites), std::move(gpu_names), database.path());
+      std::move(sites), std::make_unique<HeapCursor>(std::move(heap)), std::move(gpu_names),
+      database.path());
 }
+
+TickCursor::TickCursor(Tables tables, SiteCursor sites, std::unique_ptr<HeapCursor> heap,
+                       std::map<std::int64_t, std::string> gpu_names, std::string path)
+    : tables_(std::move(tables)),
+      sites_(std::move(sites)),
+      heap_(std::move(heap)),
+      gpu_names_(std::move(gpu_names)),
+      path_(std::move(path)) {}
+
+TickCursor::~TickCursor() = default;
+TickCursor::TickCursor(TickCursor&&) noexcept = default;
+TickCursor& TickCursor::operator=(TickCursor&&) noexcept = default;
 
 Result<bool> TickCursor::next(Tick& tick) {
   if (tables_.ticks.at_end()) {
@@ -266,6 +267,7 @@ Result<bool> TickCursor::next(Tick& tick) {
     return key == keys_.end() ? nullptr : &key->second;
   };
   TIDEMARK_TRY(sites_.take(number, tick.allocations, process_of));
+  TIDEMARK_TRY(heap_->take(number, tick.heap, process_of));
   TIDEMARK_TRY(tables_.ticks.advance());
   last_t_s_ = tick.t_s;
   return true;
@@ -399,6 +401,6 @@ Status TickCursor::take_gpus(std::int64_t tick, std::vector<GpuSample>& gpus) {
   });
 }
 
-Error TickCursor::malformed(std::string_view why) const { return damaged(path_, why); }
+Error TickCursor::malformed(std::string_view why) const { return damaged_file(path_, why); }
 
 }  // namespace tidemark::recording

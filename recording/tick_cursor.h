@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,9 +15,12 @@
 
 #include "common/records.h"
 #include "common/result.h"
+#include "recording/rows.h"
 #include "recording/sqlite.h"
 
 namespace tidemark::recording {
+
+Error damaged_file(const std::string& path, std::string_view why);
 
 // The rows of one table of a run file, in the order of ticks. Column 0 is the tick; those of the
 // table follow. A table that came later than the file has no rows.
@@ -35,8 +39,18 @@ class TableCursor {
   // it, gets a name that this version does not know; the field keeps its default.
   template <typename List, typename Record>
   Status load(int first_column, Record& record,
-              std::optional<std::string>* unknown_name = nullptr) const;
-  // A number of a module, frame or site.
+              std::optional<std::string>* unknown_name = nullptr) const {
+    RowLoader loader(row(), first_column, version_);
+    loader.load<List>(record);
+    if (!loader.is_valid()) {
+      return damaged_file(path_, "a column holds a value of the wrong type");
+    }
+    if (unknown_name != nullptr) {
+      *unknown_name = loader.unknown_name();
+    }
+    return ok();
+  }
+  // A number of a module, frame, site or owner.
   Result<std::uint32_t> number(int column) const;
 
   // Calls `take()` for each row up to `tick` and moves beyond them; ends with the first error.
@@ -102,12 +116,17 @@ class SiteCursor {
   std::string path_;
 };
 
+class HeapCursor;
+
 // Puts ticks together again from the tables of a run file, one at a time. The database must
 // outlive it and stay in one read transaction.
 class TickCursor {
  public:
   // `version` is that of the file's schema.
   static Result<TickCursor> open(Database& database, std::int32_t version);
+  ~TickCursor();
+  TickCursor(TickCursor&&) noexcept;
+  TickCursor& operator=(TickCursor&&) noexcept;
 
   // Fills `tick` with the next one; false at the end. After an error `tick` is not to be used.
   Result<bool> next(Tick& tick);
@@ -133,12 +152,8 @@ class TickCursor {
     TableCursor losses;
     TableCursor ended;  // processes, in the order of their ends
   };
-  TickCursor(Tables tables, SiteCursor sites, std::map<std::int64_t, std::string> gpu_names,
-             std::string path)
-      : tables_(std::move(tables)),
-        sites_(std::move(sites)),
-        gpu_names_(std::move(gpu_names)),
-        path_(std::move(path)) {}
+  TickCursor(Tables tables, SiteCursor sites, std::unique_ptr<HeapCursor> heap,
+             std::map<std::int64_t, std::string> gpu_names, std::string path);
 
   template <typename Record>
   Result<bool> load_names(const TableCursor& table, int first_column, Record& record);
@@ -155,6 +170,7 @@ class TickCursor {
 
   Tables tables_;
   SiteCursor sites_;
+  std::unique_ptr<HeapCursor> heap_;
   std::map<std::int64_t, std::string> gpu_names_;
   std::string path_;
   std::unordered_map<std::int64_t, ProcessKey> keys_;  // by process number

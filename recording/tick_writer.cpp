@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "recording/heap_tables.h"
 #include "recording/rows.h"
 #include "recording/schema.h"
 
@@ -116,13 +117,21 @@ Result<TickWriter> TickWriter::prepare(Database& database) {
   TIDEMARK_TRY_ASSIGN(auto loss, prepare("losses", "INSERT"));
   TIDEMARK_TRY_ASSIGN(auto untraced, prepare("untraced_processes"));
   TIDEMARK_TRY_ASSIGN(auto sites, SiteWriter::prepare(database));
+  TIDEMARK_TRY_ASSIGN(auto heap, HeapWriter::prepare(database));
   return TickWriter(
       Statements{std::move(tick), std::move(lateness), std::move(process), std::move(process_end),
                  std::move(process_sample), std::move(group), std::move(system), std::move(gpu),
                  std::move(gpu_sample), std::move(gpu_process), std::move(gpu_state),
                  std::move(marker), std::move(event), std::move(loss), std::move(untraced)},
-      std::move(sites));
+      std::move(sites), std::make_unique<HeapWriter>(std::move(heap)));
 }
+
+TickWriter::TickWriter(Statements statements, SiteWriter sites, std::unique_ptr<HeapWriter> heap)
+    : statements_(std::move(statements)), sites_(std::move(sites)), heap_(std::move(heap)) {}
+
+TickWriter::~TickWriter() = default;
+TickWriter::TickWriter(TickWriter&&) noexcept = default;
+TickWriter& TickWriter::operator=(TickWriter&&) noexcept = default;
 
 Status TickWriter::write(const Tick& tick) {
   ++tick_;
@@ -149,6 +158,7 @@ Status TickWriter::write(const Tick& tick) {
   TIDEMARK_TRY(append(statements_.loss, tick.losses));
   const auto number_of_traced = [this](const ProcessKey& key) { return traced_number_of(key); };
   TIDEMARK_TRY(sites_.write(tick.allocations, tick_, number_of_traced));
+  TIDEMARK_TRY(heap_->write(tick.heap, tick_, number_of_traced));
   for (const TraceSample& trace : tick.allocations.traces) {
     if (trace.has_ended) {
       traced_numbers_.erase(trace.key);
@@ -229,7 +239,7 @@ Result<std::int64_t> TickWriter::number_of(const ProcessKey& key) {
   return last_process_;
 }
 
-// The last sample of a traced process comes after its end.
+// The last sample of a traced process, and a look at its heap, may come after its end.
 Result<std::int64_t> TickWriter::traced_number_of(const ProcessKey& key) {
   const auto traced = traced_numbers_.find(key);
   if (traced != traced_numbers_.end() && !process_numbers_.contains(key)) {

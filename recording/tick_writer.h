@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -50,11 +51,16 @@ class SiteWriter {
   Statements statements_;
 };
 
+class HeapWriter;
+
 // Puts ticks into the tables of schema.h. The caller holds the transaction. Keeps no history: its
 // memory depends on the number of processes that are alive or traced.
 class TickWriter {
  public:
   static Result<TickWriter> prepare(Database& database);
+  ~TickWriter();
+  TickWriter(TickWriter&&) noexcept;
+  TickWriter& operator=(TickWriter&&) noexcept;
 
   Status write(const Tick& tick);
   // How long after it was handed over the last tick was in the file. Known only after its
@@ -82,8 +88,7 @@ class TickWriter {
     Statement loss;
     Statement untraced;
   };
-  TickWriter(Statements statements, SiteWriter sites)
-      : statements_(std::move(statements)), sites_(std::move(sites)) {}
+  TickWriter(Statements statements, SiteWriter sites, std::unique_ptr<HeapWriter> heap);
 
   template <typename Record>
   Status append(Statement& statement, const std::vector<Record>& records);
@@ -96,10 +101,11 @@ class TickWriter {
 
   Statements statements_;
   SiteWriter sites_;
+  std::unique_ptr<HeapWriter> heap_;
   std::int64_t tick_ = 0;  // number of the last tick; the first is 1
   std::int64_t last_process_ = 0;
   std::unordered_map<ProcessKey, std::int64_t> process_numbers_;
-  std::unordered_map<ProcessKey, std::int64_t> traced_numbers_;  // until their last sample
+  std::unordered_map<ProcessKey, std::int64_t> traced_numbers_;  // until the last of the tracer
   std::map<std::uint32_t, std::string> gpu_names_;
   double t_s_ = 0.0;
 };

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "common/record_fields.h"
 
@@ -35,6 +36,7 @@ class FieldFiller {
   void set(double& value) { value = static_cast<double>(++last_) + 0.5; }
   void set(std::string& value) { value = "text " + std::to_string(++last_); }
   void set(LossName& name) { name = LossName("loss " + std::to_string(++last_)); }
+  void set(std::vector<std::int64_t>& numbers) { numbers = {++last_, -std::int64_t{++last_}}; }
   void set(ProcessKey& key) { set(key.pid), set(key.start_ticks); }
   template <typename Enum>
   requires std::is_enum_v<Enum>
@@ -82,6 +84,24 @@ inline Tick filled_tick() {
   facts.untraced[0].key = process.key;
   facts.shm = filler.filled<ShmGrowthReport>();
   facts.shm->largest = {filler.filled<GrowingSegment>()};
+  HeapFacts::OfProcess& of = tick.heap.looks.emplace_back();
+  of.look = filler.filled<HeapLook>();
+  of.look.key = process.key;
+  filler.fill<InterpreterFacts>(of.look.interpreter);
+  of.types = {filler.filled<TypeSample>(), filler.filled<TypeSample>()};
+  of.tensors = {filler.filled<TensorSample>(), filler.filled<TensorSample>()};
+  for (const std::uint32_t number : {1U, 2U}) {
+    OwnerRecord owner = filler.filled<OwnerRecord>();
+    owner.owner = number;
+    owner.key = process.key;
+    owner.steps = {filler.filled<PathStep>(), filler.filled<PathStep>()};
+    tick.heap.owners.push_back(owner);
+    OwnerSample sample = filler.filled<OwnerSample>();
+    sample.owner = number;
+    sample.holds = {filler.filled<HeldObjects>(), filler.filled<HeldObjects>()};
+    sample.sites = {filler.filled<OwnerSite>(), filler.filled<OwnerSite>()};
+    of.owners.push_back(sample);
+  }
   return tick;
 }
 

@@ -14,6 +14,9 @@ namespace {
 
 std::string show(const std::string& value) { return "'" + escape_text(value) + "'"; }
 std::string show(const LossName& name) { return show(std::string(name.text())); }
+std::string show(const std::vector<std::int64_t>& numbers) {
+  return fmt::format("[{}]", fmt::join(numbers, " "));
+}
 std::string show(const ProcessKey& key) { return fmt::format("{}@{}", key.pid, key.start_ticks); }
 template <typename T>
 std::string show(const T& value) {
@@ -90,6 +93,24 @@ std::string text_of(const AllocationFacts& facts) {
   return text;
 }
 
+std::string text_of(const HeapFacts& facts) {
+  std::string text;
+  for (const OwnerRecord& owner : facts.owners) {
+    text += fmt::format("\n owner {} {}{}", owner.owner, show(owner.key), fields_of(owner)) +
+            lines_of("path step", owner.steps);
+  }
+  for (const HeapFacts::OfProcess& of : facts.looks) {
+    text += fmt::format("\n look {}{}{}", show(of.look.key), fields_of(of.look),
+                        fields_of(of.look.interpreter));
+    for (const OwnerSample& sample : of.owners) {
+      text += fmt::format("\n owner sample {}{}", sample.owner, fields_of(sample)) +
+              lines_of("holds", sample.holds) + lines_of("made at", sample.sites);
+    }
+    text += lines_of("type", of.types) + lines_of("tensor", of.tensors);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string text_of(const RunInfo& info) {
@@ -116,7 +137,7 @@ std::string text_of(const Tick& tick) {
     text += "\n gpu" + text_of(gpu);
   }
   return text + lines_of("marker", tick.markers) + lines_of("event", tick.events) +
-         lines_of("loss", tick.losses) + text_of(tick.allocations);
+         lines_of("loss", tick.losses) + text_of(tick.allocations) + text_of(tick.heap);
 }
 
 }  // namespace tidemark::tests

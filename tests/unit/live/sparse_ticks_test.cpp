@@ -85,5 +85,14 @@ TEST(SparseTicks, HaveEveryTickWithCallStacks) {
   EXPECT_TRUE(sparse.add(std::move(tick)));
 }
 
+TEST(SparseTicks, HaveEveryTickWithALookAtTheHeap) {
+  SparseTicks sparse;
+  sparse.add(tick_of(1000, 0.0));
+  Tick tick = tick_of(1000, 1.0);
+  tick.heap.looks.emplace_back();
+
+  EXPECT_TRUE(sparse.add(std::move(tick)));
+}
+
 }  // namespace
 }  // namespace tidemark::live

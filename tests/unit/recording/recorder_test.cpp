@@ -260,5 +260,43 @@ TEST(PendingFacts, KeepsTheLastSampleOfASiteThatHasNotChangedSince) {
   EXPECT_EQ(next.allocations.ages.size(), 1U);
 }
 
+TEST(PendingFacts, KeepsTheLastLookAtTheHeapOfEachProcess) {
+  PendingFacts facts(/*max_bytes=*/1 << 20);
+  Tick dropped = tests::empty_tick(1.0);
+  dropped.heap.owners.emplace_back().path = "__main__.cache";
+  for (const pid_t pid : {101, 102}) {
+    dropped.heap.looks.emplace_back().look.key = {pid, 5};
+  }
+  facts.add_dropped(dropped);
+  Tick next = tests::empty_tick(2.0);
+  HeapLook& later = next.heap.looks.emplace_back().look;
+  later.key = {102, 5};
+  later.t_s = 2.0;
+
+  facts.move_into(next);
+
+  ASSERT_EQ(next.heap.owners.size(), 1U);
+  ASSERT_EQ(next.heap.looks.size(), 2U);
+  EXPECT_EQ(next.heap.looks[0].look.key.pid, 101);
+  EXPECT_EQ(next.heap.looks[1].look.t_s, 2.0);
+}
+
+TEST(PendingFacts, CountsLooksAtTheHeapThatFindNoRoom) {
+  PendingFacts facts(/*max_bytes=*/1024);
+  Tick dropped = tests::empty_tick(1.0);
+  HeapFacts::OfProcess& of = dropped.heap.looks.emplace_back();
+  of.types.assign(100, {"dict", 1, 1});
+  dropped.heap.owners.resize(3);
+  facts.add_dropped(dropped);
+  Tick next = tests::empty_tick(2.0);
+
+  facts.move_into(next);
+
+  EXPECT_TRUE(next.heap.empty());
+  ASSERT_EQ(next.losses.size(), 2U);
+  EXPECT_EQ(next.losses[1].what, LossName(LossKind::kFactsDropped));
+  EXPECT_EQ(next.losses[1].count, 4U);
+}
+
 }  // namespace
 }  // namespace tidemark::recording

@@ -54,7 +54,9 @@ class DamagedRunFile : public testing::Test {
 
   // Takes away what the next version has added: call it for one version after the other.
   void make_it_of_version(std::int32_t version) {
-    std::string sql = "DROP VIEW IF EXISTS site_memory; DROP VIEW IF EXISTS site_stacks;";
+    std::string sql =
+        "DROP VIEW IF EXISTS site_memory; DROP VIEW IF EXISTS site_stacks;"
+        "DROP VIEW IF EXISTS owner_memory;";
     for (const Table& table : tables()) {
       const std::string name(table.name);
       if (table.since_version > version) {
