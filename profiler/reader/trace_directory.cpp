@@ -195,6 +195,22 @@ Result<std::string> make_in(const std::string& base, std::uint64_t least_free_by
   return path;
 }
 
+// Beside a base whose name another user has taken; nobody can know this one before.
+Result<std::string> make_beside(const std::string& base, std::uint64_t least_free_bytes) {
+  const std::string parent = fs::path(base).parent_path().string();
+  if (free_bytes_at(base) < least_free_bytes) {
+    return Error{Errc::kNoSpace, fmt::format("{} is full", parent)};
+  }
+  if (const auto above = open_file(parent, O_RDONLY | O_DIRECTORY)) {
+    tidy_up_elsewhere(*above, ::geteuid());
+  }
+  std::string path = fmt::format("{}/{}XXXXXX", parent, kForeignPrefix);
+  if (::mkdtemp(path.data()) == nullptr) {
+    return system_error(fmt::format("cannot make a folder in {}", parent), errno);
+  }
+  return path;
+}
+
 }  // namespace
 
 std::vector<std::string> trace_bases() {
@@ -216,18 +232,18 @@ Result<TraceDirectory> TraceDirectory::create(const std::vector<std::string>& ba
     return std::min(free_bytes_at(a), kRoomyBytes) > std::min(free_bytes_at(b), kRoomyBytes);
   });
   std::string problems;
-  for (const std::string& base : by_room) {
-    auto path = make_in(base, least_free_bytes);
-    if (!path) {
-      problems += (problems.empty() ? "" : "; ") + path.error().what;
-      continue;
+  for (const auto make : {make_in, make_beside}) {
+    for (const std::string& base : by_room) {
+      auto path = make(base, least_free_bytes);
+      auto lock = path ? take_lock(*path) : Result<Fd>(path.error());
+      if (lock) {
+        return TraceDirectory(*std::move(path), *std::move(lock));
+      }
+      problems += (problems.empty() ? "" : "; ") + lock.error().what;
+      if (path) {
+        ::rmdir(path->c_str());
+      }
     }
-    auto lock = take_lock(*path);
-    if (lock) {
-      return TraceDirectory(*std::move(path), *std::move(lock));
-    }
-    problems += (problems.empty() ? "" : "; ") + lock.error().what;
-    ::rmdir(path->c_str());
   }
   return Error{Errc::kNoSpace, "there is no place for the tracer's files: " + problems};
 }

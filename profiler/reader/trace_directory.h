@@ -25,7 +25,8 @@ class TraceDirectory {
  public:
   // In the first of `bases` that can be used and is roomy (a container may have a /dev/shm of 64
   // MiB, which its programs need); where none is, in the one with most room, of at least
-  // `least_free_bytes`. Tidies up what runs that were killed have left there.
+  // `least_free_bytes`. Tidies up what runs that were killed have left there. Where others have
+  // taken the names of all bases, in a folder beside one of them whose name nobody can know.
   static Result<TraceDirectory> create(const std::vector<std::string>& bases,
                                        std::uint64_t least_free_bytes = 16U << 20U);
   // For a process that runs already: where it can write, as it sees the file system. Of a process

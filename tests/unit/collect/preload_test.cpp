@@ -172,10 +172,21 @@ TEST(TraceDirectory, RefusesAFolderThatOthersMayWriteTo) {
   dir.make_directory("open");
   std::filesystem::permissions(dir.path("open"), std::filesystem::perms::all);
 
-  const auto made = reader::TraceDirectory::create({dir.path("open")}, 0);
+  const auto made = reader::TraceDirectory::create({dir.path("open"), "/proc/absent"}, 0);
+
+  ASSERT_TRUE(made) << made.error().what;
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path("open")));
+}
+
+TEST(TraceDirectory, SaysWhyThereIsNoPlace) {
+  const TempTree dir;
+  dir.write("file", "");
+
+  const auto made = reader::TraceDirectory::create({dir.path("file/base"), "/proc/absent"}, 0);
 
   ASSERT_FALSE(made);
-  EXPECT_THAT(made.error().what, testing::HasSubstr("is not a private folder of yours"));
+  EXPECT_THAT(made.error().what, testing::HasSubstr("there is no place for the tracer's files"));
+  EXPECT_THAT(made.error().what, testing::HasSubstr("cannot make /proc/absent"));
 }
 
 // What somebody else made before us: a link to a folder of ours, or a folder of another user.
@@ -192,7 +203,21 @@ TEST(TraceDirectory, GoesElsewhereWhereItsNameIsTaken) {
     ASSERT_EQ(::chown(dir.path("theirs").c_str(), kNobody, kNobody), 0);
     bases.push_back(dir.path("theirs"));
   }
-  EXPECT_FALSE(reader::TraceDirectory::create(bases, 0));
+  {
+    // One whose name they could not know.
+    const auto beside = reader::TraceDirectory::create(bases, 0);
+    ASSERT_TRUE(beside) << beside.error().what;
+    EXPECT_THAT(beside->path(), StartsWith(dir.path("tidemark-trace-")));
+    EXPECT_EQ(beside->seen_as(), beside->path());
+    struct stat info {};
+    ASSERT_EQ(::stat(beside->path().c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777U, 0700U);
+    EXPECT_FALSE(reader::trace_folder_is_left(beside->path()));
+  }
+  // What a run that was killed has left there goes with the next one.
+  dir.write("tidemark-trace-killed/.owner", "");
+  EXPECT_TRUE(reader::TraceDirectory::create(bases, 0));
+  EXPECT_FALSE(std::filesystem::exists(dir.path("tidemark-trace-killed")));
 
   bases.push_back(dir.path("base"));
   const auto made = reader::TraceDirectory::create(bases, 0);
