@@ -199,9 +199,12 @@ void add_warmup(const RunTracks& run, const JudgedTrack& trainer, Facts& facts) 
                                : about(facts.warmup_s, run.epoch_seconds, 0.25);
 }
 
-// One rise, and the steps had only just begun.
-void add_first_step(const JudgedTrack& trainer, Facts& facts) {
+// One rise, and the steps had only just begun: those of the job, not those that we saw.
+void add_first_step(const RunTracks& run, const JudgedTrack& trainer, Facts& facts) {
   constexpr double kJustBegun = 3.0;
+  if (run.steps_at_start.value_or(0.0) > kJustBegun) {
+    return;
+  }
   const std::vector<Cell>& cells = trainer.curve.series.cells();
   const auto first = std::find_if(cells.begin(), cells.end(),
                                   [](const Cell& cell) { return !std::isnan(cell.step); });
@@ -425,7 +428,7 @@ Facts gather_facts(const RunTracks& run, const JudgedTracks& judged,
   add_trainer(run, judged, facts);
   const JudgedTrack& trainer = *judged_of(judged, facts.trainer_track);
   add_warmup(run, trainer, facts);
-  add_first_step(trainer, facts);
+  add_first_step(run, trainer, facts);
   add_teeth(run, trainer, facts);
   add_phases(run, trainer, facts);
 

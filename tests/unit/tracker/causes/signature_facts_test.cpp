@@ -328,13 +328,15 @@ TEST(Signatures, ProcessesThatHaveJustComeAreNoPile) {
 }
 
 TEST(Signatures, OptimizerState) {
-  const RunTracks run =
-      SyntheticRun(2 * kHour, 10.0)
-          .steps_per_s(0.05)
-          .add(gpu_trainer([](double t_s) { return t_s < 30.0 ? 4 * kGB : 9 * kGB; }))
-          .play();
+  RunTracks run = SyntheticRun(2 * kHour, 10.0)
+                      .steps_per_s(0.05)
+                      .add(gpu_trainer([](double t_s) { return t_s < 30.0 ? 4 * kGB : 9 * kGB; }))
+                      .play();
 
   EXPECT_EQ(advised(run), Ids{"optimizer_state"});
+  // The first step that we see of an old job is not its first.
+  run.steps_at_start = 12'000.0;
+  EXPECT_EQ(advised(run), Ids{});
 }
 
 TEST(Signatures, OrphanedWorkers) {
