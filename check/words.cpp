@@ -199,8 +199,15 @@ std::string row_text(const BudgetRow& row) {
   if (row.state == BudgetState::kExceeded && !row.limit) {
     return fmt::format("{}: leak, {}", name, measured_text(row));
   }
-  const std::string_view relation = row.state == BudgetState::kExceeded ? "more than" : "limit";
-  return fmt::format("{}: {}, {} {}", name, measured_text(row), relation, limit_text(row));
+  if (row.state != BudgetState::kExceeded) {
+    return fmt::format("{}: {}, limit {}", name, measured_text(row), limit_text(row));
+  }
+  // Rounded, both may be "1.00 MiB/step".
+  const bool is_close = row.measured && figure_text(row, *row.measured) == limit_text(row);
+  const std::string excess = is_close && *row.measured > *row.limit
+                                 ? figure_text(row, *row.measured - *row.limit) + ' '
+                                 : "";
+  return fmt::format("{}: {}, {}more than {}", name, measured_text(row), excess, limit_text(row));
 }
 
 std::string doubt_text(const BudgetRow& row) {

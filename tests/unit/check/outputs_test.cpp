@@ -51,6 +51,19 @@ TEST(CheckText, BeginsWithTheResultInOneLine) {
                          "as well as a leak; it needs about 40 more steps to decide\n"));
 }
 
+// "1.00 MiB/step, more than 1.00 MiB/step" is what it would be otherwise.
+TEST(CheckText, SaysByHowMuchABudgetIsExceededThatLooksTheSame) {
+  CheckResult result = failing_check();
+  ASSERT_EQ(result.rows.front().kind, tracker::BudgetKind::kGrowth);
+  result.rows.front().measured = tests::kMiBf + 4096.0;
+  result.rows.front().low = tests::kMiBf + 4000.0;
+  result.rows.front().high = tests::kMiBf + 4200.0;
+
+  EXPECT_THAT(check_text(result, report::Glyphs::kAscii),
+              StartsWith("FAIL train: max_growth: 1.00 MiB/step (1.00 MiB/step to 1.00 MiB/step), "
+                         "4.00 KiB/step more than 1.00 MiB/step\n"));
+}
+
 TEST(CheckText, SaysWhatIsMissingToTell) {
   CheckResult result = undetermined_check();
   result.shown = failing_check().shown;  // a judged run
