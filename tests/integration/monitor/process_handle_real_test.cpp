@@ -171,6 +171,7 @@ TEST(ProcessHandleOnLiveProcesses, FindsTheChildrenOfEveryThread) {
   ChildProcess parent([](const ChildProcess::Link& link) {
     const auto fork_sleeper = [] {
       if (::fork() == 0) {
+        ::alarm(120);  // outlives its parent, and must not outlive a test that was ended
         ::pause();
         ::_exit(0);
       }

@@ -40,6 +40,9 @@ char* hold(std::size_t bytes) {
   return static_cast<char*>(memory);
 }
 
+// Of what outlives its parent: it must not outlive a test that was ended.
+constexpr unsigned kLongestTestS = 120;
+
 [[noreturn]] void sleep_for_ever() {
   while (true) {
     ::pause();
@@ -250,6 +253,7 @@ TEST_F(RealTree, AnOrphanStaysInTheTree) {
     const pid_t middle = fork_child();
     if (middle == 0) {
       if (::fork() == 0) {  // outlives its parent, killed below
+        ::alarm(kLongestTestS);
         hold(5 * kMiB);
         sleep_for_ever();
       }
@@ -280,6 +284,7 @@ TEST_F(RealTree, AGrandchildOfAShortLivedChildIsAdopted) {
     link.wait_for_order();
     if (const pid_t middle = fork_child(); middle == 0) {
       if (::fork() == 0) {  // outlives its parent, killed below
+        ::alarm(kLongestTestS);
         sleep_for_ever();
       }
       ::_exit(0);
