@@ -211,7 +211,7 @@ def answer_of(python, shape, truth, report, steps, begin, end):
     after_last_s = end - begin - last_s
     if after_last_s > MOST_SECONDS_AFTER_LAST_LOOK:
         problems.append(f"{after_last_s:.0f} s after the last look")
-    first = report["owners"][0] if report["owners"] else {}
+    first = next(filter(is_named, report["owners"]), {})
     return Answer(python, shape, problems, first.get("path", ""),
                   first["growth_bytes"] / kept - 1 if kept and first else None,
                   max(look.get("paused_ms") or 0 for look in looks),
