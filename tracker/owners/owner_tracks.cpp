@@ -9,7 +9,6 @@ namespace tidemark::tracker {
 namespace {
 
 constexpr std::size_t kMostFailed = 4;
-constexpr std::size_t kMostEpochs = 64;
 
 // Of files of strangers: a look at a heap never has more of them.
 void bound(std::string& text) {
@@ -102,10 +101,6 @@ void OwnerTrackBuilder::take_marker(const MarkerRecord& marker) {
                                                  : std::optional(run_.steps.last_step())});
     run_.epoch_steps = epochs_.steps();
     run_.epoch_seconds = epochs_.seconds();
-    if (run_.epoch_starts_s.size() == kMostEpochs) {
-      run_.epoch_starts_s.erase(run_.epoch_starts_s.begin());
-    }
-    run_.epoch_starts_s.push_back(marker.t_s);
     return;
   }
   if (marker.kind != MarkerKind::kStep || (step_source_ && *step_source_ != marker.key)) {

@@ -55,8 +55,7 @@ struct RunOwners {
   std::vector<OwnerTrack> owners;
   std::vector<LookedProcess> processes;  // in the order in which they came
   StepTimes steps;
-  std::vector<double> epoch_starts_s;  // the latest
-  std::optional<double> epoch_steps;   // length of one marked epoch
+  std::optional<double> epoch_steps;  // length of one marked epoch
   std::optional<double> epoch_seconds;
   std::vector<std::pair<std::string, std::uint64_t>> losses;  // each id once
   double end_s = 0.0;
