@@ -108,15 +108,16 @@ std::optional<std::string> DebugServer::problem() const {
       kMostSilenceNs / kNsPerSecond);
 }
 
-int open_debug_link(const char* program, const char* link, char** found) {
-  if (program == nullptr || link == nullptr) {
+int open_debug_link(const char* program, const std::string& link,
+                    const std::function<bool(int descriptor)>& fits, char** found) {
+  if (program == nullptr) {
     return -1;
   }
   const std::string path = program;
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   for (const std::string& place : {folder, folder + ".debug/", "/usr/lib/debug" + folder}) {
     auto file = place + link == path ? Result<Fd>(Fd()) : open_file(place + link, O_RDONLY);
-    if (file && file->get() >= 0) {
+    if (file && file->get() >= 0 && fits(file->get())) {
       *found = ::strdup((place + link).c_str());
       return file->release();
     }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -42,9 +43,10 @@ class DebugServer {
   std::atomic<bool> is_given_up_{false};
 };
 
-// Opens the separate debug file that a program names (.gnu_debuglink), in the folders where it may
-// be: elfutils looks there only when it may ask the server as well. -1 when there is none; else
-// `found` is its path, from malloc.
-int open_debug_link(const char* program, const char* link, char** found);
+// Opens the first separate debug file of this name (.gnu_debuglink) that `fits` a program, in the
+// folders where it may be: elfutils looks there only when it may ask the server as well. -1 when
+// there is none; else `found` is its path, from malloc.
+int open_debug_link(const char* program, const std::string& link,
+                    const std::function<bool(int descriptor)>& fits, char** found);
 
 }  // namespace tidemark::reader

@@ -4,6 +4,7 @@
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
 
@@ -34,14 +35,45 @@ struct Free {
   void operator()(void* memory) const { std::free(memory); }
 };
 
+std::string build_id_of(Dwfl_Module* module) {
+  const unsigned char* bits = nullptr;
+  GElf_Addr address = 0;
+  const int count = dwfl_module_build_id(module, &bits, &address);
+  return count > 0 ? hexadecimal({bits, static_cast<std::size_t>(count)}) : std::string();
+}
+
+std::string build_id_of(int descriptor) {
+  std::string id;
+  Elf* const elf = elf_begin(descriptor, ELF_C_READ_MMAP, nullptr);
+  const void* bits = nullptr;
+  if (const ssize_t count = elf == nullptr ? 0 : dwelf_elf_gnu_build_id(elf, &bits); count > 0) {
+    id = hexadecimal({static_cast<const unsigned char*>(bits), static_cast<std::size_t>(count)});
+  }
+  elf_end(elf);
+  return id;
+}
+
 // Below /usr/lib/debug, beside the file, then from the server: while there is one that answers.
+// Where there is none elfutils would load its client all the same, with libraries of 8 MiB. What a
+// debug file refers to in its turn has a path for a name, and a build-id of its own.
 int find_debug_file(Dwfl_Module* module, void** user, const char* name, Dwarf_Addr base,
                     const char* file, const char* link, GElf_Word crc, char** found) {
-  if (static_cast<DebugServer*>(*user)->begin_search()) {
+  auto& server = *static_cast<DebugServer*>(*user);
+  const std::string build_id = build_id_of(module);
+  if (server.begin_search() && (server.is_named() || build_id.empty())) {
     return dwfl_standard_find_debuginfo(module, user, name, base, file, link, crc, found);
   }
   const int fd = dwfl_build_id_find_debuginfo(module, user, name, base, file, link, crc, found);
-  return fd >= 0 ? fd : open_debug_link(file, link, found);
+  if (fd >= 0) {
+    return fd;
+  }
+  const std::string program = file == nullptr ? "" : file;
+  const std::string wanted =
+      link != nullptr ? link : program.substr(program.rfind('/') + 1) + ".debug";
+  const bool is_own = !build_id.empty() && wanted.find('/') == std::string::npos;
+  return open_debug_link(
+      file, wanted, [&](int descriptor) { return !is_own || build_id_of(descriptor) == build_id; },
+      found);
 }
 
 const Dwfl_Callbacks& callbacks() {
@@ -51,13 +83,6 @@ const Dwfl_Callbacks& callbacks() {
       nullptr,  // debuginfo_path: the usual places
   };
   return kCallbacks;
-}
-
-std::string build_id_of(Dwfl_Module* module) {
-  const unsigned char* bits = nullptr;
-  GElf_Addr address = 0;
-  const int count = dwfl_module_build_id(module, &bits, &address);
-  return count > 0 ? hexadecimal({bits, static_cast<std::size_t>(count)}) : std::string();
 }
 
 // A function symbol; its name is looked up when it is wanted.

@@ -186,6 +186,42 @@ TEST(Symbolizer, ReadsTheDebugFileBesideAModule) {
       symbolizer.resolve(tree.path("program"), truth().build_id, truth().inlined));
 }
 
+// The victim's lines would be those of another program.
+TEST(Symbolizer, ReadsNoDebugFileOfAnotherProgram) {
+  TempTree tree;
+  tree.make_directory(".debug");
+  run({"objcopy", "--only-keep-debug", kVictim, tree.path("program.debug")});
+  run({"strip", "-o", tree.path("program"), kVictim});
+  run({"objcopy", "--add-gnu-debuglink=" + tree.path("program.debug"), tree.path("program")});
+  run({"objcopy", "--only-keep-debug", tests::victim_path("leak_by_line"),
+       tree.path("program.debug")});
+  Symbolizer symbolizer;
+
+  const auto without = symbolizer.resolve(tree.path("program"), truth().build_id, truth().inlined);
+  EXPECT_TRUE(without.empty() || !without.front().line);
+
+  // It looks on where the first one does not fit.
+  run({"objcopy", "--only-keep-debug", kVictim, tree.path(".debug/program.debug")});
+  Symbolizer again;
+  expect_the_inlined_frames(again.resolve(tree.path("program"), truth().build_id, truth().inlined));
+}
+
+// Of a server's client elfutils loads some twenty libraries.
+TEST(Symbolizer, LoadsNoClientWhereNoServerIsNamed) {
+  const auto has_client = [] {
+    const auto maps = read_file("/proc/self/maps");
+    return maps && maps->find("libdebuginfod") != std::string::npos;
+  };
+  TempTree tree;
+  run({"strip", "-o", tree.path("program"), kVictim});
+  const bool had_client = has_client();  // by a test before this one
+  Symbolizer symbolizer;
+
+  symbolizer.resolve(tree.path("program"), truth().build_id, truth().inlined);
+
+  EXPECT_EQ(has_client(), had_client);
+}
+
 TEST(Symbolizer, ReadsTheDebugFileBesideAModuleWhenTheServerIsNotAsked) {
   ::setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1", 1);
   auto server = std::make_shared<DebugServer>();
