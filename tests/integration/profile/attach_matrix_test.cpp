@@ -44,7 +44,8 @@ bool wait_for(const std::string& path, std::string_view text) {
 
 // Attaches behind the first step of a command that goes on for long. A machine that stands still
 // for a while leaves too few samples to tell what grows: then once more, and longer.
-json attach_exactly(const std::vector<std::string>& command, std::size_t growing_lines) {
+json attach(const std::vector<std::string>& command, const std::vector<std::string>& options,
+            std::size_t growing_lines) {
   constexpr int kMostRuns = 4;
   json report;
   for (int run = 0; run < kMostRuns; ++run) {
@@ -56,10 +57,22 @@ json attach_exactly(const std::vector<std::string>& command, std::size_t growing
       ADD_FAILURE() << "the script makes no steps";
       return report;
     }
-    const tests::Output output =
-        tests::run_tool({"profile", "--pid", std::to_string(script.pid()), "--json", "--top", "20",
-                         "--interval", "50ms", "--warmup", "5steps", "--mode", "exact",
-                         "--log-file", log, "--duration", run == 0 ? "2s" : "6s"});
+    std::vector<std::string> arguments{"profile",
+                                       "--pid",
+                                       std::to_string(script.pid()),
+                                       "--json",
+                                       "--top",
+                                       "20",
+                                       "--interval",
+                                       "50ms",
+                                       "--warmup",
+                                       "5steps",
+                                       "--log-file",
+                                       log,
+                                       "--duration",
+                                       run == 0 ? "2s" : "6s"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const tests::Output output = tests::run_tool(arguments);
     report = json::parse(output.out, nullptr, false);
     if (report.is_discarded()) {
       ADD_FAILURE() << output.err;
@@ -74,6 +87,10 @@ json attach_exactly(const std::vector<std::string>& command, std::size_t growing
     }
   }
   return report;
+}
+
+json attach_exactly(const std::vector<std::string>& command, std::size_t growing_lines) {
+  return attach(command, {"--mode", "exact"}, growing_lines);
 }
 
 class AttachedPython : public testing::TestWithParam<int> {};
@@ -170,6 +187,27 @@ TEST(AttachedVenv, HasItsLeakingLinesFirst) {
   ASSERT_EQ(made.wait(), 0) << made.errors();
 
   tests::expect_leaking_lines(folder.path("venv/bin/python"), attach_exactly);
+}
+
+json attach_to_training(const std::string& workers, std::vector<std::string> options) {
+  options.insert(options.end(), {"--sample-every", "64KiB"});
+  return attach({"/usr/bin/python3", tests::script_path("torch_loader.py"), workers}, options, 1);
+}
+
+TEST(AttachedTraining, HasTheCollatorThatKeepsBatchesFirst) {
+  if (!tests::has_torch()) {
+    GTEST_SKIP() << "/usr/bin/python3 has no torch";
+  }
+
+  tests::expect_collator_first(attach_to_training("0", {}), 0);
+}
+
+TEST(AttachedTraining, HasTheCollatorThatKeepsBatchesInWorkersFirst) {
+  if (!tests::has_torch()) {
+    GTEST_SKIP() << "/usr/bin/python3 has no torch";
+  }
+
+  tests::expect_collator_first(attach_to_training("2", {"--role", "dataloader_worker"}), 2);
 }
 
 }  // namespace

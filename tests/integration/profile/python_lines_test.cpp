@@ -98,40 +98,26 @@ TEST_P(PythonVersion, HasArenasOrSmallObjects) {
   });
 }
 
-// A training loop with real libraries. The report; null: there is no torch.
+// A training loop with real libraries.
 json profile_training(const std::string& workers) {
-  tests::Subprocess asked({"/usr/bin/python3", "-c", "import torch"});
-  asked.close_input();
-  if (asked.wait() != 0) {
-    return nullptr;
-  }
   return profile_growth({"--sample-every", "64KiB"},
                         {"/usr/bin/python3", tests::script_path("torch_loader.py"), workers});
 }
 
-void expect_collate_first(const json& report) {
-  const json& line = report.at("lines").at(0);
-  EXPECT_EQ(line.at("file"), tests::script_path("torch_loader.py")) << line.dump(1);
-  EXPECT_EQ(line.at("function"), "collate") << line.dump(1);
-  EXPECT_EQ(line.at("line"), tests::leaking_line("torch_loader.py")) << line.dump(1);
-}
-
 TEST(PythonTraining, HasTheCollatorThatKeepsBatchesFirst) {
-  const json report = profile_training("0");
-  if (report.is_null()) {
+  if (!tests::has_torch()) {
     GTEST_SKIP() << "/usr/bin/python3 has no torch";
   }
-  expect_collate_first(report);
+
+  tests::expect_collator_first(profile_training("0"), 0);
 }
 
 TEST(PythonTraining, HasTheCollatorThatKeepsBatchesInWorkersFirst) {
-  const json report = profile_training("2");
-  if (report.is_null()) {
+  if (!tests::has_torch()) {
     GTEST_SKIP() << "/usr/bin/python3 has no torch";
   }
-  expect_collate_first(report);
-  EXPECT_EQ(report.at("lines").at(0).at("role"), "dataloader_worker");
-  EXPECT_EQ(report.at("lines").at(0).at("pids").size(), 2U);
+
+  tests::expect_collator_first(profile_training("2"), 2);
 }
 
 }  // namespace

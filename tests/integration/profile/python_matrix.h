@@ -143,4 +143,24 @@ inline void expect_leaking_lines(const std::string& python, ProfileCommand profi
   })) << "no stack has all frames of the recursion";
 }
 
+inline bool has_torch() {
+  Subprocess asked({"/usr/bin/python3", "-c", "import torch"});
+  asked.close_input();
+  return asked.wait() == 0;
+}
+
+// The collator of torch_loader.py, in the trainer or in its workers.
+inline void expect_collator_first(const nlohmann::json& report, std::size_t workers) {
+  ASSERT_FALSE(report.at("lines").empty()) << report.dump(1);
+  const nlohmann::json& line = report.at("lines").at(0);
+  EXPECT_EQ(line.at("file"), script_path("torch_loader.py")) << line.dump(1);
+  EXPECT_EQ(line.at("function"), "collate") << line.dump(1);
+  EXPECT_EQ(line.at("line"), leaking_line("torch_loader.py")) << line.dump(1);
+  EXPECT_GT(line.at("growth_bytes"), 0) << line.dump(1);
+  if (workers > 0) {
+    EXPECT_EQ(line.at("role"), "dataloader_worker");
+    EXPECT_EQ(line.at("pids").size(), workers);
+  }
+}
+
 }  // namespace tidemark::tests
