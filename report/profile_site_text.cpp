@@ -124,6 +124,25 @@ std::size_t shown_stacks(const ProfileReport& report, const RankedLine& line) {
   return shown;
 }
 
+// Of a stack that has no line of the user's: what `->` is instead.
+std::string substitute_text(const tracker::ShownStack& stack) {
+  const auto is_of = [](const tracker::ShownFrame& shown, std::string_view function,
+                        std::string_view file) {
+    return shown.frame->kind == FrameKind::kPython && shown.frame->function == function &&
+           shown.frame->file.ends_with(file);
+  };
+  if (std::any_of(stack.frames.begin(), stack.frames.end(), [&](const tracker::ShownFrame& each) {
+        return is_of(each, "reduce_storage", "/torch/multiprocessing/reductions.py");
+      })) {
+    return "             (torch moves the tensors that a process sends into shared memory: the "
+           "line "
+           "that\n              made and keeps them shows with num_workers=0)\n";
+  }
+  return stack.frames[*stack.own_line].frame->kind == FrameKind::kPython
+             ? "             (none of it is your code: -> is the innermost line of Python)\n"
+             : "             (no line of Python is known: -> is what it calls)\n";
+}
+
 std::string stacks_text(const ProfileReport& report, const RankedLine& line,
                         const ProfileStyle& style) {
   std::string out;
@@ -145,10 +164,7 @@ std::string stacks_text(const ProfileReport& report, const RankedLine& line,
                ? std::string("    stack    not known\n")
                : frames_text(stack, is_one ? "stack" : "", i == 0 ? nullptr : &first, style);
     if (!has_own_line && stack.own_line && i + 1 == shown) {
-      const bool is_python = stack.frames[*stack.own_line].frame->kind == FrameKind::kPython;
-      out += is_python
-                 ? "             (none of it is your code: -> is the innermost line of Python)\n"
-                 : "             (no line of Python is known: -> is what it calls)\n";
+      out += substitute_text(stack);
     }
     if (site.is_truncated) {
       out += "             (the stack goes deeper than the tracer walks)\n";

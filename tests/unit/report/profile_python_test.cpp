@@ -163,6 +163,28 @@ TEST(ProfileOfPython, SaysWhenNoLineIsTheUsers) {
   EXPECT_EQ(nlohmann::json::parse(profile_json(report))["lines"][0]["own"], false);
 }
 
+// Kept by a collator in a worker of a DataLoader, that is; the thread that sends them knows no
+// more.
+TEST(ProfileOfPython, SaysHowToSeeWhoKeepsTensorsThatWereSent) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  run.add_site(
+      trainer_record().key,
+      {run.add_python("reduce_storage", kPackages + "torch/multiprocessing/reductions.py", 366),
+       run.add_python("Queue._feed", "/usr/lib/python3.11/multiprocessing/queues.py", 244)},
+      rising(kSiteMiB));
+  tracker::SiteTrackBuilder builder;
+  for (const Tick& tick : run.ticks(300)) {
+    (void)builder.add(tick);
+  }
+
+  const std::string text = profile_text(report_of(builder.sites()), {});
+
+  EXPECT_THAT(text, HasSubstr("(torch moves the tensors that a process sends into shared memory"));
+  EXPECT_THAT(text, HasSubstr("shows with num_workers=0)"));
+  EXPECT_THAT(text, Not(HasSubstr("none of it is your code")));
+}
+
 TEST(ProfileOfPython, ShowsTheLineWhileTheJobRuns) {
   const tracker::RunSites run = keeping_batches();
 
