@@ -29,9 +29,6 @@ std::string problem_with(const ProfileOptions& options) {
     return recording_problem(options);
   }
   const live::TargetOptions& target = options.watch.target;
-  if (target.pids.size() > 1) {
-    return "profile takes one --pid";
-  }
   if (options.detach) {
     return targets_given(target) == 0 ? "" : "--detach takes no other target";
   }
@@ -135,7 +132,8 @@ void add_profile(Program& program) {
                    "A run file that this command has recorded; a number is a process id");
   add_watch(command, options->watch);
   command.remove("--system");
-  command.describe("--pid", "Attach to this process, or to the trainer below it, while it runs");
+  command.describe("--pid",
+                   "Attach to these processes, or to the trainer below them, while they run");
   add_attaching(command, *options);
   const Option json =
       command.flag("--json", options->watch.json, "Print one JSON object at the end");

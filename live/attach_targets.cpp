@@ -118,6 +118,35 @@ void add(std::vector<pid_t>& pids, pid_t pid) {
   }
 }
 
+bool is_below_another(std::span<const ProcessFacts> table, pid_t pid, std::span<const pid_t> pids) {
+  const ProcessFacts* const process = find_process(table, pid);
+  return process != nullptr && std::any_of(pids.begin(), pids.end(), [&](pid_t other) {
+           return other != pid && is_below(table, *process, std::span(&other, 1));
+         });
+}
+
+// What to attach to of the processes that the user has named. The job that a wrapper of training
+// runs is known to `found`.
+Result<std::vector<pid_t>> jobs_of(const monitor::FindResult& found,
+                                   std::span<const ProcessFacts> table,
+                                   std::span<const pid_t> named) {
+  std::vector<pid_t> jobs;
+  for (const pid_t pid : named) {
+    if (const auto trains = job_below(found, pid)) {
+      add(jobs, *trains);
+      continue;
+    }
+    TIDEMARK_TRY_ASSIGN(const auto at_work, processes_at_work(table, pid, named));
+    for (const pid_t each : at_work) {
+      add(jobs, each);
+    }
+  }
+  // The job before its workers, in whatever order they were named.
+  std::stable_partition(jobs.begin(), jobs.end(),
+                        [&](pid_t pid) { return !is_below_another(table, pid, jobs); });
+  return jobs;
+}
+
 }  // namespace
 
 Result<pid_t> process_at_work(std::span<const ProcessFacts> table, pid_t root) {
@@ -144,29 +173,40 @@ Result<pid_t> process_at_work(std::span<const ProcessFacts> table, pid_t root) {
   return jobs.empty() ? root : jobs.front()->facts->key.pid;
 }
 
+Result<std::vector<pid_t>> processes_at_work(std::span<const ProcessFacts> table, pid_t root,
+                                             std::span<const pid_t> named) {
+  const auto job = process_at_work(table, root);
+  if (job) {
+    return std::vector<pid_t>{*job};
+  }
+  const bool is_one_named = std::any_of(named.begin(), named.end(), [&](pid_t pid) {
+    const ProcessFacts* const process = find_process(table, pid);
+    return pid != root && process != nullptr && is_below(table, *process, std::span(&root, 1));
+  });
+  return is_one_named ? Result<std::vector<pid_t>>(std::vector<pid_t>()) : job.error();
+}
+
 Result<AttachTargets> attach_targets(const TargetOptions& target, const AttachScope& scope,
                                      monitor::ProcessSource& source) {
   TIDEMARK_TRY_ASSIGN(const auto found, look_for_training(source));
   TIDEMARK_TRY_ASSIGN(const auto table, process_table(source));
   AttachTargets targets;
-  std::optional<Result<pid_t>> job;
+  std::optional<Result<std::vector<pid_t>>> jobs;
   if (target.find_training) {
     if (!found.picked) {
       return Error{Errc::kNotFound, monitor::explain_no_pick(found).one_line()};
     }
     targets.roots = found.candidates[*found.picked].watch;
-    job = found.candidates[*found.picked].key.pid;
+    jobs = std::vector<pid_t>{found.candidates[*found.picked].key.pid};
   } else {
-    const pid_t root = target.pids.front();
-    targets.roots = {root};
-    const auto trains = job_below(found, root);
-    job = trains ? Result<pid_t>(*trains) : process_at_work(table, root);
+    targets.roots = target.pids;
+    jobs = jobs_of(found, table, target.pids);
   }
   const bool takes_more = scope.all || scope.role.has_value();
-  if (*job) {
-    targets.wanted.push_back(**job);
+  if (*jobs) {
+    targets.wanted = **jobs;
   } else if (!takes_more) {
-    return job->error();
+    return jobs->error();
   }
   if (takes_more) {
     for (const TreeMember& each : members_of(table, targets.roots)) {
@@ -175,7 +215,7 @@ Result<AttachTargets> attach_targets(const TargetOptions& target, const AttachSc
       }
     }
   }
-  return targets.wanted.empty() ? Result<AttachTargets>(job->error())
+  return targets.wanted.empty() ? Result<AttachTargets>(jobs->error())
                                 : Result<AttachTargets>(std::move(targets));
 }
 

@@ -25,6 +25,11 @@ struct AttachTargets {
 // wrapper runs. The error names the processes to choose from. Pure.
 Result<pid_t> process_at_work(std::span<const monitor::ProcessFacts> table, pid_t root);
 
+// The same of one of several processes that were named: none of a shell that runs several jobs, of
+// which others were named. Pure.
+Result<std::vector<pid_t>> processes_at_work(std::span<const monitor::ProcessFacts> table,
+                                             pid_t root, std::span<const pid_t> named);
+
 // Looks at the machine. The error says what to try next.
 Result<AttachTargets> attach_targets(const TargetOptions& target, const AttachScope& scope,
                                      monitor::ProcessSource& source);

@@ -173,6 +173,28 @@ TEST(AttachTree, RoleAttachesToTheWorkers) {
       << output.out << output.err;
 }
 
+// What `--pid $(pgrep -f tree.py)` is where the job has forked: the shell, the job and its workers,
+// in any order. The shell runs something else as well.
+TEST(AttachTree, TakesAllProcessesThatAreNamed) {
+  PythonTree tree;
+  const std::vector<pid_t> workers = tree.workers();
+
+  const Output output = attach_to(workers[0],
+                                  {"--pid", std::to_string(tree.shell()),
+                                   std::to_string(tree.python()), std::to_string(workers[1])},
+                                  "3s");
+
+  const json report = report_of(output);
+  EXPECT_THAT(tests::growing_pids(report), IsSupersetOf(workers)) << output.out << output.err;
+  EXPECT_THAT(output.err, testing::ContainsRegex(
+                              fmt::format("attached to pid {} in (.|\n)*attached to pid {} in ",
+                                          tree.python(), workers[0])))
+      << "the job comes first";
+  for (const pid_t pid : {tree.python(), workers[0], workers[1]}) {
+    EXPECT_EQ(hooked_places(pid), 0U) << pid;
+  }
+}
+
 TEST(AttachTree, WithoutAnOptionWorkersThatWereThereAreLeftAlone) {
   PythonTree tree;
 

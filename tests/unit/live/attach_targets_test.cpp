@@ -53,6 +53,18 @@ TEST(AttachTargets, DoNotChooseBetweenSeveralJobsOfAShell) {
                                              "pid 11 (python3 one.py), pid 12 (python3 two.py)"));
 }
 
+// As `pgrep -f one.py` prints it: the shell has the name of the script in its command line, too.
+TEST(AttachTargets, AreTheNamedOnesBelowAShellThatRunsSeveral) {
+  const std::vector<ProcessFacts> table{
+      process(10, 1, {"/bin/sh", "-c", "python3 one.py & python3 two.py"}),
+      process(11, 10, {"python3", "one.py"}), process(12, 10, {"python3", "two.py"})};
+
+  EXPECT_THAT(*processes_at_work(table, 10, std::vector<pid_t>{10, 11}), testing::IsEmpty());
+  EXPECT_THAT(*processes_at_work(table, 11, std::vector<pid_t>{10, 11}), testing::ElementsAre(11));
+  EXPECT_FALSE(processes_at_work(table, 10, std::vector<pid_t>{10}));
+  EXPECT_FALSE(processes_at_work(table, 10, std::vector<pid_t>{10, 4711}));
+}
+
 TEST(AttachTargets, WantRanksAlwaysAndMoreOnRequest) {
   const AttachScope usual;
   AttachScope with_workers;
