@@ -208,6 +208,7 @@ def report_steps(bars, taken):
 
 def bench_matrix(options):
     options.shapes, options.keep, options.looks, options.every = (), None, LOOKS, "1s"
+    options.with_steps = False
     options.at_once = 2 * os.cpu_count()
     only = tuple(options.only.split(",")) if options.only else ("",)
     return owners_matrix.run(options, [python for python in pythons.found(options.roots)

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """usage: owners_matrix.py BUILD_DIR [--roots FOLDER] [--only VERSION[,VERSION...]]
-       [--shape NAME[,NAME...]] [--fast] [--at-once N] [--looks 3] [--every 1s] [--keep FOLDER]
+       [--shape NAME[,NAME...]] [--fast] [--at-once N] [--looks 3] [--every 1s] [--with-steps]
+       [--keep FOLDER]
 
 Does `tidemark owners` name what keeps the memory, in every Python that is found? Runs the programs of
 tests/programs/owners, whose owners are known, looks at each and prints a table. An answer is right when
 the owner stands first by its exact path, its growth is that of the program within 5 %, what merely
 stands beside it is not named, and nothing is named where nothing grows for long.
 
---fast: a few shapes with the system's Python; --keep: leaves the JSON of all answers in this folder.
+--fast: a few shapes with the system's Python; --with-steps: the tool reads the steps from a log; --keep: leaves the JSON of all answers in this folder.
 Exits with 1 when, with one interpreter, more than one owner of those of the standard library is not
 named right, or anything else is wrong.
 """
@@ -102,8 +103,7 @@ def wrong_growth(truth, first, kept, seconds):
               "growth_bytes_per_step": truth["bytes_per_step"]}
     return [f"{name} is {first[name]:.0f}, not {value:.0f} ({first[name] / value - 1:+.1%})"
             for name, value in wanted.items()
-            if (first.get(name) is not None or name == "growth_bytes")
-            and abs(first[name] / value - 1) > TOLERANCE]
+            if first.get(name) is not None and abs(first[name] / value - 1) > TOLERANCE]
 
 
 def wrong_holds(truth, first):
@@ -121,8 +121,11 @@ def grade(truth, report, kept, seconds):
     if truth["bytes_per_step"] is None:
         return [f"{owner['path']} is named, {owner.get('verdict')}" for owner in owners]
     if not owners:
-        return ["no owner is named"]
+        return [f"no owner is named{', not even' if report['owners'] else ''}"
+                + ",".join(f" {owner['path']} ({owner.get('verdict')})" for owner in report["owners"][:2])]
     problems = wrong_names(truth, owners) + wrong_decoys(truth, owners, kept)
+    if not problems and owners[0].get("growth_bytes") is None:
+        problems = ["its growth is not known"]
     if not problems:
         problems = wrong_growth(truth, owners[0], kept, seconds) + wrong_holds(truth, owners[0])
     return problems
@@ -188,7 +191,8 @@ def judge(options, python, folder, shape):
     try:
         with running(python, folder, shape) as (truth, log):
             time.sleep(0.2)
-            report, error, begin, end = ask(options.build, truth["pid"], options.looks, options.every)
+            report, error, begin, end = ask(options.build, truth["pid"], options.looks, options.every,
+                                            ["--log-file", log] if options.with_steps else [])
             if report is None:
                 return Answer(python, shape, [error])
             steps = StepLog(log)
@@ -202,9 +206,10 @@ def judge(options, python, folder, shape):
 
 
 def answer_of(python, shape, truth, report, steps, begin, end):
-    looks = report["looks"]
-    if len(looks) < 2:
-        return Answer(python, shape, [f"{len(looks)} looks"])
+    looks = [look for look in report["looks"] if look.get("pid", truth["pid"]) == truth["pid"]]
+    failed = [look["problem"] for look in looks if look.get("problem")]
+    if failed or len(looks) < 2:
+        return Answer(python, shape, [f"{len(looks)} looks, {len(failed)} failed: {', '.join(failed[:1])}"])
     first_s, last_s = looks[0]["t_s"], looks[-1]["t_s"]
     kept = (truth["bytes_per_step"] or 0) * steps.steps_between(begin + first_s, begin + last_s)
     problems = grade(truth, report, kept, last_s - first_s)
@@ -327,6 +332,7 @@ def main():
     parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--looks", type=int, default=3)
     parser.add_argument("--every", default="1s")
+    parser.add_argument("--with-steps", action="store_true")
     parser.add_argument("--keep", type=pathlib.Path)
     options = parser.parse_args()
     options.shapes = options.shape.split(",") if options.shape else FAST if options.fast else ()

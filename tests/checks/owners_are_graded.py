@@ -58,10 +58,13 @@ class Grades(unittest.TestCase):
         self.assertIn("first is __main__,", wrong[0])
 
     def test_no_owner_is_wrong(self):
-        self.assertEqual(problems(verdict="stable"), ["no owner is named"])
+        self.assertEqual(problems(verdict="warmup"),
+                         ["no owner is named, not even collate() closure: items (warmup)"])
+        self.assertEqual(owners_matrix.grade(TRUTH, {"owners": []}, KEPT, 2), ["no owner is named"])
         self.assertEqual(problems(verdict="growing", growth_bytes=0)[0][:17], "growth_bytes is 0")
 
     def test_growth_that_is_off_is_wrong(self):
+        self.assertEqual(problems(growth_bytes=None), ["its growth is not known"])
         for name in ("growth_bytes", "growth_bytes_per_s", "growth_bytes_per_step"):
             self.assertEqual(len(problems(**{name: OWNER[name] * 0.94})), 1, name)
 
