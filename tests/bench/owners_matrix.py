@@ -9,7 +9,8 @@ tests/programs/owners, whose owners are known, looks at each and prints a table.
 the owner stands first by its exact path, its growth is that of the program within 5 %, what merely
 stands beside it is not named, and nothing is named where nothing grows for long.
 
---fast: a few shapes with the system's Python; --with-steps: the tool reads the steps from a log; --keep: leaves the JSON of all answers in this folder.
+--fast: a few shapes with the system's Python; --with-steps: the tool reads the steps from a log;
+--keep: leaves the JSON of all answers in this folder.
 Exits with 1 when, with one interpreter, more than one owner of those of the standard library is not
 named right, or anything else is wrong.
 """
