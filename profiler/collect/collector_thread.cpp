@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/collect/collector_thread.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -88,6 +89,10 @@ ProfileWorker::ProfileWorker(reader::CollectorOptions options, std::int64_t inte
 ProfileWorker::~ProfileWorker() { finish(0, /*put_to_sleep=*/false); }
 
 void ProfileWorker::start() {
+  // What a pass needs is large and soon freed. Left alone, glibc raises this limit to the largest
+  // block that was freed, and keeps all that is smaller from then on.
+  constexpr int kMappedFromBytes = 128 << 10;
+  (void)::mallopt(M_MMAP_THRESHOLD, kMappedFromBytes);  // it may stay as it is
   thread_ = start_quiet_thread([this] { run(); });
 }
 

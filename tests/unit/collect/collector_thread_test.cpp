@@ -2,8 +2,13 @@
 #include "profiler/collect/collector_thread.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <cstddef>
+#include <memory>
 
 #include "tests/support/sample_run.h"
+#include "tests/support/temp_tree.h"
 
 namespace tidemark::collect {
 namespace {
@@ -44,6 +49,32 @@ TEST(MergedLooks, DoNotMixTheImagesOfAProcess) {
 
   EXPECT_EQ(waiting.traces.size(), 2U);
   EXPECT_EQ(after_exec.traces.size(), 1U);
+}
+
+// Whether a block of this size goes back to the kernel when it is freed.
+bool is_mapped(std::size_t bytes) {
+  const std::size_t before = ::mallinfo2().hblks;
+  const std::unique_ptr<char[]> block(new char[bytes]);
+  volatile char* const use = block.get();
+  use[0] = 1;
+  return ::mallinfo2().hblks > before;
+}
+
+TEST(ProfileWorker, GivesBackLargeBlocksHoweverOftenTheyCome) {
+  if (!is_mapped(std::size_t{64} << 20U)) {
+    GTEST_SKIP() << "a sanitizer has its own malloc";
+  }
+  constexpr std::size_t kBytes = std::size_t{8} << 20U;
+  const tests::TempTree folder;
+  reader::CollectorOptions collecting;
+  collecting.directory = folder.path();
+  ProfileWorker worker(collecting, kNsPerSecond);
+
+  worker.start();
+
+  EXPECT_TRUE(is_mapped(kBytes));
+  EXPECT_TRUE(is_mapped(kBytes)) << "it is kept for the next one";
+  worker.finish(0, /*put_to_sleep=*/false);
 }
 
 }  // namespace
