@@ -91,8 +91,8 @@ bool is_kernel_thread(pid_t pid, std::string_view status) {
           (pid == kParentOfAll || field_of(status, "PPid") == std::to_string(kParentOfAll)));
 }
 
-// How the program of a process finds its libraries.
-Status check_program(pid_t pid) {
+// The beginning of the program of a process, which is a 64-bit one.
+Result<std::string> head_of_program(pid_t pid) {
   const auto file = open_file(fmt::format("/proc/{}/exe", pid), O_RDONLY | O_NONBLOCK);
   if (!file) {
     return file.error().sys_errno == ENOENT
@@ -104,14 +104,22 @@ Status check_program(pid_t pid) {
   std::string head(kMostBytes, '\0');
   TIDEMARK_TRY_ASSIGN(const auto count, pread_full(file->get(), head));
   head.resize(count);
-  Elf64_Ehdr elf = {};
-  if (count < sizeof(elf) || !head.starts_with(ELFMAG)) {
+  if (count < sizeof(Elf64_Ehdr) || !head.starts_with(ELFMAG)) {
     return Error{Errc::kUnsupported, "its program is no ELF file"};
   }
+  Elf64_Ehdr elf = {};
   std::copy_n(head.data(), sizeof(elf), reinterpret_cast<char*>(&elf));
   if (elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_machine != EM_X86_64) {
     return Error{Errc::kUnsupported, fmt::format("process {} is not an x86-64 program", pid)};
   }
+  return head;
+}
+
+// How the program of a process finds its libraries.
+Status check_program(pid_t pid) {
+  TIDEMARK_TRY_ASSIGN(const std::string head, head_of_program(pid));
+  Elf64_Ehdr elf = {};
+  std::copy_n(head.data(), sizeof(elf), reinterpret_cast<char*>(&elf));
   for (unsigned i = 0; i < elf.e_phnum; ++i) {
     Elf64_Phdr segment = {};
     const std::uint64_t at = elf.e_phoff + i * sizeof(segment);
@@ -136,6 +144,56 @@ bool shares_memory_of_parent(pid_t pid, std::string_view parent) {
   pid_t above = 0;
   return std::from_chars(parent.data(), parent.data() + parent.size(), above).ec == std::errc() &&
          ::syscall(SYS_kcmp, pid, above, KCMP_VM, 0, 0) == 0;
+}
+
+// What /proc/PID/status has of a process that others may be interested in.
+Result<std::string> status_text_of(pid_t pid) {
+  if (pid == ::getpid()) {
+    return Error{Errc::kUsage, "this process cannot attach to itself"};
+  }
+  auto text = read_file(fmt::format("/proc/{}/status", pid));
+  if (!text) {
+    return Error{Errc::kNotFound, fmt::format("there is no process {}", pid)};
+  }
+  const std::string_view state = field_of(*text, "State");
+  if (state.starts_with('Z') || state.starts_with('X')) {
+    // Its other threads may live on; they cannot be asked for the program.
+    return Error{Errc::kGone, fmt::format("process {} has exited", pid)};
+  }
+  if (is_kernel_thread(pid, *text)) {
+    return Error{Errc::kUsage, fmt::format("process {} is a kernel thread", pid)};
+  }
+  return text;
+}
+
+Status check_tracer_and_filters(pid_t pid, std::string_view text) {
+  if (const auto tracer = field_of(text, "TracerPid"); !tracer.empty() && tracer != "0") {
+    return Error{Errc::kPermission,
+                 fmt::format("process {} is traced by process {} (a debugger or strace)", pid,
+                             escape_text(tracer))};
+  }
+  if (field_of(text, "Seccomp") == "1") {
+    return Error{Errc::kUnsupported,
+                 fmt::format("process {} may do no more than read and write (seccomp)", pid)};
+  }
+  if (has_seccomp_filter_of_its_own(pid)) {
+    return Error{Errc::kUnsupported,
+                 fmt::format("process {} has filtered its system calls, and the filter may end it "
+                             "for one of the tracer's (seccomp)",
+                             pid)};
+  }
+  if (shares_memory_of_parent(pid, field_of(text, "PPid"))) {
+    return Error{Errc::kUnsupported,
+                 fmt::format("process {} still uses the memory of its parent (vfork)", pid)};
+  }
+  return ok();
+}
+
+Status check_memory(pid_t pid) {
+  const auto memory = RemoteMemory::open(pid);
+  return memory                                     ? ok()
+         : memory.error().code == Errc::kPermission ? denied(pid, memory.error().sys_errno)
+                                                    : Status(memory.error());
 }
 
 }  // namespace
@@ -172,46 +230,14 @@ Denial explain_denial(const TraceRights& rights) {
 }
 
 Status check_target(pid_t pid) {
-  if (pid == ::getpid()) {
-    return Error{Errc::kUsage, "this process cannot attach to itself"};
-  }
-  const auto text = read_file(fmt::format("/proc/{}/status", pid));
-  if (!text) {
-    return Error{Errc::kNotFound, fmt::format("there is no process {}", pid)};
-  }
-  const std::string_view state = field_of(*text, "State");
-  if (state.starts_with('Z') || state.starts_with('X')) {
-    // Its other threads may live on; they cannot be asked for the program.
-    return Error{Errc::kGone, fmt::format("process {} has exited", pid)};
-  }
-  if (is_kernel_thread(pid, *text)) {
-    return Error{Errc::kUsage, fmt::format("process {} is a kernel thread", pid)};
-  }
-  if (state.starts_with('T')) {
+  TIDEMARK_TRY_ASSIGN(const std::string text, status_text_of(pid));
+  if (field_of(text, "State").starts_with('T')) {
     return Error{Errc::kUnsupported,
                  fmt::format("process {} is stopped; resume it first: kill -CONT {}", pid, pid)};
   }
-  if (const auto tracer = field_of(*text, "TracerPid"); !tracer.empty() && tracer != "0") {
-    return Error{Errc::kPermission,
-                 fmt::format("process {} is traced by process {} (a debugger or strace)", pid,
-                             escape_text(tracer))};
-  }
-  if (field_of(*text, "x86_Thread_features").find("shstk") != std::string_view::npos) {
+  TIDEMARK_TRY(check_tracer_and_filters(pid, text));
+  if (field_of(text, "x86_Thread_features").find("shstk") != std::string_view::npos) {
     return Error{Errc::kUnsupported, fmt::format("process {} has a shadow stack", pid)};
-  }
-  if (field_of(*text, "Seccomp") == "1") {
-    return Error{Errc::kUnsupported,
-                 fmt::format("process {} may do no more than read and write (seccomp)", pid)};
-  }
-  if (has_seccomp_filter_of_its_own(pid)) {
-    return Error{Errc::kUnsupported,
-                 fmt::format("process {} has filtered its system calls, and the filter may end it "
-                             "for one of the tracer's (seccomp)",
-                             pid)};
-  }
-  if (shares_memory_of_parent(pid, field_of(*text, "PPid"))) {
-    return Error{Errc::kUnsupported,
-                 fmt::format("process {} still uses the memory of its parent (vfork)", pid)};
   }
   TIDEMARK_TRY(check_program(pid));
   if (monitor::has_raised_privileges(fmt::format("/proc/{}", pid))) {
@@ -220,11 +246,14 @@ Status check_target(pid_t pid) {
                              "capabilities)",
                              pid)};
   }
-  if (const auto memory = RemoteMemory::open(pid); !memory) {
-    return memory.error().code == Errc::kPermission ? denied(pid, memory.error().sys_errno)
-                                                    : memory.error();
-  }
-  return ok();
+  return check_memory(pid);
+}
+
+Status check_target_of_calls(pid_t pid) {
+  TIDEMARK_TRY_ASSIGN(const std::string text, status_text_of(pid));
+  TIDEMARK_TRY(check_tracer_and_filters(pid, text));
+  TIDEMARK_TRY(head_of_program(pid));
+  return check_memory(pid);
 }
 
 std::string permission_hint(pid_t pid) { return explain_denial(rights_to(pid)).hint; }

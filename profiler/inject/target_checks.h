@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "common/result.h"
+
 namespace tidemark::inject {
 
 // Two users, and what this machine lets one do to the processes of the other.
@@ -24,5 +26,9 @@ struct Denial {
   std::string hint;
 };
 Denial explain_denial(const TraceRights& rights);
+
+// Why no system call can be made in a process, in words; ok() where nothing is known that speaks
+// against it. check_target() is for more: that it loads a library.
+Status check_target_of_calls(pid_t pid);
 
 }  // namespace tidemark::inject

@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -15,7 +16,6 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
-#include <future>
 #include <set>
 #include <thread>
 #include <utility>
@@ -129,26 +129,59 @@ Deadline Deadline::or_in(std::int64_t ns) const { return {std::min(at_ns, in(ns)
 
 bool Deadline::has_passed() const { return SystemClock().monotonic_ns() >= at_ns; }
 
-void in_tracing_thread(pid_t pid, const std::function<void()>& work) {
-  constexpr std::chrono::milliseconds kPause(10);
-  std::promise<pid_t> done;
-  auto tracer = done.get_future();
-  std::thread thread = start_quiet_thread([&] {
-    // Threads stand still while they wait for this one: before all others, where that is allowed.
-    constexpr int kFirst = -20;
-    (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kFirst);
-    work();
-    done.set_value(::gettid());
-  });
-  while (tracer.wait_for(kPause) == std::future_status::timeout) {
-    reap_threads(pid);
+TracingThread::TracingThread(pid_t pid) : pid_(pid) {
+  thread_ = start_quiet_thread([this] { serve(); });
+}
+
+TracingThread::~TracingThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
   }
-  thread.join();
+  changed_.notify_all();
+  thread_.join();
   // The kernel lets go of what it traced a moment after that.
-  const std::string entry = fmt::format("/proc/self/task/{}", tracer.get());
+  const std::string entry = fmt::format("/proc/self/task/{}", tid_);
   while (::access(entry.c_str(), F_OK) == 0) {
     std::this_thread::yield();
   }
+}
+
+void TracingThread::serve() {
+  // Threads stand still while they wait for this one: before all others, where that is allowed, and
+  // awake again as soon as its short pauses are over.
+  constexpr int kFirst = -20;
+  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kFirst);
+  (void)::prctl(PR_SET_TIMERSLACK, 1);
+  std::unique_lock lock(mutex_);
+  tid_ = ::gettid();
+  while (true) {
+    changed_.wait(lock, [this] { return is_over_ || work_ != nullptr; });
+    if (work_ == nullptr) {
+      return;
+    }
+    lock.unlock();
+    (*work_)();
+    lock.lock();
+    work_ = nullptr;
+    changed_.notify_all();
+  }
+}
+
+void TracingThread::run(const std::function<void()>& work) {
+  constexpr std::chrono::milliseconds kPause(10);
+  std::unique_lock lock(mutex_);
+  work_ = &work;
+  changed_.notify_all();
+  while (!changed_.wait_for(lock, kPause, [this] { return work_ == nullptr; })) {
+    lock.unlock();
+    reap_threads(pid_);
+    lock.lock();
+  }
+}
+
+void in_tracing_thread(pid_t pid, const std::function<void()>& work) {
+  TracingThread(pid).run(work);
 }
 
 Result<TracedThread> TracedThread::seize(pid_t tid) {
@@ -268,6 +301,43 @@ Result<int> TracedThread::run_to_system_call(Deadline deadline, int signal) {
       return stopped_by == (SIGTRAP | 0x80) ? 0 : stopped_by;
     }
   }
+}
+
+Result<ThreadStop> TracedThread::run_to_stop(Deadline deadline, int signal) {
+  is_stopped_ = false;
+  if (request(PTRACE_SYSCALL, tid_, 0, static_cast<std::uint64_t>(signal)) != 0) {
+    return error_of("cannot resume", tid_);
+  }
+  TIDEMARK_TRY_ASSIGN(const int status, wait(deadline));
+  return cause_of(status);
+}
+
+Result<ThreadStop> TracedThread::cause_of(int status) {
+  const int signal = WSTOPSIG(status);
+  const int event = status >> 16;
+  if (event == PTRACE_EVENT_STOP) {
+    is_group_stop_ = signal != SIGTRAP;
+    is_stop_due_ = false;
+    return ThreadStop{ThreadStop::Cause::kInterrupt};
+  }
+  if (event != 0) {
+    unsigned long process = 0;
+    if (request(PTRACE_GETEVENTMSG, tid_, 0, reinterpret_cast<std::uint64_t>(&process)) != 0) {
+      return error_of("cannot ask for the new process of", tid_);
+    }
+    return ThreadStop{ThreadStop::Cause::kNewProcess, 0, static_cast<pid_t>(process)};
+  }
+  if (signal == (SIGTRAP | 0x80)) {
+    return ThreadStop{ThreadStop::Cause::kSystemCall};
+  }
+  return ThreadStop{ThreadStop::Cause::kSignal, signal};
+}
+
+Status TracedThread::set_options(std::uint64_t options) const {
+  if (request(PTRACE_SETOPTIONS, tid_, 0, PTRACE_O_TRACESYSGOOD | options) != 0) {
+    return error_of("cannot set the options of", tid_);
+  }
+  return ok();
 }
 
 Result<siginfo_t> TracedThread::signal_information() const {

@@ -4,11 +4,14 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include <condition_variable>
 #include <csignal>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/result.h"
@@ -27,11 +30,46 @@ struct Deadline {
   bool has_passed() const;
 };
 
-// Runs `work`, which traces threads of this process, on a thread of its own and waits for it. To be
-// used for all that is below: when a thread exits, the kernel lets go of whatever it traces.
-// Threads that could not be stopped in time, that were killed or have called exec would else wait
-// for us as long as we live.
+// A thread of ours that traces threads of a process. To be used for all that is below: when it
+// exits, the kernel lets go of whatever it traces. Threads that could not be stopped in time, that
+// were killed or have called exec would else wait for us as long as we live.
+class TracingThread {
+ public:
+  explicit TracingThread(pid_t pid);
+  ~TracingThread();  // and waits until the kernel has let go
+  TracingThread(const TracingThread&) = delete;
+  TracingThread& operator=(const TracingThread&) = delete;
+
+  // Runs `work` on it and waits for that.
+  void run(const std::function<void()>& work);
+
+ private:
+  void serve();
+
+  const pid_t pid_;
+  std::mutex mutex_;  // guards what follows, but for the thread
+  std::condition_variable changed_;
+  const std::function<void()>* work_ = nullptr;
+  bool is_over_ = false;
+  pid_t tid_ = 0;
+  std::thread thread_;
+};
+
+// Runs `work` on such a thread, which then exits.
 void in_tracing_thread(pid_t pid, const std::function<void()>& work);
+
+// Why a thread has stopped.
+struct ThreadStop {
+  enum class Cause {
+    kSystemCall,  // it enters or leaves one
+    kSignal,      // which is about to be delivered
+    kInterrupt,   // it was asked to, or SIGSTOP and SIGCONT stop and resume all of its process
+    kNewProcess,  // it has started one, which is traced, too, and stops before it runs
+  };
+  Cause cause = Cause::kSystemCall;
+  int signal = 0;
+  pid_t process = 0;  // the new one
+};
 
 // A thread of another process under ptrace. Seizing does not stop it. Whatever becomes of this
 // object, the thread runs on: a stop that interrupted a system call is not seen by the program.
@@ -39,6 +77,8 @@ void in_tracing_thread(pid_t pid, const std::function<void()>& work);
 class TracedThread {
  public:
   static Result<TracedThread> seize(pid_t tid);
+  // The only thread of a process that a traced thread has started: it is traced as that is.
+  static TracedThread of_new_process(pid_t pid) { return TracedThread(pid); }
   ~TracedThread();
   TracedThread(TracedThread&& other) noexcept;
   TracedThread& operator=(TracedThread&&) = delete;
@@ -62,6 +102,10 @@ class TracedThread {
   // about to be delivered ends it too: its number, else 0. SIGSTOP stops the thread as it always
   // does, and this waits for SIGCONT.
   Result<int> run_to_system_call(Deadline deadline, int signal = 0);
+  // Runs on to its next stop for whatever cause, with this signal.
+  Result<ThreadStop> run_to_stop(Deadline deadline, int signal = 0);
+  // PTRACE_O_... beside what is set when it is seized.
+  Status set_options(std::uint64_t options) const;
   // Of the signal that is about to be delivered.
   Result<siginfo_t> signal_information() const;
   // Whether the program has a handler for a signal.
@@ -83,6 +127,7 @@ class TracedThread {
  private:
   explicit TracedThread(pid_t tid) : tid_(tid) {}
   Result<int> wait(Deadline deadline);
+  Result<ThreadStop> cause_of(int status);
   void hide_interruption() const;
 
   pid_t tid_ = 0;
@@ -105,6 +150,9 @@ class StoppedProcess {
   ~StoppedProcess();
   StoppedProcess(StoppedProcess&&) noexcept = default;
   StoppedProcess& operator=(StoppedProcess&&) = delete;
+
+  // The first thread of the process is the last one. Some may have exited.
+  std::vector<TracedThread>& threads() { return threads_; }
 
  private:
   StoppedProcess() = default;
