@@ -254,6 +254,14 @@ std::string owners_json(const OwnersReport& report) {
                    [&](const LookedProcess& process) { add_types(json, process); });
   add_of_processes(json, report, "tensors",
                    [&](const LookedProcess& process) { add_tensors(json, process); });
+  json.array("advice", report.advice, [&](const tracker::Advice& advice) {
+    json.begin_object()
+        .field("id", advice.id)
+        .field("seen", advice.seen)
+        .field("cause", advice.cause)
+        .field("remedy", advice.remedy)
+        .end_object();
+  });
   json.object("coverage", [&] {
     json.array("processes", report.ranking.processes,
                [&](const OwnerCoverage& coverage) { add_owner_coverage(json, coverage); });

@@ -127,7 +127,7 @@ std::string owner_name(const OwnerRecord& owner) {
   return shorten(escape_text(name), 60);
 }
 
-std::string_view advice_for(OwnerKind kind) {
+std::string_view what_to_do(OwnerKind kind) {
   switch (kind) {
     case OwnerKind::kVariable:
       return "let go of the old value of";
@@ -148,7 +148,7 @@ std::string_view advice_for(OwnerKind kind) {
 std::string cut_text(const RankedOwner& owner) {
   const std::uint64_t bytes = owner.retained_bytes.value_or(owner.grown_bytes);
   std::string text = fmt::format(
-      "{} `{}`: {} {}", advice_for(owner.record().kind), owner_name(owner.record()),
+      "{} `{}`: {} {}", what_to_do(owner.record().kind), owner_name(owner.record()),
       format_bytes(bytes), owner.retained_bytes ? "go free" : "have come since the first look");
   if (owner.grown_bytes == 0) {
     return text;
@@ -349,6 +349,7 @@ OwnersReport make_owners_report(const tracker::RunOwners& run, const tracker::Ru
   options.epoch_steps = run.epoch_steps;
   options.epoch_seconds = run.epoch_seconds;
   report.ranking = tracker::rank_owners(run, options);
+  report.advice = tracker::owner_advice(run, report.ranking);
   return report;
 }
 
@@ -475,6 +476,11 @@ std::string owners_text(const OwnersReport& report, const ProfileStyle& style) {
   }
   if (report.with_tensors) {
     out += tensors_text(report);
+  }
+  for (const tracker::Advice& advice : report.advice) {
+    out += wrap_text("seen     ", advice.seen, style.columns) +
+           wrap_text("likely   ", advice.cause, style.columns) +
+           wrap_text("do       ", advice.remedy, style.columns) + '\n';
   }
   return out + owners_coverage_text(report, style);
 }

@@ -18,6 +18,7 @@ struct OwnersReport {
   const tracker::RunSites* sites = nullptr;  // of the same run; nullptr: nobody traced it
   std::string command;
   tracker::OwnerRanking ranking;
+  std::vector<tracker::Advice> advice;
   std::size_t top = 10;
   bool with_all = false;  // libraries, and what does not grow, like the rest
   bool with_types = false;

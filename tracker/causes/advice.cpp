@@ -66,6 +66,23 @@ bool checkpoints_keep(const Facts& f) {
   return in.released == 0 || (f.trainer_verdict == Verdict::kLeak && 4 * in.released <= in.kept);
 }
 
+// Garbage of cycles is a part of what grows.
+bool garbage_grows(const Facts& f) {
+  return f.interpreter && f.interpreter->garbage_bytes > kMiB &&
+         f.is_much(f.interpreter->garbage_bytes);
+}
+
+// How many objects may come before the youngest generation is collected, and how often that happens
+// before the oldest one is: by default 700 (2,000 since 3.13) and 100.
+bool collects_rarely(const InterpreterFacts& facts) {
+  constexpr std::int64_t kManyObjects = 20'000;
+  constexpr std::int64_t kManyTimes = 1'000;
+  const std::vector<std::int64_t>& thresholds = facts.gc_thresholds;
+  return !thresholds.empty() &&
+         (thresholds[0] >= kManyObjects ||
+          (thresholds.size() > 2 && thresholds[1] * thresholds[2] >= kManyTimes));
+}
+
 bool grew_in_allocator(const Facts& f) { return f.slack_share.value_or(0.0) > 0.5; }
 
 constexpr auto kRules = std::to_array<AdviceRule>({
@@ -289,6 +306,36 @@ constexpr auto kRules = std::to_array<AdviceRule>({
       "switch it off.",
       "Call gc.collect() every few hundred steps, or break the cycle."},
      [](const Facts& f) { return long_teeth(f) && !f.tooth_is_epoch.value_or(false); }},
+    {{"incremental_collector",
+      "Python 3.14.0 to 3.14.4, and memory that rises or piles up in cycles",
+      "The collector of these releases frees garbage late: a process may hold up to five times "
+      "what "
+      "it needs. It is no leak, and later releases do without it.",
+      "Upgrade to Python 3.14.5 or later; until then call gc.collect() every few hundred steps."},
+     [](const Facts& f) {
+       return f.interpreter && collects_late(f.interpreter->facts) &&
+              (rises(f) || long_teeth(f) || garbage_grows(f));
+     }},
+    {{"collector_off", "garbage collection is switched off, and garbage in cycles piles up",
+      "Objects that refer to each other are freed by the collector alone.",
+      "Call gc.enable(), or gc.collect() every few hundred steps; better, break the cycle."},
+     [](const Facts& f) {
+       return garbage_grows(f) && !f.interpreter->facts.gc_enabled.value_or(true);
+     }},
+    {{"collector_frozen", "gc.freeze() was called, and garbage in cycles piles up",
+      "What was there at that call is never collected, and what it leads to stays with it.",
+      "Freeze before training begins and only once, or call gc.unfreeze() now and then."},
+     [](const Facts& f) {
+       return garbage_grows(f) && f.interpreter->facts.gc_frozen_objects.value_or(0) > 0 &&
+              f.interpreter->facts.gc_enabled.value_or(true);
+     }},
+    {{"collector_rare", "the thresholds of gc are high, and garbage in cycles piles up",
+      "The collector runs seldom, and few large objects (tensors) count as little as small ones.",
+      "Lower the thresholds, or call gc.collect() every few hundred steps."},
+     [](const Facts& f) {
+       return garbage_grows(f) && f.interpreter->facts.gc_enabled.value_or(true) &&
+              collects_rarely(f.interpreter->facts);
+     }},
     {{"shuffle_buffers", "growth that slows down and saturates late, with tf.data in the process",
       "Shuffle buffers and reader threads fill up slowly.",
       "Use a smaller shuffle buffer and fewer parallel reads."},

@@ -160,6 +160,9 @@ void add_trainer(const RunTracks& run, const JudgedTracks& judged, Facts& facts)
     facts.slack_share =
         (*track.last_slack_bytes - *track.first_slack_bytes) / *facts.trainer.footprint_bytes;
   }
+  if (const InterpreterState* const interpreter = run.interpreters.of(track.key)) {
+    facts.interpreter = *interpreter;
+  }
   facts.torch_reserved_gpu_bytes = growth_in(track.of(Metric::kTorchReserved), window);
   if (!facts.trainer.footprint_bytes) {
     facts.trainer.footprint_bytes = growth_in(trainer.curve.series, window);

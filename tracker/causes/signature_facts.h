@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tracker/causes/interpreters.h"
 #include "tracker/curve/curve_window.h"
 #include "tracker/curve/series.h"
 #include "tracker/curve/series_verdict.h"
@@ -88,6 +89,8 @@ struct Facts {
   std::optional<bool> tooth_is_epoch;
   std::array<PhaseGrowth, kPhaseKindCount> trainer_in_phases{};
   std::array<PhaseGrowth, kPhaseKindCount> gpu_in_phases{};
+
+  std::optional<InterpreterState> interpreter;  // of the trainer; needs looks at its heap
 
   Moves tree;
   Moves dataloader_workers;

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "tracker/causes/signature_facts.h"
+
 namespace tidemark::tracker {
 namespace {
 
@@ -235,6 +237,30 @@ OwnerRanking rank_owners(const RunOwners& run, const Options& options) {
       ranking.processes.begin(), ranking.processes.end(),
       [&](const OwnerCoverage& a, const OwnerCoverage& b) { return grown(a) > grown(b); });
   return ranking;
+}
+
+std::vector<Advice> owner_advice(const RunOwners& run, const OwnerRanking& ranking) {
+  if (ranking.processes.empty() || ranking.processes.front().process->looks.empty()) {
+    return {};
+  }
+  const OwnerCoverage& first = ranking.processes.front();
+  const HeapLook& last = first.process->looks.back();
+  Facts facts;
+  facts.tree_floor_bytes = static_cast<double>(last.footprint_bytes.value_or(last.heap_bytes)) -
+                           std::max(0.0, first.footprint_growth_bytes.value_or(0.0));
+  const bool grows =
+      first.footprint_growth_bytes.value_or(first.heap_growth_bytes) >= kLeastSharedGrowth;
+  facts.trainer_verdict = grows ? Verdict::kGrowing : Verdict::kStable;
+  if (!last.interpreter.python.empty()) {
+    facts.interpreter = InterpreterState{last.interpreter, 0.0};
+    for (const std::size_t i : first.process->owners) {
+      const OwnerTrack& track = run.owners[i];
+      if (track.record.kind == OwnerKind::kGarbage) {
+        facts.interpreter->garbage_bytes += static_cast<double>(track.last.grown_bytes);
+      }
+    }
+  }
+  return advice_for(facts);
 }
 
 std::vector<TypeGrowth> type_growth(const LookedProcess& process) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tracker/causes/advice.h"
 #include "tracker/curve/judge.h"
 #include "tracker/owners/owner_growth.h"
 #include "tracker/owners/owner_tracks.h"
@@ -64,6 +65,9 @@ struct OwnerRanking {
 
 // The process that grows by less than this has no growth to be shared out.
 inline constexpr double kLeastSharedGrowth = 1024.0 * 1024.0;
+
+// Known causes that the interpreter of the process that grew most, and what is kept there, fit.
+std::vector<Advice> owner_advice(const RunOwners& run, const OwnerRanking& ranking);
 
 OwnerRanking rank_owners(const RunOwners& run, const Options& options);
 

@@ -11,6 +11,7 @@
 
 #include "common/process_key.h"
 #include "common/records.h"
+#include "tracker/causes/interpreters.h"
 #include "tracker/curve/curve_window.h"
 #include "tracker/curve/series.h"
 
@@ -88,6 +89,7 @@ struct RunTracks {
   std::optional<double> epoch_steps;
   std::optional<double> epoch_seconds;
   std::vector<std::pair<std::string, std::uint64_t>> losses;
+  Interpreters interpreters;
 };
 
 std::string_view metric_name(Metric metric);

@@ -267,6 +267,7 @@ Status TrackBuilder::add(const Tick& tick) {
       run_.tracks[process->second.track].take_slack(static_cast<double>(account.slack_bytes));
     }
   }
+  run_.interpreters.add(tick.heap);
   add_gpus(tick);
   add_torch();
   if (tick.system && tick.system->dev_shm_unheld_bytes &&

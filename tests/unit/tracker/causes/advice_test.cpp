@@ -60,6 +60,17 @@ void warm_up(GrowthForm form, Facts& facts) {
   facts.warmup_steps = 80;
 }
 
+// A tenth of the job is garbage of cycles.
+InterpreterState garbage_in(const std::string& python) {
+  InterpreterState state;
+  state.facts.python = python;
+  state.facts.gc_enabled = true;
+  state.facts.gc_thresholds = {700, 10, 10};
+  state.facts.gc_frozen_objects = 0;
+  state.garbage_bytes = 0.8 * kGB;
+  return state;
+}
+
 struct Signature {
   std::string id;
   void (*show)(Facts& facts);
@@ -105,6 +116,27 @@ const std::vector<Signature>& signatures() {
          f.grows_in_onednn = true;
        }},
       {"malloc_arenas", [](Facts& f) { f.malloc_arenas = 64; }},
+      {"incremental_collector",
+       [](Facts& f) {
+         f.trainer_verdict = Verdict::kGrowing;
+         f.interpreter = InterpreterState{};
+         f.interpreter->facts.python = "3.14.3";
+       }},
+      {"collector_off",
+       [](Facts& f) {
+         f.interpreter = garbage_in("3.11.2");
+         f.interpreter->facts.gc_enabled = false;
+       }},
+      {"collector_frozen",
+       [](Facts& f) {
+         f.interpreter = garbage_in("3.11.2");
+         f.interpreter->facts.gc_frozen_objects = 1000;
+       }},
+      {"collector_rare",
+       [](Facts& f) {
+         f.interpreter = garbage_in("3.11.2");
+         f.interpreter->facts.gc_thresholds = {50'000, 10, 10};
+       }},
       {"freed_but_kept",
        [](Facts& f) {
          f.trainer.footprint_bytes = 2 * kGB;
