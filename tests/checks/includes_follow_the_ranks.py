@@ -25,6 +25,8 @@ MAY_INCLUDE = {
     "report": {"common", "recording", "tracker"},
     "profiler/collect": {"common", "monitor/procfs", "profiler/inject", "profiler/reader",
                          "profiler/wire"},
+    "profiler/heap": {"common", "monitor/procfs", "profiler/inject", "profiler/reader",
+                      "profiler/wire"},
     "live": {"common", "monitor", "monitor/procfs", "profiler/collect", "profiler/reader",
              "recording", "report", "tracker"},
     "guard": {"common", "live", "monitor", "monitor/procfs", "recording", "report", "tracker"},
