@@ -390,7 +390,7 @@ std::uint32_t CppObjects::find_flags(std::span<const std::uint64_t> gradients) {
       const CppClass* const of = classes_.of(object);
       const bool is_right = of != nullptr && are_flags(object + offset, of->is_view);
       against += is_right ? 0 : 1;
-      votes += is_right && image_.load<std::uint8_t>(object + offset) == 1 ? 1 : 0;
+      votes += is_right && image_.load<std::uint8_t>(object + offset) == 1 ? 1U : 0U;
     }
     if (votes > most && against <= gradients.size() / 20) {
       most = votes;

@@ -315,6 +315,7 @@ struct FrozenCopy::State {
   pid_t copy = 0;
   pid_t pid_there = 0;  // of the copy, in the namespace of the process
   std::int64_t paused_ns = 0;
+  std::int64_t taken_ns = 0;
   std::uint64_t instruction = 0;
   std::optional<inject::TracingThread> tracer;  // traces the copy, not the process
   std::optional<RoomGuard> guard;
@@ -332,6 +333,7 @@ Status FrozenCopy::State::take_once(std::int64_t attempt_ns) {
   {
     const StopWatch watch(paused_ns);
     result = call.make(clone, attempt_ns, PTRACE_O_TRACECLONE, {}, [this](pid_t process) {
+      taken_ns = SystemClock().monotonic_ns();
       copy = process;
       hold(process);
     });
@@ -446,6 +448,8 @@ FrozenCopy::~FrozenCopy() {
 }
 
 pid_t FrozenCopy::pid() const { return state_->copy; }
+
+std::int64_t FrozenCopy::taken_ns() const { return state_->taken_ns; }
 
 double FrozenCopy::paused_s() const { return to_seconds(state_->paused_ns); }
 

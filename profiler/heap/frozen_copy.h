@@ -39,6 +39,8 @@ class FrozenCopy {
   // shared with other processes is not frozen. What the process keeps from its children
   // (MADV_DONTFORK, memory of devices) is not there.
   pid_t pid() const;
+  // When its memory was as it is in the copy, by CLOCK_MONOTONIC.
+  std::int64_t taken_ns() const;
   // How long the process stood still, until now: once for taking it, and once for releasing it.
   double paused_s() const;
   // Whether it is still there. An error says why it is not; what was read after that is worthless.

@@ -153,7 +153,9 @@ std::vector<Mapping> parse_mappings(std::string_view maps) {
                           rights.size() > 1 && rights[1] == 'w',
                           rights.size() > 2 && rights[2] == 'x',
                           offset_of(line),
-                          monitor::undo_octal_escapes(head->name)});
+                          monitor::undo_octal_escapes(head->name),
+                          !rights.empty() && rights[0] == 'r',
+                          rights.size() > 3 && rights[3] == 's'});
     }
   }
   return mappings;

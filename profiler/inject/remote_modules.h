@@ -40,6 +40,8 @@ struct Mapping {
   bool is_executable = false;
   std::uint64_t offset = 0;  // in the file
   std::string name;
+  bool is_readable = true;
+  bool is_shared = false;
 };
 
 // What a process has mapped at one time.

@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/heap/heap_analysis.h"
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "common/text.h"
+#include "profiler/heap/heap_export.h"
+#include "profiler/heap/owner_ways.h"
+#include "profiler/heap/python_roots.h"
+
+namespace tidemark::heap {
+namespace {
+
+using Node = ObjectGraph::Node;
+
+constexpr std::size_t kMostHeldSorts = 4;
+constexpr std::size_t kMostRetained = 3;  // owners of which is measured what goes free with them
+constexpr std::size_t kMostNames = 20;
+constexpr std::uint64_t kLeastNameBytes = 256U << 10U;
+constexpr std::size_t kMostUnreachable = 2'000'000;
+constexpr std::size_t kMostNameDepth = 6;
+
+std::string cut(std::string text) {
+  if (text.size() > kMostOwnerTextBytes) {
+    text.resize(kMostOwnerTextBytes);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::uint32_t HeapAnalysis::number_of(OwnerKind kind, const ObjectPath& path,
+                                      const std::string& type, HeapFacts& facts) {
+  const auto [found, is_new] = owners_.try_emplace({kind, path.text}, owners_.size() + 1);
+  if (is_new) {
+    OwnerRecord record;
+    record.owner = found->second;
+    record.key = key_;
+    record.kind = kind;
+    record.path = cut(path.text);
+    record.type = cut(type);
+    record.steps = path.steps;
+    for (PathStep& step : record.steps) {
+      step = {cut(std::move(step.label)), cut(std::move(step.type))};
+    }
+    record.is_library = path.is_library;
+    facts.owners.push_back(std::move(record));
+  }
+  return found->second;
+}
+
+// One look at the objects of a process.
+class HeapAnalysis::Look {
+ public:
+  Look(HeapAnalysis& analysis, MemoryImage& image, ProcessObjects& objects,
+       const GraphLimits& limits, HeapFacts& facts)
+      : analysis_(analysis),
+        image_(image),
+        objects_(objects),
+        limits_(limits),
+        facts_(facts),
+        of_process_(facts.looks.front()),
+        graph_(objects, objects.roots(), limits),
+        paths_(graph_) {}
+
+  void run(const HeapExports& exports) {
+    describe_interpreter();
+    describe_graph();
+    const HeapGrowth growth = analysis_.growth_.compare(graph_, paths_, of_process_.look.t_s);
+    of_process_.look.new_bytes = growth.new_bytes;
+    of_process_.look.gone_bytes = growth.gone_bytes;
+    below_ = graph_.bytes_below();
+    add_owners(growth);
+    add_names();
+    add_unreachable();
+    if (objects_.cpp().has_torch()) {
+      add_tensors();
+    }
+    of_process_.look.is_partial = graph_.is_partial();
+    write(exports, growth);
+    of_process_.look.unread_bytes = image_.unread_bytes();
+  }
+
+ private:
+  HeapLook& look() { return of_process_.look; }
+
+  void describe_interpreter() {
+    InterpreterFacts& facts = look().interpreter;
+    const PythonRuntime& runtime = objects_.runtime();
+    facts.python = python_version(image_, runtime, objects_.types());
+    facts.is_free_threaded = runtime.layout.is_free_threaded;
+    const auto version_of = [&](std::string_view module) {
+      return module_text(image_, runtime, objects_.types(), module, "__version__");
+    };
+    facts.torch = version_of("torch");
+    facts.numpy = version_of("numpy");
+    collector_ = read_collector(image_, runtime.layout, runtime.interpreters.front());
+    facts.gc_enabled = collector_.is_enabled;
+    facts.gc_thresholds = collector_.thresholds;
+    if (!collector_.lists.empty()) {
+      const CollectorList frozen =
+          read_collector_list(image_, collector_.lists.back(), kMostUnreachable);
+      if (frozen.is_whole) {
+        facts.gc_frozen_objects = frozen.objects.size();
+      }
+    }
+  }
+
+  void describe_graph() {
+    std::unordered_map<std::string, TypeSample> by_type;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> counts;  // of objects and bytes, by type
+    for (const Node node : reachable()) {
+      const PythonTypes::Index type = graph_.type_index(node);
+      if (type >= counts.size()) {
+        counts.resize(std::max<std::size_t>(2 * counts.size(), type + std::size_t{1}));
+      }
+      ++counts[type].first;
+      counts[type].second += graph_.bytes(node);
+      look().heap_bytes += graph_.bytes(node);
+    }
+    look().objects = graph_.reachable();
+    for (PythonTypes::Index type = 0; type < counts.size(); ++type) {
+      if (counts[type].first > 0) {
+        TypeSample& sample = by_type[graph_.source().type(type).name];
+        sample.count += counts[type].first;
+        sample.bytes += counts[type].second;
+      }
+    }
+    for (auto& [name, sample] : by_type) {
+      sample.type = cut(name);
+      of_process_.types.push_back(sample);
+    }
+    std::sort(of_process_.types.begin(), of_process_.types.end(),
+              [](const TypeSample& a, const TypeSample& b) {
+                return std::pair(b.bytes, a.type) < std::pair(a.bytes, b.type);
+              });
+    of_process_.types.resize(std::min(of_process_.types.size(), analysis_.options_.most_types));
+  }
+
+  std::span<const Node> reachable() const { return graph_.order().first(graph_.reachable()); }
+
+  void add_owners(const HeapGrowth& growth) {
+    const std::size_t count = std::min(growth.owners.size(), analysis_.options_.most_owners);
+    for (std::size_t i = 0; i < count; ++i) {
+      const GrowingOwner& owner = growth.owners[i];
+      grows_.insert(owner.path.text);
+      OwnerSample sample;
+      sample.owner = analysis_.number_of(owner.kind, owner.path, owner.type, facts_);
+      if (owner.kind == OwnerKind::kContainer) {
+        sample.entries = entries_of(owner);
+      }
+      sample.grown_bytes = owner.grown_bytes;
+      sample.grown_bytes_alone = owner.grown_bytes_alone;
+      sample.shared_with = cut(owner.shared_with);
+      sample.holds = held_by(owner);
+      sample.reached_bytes = 0;
+      for (const Node node : owner.nodes) {
+        *sample.reached_bytes += below_[node];
+      }
+      if (i < kMostRetained && owner.grown_bytes > 0 && !limits_.is_over()) {
+        sample.retained_bytes = retained_by(owner.nodes);
+      }
+      analysis_.grew_.insert(sample.owner);
+      of_process_.owners.push_back(std::move(sample));
+    }
+    add_ended(of_process_.owners);
+  }
+
+  // What grew at a look before and does not now: a series must not end with its growth.
+  void add_ended(const std::vector<OwnerSample>& growing) {
+    std::set<std::uint32_t> ended = analysis_.grew_;
+    for (const OwnerSample& sample : growing) {
+      ended.erase(sample.owner);
+    }
+    for (const std::uint32_t owner : ended) {
+      OwnerSample sample;
+      sample.owner = owner;
+      of_process_.owners.push_back(std::move(sample));
+    }
+  }
+
+  // Items of a dictionary have a key and a value each.
+  std::uint64_t entries_of(const GrowingOwner& owner) const {
+    return graph_.type(owner.nodes.front()).kind == ObjectKind::kDict ? owner.entries / 2
+                                                                      : owner.entries;
+  }
+
+  std::vector<HeldObjects> held_by(const GrowingOwner& owner) {
+    std::vector<HeldObjects> held =
+        held_objects(graph_, objects_, owner.new_nodes, kMostHeldSorts);
+    for (HeldObjects& sort : held) {
+      sort.type = cut(std::move(sort.type));
+    }
+    return held;
+  }
+
+  // What is not reached any more without these.
+  std::uint64_t retained_by(std::span<const Node> owners) const {
+    std::vector<bool> is_seen(graph_.size());
+    for (const Node node : owners) {
+      is_seen[node] = true;
+    }
+    std::vector<Node> waiting;
+    std::uint64_t reached = 0;
+    const auto take = [&](Node node) {
+      if (!is_seen[node]) {
+        is_seen[node] = true;
+        reached += graph_.bytes(node);
+        waiting.push_back(node);
+      }
+    };
+    for (const Root& root : graph_.roots()) {
+      if (const Node node = graph_.find(root.address); node != ObjectGraph::kNone) {
+        take(node);
+      }
+    }
+    // Types that are compiled in are reached by nothing else.
+    for (const Node node : reachable()) {
+      if (graph_.parent(node) == ObjectGraph::kNone) {
+        take(node);
+      }
+    }
+    while (!waiting.empty()) {
+      const Node node = waiting.back();
+      waiting.pop_back();
+      for (const Node target : graph_.targets(node)) {
+        take(target);
+      }
+    }
+    return look_bytes() - std::min(look_bytes(), reached);
+  }
+
+  std::uint64_t look_bytes() const { return of_process_.look.heap_bytes; }
+
+  void write(const HeapExports& exports, const HeapGrowth& growth) {
+    const auto check = [&](int fd, const Status& written) {
+      if (!written) {
+        exports.on_error(fd, written.error());
+      }
+    };
+    if (exports.heapsnapshot) {
+      const int fd = *exports.heapsnapshot;
+      check(fd, write_heap_snapshot(graph_, fd, limits_.is_cancelled));
+    }
+    if (exports.dot) {
+      check(*exports.dot, write_dot(exports, growth));
+    }
+  }
+
+  Status write_dot(const HeapExports& exports, const HeapGrowth& growth) {
+    const std::string& path = exports.dot_path;
+    const auto owner = std::find_if(
+        growth.owners.begin(), growth.owners.end(),
+        [&](const GrowingOwner& each) { return path.empty() || each.path.text == path; });
+    if (owner == growth.owners.end() && path.empty()) {
+      return Error{Errc::kNotFound, "no object is known to grow: name the one whose ways to write"};
+    }
+    const Node node = owner != growth.owners.end()
+                          ? owner->nodes.front()
+                          : find_object(graph_, paths_, path, limits_.is_cancelled);
+    if (node == ObjectGraph::kNone) {
+      return Error{Errc::kNotFound,
+                   fmt::format("no object has the path {} at this look", escape_text(path))};
+    }
+    return write_ways(graph_, paths_, node, below_, *exports.dot);
+  }
+
+  // The names of the job's own code that lead to most: of modules, and of running functions.
+  void add_names() {
+    std::vector<Node> best(graph_.size(), ObjectGraph::kNone);  // the child that leads to most
+    std::vector<Node> names;
+    for (const Node node : reachable()) {
+      if (below_[node] < kLeastNameBytes) {
+        continue;
+      }
+      const Node parent = graph_.parent(node);
+      if (parent != ObjectGraph::kNone &&
+          (best[parent] == ObjectGraph::kNone || below_[node] > below_[best[parent]])) {
+        best[parent] = node;
+      }
+      if (is_name(node)) {
+        names.push_back(node);
+      }
+    }
+    std::sort(names.begin(), names.end(),
+              [&](Node a, Node b) { return std::pair(below_[b], a) < std::pair(below_[a], b); });
+    names.resize(std::min(names.size(), kMostNames));
+    for (Node node : names) {
+      add_name(most_of(node, best));
+    }
+  }
+
+  // A variable of a running function, or what stands in the dictionary of a module.
+  bool is_name(Node node) const {
+    const Root& root = graph_.root(node);
+    if (root.is_library || graph_.type(node).kind == ObjectKind::kModule) {
+      return false;
+    }
+    const Node parent = graph_.parent(node);
+    if (root.is_variable) {
+      return parent == ObjectGraph::kNone;
+    }
+    const Node above = parent == ObjectGraph::kNone ? parent : graph_.parent(parent);
+    return above != ObjectGraph::kNone && graph_.parent(above) == ObjectGraph::kNone &&
+           graph_.type(parent).kind == ObjectKind::kDict;
+  }
+
+  // Follows attributes as long as one of them leads to nearly all.
+  Node most_of(Node node, const std::vector<Node>& best) {
+    Node named = node;
+    for (std::size_t i = 0; i < kMostNameDepth; ++i) {
+      node = best[node];
+      if (node == ObjectGraph::kNone || below_[node] < below_[named] / 10 * 9) {
+        break;
+      }
+      const std::string text = paths_.of(node).text;
+      if (text.ends_with(']') || text.ends_with('>') || text.ends_with(')')) {
+        break;
+      }
+      named = text == paths_.of(named).text ? named : node;
+    }
+    return named;
+  }
+
+  void add_name(Node node) {
+    OwnerSample sample;
+    sample.owner =
+        analysis_.number_of(OwnerKind::kName, paths_.of(node), graph_.type(node).name, facts_);
+    sample.reached_bytes = below_[node];
+    of_process_.owners.push_back(std::move(sample));
+  }
+
+  // Objects that the collector knows and to which no name leads: those that only refer to each
+  // other are garbage; those to which there are more references, and what they lead to, are held by
+  // native code.
+  void add_unreachable() {
+    if (collector_.is_collecting || collector_.lists.empty() || graph_.is_partial()) {
+      return;
+    }
+    std::vector<Root> seeds;
+    for (const std::uint64_t head : collector_.lists) {
+      for (const std::uint64_t object : read_collector_list(image_, head, 1U << 30U).objects) {
+        if (graph_.find(object) == ObjectGraph::kNone && seeds.size() < kMostUnreachable) {
+          seeds.push_back({object, "", 0, true, true});
+        }
+      }
+    }
+    const std::size_t first = graph_.order().size();
+    graph_.add_unreachable(std::move(seeds), limits_);
+    const auto nodes = graph_.order().subspan(first);
+    const std::vector<bool> is_held = held_by_native(nodes);
+    add_unnamed(OwnerKind::kGarbage, nodes, [&](Node node) { return !is_held[node]; });
+    add_unnamed(OwnerKind::kNativeHold, nodes, [&](Node node) { return is_held[node]; });
+  }
+
+  std::vector<bool> held_by_native(std::span<const Node> nodes) {
+    std::unordered_map<Node, std::uint64_t> inner;  // references from among them
+    for (const Node node : nodes) {
+      objects_.references(graph_.address(node), graph_.type_index(node),
+                          [&](std::span<const Reference> references) {
+                            for (const Reference& reference : references) {
+                              if (const Node target = graph_.find(reference.target);
+                                  target != ObjectGraph::kNone) {
+                                ++inner[target];
+                              }
+                            }
+                          });
+    }
+    std::vector<bool> is_held(graph_.size());
+    std::vector<Node> waiting;
+    const auto take = [&](Node node) {
+      if (!is_held[node]) {
+        is_held[node] = true;
+        waiting.push_back(node);
+      }
+    };
+    for (const Node node : nodes) {
+      if (graph_.type(node).has(kHasGcFlag) &&
+          objects_.reference_count(graph_.address(node)) > inner[node]) {
+        take(node);
+      }
+    }
+    while (!waiting.empty()) {
+      const Node node = waiting.back();
+      waiting.pop_back();
+      for (const Node target : graph_.targets(node)) {
+        take(target);
+      }
+    }
+    return is_held;
+  }
+
+  template <typename IsOne>
+  void add_unnamed(OwnerKind kind, std::span<const Node> nodes, IsOne is_one) {
+    GrowingOwner owner;
+    std::unordered_map<PythonTypes::Index, std::uint64_t> by_type;
+    std::uint64_t bytes = 0;
+    for (const Node node : nodes) {
+      if (is_one(node)) {
+        owner.new_nodes.push_back(node);
+        bytes += graph_.bytes(node);
+        by_type[graph_.type_index(node)] += graph_.bytes(node);
+      }
+    }
+    const auto [found, is_first] =
+        analysis_.unnamed_.try_emplace(kind, Unnamed{bytes, bytes, false});
+    Unnamed& unnamed = found->second;
+    unnamed.has_fallen = unnamed.has_fallen || bytes < unnamed.last_bytes;
+    unnamed.last_bytes = bytes;
+    if (owner.new_nodes.empty()) {
+      return;
+    }
+    OwnerSample sample;
+    sample.owner = analysis_.number_of(kind, {}, "", facts_);
+    sample.entries = owner.new_nodes.size();
+    sample.reached_bytes = bytes;
+    sample.retained_bytes = bytes;
+    sample.grown_bytes = unnamed.has_fallen ? 0 : bytes - unnamed.first_bytes;
+    sample.grown_bytes_alone = sample.grown_bytes;
+    sample.holds = held_by(owner);
+    of_process_.owners.push_back(std::move(sample));
+  }
+
+  void add_tensors() {
+    std::vector<std::uint64_t> tensors;
+    for (const Node node : graph_.order()) {
+      if (graph_.type(node).kind == ObjectKind::kCppTensor) {
+        tensors.push_back(graph_.address(node));
+      }
+    }
+    CppObjects::Found others;
+    if (!limits_.is_over()) {
+      others = objects_.cpp().scan(limits_.is_over);
+    }
+    const auto is_reached = [&](std::uint64_t address) {
+      return graph_.find(address) != ObjectGraph::kNone;
+    };
+    std::erase_if(others.tensors, is_reached);
+    std::erase_if(others.storages, is_reached);
+    tensors.insert(tensors.end(), others.tensors.begin(), others.tensors.end());
+    analysis_.add_tensors(objects_.cpp(), tensors, of_process_);
+    if (!others.is_partial && !graph_.is_partial()) {
+      analysis_.add_native(objects_.cpp(), others, facts_);
+    }
+  }
+
+  HeapAnalysis& analysis_;
+  MemoryImage& image_;
+  ProcessObjects& objects_;
+  const GraphLimits& limits_;
+  HeapFacts& facts_;
+  HeapFacts::OfProcess& of_process_;
+  ObjectGraph graph_;
+  ObjectPaths paths_;
+  CollectorState collector_;
+  std::vector<std::uint64_t> below_;
+  std::unordered_set<std::string> grows_;  // paths of growing owners
+};
+
+bool HeapAnalysis::run(MemoryImage& image, ProcessObjects& objects, const GraphLimits& limits,
+                       const std::function<bool()>& is_sound, const HeapExports& exports,
+                       HeapFacts& facts) {
+  Look look(*this, image, objects, limits, facts);
+  if (!is_sound()) {
+    return false;
+  }
+  look.run(exports);
+  return true;
+}
+
+bool HeapAnalysis::run_native(MemoryImage& image, const GraphLimits& limits,
+                              const std::function<bool()>& is_sound, HeapFacts& facts) {
+  CppObjects objects(image);
+  const CppObjects::Found found = objects.scan(limits.is_over);
+  if (!is_sound()) {
+    return false;
+  }
+  HeapFacts::OfProcess& of_process = facts.looks.front();
+  of_process.look.objects = found.tensors.size() + found.storages.size();
+  of_process.look.is_partial = found.is_partial;
+  of_process.look.unread_bytes = image.unread_bytes();
+  add_tensors(objects, found.tensors, of_process);
+  if (!found.is_partial) {
+    add_native(objects, found, facts);
+  }
+  return true;
+}
+
+void HeapAnalysis::add_tensors(CppObjects& objects, std::span<const std::uint64_t> tensors,
+                               HeapFacts::OfProcess& of_process) const {
+  const auto counted = count_tensors(objects, tensors, [](std::uint64_t) { return true; });
+  of_process.tensors = group_tensors(counted, options_.most_tensors);
+}
+
+void HeapAnalysis::add_native(CppObjects& objects, const CppObjects::Found& found,
+                              HeapFacts& facts) {
+  const NativeTensors::Change change = native_.compare(objects, found.tensors, found.storages);
+  HeapFacts::OfProcess& of_process = facts.looks.front();
+  of_process.look.heap_bytes += change.bytes;
+  of_process.look.new_bytes += change.new_bytes;
+  of_process.look.gone_bytes += change.gone_bytes;
+  const std::size_t count = std::min(change.groups.size(), kMostNames);
+  for (const NativeTensors::Group& group : std::span(change.groups).first(count)) {
+    ObjectPath path;
+    path.text = group.path;
+    path.steps.push_back({group.path, group.held.type});
+    OwnerSample sample;
+    sample.owner = number_of(OwnerKind::kNative, path, group.held.type, facts);
+    sample.entries = group.count;
+    sample.grown_bytes = group.held.bytes;
+    sample.grown_bytes_alone = group.held.bytes;
+    sample.reached_bytes = group.bytes;
+    sample.retained_bytes = group.bytes;
+    if (group.held.count > 0) {
+      sample.holds.push_back(group.held);
+    }
+    of_process.owners.push_back(std::move(sample));
+  }
+}
+
+}  // namespace tidemark::heap

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/owner_records.h"
+#include "profiler/heap/cpp_objects.h"
+#include "profiler/heap/object_graph.h"
+#include "profiler/heap/python_objects.h"
+#include "profiler/heap/python_runtime.h"
+#include "profiler/heap/python_types.h"
+
+namespace tidemark::heap {
+
+// The objects of Python in a process, and those of C++ that they lead to.
+class ProcessObjects : public ObjectSource {
+ public:
+  ProcessObjects(MemoryImage& image, PythonRuntime runtime);
+  ProcessObjects(const ProcessObjects&) = delete;
+  ProcessObjects& operator=(const ProcessObjects&) = delete;
+
+  std::vector<Root> roots();
+  const PythonRuntime& runtime() const { return runtime_; }
+  PythonTypes& types() { return types_; }
+  CppObjects& cpp() { return cpp_; }
+  // Of an array of numpy: its dtype and shape.
+  HeldObjects array(std::uint64_t array) {
+    HeldObjects held;
+    held.dtype = objects_.array_dtype(array);
+    held.shape = objects_.array_shape(array);
+    return held;
+  }
+  // How many references an object says that it has; 0: it is kept for ever, or does not tell.
+  std::uint64_t reference_count(std::uint64_t object);
+
+  PythonTypes::Index type_of(std::uint64_t address, ReferenceKind kind) override;
+  const TypeInfo& type(PythonTypes::Index index) const override { return types_[index]; }
+  void references(std::uint64_t address, PythonTypes::Index type, VisitReferences visit) override;
+  std::uint64_t bytes(std::uint64_t address, PythonTypes::Index type) override;
+  std::string text(std::uint64_t address) override;
+  std::string name(std::uint64_t address, PythonTypes::Index type) override;
+  std::string variable_name(std::uint64_t function, PythonTypes::Index type, bool is_closure,
+                            std::uint64_t index) override;
+
+ private:
+  PythonTypes::Index python_type_of(std::uint64_t address);
+  PythonTypes::Index cpp_type_of(std::uint64_t address);
+  std::uint64_t storage_bytes(std::uint64_t storage);
+
+  MemoryImage& image_;
+  PythonRuntime runtime_;
+  PythonTypes types_;
+  PythonObjects objects_;
+  CppObjects cpp_;
+  std::vector<PythonTypes::Index> cpp_types_;  // by the number of the class
+};
+
+}  // namespace tidemark::heap

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/heap/tensor_groups.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace tidemark::heap {
+namespace {
+
+using Node = ObjectGraph::Node;
+
+constexpr std::string_view kTensorType = "torch.Tensor";
+constexpr std::size_t kMostGroups = 1U << 16U;
+
+// Of those that share a storage: no view, all of it, from its beginning.
+bool is_more_of_a_base(const TensorFacts& a, const TensorFacts& b) {
+  return std::tuple(a.is_view, -static_cast<double>(a.elements), a.offset) <
+         std::tuple(b.is_view, -static_cast<double>(b.elements), b.offset);
+}
+
+template <typename Sorts>
+void keep_most(Sorts& sorts, std::size_t most) {
+  std::stable_sort(sorts.begin(), sorts.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  sorts.resize(std::min(sorts.size(), most));
+}
+
+auto look_of(const HeldObjects& held) {
+  return std::tie(held.type, held.dtype, held.shape, held.device);
+}
+
+// Objects by what they look like.
+class Held {
+ public:
+  void add(const HeldObjects& one) {
+    const auto found = by_look_.find(one);
+    if (found != by_look_.end()) {
+      found->second.count += one.count;
+      found->second.bytes += one.bytes;
+    } else if (by_look_.size() < kMostGroups) {
+      by_look_.emplace(one, Sum{one.count, one.bytes});
+    }
+  }
+  std::vector<HeldObjects> most(std::size_t count) const {
+    std::vector<HeldObjects> all;
+    for (const auto& [look, sum] : by_look_) {
+      all.push_back(look);
+      all.back().count = sum.count;
+      all.back().bytes = sum.bytes;
+    }
+    keep_most(all, count);
+    return all;
+  }
+
+ private:
+  struct Sum {
+    std::uint64_t count = 0;
+    std::uint64_t bytes = 0;
+  };
+  struct IsBefore {
+    bool operator()(const HeldObjects& a, const HeldObjects& b) const {
+      return look_of(a) < look_of(b);
+    }
+  };
+  std::map<HeldObjects, Sum, IsBefore> by_look_;
+};
+
+HeldObjects held_tensor(const CountedTensor& tensor) {
+  return {std::string(kTensorType), tensor.facts.dtype, tensor.facts.shape, tensor.facts.device, 1,
+          tensor.own_bytes};
+}
+
+}  // namespace
+
+std::vector<CountedTensor> count_tensors(CppObjects& objects,
+                                         std::span<const std::uint64_t> tensors,
+                                         const std::function<bool(std::uint64_t)>& is_counted) {
+  std::vector<CountedTensor> counted;
+  std::unordered_map<std::uint64_t, std::size_t> base_of;  // a storage
+  for (const std::uint64_t tensor : tensors) {
+    auto facts = objects.tensor(tensor);
+    if (!facts) {
+      continue;
+    }
+    const std::size_t index = counted.size();
+    counted.push_back({*std::move(facts)});
+    if (const std::uint64_t storage = counted.back().facts.storage; storage != 0) {
+      const auto [found, is_new] = base_of.try_emplace(storage, index);
+      if (!is_new && is_more_of_a_base(counted[index].facts, counted[found->second].facts)) {
+        found->second = index;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < counted.size(); ++i) {
+    CountedTensor& tensor = counted[i];
+    const auto storage =
+        tensor.facts.storage == 0 ? std::nullopt : objects.storage(tensor.facts.storage);
+    if (!storage) {
+      continue;
+    }
+    tensor.is_pinned = storage->is_pinned;
+    if (base_of[tensor.facts.storage] != i) {
+      tensor.facts.is_view = true;
+    } else if (storage->data != 0 && is_counted(tensor.facts.storage)) {
+      tensor.bytes = storage->bytes;
+      tensor.own_bytes = storage->is_host ? storage->bytes : 0;
+    }
+  }
+  return counted;
+}
+
+std::vector<TensorSample> group_tensors(std::span<const CountedTensor> tensors, std::size_t most) {
+  const auto sample_of = [](const CountedTensor& tensor) {
+    const TensorFacts& facts = tensor.facts;
+    return TensorSample{facts.device,   facts.dtype,   facts.shape,      facts.requires_grad,
+                        facts.is_graph, facts.is_view, tensor.is_pinned, 1,
+                        tensor.bytes};
+  };
+  const auto is_before = [](const TensorSample& a, const TensorSample& b) {
+    const auto look = [](const TensorSample& s) {
+      return std::tie(s.device, s.dtype, s.shape, s.requires_grad, s.is_graph, s.is_view,
+                      s.is_pinned);
+    };
+    return look(a) < look(b);
+  };
+  std::map<TensorSample, std::pair<std::uint64_t, std::uint64_t>, decltype(is_before)> groups(
+      is_before);
+  for (const CountedTensor& tensor : tensors) {
+    const auto found = groups.try_emplace(sample_of(tensor)).first;
+    ++found->second.first;
+    found->second.second += tensor.bytes;
+  }
+  std::vector<TensorSample> samples;
+  for (const auto& [look, sum] : groups) {
+    samples.push_back(look);
+    std::tie(samples.back().count, samples.back().bytes) = sum;
+  }
+  keep_most(samples, most);
+  return samples;
+}
+
+std::vector<HeldObjects> held_objects(const ObjectGraph& graph, ProcessObjects& objects,
+                                      std::span<const Node> nodes, std::size_t most) {
+  Held held;
+  std::vector<std::uint64_t> tensors;
+  std::unordered_map<std::uint64_t, bool> storages;  // whether a tensor has it
+  std::unordered_map<PythonTypes::Index, HeldObjects> others;
+  for (const Node node : nodes) {
+    const std::uint64_t address = graph.address(node);
+    switch (graph.type(node).kind) {
+      case ObjectKind::kTensor:
+        break;
+      case ObjectKind::kCppTensor:
+        tensors.push_back(address);
+        break;
+      case ObjectKind::kCppStorage:
+        storages.emplace(address, false);
+        break;
+      case ObjectKind::kNumpyArray: {
+        HeldObjects array = objects.array(address);
+        array.type = graph.type(node).name;
+        array.count = 1;
+        array.bytes = graph.bytes(node);
+        held.add(array);
+        break;
+      }
+      default: {
+        HeldObjects& sort = others[graph.type_index(node)];
+        ++sort.count;
+        sort.bytes += graph.bytes(node);
+        break;
+      }
+    }
+  }
+  const auto is_counted = [&](std::uint64_t storage) { return storages.contains(storage); };
+  for (const CountedTensor& tensor : count_tensors(objects.cpp(), tensors, is_counted)) {
+    held.add(held_tensor(tensor));
+    if (const auto found = storages.find(tensor.facts.storage); found != storages.end()) {
+      found->second = true;
+    }
+  }
+  for (const auto& [storage, has_tensor] : storages) {
+    if (!has_tensor) {
+      const Node node = graph.find(storage);
+      HeldObjects& sort = others[graph.type_index(node)];
+      ++sort.count;
+      sort.bytes += graph.bytes(node);
+    }
+  }
+  for (auto& [type, sort] : others) {
+    sort.type = graph.source().type(type).name;
+    held.add(sort);
+  }
+  return held.most(most);
+}
+
+NativeTensors::Change NativeTensors::compare(CppObjects& objects,
+                                             std::span<const std::uint64_t> tensors,
+                                             std::span<const std::uint64_t> storages) {
+  Change change;
+  compare_storages(objects, storages, change);
+  Held held;
+  for (const CountedTensor& tensor :
+       count_tensors(objects, tensors, [](std::uint64_t) { return true; })) {
+    held.add(held_tensor(tensor));
+  }
+  std::map<std::string, HeldObjects> now;
+  for (HeldObjects& sort : held.most(kMostGroups)) {
+    now.emplace(fmt::format("torch tensors {} [{}] {}", sort.dtype, fmt::join(sort.shape, ", "),
+                            sort.device),
+                std::move(sort));
+  }
+  for (auto& [path, seen] : seen_) {
+    const auto found = now.find(path);
+    const std::uint64_t bytes = found == now.end() ? 0 : found->second.bytes;
+    seen.has_fallen = seen.has_fallen || bytes < seen.last_bytes;
+    seen.last_bytes = bytes;
+  }
+  for (auto& [path, sort] : now) {
+    const auto is_new = seen_.try_emplace(path, Seen{sort.bytes, sort.count, sort.bytes, false});
+    const Seen& seen = is_new.first->second;
+    Group group{path, std::move(sort)};
+    group.count = group.held.count;
+    group.bytes = group.held.bytes;
+    group.held.bytes = seen.has_fallen ? 0 : group.bytes - seen.first_bytes;
+    group.held.count -= std::min(group.held.count, seen.first_count);
+    change.groups.push_back(std::move(group));
+  }
+  std::stable_sort(change.groups.begin(), change.groups.end(), [](const Group& a, const Group& b) {
+    return std::pair(a.held.bytes, a.bytes) > std::pair(b.held.bytes, b.bytes);
+  });
+  has_begun_ = true;
+  return change;
+}
+
+void NativeTensors::compare_storages(CppObjects& objects, std::span<const std::uint64_t> storages,
+                                     Change& change) {
+  std::unordered_map<std::uint64_t, std::uint64_t> now;
+  for (const std::uint64_t storage : storages) {
+    const auto facts = objects.storage(storage);
+    const std::uint64_t bytes = facts && facts->is_host && facts->data != 0 ? facts->bytes : 0;
+    now.emplace(storage, bytes);
+    change.bytes += bytes;
+    const auto before = first_storages_.find(storage);
+    change.new_bytes += before != first_storages_.end() && before->second == bytes ? 0 : bytes;
+  }
+  for (const auto& [storage, bytes] : first_storages_) {
+    const auto found = now.find(storage);
+    change.gone_bytes += found != now.end() && found->second == bytes ? 0 : bytes;
+  }
+  if (!has_begun_) {
+    first_storages_ = std::move(now);
+    change.new_bytes = 0;
+  }
+}
+
+}  // namespace tidemark::heap

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/owner_records.h"
+#include "profiler/heap/cpp_objects.h"
+#include "profiler/heap/object_graph.h"
+#include "profiler/heap/process_objects.h"
+
+namespace tidemark::heap {
+
+// A tensor, with the memory that counts for it.
+struct CountedTensor {
+  TensorFacts facts;
+  std::uint64_t bytes = 0;      // of its storage; 0: they count for another tensor
+  std::uint64_t own_bytes = 0;  // of these, what is memory of the process itself
+  bool is_pinned = false;
+};
+
+// Of several tensors that share a storage its bytes count for that of which the others are views.
+// `is_counted` tells of a storage whether its bytes count at all.
+std::vector<CountedTensor> count_tensors(CppObjects& objects,
+                                         std::span<const std::uint64_t> tensors,
+                                         const std::function<bool(std::uint64_t)>& is_counted);
+
+// Those that look the same are one sample; the most bytes come first, and at most so many.
+std::vector<TensorSample> group_tensors(std::span<const CountedTensor> tensors, std::size_t most);
+
+// What some objects of a graph are, by type, tensors and arrays by what they look like as well. The
+// shell that Python has of a tensor, and what belongs to it in C++, are one thing: the tensor. The
+// most bytes come first, and at most so many sorts.
+std::vector<HeldObjects> held_objects(const ObjectGraph& graph, ProcessObjects& objects,
+                                      std::span<const ObjectGraph::Node> nodes, std::size_t most);
+
+// Tensors that nothing in Python leads to, in groups of those that look the same, from look to
+// look. What has fallen at any look does not grow.
+class NativeTensors {
+ public:
+  struct Group {
+    std::string path;  // "torch tensors float32 [256, 1024] cpu"
+    HeldObjects held;  // what has come since the group was first seen
+    std::uint64_t count = 0;
+    std::uint64_t bytes = 0;
+  };
+  struct Change {
+    std::vector<Group> groups;  // the most growth first
+    std::uint64_t bytes = 0;    // of all
+    std::uint64_t new_bytes = 0;
+    std::uint64_t gone_bytes = 0;
+  };
+  // One look, with all tensors and storages that count.
+  Change compare(CppObjects& objects, std::span<const std::uint64_t> tensors,
+                 std::span<const std::uint64_t> storages);
+
+ private:
+  struct Seen {
+    std::uint64_t first_bytes = 0;
+    std::uint64_t first_count = 0;
+    std::uint64_t last_bytes = 0;
+    bool has_fallen = false;
+  };
+
+  void compare_storages(CppObjects& objects, std::span<const std::uint64_t> storages,
+                        Change& change);
+
+  bool has_begun_ = false;
+  std::map<std::string, Seen> seen_;                                 // by path
+  std::unordered_map<std::uint64_t, std::uint64_t> first_storages_;  // bytes by address
+};
+
+}  // namespace tidemark::heap
