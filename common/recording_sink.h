@@ -18,4 +18,31 @@ class RecordingSink {
   virtual Status end(double t_s) = 0;
 };
 
+// Passes all of a run on to two others, which outlive it.
+class TwoSinks final : public RecordingSink {
+ public:
+  TwoSinks(RecordingSink& first, RecordingSink& second) : first_(first), second_(second) {}
+
+  Status begin(const RunInfo& info) override {
+    TIDEMARK_TRY(first_.begin(info));
+    return second_.begin(info);
+  }
+  Status add(const Tick& tick) override {
+    TIDEMARK_TRY(first_.add(tick));
+    return second_.add(tick);
+  }
+  Status process_ended(const ProcessRecord& process) override {
+    TIDEMARK_TRY(first_.process_ended(process));
+    return second_.process_ended(process);
+  }
+  Status end(double t_s) override {
+    TIDEMARK_TRY(first_.end(t_s));
+    return second_.end(t_s);
+  }
+
+ private:
+  RecordingSink& first_;
+  RecordingSink& second_;
+};
+
 }  // namespace tidemark

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "recording/open.h"
 #include "report/document.h"
 #include "report/output.h"
+#include "report/owners_text.h"
 #include "tracker/run/track_builder.h"
 
 namespace tidemark::report {
@@ -30,6 +32,8 @@ using tracker::DiffRow;
 using tracker::DiffSide;
 using tracker::DiffValue;
 using tracker::DiffWhat;
+using tracker::OwnerDiff;
+using tracker::OwnerDiffSide;
 using tracker::RunDiff;
 using tracker::RunTracks;
 using tracker::Verdict;
@@ -273,6 +277,44 @@ std::string alignment_text(const RunDiff& diff) {
                      alignment.from_start ? ", counted from each run's first" : "");
 }
 
+std::string owner_side_text(const OwnerDiff& owner, const std::optional<OwnerDiffSide>& side) {
+  if (!side) {
+    return "none";
+  }
+  if (!side->grows()) {
+    return format_bytes(side->held_bytes);
+  }
+  return rate_of((owner.on_steps ? side->rate.bytes_per_step : side->rate.bytes_per_s).value_or(0),
+                 owner.on_steps, {.has_sign = true, .has_fixed_unit = true});
+}
+
+// "" without owners.
+std::string owners_table(const std::vector<OwnerDiff>& owners) {
+  constexpr std::size_t kPathColumns = 60;
+  if (owners.empty()) {
+    return "";
+  }
+  Table table{{{"owners that grow"}, {"A", true}, {"B", true}, {""}}, {}};
+  for (const OwnerDiff& owner : owners) {
+    table.rows.push_back({{shorten(escape_text(owner.path), kPathColumns)},
+                          {owner_side_text(owner, owner.a)},
+                          {owner_side_text(owner, owner.b)},
+                          {change_text(owner.change)}});
+  }
+  return "\n" + to_text(table);
+}
+
+void write_owner_side(JsonWriter& json, std::string_view name,
+                      const std::optional<OwnerDiffSide>& side) {
+  json.object_or_null(name, side, [&](const OwnerDiffSide& known) {
+    json.field("verdict", tracker::verdict_name(known.verdict))
+        .field("growth_bytes", known.growth_bytes)
+        .field("growth_bytes_per_s", known.rate.bytes_per_s)
+        .field("growth_bytes_per_step", known.rate.bytes_per_step)
+        .field("held_bytes", known.held_bytes);
+  });
+}
+
 std::string losses_text(std::string_view name, const DiffInput& input) {
   std::string text;
   for (const auto& [what, count] : input.losses) {
@@ -347,15 +389,35 @@ void write_alignment(JsonWriter& json, const RunDiff& diff) {
   });
 }
 
-Result<RunTracks> read_tracks(const std::string& path) {
+// A recording as `track` and as `owners` see it.
+struct ReadRun {
+  RunTracks tracks;
+  std::unique_ptr<tracker::OwnerTrackBuilder> owners =
+      std::make_unique<tracker::OwnerTrackBuilder>();
+};
+
+Result<ReadRun> read_run(const std::string& path) {
   TIDEMARK_TRY_ASSIGN(auto reader, recording::open_recording(path));
   tracker::TrackBuilder builder;
-  TIDEMARK_TRY_ASSIGN(const auto summary, reader->read(builder));
-  RunTracks tracks = builder.take();
+  ReadRun run;
+  TwoSinks both(builder, *run.owners);
+  TIDEMARK_TRY_ASSIGN(const auto summary, reader->read(both));
+  RunTracks& tracks = run.tracks = builder.take();
   if (summary.bad_lines > 0) {
     tracks.losses.emplace_back(loss_name(LossKind::kBadLines), summary.bad_lines);
   }
-  return tracks;
+  return run;
+}
+
+// Empty unless both have looks at the heap.
+std::vector<OwnerDiff> owners_of_both(const ReadRun& a, const ReadRun& b,
+                                      const DiffOptions& options) {
+  if (a.owners->owners().empty() || b.owners->owners().empty()) {
+    return {};
+  }
+  return tracker::compare_owners(
+      make_owners_report(a.owners->owners(), nullptr, options.judge).ranking,
+      make_owners_report(b.owners->owners(), nullptr, options.judge).ranking);
 }
 
 Result<RunDiff> compare_tracks(const RunTracks& a, const RunTracks& b, const DiffOptions& options) {
@@ -375,26 +437,30 @@ Result<RunDiff> compare_tracks(const RunTracks& a, const RunTracks& b, const Dif
 }
 
 Status print_diff(const DiffOptions& options) {
-  TIDEMARK_TRY_ASSIGN(const auto a, read_tracks(options.a));
-  TIDEMARK_TRY_ASSIGN(const auto b, read_tracks(options.b));
-  TIDEMARK_TRY_ASSIGN(const auto diff, compare_tracks(a, b, options));
-  const DiffInput input_a{options.a, a.losses};
-  const DiffInput input_b{options.b, b.losses};
+  TIDEMARK_TRY_ASSIGN(const auto a, read_run(options.a));
+  TIDEMARK_TRY_ASSIGN(const auto b, read_run(options.b));
+  TIDEMARK_TRY_ASSIGN(const auto diff, compare_tracks(a.tracks, b.tracks, options));
+  const std::vector<OwnerDiff> owners = owners_of_both(a, b, options);
+  const DiffInput input_a{options.a, a.tracks.losses};
+  const DiffInput input_b{options.b, b.tracks.losses};
   ExportOutput output = ExportOutput::to_stdout();
-  output.buffer() =
-      options.json ? diff_json(diff, input_a, input_b) : diff_text(diff, input_a, input_b);
+  output.buffer() = options.json ? diff_json(diff, input_a, input_b, owners)
+                                 : diff_text(diff, input_a, input_b, owners);
   return output.finish();
 }
 
 }  // namespace
 
-std::string diff_text(const RunDiff& diff, const DiffInput& a, const DiffInput& b) {
+std::string diff_text(const RunDiff& diff, const DiffInput& a, const DiffInput& b,
+                      const std::vector<OwnerDiff>& owners) {
   return answer_text(diff) + "\n\n" + fmt::format("A  {}\n", escape_text(a.file)) +
          fmt::format("B  {}\n", escape_text(b.file)) + alignment_text(diff) + "\n\n" +
-         to_text(diff_table(diff)) + losses_text("A", a) + losses_text("B", b);
+         to_text(diff_table(diff)) + owners_table(owners) + losses_text("A", a) +
+         losses_text("B", b);
 }
 
-std::string diff_json(const RunDiff& diff, const DiffInput& a, const DiffInput& b) {
+std::string diff_json(const RunDiff& diff, const DiffInput& a, const DiffInput& b,
+                      const std::vector<OwnerDiff>& owners) {
   JsonWriter json;
   json.begin_object()
       .field("schema", 1)
@@ -412,6 +478,17 @@ std::string diff_json(const RunDiff& diff, const DiffInput& a, const DiffInput& 
         .field("b_bytes", pair.b_bytes)
         .end_object();
   });
+  if (!owners.empty()) {
+    json.array("owners", owners, [&](const OwnerDiff& owner) {
+      json.begin_object()
+          .field("path", owner.path)
+          .field("type", owner.type)
+          .field("role", role_name(owner.role));
+      write_owner_side(json, "a", owner.a);
+      write_owner_side(json, "b", owner.b);
+      json.field("change", tracker::change_name(owner.change)).end_object();
+    });
+  }
   return json.end_object().take() + '\n';
 }
 

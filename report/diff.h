@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracker/compare/owner_diff.h"
 #include "tracker/compare/run_diff.h"
 #include "tracker/run/judged_run.h"
 
@@ -29,8 +30,11 @@ struct DiffInput {
 };
 
 // One sentence with the answer, then both runs in columns.
-std::string diff_text(const tracker::RunDiff& diff, const DiffInput& a, const DiffInput& b);
+// `owners`: of two recordings with looks at the heap.
+std::string diff_text(const tracker::RunDiff& diff, const DiffInput& a, const DiffInput& b,
+                      const std::vector<tracker::OwnerDiff>& owners = {});
 // One object, see docs/output.md.
-std::string diff_json(const tracker::RunDiff& diff, const DiffInput& a, const DiffInput& b);
+std::string diff_json(const tracker::RunDiff& diff, const DiffInput& a, const DiffInput& b,
+                      const std::vector<tracker::OwnerDiff>& owners = {});
 
 }  // namespace tidemark::report

@@ -77,6 +77,13 @@ std::string owner_share_text(const RankedOwner& owner) {
                                                 : format_percent(*owner.share_of_growth));
 }
 
+std::string per_minute_text(double per_s) {
+  constexpr double kWhole = 100.0;
+  const double per_minute = 60.0 * per_s;
+  return per_minute < kWhole ? fmt::format("{:.1f}", per_minute)
+                             : format_grouped(static_cast<std::uint64_t>(per_minute));
+}
+
 // "dict, 1,204 entries, +1.00 per step in 3 of 3 looks".
 std::string owner_state_text(const RankedOwner& owner) {
   std::string text = shorten(escape_text(owner.record().type), 80);
@@ -87,7 +94,7 @@ std::string owner_state_text(const RankedOwner& owner) {
   if (owner.grows() && owner.entries_per_step && *owner.entries_per_step > 0.0) {
     text += fmt::format(", +{:.2f} per step", *owner.entries_per_step);
   } else if (owner.grows() && owner.entries_per_s && *owner.entries_per_s > 0.0) {
-    text += fmt::format(", +{:.1f} per minute", 60.0 * *owner.entries_per_s);
+    text += fmt::format(", +{} per minute", per_minute_text(*owner.entries_per_s));
   }
   const JudgedOwner& first = owner.first();
   if (owner.grows()) {
@@ -153,12 +160,13 @@ std::string cut_text(const RankedOwner& owner) {
   if (owner.grown_bytes == 0) {
     return text;
   }
+  constexpr double kAll = 0.9995;
   const double alone =
       static_cast<double>(owner.grown_bytes_alone) / static_cast<double>(owner.grown_bytes);
-  text +=
-      fmt::format(" (nothing else reaches {} of it", format_percent(alone, alone < 1.0 ? 1 : 0));
+  text += fmt::format(" (nothing else reaches {} of it",
+                      alone >= kAll ? "100 %" : format_percent(alone, 1));
   const std::string& other = owner.first().track->last.shared_with;
-  if (alone < 1.0 && !other.empty()) {
+  if (alone < kAll && !other.empty()) {
     text += "; the rest is reached from " + shorten(escape_text(other), kPathColumns) + " as well";
   }
   return text + ")";
@@ -247,12 +255,24 @@ std::string needs_row(const RankedOwner& owner, const ProfileStyle& style) {
                                   style.columns);
 }
 
+// What leads to an owner that grows has a part in it.
+bool leads_to_growth(const OwnersReport& report, const RankedOwner& name) {
+  const std::string& path = name.record().path;
+  return std::any_of(report.ranking.owners.begin(), report.ranking.owners.end(),
+                     [&](const RankedOwner& owner) {
+                       const std::string& longer = owner.record().path;
+                       return owner.grows() && longer.starts_with(path) &&
+                              (longer.size() == path.size() || longer[path.size()] == '.' ||
+                               longer[path.size()] == '[');
+                     });
+}
+
 // "optimizer.state 8.00 MiB constant; model 4.00 MiB constant".
 std::string not_it_text(const OwnersReport& report) {
   std::vector<std::string> texts;
   for (const RankedOwner& owner : report.ranking.owners) {
     if (owner.grows() || owner.record().is_library || owner.held_bytes() < kWorthNaming ||
-        texts.size() == kMostConstant) {
+        texts.size() == kMostConstant || leads_to_growth(report, owner)) {
       continue;
     }
     const std::string_view word = owner.verdict == Verdict::kStable   ? "constant"
@@ -268,10 +288,15 @@ std::string owner_paragraph(const OwnersReport& report, const RankedOwner& owner
                             const ProfileStyle& style, bool is_first) {
   const std::string range = owner_range_text(owner);
   const std::string head =
-      fmt::format("{} {}{}: {}  {}   {}", verdict_word(owner.verdict), owner_rate_text(owner.rate),
+      fmt::format("{} {}{}: {}  {}", verdict_word(owner.verdict), owner_rate_text(owner.rate),
                   range.empty() ? "" : fmt::format(" ({})", range), owner_share_text(owner),
-                  owner_path(owner.record()), owner_state_text(owner));
-  std::string out = strong(wrap_text("", head, style.columns), style);
+                  owner_path(owner.record()));
+  const std::string state = owner_state_text(owner);
+  const bool is_one_line = head.size() + 3 + state.size() <= style.columns;
+  std::string out = strong(
+      is_one_line ? fmt::format("{}   {}\n", head, state) : wrap_text("", head, style.columns),
+      style);
+  out += is_one_line ? "" : wrap_text(owner_label("is"), state, style.columns);
   out += in_row(report, owner, style);
   out += holds_rows(owner, style);
   if (!owner.record().steps.empty()) {
@@ -405,7 +430,8 @@ std::string evidence_words(const OwnerEvidence& evidence, std::string_view type)
     case OwnerEvidenceKind::kEntriesPerStep:
       return fmt::format("it gets {:.2f} entries each step, all the time", evidence.value);
     case OwnerEvidenceKind::kEntriesPerSecond:
-      return fmt::format("it gets {:.1f} entries a minute, all the time", 60.0 * evidence.value);
+      return fmt::format("it gets {} entries a minute, all the time",
+                         per_minute_text(evidence.value));
     case OwnerEvidenceKind::kAppended:
       return fmt::format("nothing is looked up by a key in a {}", type);
     case OwnerEvidenceKind::kPastEpoch:

@@ -130,12 +130,13 @@ double value_at(std::span<const double> x, std::span<const double> y, double at)
   return y[i - 1] + share * (y[i] - y[i - 1]);
 }
 
-struct Rate {
+struct SettlingRate {
   double slope = 0.0;
   double error = 0.0;
 };
 
-Rate rate_within(std::span<const double> x, std::span<const double> y, double from, double to) {
+SettlingRate rate_within(std::span<const double> x, std::span<const double> y, double from,
+                         double to) {
   const auto first =
       static_cast<std::size_t>(std::lower_bound(x.begin(), x.end(), from) - x.begin());
   const auto last = static_cast<std::size_t>(std::upper_bound(x.begin(), x.end(), to) - x.begin());
@@ -161,12 +162,12 @@ bool slows_down(std::span<const double> x, std::span<const double> y) {
   if (third <= 0.0) {
     return false;
   }
-  std::array<Rate, 3> rates;
+  std::array<SettlingRate, 3> rates;
   for (std::size_t i = 0; i < rates.size(); ++i) {
     const double from = start + third * static_cast<double>(i);
     rates[i] = rate_within(x, y, from, from + third);
   }
-  const auto slower = [](const Rate& now, const Rate& before) {
+  const auto slower = [](const SettlingRate& now, const SettlingRate& before) {
     const double error = std::hypot(now.error, before.error);
     return now.slope <= kSlowedDown * before.slope &&
            before.slope - now.slope >= kSlowerSigmas * error;

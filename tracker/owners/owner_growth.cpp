@@ -25,8 +25,6 @@ struct Stretch {
   std::optional<double> entries;
   std::size_t first_look = 0;
   std::size_t last_look = 0;
-
-  double length() const { return std::isnan(steps) ? seconds : steps; }
 };
 
 // What grows held nothing new at the first look, whether it was named then or not.
@@ -136,9 +134,21 @@ void count_looks(JudgedOwner& owner, const std::vector<OwnerPoint>& points,
   owner.grown_looks = static_cast<std::size_t>(std::count(grown.begin(), grown.end(), true));
 }
 
-// Where neither is zero. Bytes stand in for entries that are not known.
-double pace_of(const Stretch& stretch) {
-  return stretch.entries.value_or(stretch.bytes) / std::max(stretch.length(), 1e-9);
+// How fast it grew at the end, against the beginning; nullopt: that cannot be compared. New entries
+// count, or bytes where not all of them are known.
+std::optional<double> last_pace(const std::vector<Stretch>& stretches) {
+  if (stretches.size() < 2) {
+    return std::nullopt;
+  }
+  const bool on_steps = has_steps(stretches);
+  const bool by_entries = std::all_of(stretches.begin(), stretches.end(),
+                                      [](const Stretch& each) { return each.entries.has_value(); });
+  const auto pace_of = [&](const Stretch& stretch) {
+    return (by_entries ? *stretch.entries : stretch.bytes) /
+           std::max(on_steps ? stretch.steps : stretch.seconds, 1e-9);
+  };
+  const double first = pace_of(stretches.front());
+  return first > 0.0 ? std::optional(pace_of(stretches.back()) / first) : std::nullopt;
 }
 
 bool is_constant(const Range& range) {
@@ -215,9 +225,8 @@ void add_evidence(JudgedOwner& owner, const RunOwners& run, const std::vector<Ow
   if (is_appended(type)) {
     owner.evidence.push_back({OwnerEvidenceKind::kAppended, 0.0});
   }
-  const double first = stretches.empty() ? 0.0 : pace_of(stretches.front());
-  const double last = stretches.empty() ? 0.0 : pace_of(stretches.back());
-  const bool has_stopped = stretches.size() > 1 && first > 0.0 && last <= kStillRate * first;
+  const std::optional<double> pace = last_pace(stretches);
+  const bool has_stopped = pace && *pace <= kStillRate;
   if (!has_stopped) {
     add_of_epochs(owner, run, points);
   }
@@ -226,8 +235,8 @@ void add_evidence(JudgedOwner& owner, const RunOwners& run, const std::vector<Ow
   }
   if (has_stopped) {
     owner.evidence.push_back({OwnerEvidenceKind::kStopped, 0.0});
-  } else if (stretches.size() > 1 && first > 0.0 && last <= kSlowingRate * first) {
-    owner.evidence.push_back({OwnerEvidenceKind::kSlowing, last / first});
+  } else if (pace && *pace <= kSlowingRate) {
+    owner.evidence.push_back({OwnerEvidenceKind::kSlowing, *pace});
   }
   std::stable_sort(owner.evidence.begin(), owner.evidence.end(),
                    [](const OwnerEvidence& a, const OwnerEvidence& b) { return a.kind < b.kind; });

@@ -2,7 +2,9 @@
 #include "tracker/owners/owner_ranking.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -92,6 +94,26 @@ RankedOwner put_together(std::vector<JudgedOwner> members) {
   return owner;
 }
 
+// Whatever is reached from a name is given for what does not grow, and for what does as well: then
+// it is there twice.
+void leave_out_names_of_others(std::vector<RankedOwner>& owners) {
+  const auto is_the_same = [](const RankedOwner& name, const RankedOwner& other) {
+    return other.record().kind != OwnerKind::kName && other.record().path == name.record().path &&
+           other.first().process->role == name.first().process->role;
+  };
+  std::set<std::size_t> left_out;
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    if (owners[i].record().kind == OwnerKind::kName &&
+        std::any_of(owners.begin(), owners.end(),
+                    [&](const RankedOwner& other) { return is_the_same(owners[i], other); })) {
+      left_out.insert(i);
+    }
+  }
+  for (auto i = left_out.rbegin(); i != left_out.rend(); ++i) {
+    owners.erase(owners.begin() + static_cast<std::ptrdiff_t>(*i));
+  }
+}
+
 std::vector<RankedOwner> all_owners(const RunOwners& run, const Options& options) {
   using Identity = decltype(identity_of(std::declval<JudgedOwner>()));
   std::map<Identity, std::vector<JudgedOwner>> groups;
@@ -107,6 +129,7 @@ std::vector<RankedOwner> all_owners(const RunOwners& run, const Options& options
   for (auto& [identity, members] : groups) {
     owners.push_back(put_together(std::move(members)));
   }
+  leave_out_names_of_others(owners);
   return owners;
 }
 

@@ -4,9 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/judged_run.h"
+#include "tests/support/owner_run.h"
+#include "tracker/owners/owner_ranking.h"
 
 namespace tidemark::report {
 namespace {
@@ -144,6 +149,51 @@ TEST(DiffView, SaysThatItCannotTellYet) {
 
   EXPECT_THAT(text_of(settled_run(1000), growing),
               StartsWith("Cannot tell whether B leaks less: B is too short to judge.\n"));
+}
+
+// One that was fixed, one that has come, and one that has got slower.
+std::vector<tracker::OwnerDiff> owner_diffs() {
+  const auto ranked = [](const tests::OwnerRun& run) {
+    auto builder = std::make_unique<tracker::OwnerTrackBuilder>();
+    for (const Tick& tick : run.ticks(3)) {
+      EXPECT_TRUE(builder->add(tick));
+    }
+    return builder;
+  };
+  tests::OwnerRun a = tests::leaking_collator();
+  a.add(tests::owner_record("__main__.log", "list"),
+        tests::entries_at([](std::size_t look) { return 10 * look; }));
+  tests::OwnerRun b;
+  b.add_process(tests::trainer_record());
+  b.add(tests::owner_record("__main__.collator.cache"),
+        tests::entries_at([](std::size_t) { return 64U; }));
+  b.add(tests::owner_record("__main__.log", "list"),
+        tests::entries_at([](std::size_t look) { return 5 * look; }));
+  b.add(tests::owner_record("__main__.new\x1b", "list"),
+        tests::entries_at([](std::size_t look) { return 2 * look; }));
+  const auto runs = std::pair(ranked(a), ranked(b));
+  return tracker::compare_owners(tracker::rank_owners(runs.first->owners(), {}),
+                                 tracker::rank_owners(runs.second->owners(), {}));
+}
+
+TEST(DiffView, ComparesOwnersWhereBothHaveLooks) {
+  const std::string text = diff_text(leak_that_was_fixed(), {"a", {}}, {"b", {}}, owner_diffs());
+
+  EXPECT_THAT(text, HasSubstr(R"(
+  owners that grow                      A              B
+  __main__.collator.cache  +1.00 MiB/step       64.0 MiB  better
+  __main__.log              +512 KiB/step  +256 KiB/step  better
+  __main__.new\x1b                   none  +102 KiB/step  worse
+)"));
+  const std::string json = diff_json(leak_that_was_fixed(), {"a", {}}, {"b", {}}, owner_diffs());
+  EXPECT_THAT(json, HasSubstr(R"("owners":[{"path":"__main__.collator.cache","type":"dict",)"
+                              R"("role":"trainer","a":{"verdict":"growing",)"));
+  EXPECT_THAT(json, HasSubstr(R"("a":null,"b":{"verdict":"growing",)"));
+}
+
+TEST(DiffView, HasNoOwnersWithoutLooks) {
+  EXPECT_THAT(diff_text(leak_that_was_fixed(), {"a", {}}, {"b", {}}),
+              testing::Not(HasSubstr("owners")));
 }
 
 }  // namespace

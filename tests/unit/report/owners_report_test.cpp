@@ -67,10 +67,13 @@ bool is_narrow(const std::string& text, std::size_t columns) {
 TEST(OwnersText, NamesTheOwnerWhatItHoldsAndWhereToCut) {
   const std::string text = made(tests::leaking_collator().ticks(3)).text();
 
-  EXPECT_THAT(
-      text,
-      StartsWith("GROWING +1.00 MiB/step: 100 % of it is held by  __main__.collator.cache   dict, "
-                 "1,204 entries,\n+1.00 per step in 3 of 3 looks\n"));
+  EXPECT_THAT(text,
+              StartsWith("GROWING +1.00 MiB/step: 100 % of it is held by  __main__.collator.cache\n"
+                         "  is       dict, 1,204 entries, +1.00 per step in 3 of 3 looks\n"));
+  EXPECT_THAT(made(tests::leaking_collator().ticks(3)).text(140),
+              StartsWith("GROWING +1.00 MiB/step: 100 % of it is held by  "
+                         "__main__.collator.cache   dict, 1,204 entries, +1.00 per step in 3 of 3 "
+                         "looks\n"));
   EXPECT_THAT(text, HasSubstr("\n  holds    +40 x torch.Tensor float32 [256, 1024] cpu     "));
   EXPECT_THAT(text, HasSubstr("  +40.0 MiB\n  path     module __main__ -> collator (VisionCollator)"
                               " -> .cache -> [*]\n  cut here drop or bound `cache`: 1.18 GiB go "
@@ -180,6 +183,18 @@ TEST(OwnersText, SaysWhereThereIsNothingToSay) {
   EXPECT_THAT(none.text(), StartsWith("NO DATA: "));
   EXPECT_THAT(none.text(), HasSubstr("problem  pid 101: not allowed"));
   EXPECT_FALSE(has_looks(none.report));
+}
+
+TEST(OwnersText, DoesNotSayThatItIsNotWhatLeadsToTheOwner) {
+  OwnerRun run = tests::leaking_collator();
+  run.add(owner_record("__main__.collator", "VisionCollator", OwnerKind::kName),
+          tests::constant_bytes(50 * kOwnerMiB));
+  run.add(owner_record("__main__.collat", "list", OwnerKind::kName),
+          tests::constant_bytes(20 * kOwnerMiB));
+
+  EXPECT_THAT(made(run.ticks(3)).text(200),
+              HasSubstr("  not it   dataset 210 MiB constant; collat 20.0 MiB constant; "
+                        "optimizer.state 8.00 MiB constant\n"));
 }
 
 TEST(OwnersText, TellsACacheThatHasFilledFromALeak) {

@@ -127,6 +127,48 @@ TEST(OwnerRanking, DoesNotCallACacheThatHasFilledALeak) {
   EXPECT_FALSE(late.rate.bytes_per_s);
 }
 
+// Nobody counted them at the first look, where it did not grow yet.
+TEST(OwnerRanking, ComparesEntriesOnlyWithEntries) {
+  OwnerRun made;
+  made.add_process(trainer_record());
+  const auto grown = entries_at([](std::size_t look) { return 20U * look; });
+  made.add(owner_record("__main__.kept"),
+           [&](std::size_t look) { return look == 0 ? std::nullopt : grown(look); });
+
+  const RunOwners run = built(made.ticks(3));
+  const RankedOwner owner = rank_owners(run, {}).owners.at(0);
+
+  EXPECT_EQ(owner.verdict, Verdict::kGrowing);
+  EXPECT_THAT(evidence_of(owner), testing::ElementsAre("keyed"));
+}
+
+// The first step of the log was read after the first look.
+TEST(OwnerRanking, ComparesTimesOfOneKind) {
+  OwnerRun made = one_owner([](std::size_t look) { return 20U * look; });
+  std::vector<Tick> ticks = made.ticks(3);
+  ticks[0].markers.clear();
+  ticks[0].heap.looks[0].look.step.reset();
+  ticks[1].markers.erase(ticks[1].markers.begin());
+
+  const RunOwners run = built(ticks);
+  const RankedOwner owner = rank_owners(run, {}).owners.at(0);
+
+  EXPECT_EQ(owner.verdict, Verdict::kGrowing);
+  EXPECT_THAT(evidence_of(owner), testing::ElementsAre("entries_per_s", "keyed"));
+}
+
+TEST(OwnerRanking, HasAnOwnerOnceThatIsANameAsWell) {
+  OwnerRun made = one_owner([](std::size_t look) { return 20U * look; });
+  made.add(owner_record("__main__.kept", "dict", OwnerKind::kName),
+           tests::constant_bytes(50 * kOwnerMiB));
+
+  const RunOwners run = built(made.ticks(3));
+  const OwnerRanking ranking = rank_owners(run, {});
+
+  ASSERT_EQ(ranking.owners.size(), 1U);
+  EXPECT_EQ(ranking.owners[0].record().kind, OwnerKind::kContainer);
+}
+
 TEST(OwnerRanking, NamesNoSawTooth) {
   const RunOwners run =
       built(one_owner([](std::size_t look) { return 10U * (look % 3); }).ticks(31));
