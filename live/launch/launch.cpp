@@ -167,10 +167,28 @@ void LaunchedCommand::handle(const ReceivedSignal& signal) {
   }
 }
 
+namespace {
+
+// A child that has exited, of those that this thread waits for; 0: none has. A thread of ours may
+// have a child under ptrace: when that stops, that thread waits for it, and must find it waiting.
+pid_t exited_child() {
+  siginfo_t child{};
+  while (::waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT | __WNOTHREAD) != 0) {
+    if (errno != EINTR) {
+      return 0;
+    }
+  }
+  const bool has_exited =
+      child.si_code == CLD_EXITED || child.si_code == CLD_KILLED || child.si_code == CLD_DUMPED;
+  return has_exited ? child.si_pid : 0;
+}
+
+}  // namespace
+
 void LaunchedCommand::reap() {
-  while (true) {
+  while (const pid_t child = exited_child()) {
     int status = 0;
-    const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+    const pid_t pid = ::waitpid(child, &status, WNOHANG);
     if (pid < 0 && errno == EINTR) {
       continue;
     }

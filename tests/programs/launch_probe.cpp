@@ -2,14 +2,20 @@
 // The main loop of `tidemark monitor -- CMD` without the monitor: runs a command and returns its
 // status. What it learned goes to a file, so that the command has the descriptors to itself.
 //
-// usage: launch_probe [--report FILE] [--regex PATTERN] [--stdout-to-stderr] -- CMD...
+// usage: launch_probe [--report FILE] [--regex PATTERN] [--stdout-to-stderr] [--trace] -- CMD...
+//
+// --trace: a thread beside the loop stops the command by ptrace, several times.
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -31,6 +37,7 @@ struct Arguments {
   std::string report = "/dev/null";
   std::string regex;
   bool stdout_to_stderr = false;
+  bool trace = false;
   std::vector<std::string> command;
 };
 
@@ -44,6 +51,8 @@ Arguments parse(int argc, char** argv) {
       arguments.regex = argv[++i];
     } else if (argument == "--stdout-to-stderr") {
       arguments.stdout_to_stderr = true;
+    } else if (argument == "--trace") {
+      arguments.trace = true;
     } else if (argument == "--") {
       arguments.command.assign(argv + i + 1, argv + argc);
       break;
@@ -55,6 +64,32 @@ Arguments parse(int argc, char** argv) {
 int fail(const Error& error) {
   fmt::print(stderr, "launch_probe: {}\n", error.what);
   return 3;
+}
+
+// Returns how many of the stops that it asked for it has seen.
+int stop_again_and_again(pid_t pid) {
+  constexpr int kStops = 20;
+  int seen = 0;
+  if (::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) != 0) {
+    return -1;
+  }
+  for (int i = 0; i < kStops; ++i) {
+    ::ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr);
+    int status = 0;
+    for (int tries = 0; tries < 1'000; ++tries) {
+      if (::waitpid(pid, &status, __WALL | WNOHANG) == pid && WIFSTOPPED(status)) {
+        ++seen;
+        break;
+      }
+      ::usleep(1'000);
+    }
+    ::usleep(2'000);  // for the loop to be told of it
+    ::ptrace(PTRACE_CONT, pid, nullptr, nullptr);
+  }
+  ::ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr);
+  ::usleep(20'000);
+  ::ptrace(PTRACE_DETACH, pid, nullptr, nullptr);
+  return seen;
 }
 
 int run(const Arguments& arguments) {
@@ -88,6 +123,11 @@ int run(const Arguments& arguments) {
   if (relay) {
     relay->begin();
   }
+  int stops_seen = 0;
+  std::thread tracer;
+  if (arguments.trace) {
+    tracer = std::thread([&, pid = command->key().pid] { stops_seen = stop_again_and_again(pid); });
+  }
   while (command->running()) {
     pollfd wanted{inbox->fd(), POLLIN, 0};
     ::poll(&wanted, 1, -1);
@@ -101,6 +141,10 @@ int run(const Arguments& arguments) {
   std::string report = fmt::format("exit {}\n", *command->exit_code());
   for (const ReapedChild& child : command->take_reaped()) {
     report += fmt::format("reaped {}\n", child.pid == command->key().pid ? "command" : "orphan");
+  }
+  if (tracer.joinable()) {
+    tracer.join();
+    report += fmt::format("stops {}\n", stops_seen);
   }
   if (relay) {
     relay->finish();

@@ -72,6 +72,16 @@ TEST_F(LaunchTest, ReturnsTheSignalThatKilledTheCommand) {
   EXPECT_EQ(process.wait(), 128 + SIGKILL);
 }
 
+// A thread of ours stops it to read its memory, and waits for each stop.
+TEST_F(LaunchTest, LeavesTheStopsOfATracedCommandToTheThreadThatTraces) {
+  Subprocess process(probe({"sh", "-c", "sleep 2; exit 5"}, {"--trace"}));
+
+  EXPECT_EQ(process.wait(), 5);
+
+  EXPECT_THAT(report(), HasSubstr("exit 5\n"));
+  EXPECT_THAT(report(), HasSubstr("stops 20\n"));
+}
+
 TEST_F(LaunchTest, SaysWhyACommandCannotBeStarted) {
   Subprocess missing(probe({"/no/such/program"}));
   EXPECT_EQ(missing.wait(), 3);
