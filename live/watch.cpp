@@ -354,7 +354,7 @@ void Watch::handle_signals() {
 }
 
 bool Watch::is_worth_watching() const {
-  if (told_to_stop_ || handler_.has_refused()) {
+  if (told_to_stop_ || handler_.has_refused() || handler_.is_done()) {
     return false;
   }
   return command_.has_started()
@@ -366,7 +366,8 @@ bool Watch::is_worth_watching() const {
 // Nothing but what the command left behind is a reason to watch on.
 bool Watch::waits_for_tree() {
   if (!command_.has_started() || command_.running() || told_to_stop_ ||
-      command_.was_told_to_stop() || handler_.has_refused() || !handler_.waits_for_tree()) {
+      command_.was_told_to_stop() || handler_.has_refused() || handler_.is_done() ||
+      !handler_.waits_for_tree()) {
     return false;
   }
   if (!std::exchange(is_waiting_for_tree_, true)) {

@@ -116,6 +116,8 @@ class WatchHandler {
   virtual bool waits_for_tree() const { return false; }
   // It has seen that it cannot do its work: watching ends. At the first tick: nothing is recorded.
   virtual bool has_refused() const { return false; }
+  // It has all that it wanted to see: watching ends.
+  virtual bool is_done() const { return false; }
 };
 
 }  // namespace tidemark::live
