@@ -192,8 +192,7 @@ class HeapAnalysis::Look {
   }
 
   std::vector<HeldObjects> held_by(const GrowingOwner& owner) {
-    std::vector<HeldObjects> held =
-        held_objects(graph_, objects_, owner.new_nodes, kMostHeldSorts);
+    std::vector<HeldObjects> held = held_objects(graph_, objects_, owner.new_nodes, kMostHeldSorts);
     for (HeldObjects& sort : held) {
       sort.type = cut(std::move(sort.type));
     }
@@ -245,8 +244,9 @@ class HeapAnalysis::Look {
       }
     };
     if (exports.heapsnapshot) {
-      const int fd = *exports.heapsnapshot;
-      check(fd, write_heap_snapshot(graph_, fd, limits_.is_cancelled));
+      SnapshotLimits limits;
+      limits.is_cancelled = limits_.is_cancelled;
+      check(*exports.heapsnapshot, write_heap_snapshot(graph_, *exports.heapsnapshot, limits));
     }
     if (exports.dot) {
       check(*exports.dot, write_dot(exports, growth));

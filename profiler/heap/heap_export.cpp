@@ -68,10 +68,10 @@ class TextTable {
  public:
   using Index = std::uint32_t;
 
-  TextTable() { add("...", kMostBytes); }
+  explicit TextTable(std::size_t most_bytes) : most_bytes_(most_bytes) { add("...", most_bytes); }
 
-  Index of_name(std::string_view text) { return add(text, kMostBytes); }
-  Index of_content(std::string_view text) { return add(text, kMostContentBytes); }
+  Index of_name(std::string_view text) { return add(text, most_bytes_); }
+  Index of_content(std::string_view text) { return add(text, most_bytes_ / 4 * 3); }
   void write(BufferedFile& file) const {
     std::string escaped;
     for (Index i = 0; i + 1 < begins_.size(); ++i) {
@@ -83,8 +83,6 @@ class TextTable {
   }
 
  private:
-  static constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
-  static constexpr std::size_t kMostContentBytes = kMostBytes / 4 * 3;
   static constexpr std::size_t kBytesPerText = 16;  // what it takes beside its characters
   static constexpr Index kNone = 0xffffffff;
 
@@ -124,6 +122,7 @@ class TextTable {
     }
   }
 
+  std::size_t most_bytes_;
   std::string bytes_;
   std::vector<std::uint32_t> begins_ = {0};  // and the end of the last
   std::vector<Index> slots_ = std::vector<Index>(std::size_t{1} << 12U, kNone);
@@ -207,8 +206,12 @@ constexpr std::uint64_t kFirstObject = 3;
 
 class SnapshotWriter {
  public:
-  SnapshotWriter(const ObjectGraph& graph, int fd, const std::function<bool()>& is_cancelled)
-      : graph_(graph), is_cancelled_(is_cancelled), file_(fd), names_(graph) {}
+  SnapshotWriter(const ObjectGraph& graph, int fd, const SnapshotLimits& limits)
+      : graph_(graph),
+        is_cancelled_(limits.is_cancelled),
+        file_(fd),
+        names_(graph),
+        texts_(limits.most_text_bytes) {}
 
   Status write() {
     find_roots();
@@ -356,10 +359,9 @@ class SnapshotWriter {
 
 }  // namespace
 
-Status write_heap_snapshot(const ObjectGraph& graph, int fd,
-                           const std::function<bool()>& is_cancelled) {
+Status write_heap_snapshot(const ObjectGraph& graph, int fd, const SnapshotLimits& limits) {
   const FileSizeSignalBlock no_signal;
-  return SnapshotWriter(graph, fd, is_cancelled).write();
+  return SnapshotWriter(graph, fd, limits).write();
 }
 
 }  // namespace tidemark::heap

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <functional>
 
 #include "common/result.h"
@@ -8,10 +9,17 @@
 
 namespace tidemark::heap {
 
+struct SnapshotLimits {
+  // Of memory, for the texts: names, and the beginnings of texts of the job. When there are more,
+  // the rest is "...".
+  std::size_t most_text_bytes = std::size_t{64} << 20U;
+  // Asked now and then; true: give up.
+  std::function<bool()> is_cancelled = [] { return false; };
+};
+
 // Writes all objects of a look as V8 writes those of a page, for the memory panel of Chrome
-// DevTools. It takes up to 64 MiB of memory for texts and 16 bytes per object. An object has the
-// same id at each look. The error: the file could not be written, or `is_cancelled` was true.
-Status write_heap_snapshot(const ObjectGraph& graph, int fd,
-                           const std::function<bool()>& is_cancelled);
+// DevTools. An object has the same id at each look. Beside the texts it takes up to 16 bytes of
+// memory per object. The error: the file could not be written, or it was cancelled.
+Status write_heap_snapshot(const ObjectGraph& graph, int fd, const SnapshotLimits& limits);
 
 }  // namespace tidemark::heap

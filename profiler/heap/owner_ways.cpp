@@ -26,28 +26,20 @@ constexpr std::size_t kMostAskedHolders = 64;  // of one object
 constexpr std::size_t kMostFirstSteps = 8;
 constexpr std::size_t kMostLastSteps = 24;
 
-// In double quotes; `lines` are of strangers.
-std::string quoted(std::string_view lines) {
+// Lines of a label in double quotes, each as a stranger has named it.
+std::string label_of(std::initializer_list<std::string> lines) {
   std::string out = "\"";
-  for (const char c : lines) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
+  for (const std::string& line : lines) {
+    if (line.empty()) {
+      continue;
     }
-    out += c;
+    out += out.size() > 1 ? "\\n" : "";
+    for (const char c : escape_text(cut_name(line))) {
+      out += c == '"' || c == '\\' ? "\\" : "";
+      out += c;
+    }
   }
   return out + '"';
-}
-
-// Lines of a label, each as a stranger has named it.
-std::string label_of(std::initializer_list<std::string> lines) {
-  std::string out;
-  for (const std::string& line : lines) {
-    if (!line.empty()) {
-      std::string escaped = quoted(escape_text(cut_name(line)));
-      out += (out.empty() ? "" : "\\n") + escaped.substr(1, escaped.size() - 2);
-    }
-  }
-  return '"' + out + '"';
 }
 
 std::string text_of(const ReferenceName& name) {
@@ -159,26 +151,31 @@ class WaysWriter {
   // Its way from its root on, as far as it is not drawn yet.
   void draw_way(Node node) {
     std::vector<Node> way = {node};
-    while (!is_drawn(way.back()) && graph_.parent(way.back()) != kNone &&
-           way.size() <= graph_.size()) {
+    while (!is_drawn(way.back()) && !hidden_.contains(way.back()) &&
+           graph_.parent(way.back()) != kNone && way.size() <= graph_.size()) {
       way.push_back(graph_.parent(way.back()));
     }
-    const bool is_whole = !is_drawn(way.back());
+    const bool is_whole = !is_drawn(way.back()) && !hidden_.contains(way.back());
     for (std::size_t i = 0; i < way.size(); ++i) {
       const std::size_t left = way.size() - 1 - i;
       draw(way[i]);
       if (i >= kMostLastSteps && left > kMostFirstSteps) {
-        const Node next = way[way.size() - kMostFirstSteps];
-        draw(next);
-        draw_edge(fmt::format("n{}", next), way[i],
-                  fmt::format("{} steps", way.size() - kMostFirstSteps - i));
-        i = way.size() - kMostFirstSteps - 1;
+        const std::size_t next = way.size() - kMostFirstSteps;
+        for (std::size_t hidden = i + 1; hidden < next; ++hidden) {
+          hidden_.emplace(way[hidden], way[next]);
+        }
+        draw(way[next]);
+        draw_edge(fmt::format("n{}", way[next]), way[i], fmt::format("{} steps", next - i));
+        i = next - 1;
       } else if (left > 0) {
         draw_reference(way[i + 1], way[i]);
       }
     }
     if (is_whole) {
       draw_root(way.back());
+    } else if (const auto hidden = hidden_.find(way.back()); hidden != hidden_.end()) {
+      draw_edge(fmt::format("n{}", hidden->second), way.back(), "...");
+      hidden_.erase(hidden);
     }
   }
 
@@ -230,7 +227,8 @@ class WaysWriter {
   void draw_holders(Node node, const Holders& holders) {
     std::size_t left_out = holders.count - holders.first.size();
     for (const Node holder : holders.first) {
-      if (leads_through_owner(holder) || is_common(name_of(holder, node).kind)) {
+      if (hidden_.contains(holder) || leads_through_owner(holder) ||
+          is_common(name_of(holder, node).kind)) {
         continue;
       }
       if (is_drawn(holder)) {
@@ -271,7 +269,8 @@ class WaysWriter {
   std::unordered_set<std::uint64_t> drawn_edges_;
   std::unordered_set<std::size_t> drawn_roots_;
   std::unordered_set<Node> drawn_root_edges_;
-  std::vector<Node> to_ask_;  // drawn, and their holders are not known yet
+  std::unordered_map<Node, Node> hidden_;  // left out of a way, and what is drawn above them
+  std::vector<Node> to_ask_;               // drawn, and their holders are not known yet
   std::size_t ways_ = 0;
   bool is_first_ = false;
 };
