@@ -247,6 +247,9 @@ class GrowthFinder::Comparison {
     for (const std::size_t i : rank) {
       finish(groups_[i], shared[i]);
     }
+    for (const std::size_t i : rank) {  // after all have named the others
+      growth_.owners.push_back(std::move(groups_[i].owner));
+    }
   }
 
   // What leads to clearly more comes first; else what leads to more that nobody else does, and what
@@ -300,7 +303,6 @@ class GrowthFinder::Comparison {
     if (most != shared.end() && most->second > group.reached_bytes / 10) {
       owner.shared_with = groups_[most->first].owner.path.text;
     }
-    growth_.owners.push_back(std::move(owner));
   }
 
   // What is new and below no such owner belongs to a variable that was assigned anew. Of most of
@@ -327,7 +329,9 @@ class GrowthFinder::Comparison {
     }
     std::vector<std::pair<Node, Slot*>> largest;
     for (auto& [node, slot] : by_top) {
-      largest.emplace_back(node, &slot);
+      if (!is_in_buffer(node)) {
+        largest.emplace_back(node, &slot);
+      }
     }
     std::sort(largest.begin(), largest.end(), [](const auto& a, const auto& b) {
       return std::pair(b.second->bytes, a.first) < std::pair(a.second->bytes, b.first);
@@ -349,6 +353,13 @@ class GrowthFinder::Comparison {
     for (auto& [path, owner] : by_path) {
       add_variable(path, std::move(owner));
     }
+  }
+
+  // What is in something that is emptied now and then does not stay.
+  bool is_in_buffer(Node node) const {
+    const Node parent = graph_.parent(node);
+    const Node old = parent == ObjectGraph::kNone ? parent : old_of(parent);
+    return old != ObjectGraph::kNone && finder_.has_fallen_[old];
   }
 
   void add_variable(const std::string& path, GrowingOwner owner) {
