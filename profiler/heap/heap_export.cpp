@@ -231,7 +231,7 @@ class SnapshotWriter {
     file_.add("\"locations\":[],\n\"strings\":[");
     texts_.write(file_);
     file_.add("]}\n");
-    if (is_over_) {
+    if (is_over_ || is_cancelled_()) {  // or before: there is only a part of the graph then
       return Error{Errc::kIo, "it was given up"};
     }
     return file_.finish();

@@ -124,7 +124,15 @@ Status HeapWatch::State::read_copy(const FrozenCopy& copy, const HeapExports& ex
                                    HeapFacts& facts) {
   const auto is_read = read(
       copy.pid(), [&] { return copy.check().has_value(); }, exports, facts);
-  TIDEMARK_TRY(copy.check());
+  if (const Status is_there = copy.check(); !is_there) {
+    // What was written last came from nowhere.
+    for (const auto& fd : {exports.heapsnapshot, exports.dot}) {
+      if (fd) {
+        exports.on_error(*fd, is_there.error());
+      }
+    }
+    return is_there;
+  }
   return is_read ? ok() : Status(is_read.error());
 }
 

@@ -7,9 +7,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -48,6 +52,7 @@ class MadeLooks {
     return Result<HeapFacts>(std::move(facts));
   };
   std::atomic<bool> waits = false;  // each look until it is given up
+  bool full_disk_at_dot = false;
   std::vector<std::pair<pid_t, std::uint64_t>> looks() const {
     const std::lock_guard lock(mutex_);
     return looks_;
@@ -69,6 +74,9 @@ class MadeLooks {
     }
     if (exports.dot) {
       EXPECT_TRUE(write_all(*exports.dot, "digraph of " + exports.dot_path));
+    }
+    if (const auto fd = full_disk_at_dot ? exports.dot : std::nullopt) {
+      exports.on_error(*fd, {Errc::kNoSpace, "cannot write: No space left on device", ENOSPC});
     }
     HeapFacts facts;
     HeapFacts::OfProcess& of = facts.looks.emplace_back();
@@ -237,6 +245,24 @@ TEST_F(RunOwnersTest, WritesTheObjectsOfTheLastLook) {
 
   EXPECT_EQ(*read_file(options.exports.heapsnapshot), "{}");
   EXPECT_EQ(*read_file(options.exports.dot), "digraph of __main__.cache");
+}
+
+TEST_F(RunOwnersTest, LeavesNoPartOfAnExportThatCouldNotBeWritten) {
+  const tests::TempTree dir;
+  options.exports.heapsnapshot = dir.path("a.heapsnapshot");
+  options.exports.dot = dir.path("a.dot");
+  options.exports.replace = true;
+  dir.write("a.dot", "precious");
+  looks.full_disk_at_dot = true;
+
+  EXPECT_EQ(run_owners(options, &system, looks.make()), kExitTarget);
+
+  EXPECT_EQ(*read_file(options.exports.heapsnapshot), "{}");
+  EXPECT_EQ(*read_file(options.exports.dot), "precious");
+  EXPECT_THAT(system.stderr_text(), HasSubstr("a.dot: cannot write: No space left on device"));
+  EXPECT_EQ(answer()["looks"].size(), 3U);
+  const std::filesystem::directory_iterator files(dir.path("."));
+  EXPECT_EQ(std::distance(begin(files), end(files)), 2);
 }
 
 TEST_F(RunOwnersTest, ReplacesNoExportUnlessItIsTold) {
