@@ -30,14 +30,18 @@ constexpr auto kIdle = std::chrono::milliseconds(20);
 
 std::int64_t now_ns() { return SystemClock().monotonic_ns(); }
 
-// What all threads of a process have run so far; nullopt: not known. It stays the same as long as
-// none of them runs.
+// What all threads of a process have run so far; nullopt: not known, or one of them runs now. It
+// stays the same as long as none of them runs.
 std::optional<std::uint64_t> run_ns(pid_t pid) {
   std::uint64_t sum = 0;
   for (const pid_t tid : inject::threads_of(pid)) {
     const auto text = read_file(fmt::format("/proc/{}/task/{}/schedstat", pid, tid), 256);
     std::string_view rest = text ? std::string_view(*text) : std::string_view();
     const std::string_view word = monitor::take_word(rest);
+    // A processor without a tick counts what a thread runs only now and then.
+    if (!inject::waits_in_system_call(pid, tid)) {
+      return std::nullopt;
+    }
     std::uint64_t ran = 0;
     if (std::from_chars(word.data(), word.data() + word.size(), ran).ec != std::errc()) {
       return std::nullopt;
