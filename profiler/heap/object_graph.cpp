@@ -122,8 +122,10 @@ void ObjectGraph::push(Node node, std::uint32_t distance, Node parent) {
 
 // By Dijkstra, with a bucket for each distance: what costs less to reach comes first.
 void ObjectGraph::walk(const GraphLimits& limits) {
-  constexpr std::size_t kBetweenQuestions = 4096;
+  constexpr std::size_t kBetweenQuestions = 4096;  // objects, or some hundreds of references each
+  constexpr std::size_t kReferences = 1U << 20U;
   std::size_t expanded = 0;
+  std::size_t asked_at = targets_.size();
   while (waiting_ > 0) {
     std::vector<Node>& bucket = buckets_[distance_ % kBuckets];
     if (bucket.empty()) {
@@ -136,8 +138,9 @@ void ObjectGraph::walk(const GraphLimits& limits) {
     if (is_settled(node) || first_target_[node] != distance_) {
       continue;  // it was reached on a cheaper way
     }
-    if (++expanded % kBetweenQuestions == 0 && limits.is_over()) {
-      is_partial_ = true;
+    if (++expanded % kBetweenQuestions == 0 || targets_.size() - asked_at > kReferences) {
+      asked_at = targets_.size();
+      is_partial_ = is_partial_ || limits.is_over();
     }
     append(order_, node);
     units_[node] = static_cast<std::uint32_t>(
@@ -157,6 +160,10 @@ void ObjectGraph::expand(Node node, const GraphLimits& limits) {
                          const Node target = find_or_add(reference, limits);
                          if (target == kNone || target == node) {
                            continue;
+                         }
+                         if (targets_.size() >= limits.most_references) {
+                           is_partial_ = true;
+                           return;
                          }
                          ++reference_counts_[node];
                          if (targets_.size() == first_target_[node] || targets_.back() != target) {

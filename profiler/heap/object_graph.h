@@ -67,6 +67,8 @@ class ObjectTable {
 
 struct GraphLimits {
   std::size_t most_objects = 20'000'000;
+  // What lies about its size may seem to have as many as there is memory.
+  std::size_t most_references = 300'000'000;
   // Asked now and then: true ends the walk, with what was reached by then.
   std::function<bool()> is_over = [] { return false; };
   // Ends what goes on after the walk, too.

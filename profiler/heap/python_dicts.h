@@ -39,9 +39,11 @@ DictTable read_dict(MemoryImage& image, const PythonLayout& layout, std::uint64_
 template <typename Visit>
 void for_each_item(MemoryImage& image, const DictTable& table, Visit visit) {
   constexpr std::uint64_t kAtOnce = 1024;
+  constexpr std::uint64_t kMostEmpty = 1U << 24U;  // of real ones; else the number is none
   const DictKeys& keys = table.keys;
   std::vector<char> entries;
-  for (std::uint64_t first = 0; first < keys.count; first += kAtOnce) {
+  std::uint64_t empty = 0;
+  for (std::uint64_t first = 0; first < keys.count && empty < kMostEmpty; first += kAtOnce) {
     const std::uint64_t count = std::min(kAtOnce, keys.count - first);
     entries.resize(count * keys.entry_bytes);
     if (!image.read(keys.entries + first * keys.entry_bytes, entries)) {
@@ -56,6 +58,7 @@ void for_each_item(MemoryImage& image, const DictTable& table, Visit visit) {
       if (table.values != 0) {
         value = image.word(table.values + 8 * (first + i));
       }
+      empty = value == 0 ? empty + 1 : 0;
       if (value != 0 && !visit(key, value)) {
         return;
       }

@@ -15,6 +15,8 @@ constexpr std::uint32_t kMostStack = 20'000;
 constexpr std::uint64_t kMostStateBytes = 1U << 16U;
 constexpr std::uint64_t kLowestAddress = 4096;
 constexpr std::uint64_t kDequeBlockItems = 64;
+// Real ones have no longer rows of nothing: the size that is given is none.
+constexpr std::uint64_t kMostEmpty = 1U << 20U;
 constexpr std::uint8_t kOwnedByFrameObject = 2;
 constexpr int kMostDimensions = 64;
 constexpr std::uint64_t kMostInlineValues = 256;
@@ -134,13 +136,15 @@ void PythonObjects::pointers(std::uint64_t address, std::uint64_t count, Batch& 
   if (count > kMostItems) {
     return;
   }
-  for (std::uint64_t i = 0; i < count; i += some.size()) {
+  std::uint64_t empty = 0;
+  for (std::uint64_t i = 0; i < count && empty < kMostEmpty; i += some.size()) {
     const std::span<std::uint64_t> part(some.data(),
                                         std::min<std::uint64_t>(some.size(), count - i));
     if (!image_.read_array(address + 8 * i, part)) {
       return;
     }
     for (const std::uint64_t target : part) {
+      empty = target == 0 ? empty + 1 : 0;
       batch.add(target, ReferenceKind::kItem);
     }
   }
@@ -152,13 +156,23 @@ void PythonObjects::set_references(std::uint64_t set, Batch& batch) {
   if (image_.word(set + 24 + layout_.shift) == 0 || mask > kMostItems) {
     return;
   }
-  for (std::uint64_t i = 0; i <= mask; ++i) {
+  std::uint64_t empty = 0;
+  for (std::uint64_t i = 0; i <= mask && empty < kMostEmpty; ++i) {
     std::uint64_t entry = 0;
     if (!image_.read_array(table + 16 * i, std::span(&entry, 1))) {
       return;
     }
+    empty = entry == 0 ? empty + 1 : 0;
     batch.add(entry, ReferenceKind::kItem);
   }
+}
+
+// Each block of a deque leads to that on its left, too: so no way through them is endless. 0: there
+// is no other.
+std::uint64_t PythonObjects::next_deque_block(std::uint64_t deque, std::uint64_t block) {
+  const std::uint64_t first = image_.word(deque + 24 + layout_.shift);
+  const std::uint64_t next = image_.word(block + 8 * (kDequeBlockItems + 1));
+  return next != first && image_.word(next) == block ? next : 0;
 }
 
 void PythonObjects::deque_references(std::uint64_t deque, Batch& batch) {
@@ -173,7 +187,7 @@ void PythonObjects::deque_references(std::uint64_t deque, Batch& batch) {
     batch.add(item, ReferenceKind::kItem);
     if (++index == kDequeBlockItems) {
       index = 0;
-      block = image_.word(block + 8 * (kDequeBlockItems + 1));
+      block = next_deque_block(deque, block);
     }
   }
 }
@@ -518,8 +532,8 @@ void PythonObjects::inline_values(std::uint64_t values, const TypeInfo& type, Ba
 }
 
 std::uint64_t PythonObjects::item_count(std::uint64_t object) {
-  const auto count = image_.load<std::int64_t>(object + layout_.object_size);
-  return static_cast<std::uint64_t>(count < 0 ? -count : count);
+  const std::uint64_t count = image_.word(object + layout_.object_size);
+  return static_cast<std::int64_t>(count) < 0 ? -count : count;
 }
 
 std::uint64_t PythonObjects::dict_pointer_at(std::uint64_t object, const TypeInfo& type) {
@@ -542,12 +556,14 @@ void PythonObjects::members_and_words(std::uint64_t object, const TypeInfo& type
   for (const TypeMember& member : type.members) {
     batch.add(image_.word(object + member.offset), member.name.c_str());
   }
+  auto member = type.members.begin();
   for (std::uint64_t offset = type.first_word; offset + 8 <= type.basic_size; offset += 8) {
-    const bool is_known =
-        static_cast<std::int64_t>(offset) == type.dict_offset ||
-        static_cast<std::int64_t>(offset) == type.weaklist_offset ||
-        std::any_of(type.members.begin(), type.members.end(),
-                    [&](const TypeMember& member) { return member.offset == offset; });
+    while (member != type.members.end() && member->offset < offset) {
+      ++member;
+    }
+    const bool is_known = static_cast<std::int64_t>(offset) == type.dict_offset ||
+                          static_cast<std::int64_t>(offset) == type.weaklist_offset ||
+                          (member != type.members.end() && member->offset == offset);
     if (!is_known) {
       batch.add(image_.word(object + offset), ReferenceKind::kWord, offset);
     }
@@ -596,7 +612,7 @@ std::uint64_t PythonObjects::deque_bytes(std::uint64_t deque) {
   const std::uint64_t most = item_count(deque) / kDequeBlockItems + 2;
   std::uint64_t blocks = 1;
   while (block != last && block != 0 && blocks < most) {
-    block = image_.word(block + 8 * (kDequeBlockItems + 1));
+    block = next_deque_block(deque, block);
     ++blocks;
   }
   return blocks * 8 * (kDequeBlockItems + 2);

@@ -91,6 +91,7 @@ class PythonObjects {
   void dict_references(std::uint64_t dict, Batch& batch);
   void pointers(std::uint64_t address, std::uint64_t count, Batch& batch);
   void set_references(std::uint64_t set, Batch& batch);
+  std::uint64_t next_deque_block(std::uint64_t deque, std::uint64_t block);
   void deque_references(std::uint64_t deque, Batch& batch);
   void function_references(std::uint64_t function, Batch& batch);
   void generator_references(std::uint64_t generator, const TypeInfo& type, Batch& batch);

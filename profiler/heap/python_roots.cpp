@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,7 +17,11 @@ namespace {
 
 constexpr std::size_t kMostThreads = 10'000;
 constexpr std::size_t kMostFrames = 100'000;
-constexpr std::size_t kMostRoots = 1U << 22U;
+constexpr std::size_t kMostRoots = 1U << 20U;
+constexpr std::size_t kMostModules = 100'000;
+// Of a module, among which one is looked for; its own are the first.
+constexpr std::size_t kMostVariables = 100'000;
+constexpr std::size_t kMostFirstVariables = 64;
 constexpr std::uint8_t kFirstInterpreterOwner = 3;
 
 constexpr std::uint32_t kMainCost = 0;
@@ -45,7 +50,8 @@ class RootFinder {
     for (const std::uint64_t interpreter : runtime_.interpreters) {
       add_modules(interpreter);
       std::uint64_t thread = image_.word(interpreter + layout_.interpreter_threads);
-      for (std::size_t i = 0; i < kMostThreads && thread != 0 && image_.mapping_at(thread); ++i) {
+      while (seen_threads_.size() < kMostThreads && image_.mapping_at(thread) != nullptr &&
+             seen_threads_.insert(thread).second) {
         add_frames(thread);
         add_thread(thread, interpreter);
         thread = image_.word(thread + layout_.thread_next);
@@ -56,45 +62,41 @@ class RootFinder {
   }
 
  private:
+  bool is_full() const { return roots_.size() >= kMostRoots; }
   void add(std::uint64_t address, std::string label, std::uint32_t cost, bool is_library = true,
            bool is_variable = true) {
-    if (address != 0 && address % 8 == 0 && roots_.size() < kMostRoots) {
+    if (address != 0 && address % 8 == 0 && !is_full()) {
       roots_.push_back({address, std::move(label), cost, is_library, is_variable});
     }
   }
 
   std::string file_of(std::uint64_t module) {
-    std::string file;
     const std::uint64_t dict = image_.word(module + layout_.module_dict);
-    for_each_item(image_, read_dict(image_, layout_, dict),
-                  [&](std::uint64_t key, std::uint64_t value) {
-                    if (types_.text(key, 16) == "__file__") {
-                      file = types_.text(value, kMostOwnerTextBytes);
-                    }
-                    return file.empty();
-                  });
-    return file;
+    return types_.text(types_.value_of(dict, "__file__", kMostFirstVariables), kMostOwnerTextBytes);
+  }
+
+  void add_module(const std::string& name, std::uint64_t module) {
+    const PythonTypes::Index type = types_.of(module);
+    if (type == PythonTypes::kNone || types_[type].kind != ObjectKind::kModule) {
+      return add(module, fmt::format("sys.modules[{}]", name), kNoModuleCost);
+    }
+    const bool is_main = name == "__main__" || name == "__mp_main__";
+    const std::string file = is_main ? "" : file_of(module);
+    const bool is_library = !is_main && (file.empty() || is_library_file(file));
+    add(module, name,
+        is_main      ? kMainCost
+        : is_library ? kLibraryModuleCost
+                     : kModuleCost,
+        is_library, false);
   }
 
   void add_modules(std::uint64_t interpreter) {
     const std::uint64_t modules = image_.word(interpreter + layout_.interpreter_modules);
+    std::size_t count = 0;
     for_each_item(image_, read_dict(image_, layout_, modules),
                   [&](std::uint64_t key, std::uint64_t value) {
-                    const std::string name = types_.text(key, kMostOwnerTextBytes);
-                    const PythonTypes::Index type = types_.of(value);
-                    if (type == PythonTypes::kNone || types_[type].kind != ObjectKind::kModule) {
-                      add(value, fmt::format("sys.modules[{}]", name), kNoModuleCost);
-                      return true;
-                    }
-                    const bool is_main = name == "__main__" || name == "__mp_main__";
-                    const std::string file = is_main ? "" : file_of(value);
-                    const bool is_library = !is_main && (file.empty() || is_library_file(file));
-                    add(value, name,
-                        is_main      ? kMainCost
-                        : is_library ? kLibraryModuleCost
-                                     : kModuleCost,
-                        is_library, false);
-                    return true;
+                    add_module(types_.text(key, kMostOwnerTextBytes), value);
+                    return ++count < kMostModules;
                   });
     add(modules, "sys.modules", kNoModuleCost + 1);
     add(image_.word(interpreter + layout_.interpreter_sysdict), "sys", kLibraryModuleCost);
@@ -111,7 +113,8 @@ class RootFinder {
   void add_frames(std::uint64_t thread) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> frames;  // with their code
     std::uint64_t frame = innermost_frame(thread);
-    for (std::size_t i = 0; i < kMostFrames && frame != 0 && frame % 8 == 0; ++i) {
+    while (seen_frames_.size() < kMostFrames && frame != 0 && frame % 8 == 0 &&
+           seen_frames_.insert(frame).second) {
       const bool is_shim =
           layout_.minor >= 12 &&
           image_.load<std::uint8_t>(frame + layout_.frame_owner) >= kFirstInterpreterOwner;
@@ -121,7 +124,8 @@ class RootFinder {
       frame = objects_.previous_frame(frame);
     }
     bool is_outermost = true;
-    for (auto from_outside = frames.rbegin(); from_outside != frames.rend(); ++from_outside) {
+    for (auto from_outside = frames.rbegin(); from_outside != frames.rend() && !is_full();
+         ++from_outside) {
       is_outermost =
           !add_frame(from_outside->first, from_outside->second, is_outermost) && is_outermost;
     }
@@ -192,6 +196,8 @@ class RootFinder {
   const PythonRuntime& runtime_;
   PythonTypes& types_;
   PythonObjects& objects_;
+  std::unordered_set<std::uint64_t> seen_threads_;
+  std::unordered_set<std::uint64_t> seen_frames_;
   std::vector<Root> roots_;
 };
 
@@ -257,43 +263,24 @@ CollectorList read_collector_list(MemoryImage& image, std::uint64_t head, std::s
 }
 
 std::string python_version(MemoryImage& image, const PythonRuntime& runtime, PythonTypes& types) {
-  std::string version;
   const std::uint64_t sys =
       image.word(runtime.interpreters.front() + runtime.layout.interpreter_sysdict);
-  for_each_item(image, read_dict(image, runtime.layout, sys),
-                [&](std::uint64_t key, std::uint64_t value) {
-                  if (types.text(key, 16) == "version") {
-                    version = types.text(value, 64);
-                  }
-                  return version.empty();
-                });
+  const std::string version = types.text(types.value_of(sys, "version", kMostVariables), 64);
   return version.substr(0, version.find(' '));
 }
 
 std::string module_text(MemoryImage& image, const PythonRuntime& runtime, PythonTypes& types,
                         std::string_view module, std::string_view attribute) {
-  std::string text;
   const PythonLayout& layout = runtime.layout;
   const std::uint64_t modules =
       image.word(runtime.interpreters.front() + layout.interpreter_modules);
-  const auto look_in = [&](std::uint64_t dict, std::string_view name, auto&& found) {
-    for_each_item(image, read_dict(image, layout, dict),
-                  [&](std::uint64_t key, std::uint64_t value) {
-                    if (types.text(key, name.size() + 1) != name) {
-                      return true;
-                    }
-                    found(value);
-                    return false;
-                  });
-  };
-  look_in(modules, module, [&](std::uint64_t object) {
-    const PythonTypes::Index type = types.of(object);
-    if (type != PythonTypes::kNone && types[type].kind == ObjectKind::kModule) {
-      look_in(image.word(object + layout.module_dict), attribute,
-              [&](std::uint64_t value) { text = types.text(value, 64); });
-    }
-  });
-  return text;
+  const std::uint64_t object = types.value_of(modules, module, kMostModules);
+  const PythonTypes::Index type = types.of(object);
+  if (type == PythonTypes::kNone || types[type].kind != ObjectKind::kModule) {
+    return "";
+  }
+  const std::uint64_t dict = image.word(object + layout.module_dict);
+  return types.text(types.value_of(dict, attribute, kMostVariables), 64);
 }
 
 std::string_view without_outer_functions(std::string_view qualified) {

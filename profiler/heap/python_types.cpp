@@ -15,11 +15,12 @@
 namespace tidemark::heap {
 namespace {
 
-constexpr std::size_t kMostTypes = 1U << 20U;
+constexpr std::size_t kMostTypes = 1U << 18U;
 constexpr std::size_t kMostOthers = 1U << 20U;
 constexpr std::size_t kMostNameBytes = 200;
 constexpr int kMostBases = 60;
 constexpr int kMostMembers = 300;
+constexpr std::size_t kMostMembersOfAll = 1U << 20U;
 constexpr std::uint64_t kLargestObject = 4U << 20U;
 constexpr std::uint64_t kLowestAddress = 4096;
 
@@ -72,7 +73,16 @@ std::uint32_t identity_of(std::uint64_t address, std::string_view name) {
   return static_cast<std::uint32_t>(hash >> 32U) | 1U;
 }
 
+// Each time that a part of a name is repeated may double its length.
+bool is_short_demangled(std::string_view mangled) {
+  constexpr std::ptrdiff_t kMostRepeated = 12;
+  return std::count(mangled.begin(), mangled.end(), '_') <= kMostRepeated;
+}
+
 std::string demangled(const std::string& mangled) {
+  if (!is_short_demangled(mangled)) {
+    return mangled;
+  }
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> name(
       abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
@@ -250,14 +260,17 @@ void PythonTypes::read_members(TypeInfo& type) {
       const auto what = image_.load<std::uint32_t>(member + 8);
       const std::uint64_t offset = image_.word(member + 16);
       if ((what == kObject || what == kObjectOrError) && offset >= type.first_word &&
-          offset < kLargestObject && offset % 8 == 0 &&
+          offset < kLargestObject && offset % 8 == 0 && members_ < kMostMembersOfAll &&
           known.insert(static_cast<std::uint32_t>(offset)).second) {
+        ++members_;
         type.members.push_back(
             {image_.text(name, kMostNameBytes), static_cast<std::uint32_t>(offset)});
       }
     }
     return true;
   });
+  std::sort(type.members.begin(), type.members.end(),
+            [](const TypeMember& a, const TypeMember& b) { return a.offset < b.offset; });
 }
 
 void PythonTypes::read_name(TypeInfo& type) {
@@ -272,20 +285,25 @@ void PythonTypes::read_name(TypeInfo& type) {
     const std::size_t local = qualified.rfind(">.");  // "f.<locals>.Sample"
     type.name = local == std::string::npos ? qualified : qualified.substr(local + 2);
   }
-  std::string module;
-  int looked_at = 0;
+  constexpr std::size_t kMostItems = 64;
   const std::uint64_t dict = image_.word(type.address + layout_.type_dict);
-  for_each_item(image_, read_dict(image_, layout_, dict),
-                [&](std::uint64_t key, std::uint64_t value) {
-                  if (text(key, kMostNameBytes) == "__module__") {
-                    module = text(value, kMostNameBytes);
-                  }
-                  return module.empty() && ++looked_at < 64;
-                });
+  const std::string module = text(value_of(dict, "__module__", kMostItems), kMostNameBytes);
   type.full_name = module.empty() ? type.name : module + "." + type.name;
   if (!module.empty() && module != "__main__" && module != "builtins") {
     type.name = type.full_name;
   }
+}
+
+std::uint64_t PythonTypes::value_of(std::uint64_t dict, std::string_view key,
+                                    std::size_t most_items) {
+  std::uint64_t found = 0;
+  std::size_t count = 0;
+  for_each_item(image_, read_dict(image_, layout_, dict),
+                [&](std::uint64_t item_key, std::uint64_t value) {
+                  found = text(item_key, key.size() + 1) == key ? value : 0;
+                  return found == 0 && ++count < most_items;
+                });
+  return found;
 }
 
 // Without reading all of the type: its own name may be such a text.

@@ -61,11 +61,11 @@ struct TypeInfo {
   std::uint64_t flags = 0;
   std::int64_t dict_offset = 0;
   std::int64_t weaklist_offset = 0;
-  std::uint64_t cached_keys = 0;  // of the attributes of its instances
-  std::uint32_t first_word = 0;   // from here on its instances are read word by word
-  std::uint32_t kind_size = 0;    // of an object of its kind, without what a subclass adds
-  bool is_ordered = false;        // a dict that keeps a list of its keys (OrderedDict)
-  std::vector<TypeMember> members;
+  std::uint64_t cached_keys = 0;    // of the attributes of its instances
+  std::uint32_t first_word = 0;     // from here on its instances are read word by word
+  std::uint32_t kind_size = 0;      // of an object of its kind, without what a subclass adds
+  bool is_ordered = false;          // a dict that keeps a list of its keys (OrderedDict)
+  std::vector<TypeMember> members;  // by offset
 
   bool has(std::uint64_t flag) const { return (flags & flag) != 0; }
 };
@@ -98,6 +98,8 @@ class PythonTypes {
 
   // The characters of a str, in UTF-8; empty: it is none.
   std::string text(std::uint64_t object, std::size_t most_bytes);
+  // What a dict has for a key that is a str; 0: among the first so many items it has none.
+  std::uint64_t value_of(std::uint64_t dict, std::string_view key, std::size_t most_items);
 
  private:
   Index look_up(std::uint64_t address);
@@ -119,6 +121,7 @@ class PythonTypes {
   Index last_index_ = kNone;
   std::uint64_t last_text_type_ = 0;
   std::deque<TypeInfo> types_;
+  std::size_t members_ = 0;  // of all types
   std::unordered_map<std::uint64_t, Index> by_address_;
   std::unordered_map<std::string, Index> by_cpp_name_;
   std::unordered_set<std::uint64_t> others_;  // addresses where no type is
