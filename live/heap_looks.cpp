@@ -199,8 +199,7 @@ void HeapLookThread::look_and_export(const Target& target, const Round& round) {
   exports.on_error = [&](int fd, const Error& error) {
     for (OpenExport& file : files) {
       if (file.fd.get() == fd) {
-        file.written =
-            Error{error.code, fmt::format("cannot write {}: {}", file.file.path(), error.what)};
+        file.written = Error{error.code, fmt::format("{}: {}", file.file.path(), error.what)};
       }
     }
   };

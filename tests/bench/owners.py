@@ -8,6 +8,7 @@ What `tidemark owners` finds and costs. Parts (default: all):
           and of 0.25, 1 and 4 GiB
   steps   the steps of a busy job with a million objects: alone, beside us, and with profilers that run
           inside of it, in turns
+  exports what DevTools of Chromium make of two heap snapshots of one job (owners_exports.py)
 --only is of the matrix. Exits with 1 when a bar is missed.
 """
 
@@ -25,11 +26,12 @@ import tempfile
 import time
 import typing
 
+import owners_exports
 import owners_matrix
 import pythons
 from bars import Bars
 
-PARTS = ("matrix", "sizes", "steps")
+PARTS = ("matrix", "sizes", "steps", "exports")
 PROGRAM = owners_matrix.PROGRAMS / "sized_heap.py"
 PYTHON = owners_matrix.SYSTEM_PYTHON
 # Million objects, GiB, and for how long the job may stand still at a look.
@@ -228,7 +230,8 @@ def main():
         parser.error(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
     print(f"{platform.machine()}, Linux {platform.release()}, {os.cpu_count()} CPUs\n", flush=True)
     runs = {"matrix": lambda: bench_matrix(options), "sizes": lambda: bench_sizes(options.build),
-            "steps": lambda: bench_steps(options.build)}
+            "steps": lambda: bench_steps(options.build),
+            "exports": lambda: owners_exports.bench_exports(options.build)}
     good = [runs[part]() for part in PARTS if not options.parts or part in options.parts]
     sys.exit(0 if all(good) else 1)
 
