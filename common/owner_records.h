@@ -70,6 +70,8 @@ struct OwnerSite {
 struct OwnerSample {
   std::uint32_t owner = 0;
   std::optional<std::uint64_t> entries;  // references that it has; nullopt: it is none of many
+  // The same at the first look of the process, where the owner may not have been named.
+  std::optional<std::uint64_t> first_entries;
   // What it holds more than at the first look of the process. What several growing owners lead to
   // counts for the one that stands first.
   std::uint64_t grown_bytes = 0;

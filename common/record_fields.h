@@ -311,6 +311,7 @@ inline constexpr auto kFields<PathStep> = std::tuple{
 template <>
 inline constexpr auto kFields<OwnerSample> = std::tuple{
     Field{"entries", &OwnerSample::entries},
+    Field{"first_entries", &OwnerSample::first_entries},
     Field{"growth_bytes", &OwnerSample::grown_bytes},
     Field{"growth_alone_bytes", &OwnerSample::grown_bytes_alone},
     Field{"retained_bytes", &OwnerSample::retained_bytes},

@@ -35,6 +35,7 @@ std::vector<OwnerPoint> points_of(const LookedProcess& process, const OwnerTrack
     const HeapLook& first = process.looks.front();
     OwnerPoint start;
     start.t_s = first.t_s;
+    start.entries = track.last.first_entries;
     start.step = run.steps.at(first.t_s);
     if (std::isnan(start.step) && run.steps.empty() && first.step) {
       start.step = static_cast<double>(*first.step);

@@ -96,7 +96,7 @@ TEST_F(HeapTables, WithPartsOfNothingAreRead) {
       "INSERT INTO owners VALUES(999, 1, 1, 'container', 'x', 'dict', 0);"
       "INSERT INTO heap_looks VALUES(1, 999, 0.0, NULL, 'running', 0.0, 0.0, 0, 0, 0, 0, NULL,"
       " NULL, NULL, 0, '', '');"
-      "INSERT INTO owner_samples VALUES(1, 999, 1, NULL, 0, 0, NULL, NULL, '');"
+      "INSERT INTO owner_samples VALUES(1, 999, 1, NULL, NULL, 0, 0, NULL, NULL, '');"
       "INSERT INTO owner_holds VALUES(1, 1, 77, 0, 'dict', '', '', '', 1, 1);"
       "INSERT INTO owner_sites VALUES(1, 999, 1, 0, 1, 1);"
       "INSERT INTO heap_types VALUES(1, 999, 0, 'dict', 1, 1);"

@@ -142,6 +142,25 @@ TEST(OwnerRanking, ComparesEntriesOnlyWithEntries) {
   EXPECT_THAT(evidence_of(owner), testing::ElementsAre("keyed"));
 }
 
+TEST(OwnerRanking, TakesTheEntriesOfTheFirstLookFromALaterOne) {
+  OwnerRun made;
+  made.add_process(trainer_record());
+  const auto grown = entries_at([](std::size_t look) { return 5 + 20U * look; });
+  made.add(owner_record("__main__.kept"), [&](std::size_t look) -> std::optional<OwnerSample> {
+    auto sample = look == 0 ? std::nullopt : grown(look);
+    if (sample) {
+      sample->first_entries = 5;
+    }
+    return sample;
+  });
+
+  const RunOwners run = built(made.ticks(3));
+  const RankedOwner owner = rank_owners(run, {}).owners.at(0);
+
+  EXPECT_NEAR(owner.entries_per_step.value_or(0.0), 1.0, 1e-9);
+  EXPECT_THAT(evidence_of(owner), testing::ElementsAre("entries_per_step", "keyed"));
+}
+
 // The first step of the log was read after the first look.
 TEST(OwnerRanking, ComparesTimesOfOneKind) {
   OwnerRun made = one_owner([](std::size_t look) { return 20U * look; });
