@@ -32,6 +32,7 @@ namespace {
 constexpr std::size_t kMostLooked = 4;      // processes
 constexpr std::size_t kMostLookedAll = 64;  // with --all
 constexpr double kWaitForStepS = 2.0;
+constexpr double kWaitForLogS = 10.0;  // where the user has named a log
 
 // The work of a job, not what starts, compiles or looks after it.
 bool does_the_work(Role role) {
@@ -56,9 +57,11 @@ class LookPlan {
       return false;
     }
     // A job that runs already has something to compare with; one that was started has to load
-    // first.
+    // first. Where its steps are known, they are counted from the first look on: its log or its
+    // markers are read by then.
     if (begun_ == 0 && options_.watch.target.command.empty()) {
-      return true;
+      return tick.step.has_value() ||
+             tick.t_s >= (options_.watch.log_file.empty() ? kWaitForStepS : kWaitForLogS);
     }
     if (options_.every.steps && tick.step && (last_step_ || begun_ == 0)) {
       return *tick.step - last_step_.value_or(0) >= *options_.every.steps;
@@ -207,6 +210,7 @@ class OwnersWatch final : public WatchHandler {
   std::optional<HeapLookThread::Failure> denial_;  // the first one
   std::uint64_t looks_taken_ = 0;
   std::uint64_t told_ = 0;
+  bool found_objects_ = false;
   bool has_export_problem_ = false;
   bool is_denied_ = false;
   bool is_done_ = false;
@@ -227,6 +231,9 @@ void OwnersWatch::take_failure(const HeapLookThread::Failure& failure) {
 void OwnersWatch::take_news(Tick& tick) {
   HeapLookThread::News news = looks_.take();
   looks_taken_ += news.facts.looks.size();
+  for (const HeapFacts::OfProcess& of : news.facts.looks) {
+    found_objects_ = found_objects_ || of.look.objects > 0 || of.look.problem.empty();
+  }
   tick.heap = std::move(news.facts);
   for (const HeapLookThread::Failure& failure : news.failures) {
     take_failure(failure);
@@ -255,7 +262,10 @@ void OwnersWatch::add_to_tick(Tick& tick) {
     is_denied_ = true;  // nobody lets us look
     return;
   }
-  if (plan_.begun() >= options_.looks) {
+  // What is no Python now will be none at the next look; a command may still be about to start it.
+  const bool is_hopeless =
+      looks_taken_ > 0 && !found_objects_ && options_.watch.target.command.empty();
+  if (plan_.begun() >= options_.looks || is_hopeless) {
     is_done_ = true;
     return;
   }

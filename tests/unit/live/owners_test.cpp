@@ -138,11 +138,35 @@ TEST_F(RunOwnersTest, LooksAsOftenAsItIsAskedAndAnswers) {
   ASSERT_EQ(json["looks"].size(), 3U);
   EXPECT_GE(json["looks"][1]["t_s"].get<double>(), 20.0);
   EXPECT_GE(json["looks"][2]["t_s"].get<double>(), 40.0);
-  EXPECT_EQ(json["looks"][0]["footprint_bytes"], 100 * kMiBytes);
+  EXPECT_EQ(json["looks"][0]["footprint_bytes"], 101 * kMiBytes);
   EXPECT_EQ(json["owners"][0]["path"], "__main__.cache");
   EXPECT_EQ(json["owners"][0]["verdict"], "growing");
   EXPECT_THAT(system.stderr_text(), HasSubstr("look 1 of 3"));
   EXPECT_THAT(system.stderr_text(), HasSubstr("look 3 of 3"));
+}
+
+TEST_F(RunOwnersTest, CountsStepsFromTheFirstLookOn) {
+  const tests::TempTree dir;
+  dir.write("log", "");
+  options.watch.log_file = dir.path("log");
+  options.every.steps = 5;
+  std::string log;
+  for (int second = 1; second < 60; ++second) {
+    system.at(second + 0.2, [&, second] {
+      log += "Step " + std::to_string(second) + "\n";
+      dir.write("log", log);
+    });
+  }
+
+  run_owners(options, &system, looks.make());
+
+  const nlohmann::json json = answer();
+  ASSERT_EQ(json["looks"].size(), 3U);
+  for (const nlohmann::json& look : json["looks"]) {
+    EXPECT_TRUE(look["step"].is_number()) << look;
+  }
+  EXPECT_GE(json["looks"][1]["step"].get<int>() - json["looks"][0]["step"].get<int>(), 5);
+  EXPECT_TRUE(json["owners"][0]["growth_bytes_per_step"].is_number());
 }
 
 TEST_F(RunOwnersTest, RecordsAndShowsTheSameAgain) {
@@ -206,6 +230,19 @@ TEST_F(RunOwnersTest, SaysWhyItMayNotLook) {
                                               "memory"));
   EXPECT_EQ(system.stdout_text(), "");
   EXPECT_LT(system.now_s(), 390.0);
+}
+
+TEST_F(RunOwnersTest, EndsAfterTheFirstLookWhereThereIsNothingToSee) {
+  looks.change = [](HeapFacts facts) {
+    facts.looks[0].look.objects = 0;
+    facts.looks[0].look.problem = "there is no Python in it";
+    return Result<HeapFacts>(std::move(facts));
+  };
+
+  EXPECT_EQ(run_owners(options, &system, looks.make()), kExitTarget);
+
+  EXPECT_EQ(looks.looks().size(), 1U);
+  EXPECT_EQ(answer()["looks"][0]["problem"], "there is no Python in it");
 }
 
 TEST_F(RunOwnersTest, CannotTellWhenTheGrowthIsNotInOwners) {
