@@ -128,7 +128,7 @@ Status HeapWatch::State::read_copy(const FrozenCopy& copy, const HeapExports& ex
                                    HeapFacts& facts) {
   const auto is_read = read(
       copy.pid(), [&] { return copy.check().has_value(); }, exports, facts);
-  if (const Status is_there = copy.check(); !is_there) {
+  if (Status is_there = copy.check(); !is_there) {
     // What was written last came from nowhere.
     for (const auto& fd : {exports.heapsnapshot, exports.dot}) {
       if (fd) {
