@@ -369,6 +369,9 @@ class GrowthFinder::Comparison {
     Seen& seen = found->second;
     seen.has_fallen = seen.has_fallen || bytes < seen.last_bytes;
     seen.last_bytes = bytes;
+    if (is_first && finder_.compared_ > 1) {
+      return;  // it was not there at the look before: nothing tells how much of it stays
+    }
     if (!is_first) {
       if (seen.has_fallen || bytes <= seen.bytes || t_s_ <= seen.t_s) {
         return;
@@ -418,6 +421,7 @@ HeapGrowth GrowthFinder::compare(const ObjectGraph& graph, ObjectPaths& paths, d
     begin(graph);
     return {};
   }
+  ++compared_;
   return Comparison(*this, graph, paths, t_s).run();
 }
 

@@ -73,6 +73,7 @@ class GrowthFinder {
   void begin(const ObjectGraph& graph);
 
   bool has_begun_ = false;
+  int compared_ = 0;  // looks after the first
   ObjectTable table_;
   std::vector<Before> before_;
   // Which of them had fewer references than at a look before, and which are there at this look.
