@@ -137,7 +137,7 @@ class IdTable {
 
   explicit IdTable(std::size_t count) {
     std::size_t slots = 1024;
-    while (slots < 2 * count) {
+    while (slots < count + count / 4) {
       slots *= 2;
     }
     taken_.assign(slots, 0);

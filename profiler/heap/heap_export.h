@@ -18,7 +18,7 @@ struct SnapshotLimits {
 };
 
 // Writes all objects of a look as V8 writes those of a page, for the memory panel of Chrome
-// DevTools. An object has the same id at each look. Beside the texts it takes up to 16 bytes of
+// DevTools. An object has the same id at each look. Beside the texts it takes up to 10 bytes of
 // memory per object. The error: the file could not be written, or it was cancelled.
 Status write_heap_snapshot(const ObjectGraph& graph, int fd, const SnapshotLimits& limits);
 
