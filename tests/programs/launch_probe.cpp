@@ -29,9 +29,11 @@
 
 namespace {
 
-using namespace tidemark;  // NOLINT(google-build-using-namespace): one small program
+// NOLINTBEGIN(google-build-using-namespace): one small program
+using namespace tidemark;
 using namespace tidemark::live;
 using namespace tidemark::monitor;
+// NOLINTEND(google-build-using-namespace)
 
 struct Arguments {
   std::string report = "/dev/null";

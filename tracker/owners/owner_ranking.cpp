@@ -126,6 +126,7 @@ std::vector<RankedOwner> all_owners(const RunOwners& run, const Options& options
     }
   }
   std::vector<RankedOwner> owners;
+  owners.reserve(groups.size());
   for (auto& [identity, members] : groups) {
     owners.push_back(put_together(std::move(members)));
   }

@@ -28,9 +28,7 @@
 namespace tidemark::live {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 using tests::FakeWatchSystem;
 
 constexpr pid_t kTrainer = 3'900'001;

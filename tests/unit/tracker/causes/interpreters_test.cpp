@@ -70,6 +70,7 @@ TEST(Interpreters, KnowTheGarbageOfTheLastLook) {
 
 std::vector<std::string> ids_of(const std::vector<Advice>& advice) {
   std::vector<std::string> ids;
+  ids.reserve(advice.size());
   for (const Advice& each : advice) {
     ids.emplace_back(each.id);
   }
