@@ -29,6 +29,7 @@ ProcessObjects::ProcessObjects(MemoryImage& image, PythonRuntime runtime)
       runtime_(std::move(runtime)),
       types_(image_, runtime_.layout),
       objects_(image_, runtime_.layout, types_),
+      sizes_(image_, runtime_.layout, types_),
       cpp_(image_) {}
 
 std::vector<Root> ProcessObjects::roots() {
@@ -106,7 +107,7 @@ void ProcessObjects::references(std::uint64_t address, PythonTypes::Index type,
 std::uint64_t ProcessObjects::bytes(std::uint64_t address, PythonTypes::Index type) {
   const ObjectKind kind = types_[type].kind;
   if (!is_cpp(kind)) {
-    return objects_.bytes(address, types_[type]);
+    return sizes_.bytes(address, types_[type]);
   }
   const CppClass* const of = cpp_.find(address);
   const std::uint64_t own = of == nullptr ? 0 : cpp_.bytes(address, *of);
@@ -146,7 +147,7 @@ std::string ProcessObjects::name(std::uint64_t address, PythonTypes::Index type)
       const std::uint64_t frame = layout.frame_object_frame == PythonLayout::kNone
                                       ? address
                                       : image_.word(address + layout.frame_object_frame);
-      return name_of_code(objects_.frame_code(frame));
+      return name_of_code(objects_.frames().code_of(frame));
     }
     case ObjectKind::kModule:
       return text_at(address + layout.module_name);

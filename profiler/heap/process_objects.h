@@ -9,6 +9,7 @@
 #include "profiler/heap/object_graph.h"
 #include "profiler/heap/python_objects.h"
 #include "profiler/heap/python_runtime.h"
+#include "profiler/heap/python_sizes.h"
 #include "profiler/heap/python_types.h"
 
 namespace tidemark::heap {
@@ -27,8 +28,8 @@ class ProcessObjects : public ObjectSource {
   // Of an array of numpy: its dtype and shape.
   HeldObjects array(std::uint64_t array) {
     HeldObjects held;
-    held.dtype = objects_.array_dtype(array);
-    held.shape = objects_.array_shape(array);
+    held.dtype = objects_.arrays().dtype(array);
+    held.shape = objects_.arrays().shape(array);
     return held;
   }
   // How many references an object says that it has; 0: it is kept for ever, or does not tell.
@@ -52,6 +53,7 @@ class ProcessObjects : public ObjectSource {
   PythonRuntime runtime_;
   PythonTypes types_;
   PythonObjects objects_;
+  PythonSizes sizes_;
   CppObjects cpp_;
   std::vector<PythonTypes::Index> cpp_types_;  // by the number of the class
 };

@@ -118,10 +118,10 @@ class RootFinder {
       const bool is_shim =
           layout_.minor >= 12 &&
           image_.load<std::uint8_t>(frame + layout_.frame_owner) >= kFirstInterpreterOwner;
-      if (const std::uint64_t code = is_shim ? 0 : objects_.frame_code(frame); code != 0) {
+      if (const std::uint64_t code = is_shim ? 0 : objects_.frames().code_of(frame); code != 0) {
         frames.emplace_back(frame, code);
       }
-      frame = objects_.previous_frame(frame);
+      frame = objects_.frames().previous(frame);
     }
     bool is_outermost = true;
     for (auto from_outside = frames.rbegin(); from_outside != frames.rend() && !is_full();
@@ -161,8 +161,8 @@ class RootFinder {
     } else {
       add(image_.word(frame + layout_.frame_object), fmt::format("{} frame", function), cost + 8,
           is_library);
-      add(objects_.untagged(image_.word(frame + layout_.frame_function)), function, cost + 38,
-          is_library);
+      add(objects_.frames().untagged(image_.word(frame + layout_.frame_function)), function,
+          cost + 38, is_library);
     }
     return !is_library && !is_module;
   }
