@@ -117,7 +117,7 @@ void PythonFrames::old_references(std::uint64_t frame, ReferenceBatch& batch) {
 
 // What a frame takes beyond its head.
 std::uint64_t PythonFrames::extra_bytes(std::uint64_t code) {
-  constexpr std::uint32_t kMost = 100'000;
+  constexpr std::uint64_t kMost = 100'000;
   if (code == 0) {
     return 0;
   }

@@ -194,7 +194,7 @@ TEST(MemoryImage, DoesNotReadPagesThatWereNeverTouched) {
   std::size_t with_others = 0;
   for (std::uint64_t at = 0; at < kBytes; at += some.size()) {
     ASSERT_TRUE(image->read(begin + at, some));
-    with_others += some == zeros ? 0 : 1;
+    with_others += some == zeros ? 0U : 1U;
   }
 
   EXPECT_EQ(with_others, 1U);
