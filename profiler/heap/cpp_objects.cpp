@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <map>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -19,6 +21,7 @@ constexpr std::uint64_t kMostElements = std::uint64_t{1} << 42U;
 constexpr std::uint64_t kMostDimensions = 64;
 // As many sizes are in the tensor itself; more are elsewhere.
 constexpr std::uint64_t kSizesInside = 5;
+constexpr std::uint64_t kBetweenQuestions = 16U << 20U;
 constexpr std::uint64_t kWordsOfPage = MemoryImage::kPageBytes / 8;
 
 // From where the sizes of a tensor are. After it follow what a subclass adds.
@@ -73,6 +76,34 @@ std::string device_name(std::int8_t kind, std::int8_t index) {
 }
 
 bool can_be_object(std::uint64_t address) { return address >= kLowestAddress && address % 8 == 0; }
+
+// Whole pages that are data of large tensors: no object is there.
+class DataRanges {
+ public:
+  void add(std::uint64_t data, std::uint64_t bytes) {
+    constexpr std::uint64_t kLeastBytes = 64U << 10U;
+    constexpr std::uint64_t kPage = MemoryImage::kPageBytes;
+    if (bytes >= kLeastBytes) {
+      std::uint64_t& end = ends_[(data + kPage - 1) / kPage * kPage];
+      end = std::max(end, (data + bytes) / kPage * kPage);
+    }
+  }
+  // The first part of a range that is none of them; empty, at its end: all of it is.
+  AddressRange first_gap(AddressRange range) const {
+    auto next = ends_.upper_bound(range.begin);
+    if (next != ends_.begin()) {
+      range.begin = std::min(range.end, std::max(range.begin, std::prev(next)->second));
+    }
+    while (next != ends_.end() && next->first <= range.begin) {
+      range.begin = std::min(range.end, std::max(range.begin, next->second));
+      ++next;
+    }
+    return {range.begin, next == ends_.end() ? range.end : std::min(range.end, next->first)};
+  }
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> ends_;  // by begin
+};
 
 // The candidate that is right for most of the samples, and for more than half of them.
 template <typename IsRight>
@@ -412,10 +443,10 @@ std::optional<TensorFacts> CppObjects::tensor(std::uint64_t tensor) {
     return std::nullopt;
   }
   const std::uint64_t sizes = tensor + layout_.sizes;
-  const std::uint64_t dimensions = image_.word(sizes);
-  if (dimensions > kMostDimensions) {
+  if (!is_shape(sizes)) {
     return std::nullopt;
   }
+  const std::uint64_t dimensions = image_.word(sizes);
   TensorFacts facts;
   const std::uint64_t at = dimensions <= kSizesInside ? sizes + 8 : image_.word(sizes + 8);
   for (std::uint64_t i = 0; i < dimensions; ++i) {
@@ -495,8 +526,8 @@ std::vector<std::uint64_t> CppObjects::lenders(std::uint64_t storage) {
   return lenders;
 }
 
-CppObjects::Found CppObjects::scan(const std::function<bool()>& is_over) {
-  constexpr std::uint64_t kBetweenQuestions = 16U << 20U;
+CppObjects::Found CppObjects::scan(std::span<const std::uint64_t> known,
+                                   const std::function<bool()>& is_over) {
   std::vector<AddressRange> ranges;
   for (const Mapping& mapping : image_.mappings()) {
     const bool is_own =
@@ -505,33 +536,54 @@ CppObjects::Found CppObjects::scan(const std::function<bool()>& is_over) {
       ranges.push_back(mapping.range);
     }
   }
+  // Large data have a mapping of their own, and what is known of them then need not be read.
+  std::stable_sort(ranges.begin(), ranges.end(), [](const AddressRange& a, const AddressRange& b) {
+    return a.end - a.begin < b.end - b.begin;
+  });
   Found found;
   Samples samples;
-  for (const AddressRange& range : ranges) {
-    for (std::uint64_t at = range.begin; at < range.end && !found.is_partial;
-         at += kBetweenQuestions) {
-      found.is_partial = is_over();
-      for_each_object({at, std::min(range.end, at + kBetweenQuestions)}, [&](std::uint64_t object,
-                                                                             const CppClass& of) {
-        if (of.role == CppRole::kTensor) {
-          found.tensors.push_back(object);
-        } else if (of.role == CppRole::kStorage) {
-          found.storages.push_back(object);
-        } else if (of.role == CppRole::kGradients && samples.gradients.size() < kMostSamples) {
-          samples.gradients.push_back(object);
-        }
-        return true;
-      });
+  DataRanges data;
+  const auto skip_data_of = [&](std::span<const std::uint64_t> storages) {
+    for (const std::uint64_t storage : storages) {
+      if (const auto facts = this->storage(storage); facts && facts->is_host) {
+        const Mapping* const mapping = image_.mapping_at(facts->data);
+        data.add(facts->data,
+                 mapping == nullptr ? 0 : std::min(facts->bytes, mapping->range.end - facts->data));
+      }
     }
+  };
+  skip_data_of(known);
+  const auto add = [&](std::uint64_t object, const CppClass& of) {
+    if (of.role == CppRole::kTensor) {
+      found.tensors.push_back(object);
+    } else if (of.role == CppRole::kStorage) {
+      found.storages.push_back(object);
+    } else if (of.role == CppRole::kGradients && samples.gradients.size() < kMostSamples) {
+      samples.gradients.push_back(object);
+    }
+    return true;
+  };
+  for (const AddressRange& range : ranges) {
+    const std::size_t before = found.storages.size();
+    for (AddressRange rest = range; rest.begin < rest.end && !found.is_partial;) {
+      found.is_partial = is_over();
+      AddressRange part = data.first_gap(rest);
+      part.end = std::min(part.end, part.begin + kBetweenQuestions);
+      for_each_object(part, add);
+      rest.begin = part.end;
+    }
+    skip_data_of(std::span(found.storages).subspan(before));
   }
+  const auto some = [](const std::vector<std::uint64_t>& all) {
+    return std::vector(
+        all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), kMostSamples)));
+  };
   if (!layout_.is_whole()) {
-    const auto some = [](const std::vector<std::uint64_t>& all) {
-      return std::vector(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(
-                                                        std::min(all.size(), kMostSamples)));
-    };
     samples.tensors = some(found.tensors);
     samples.storages = some(found.storages);
     learn(samples);
+  } else if (layout_.flags == Layout::kNone) {
+    layout_.flags = find_flags(samples.gradients);
   }
   return found;
 }

@@ -68,7 +68,8 @@ class CppObjects {
     std::vector<std::uint64_t> storages;
     bool is_partial = false;
   };
-  Found scan(const std::function<bool()>& is_over);
+  // `known`: storages whose data need not be looked through.
+  Found scan(std::span<const std::uint64_t> known, const std::function<bool()>& is_over);
 
  private:
   // Offsets in objects of torch.

@@ -71,9 +71,13 @@ class GrowthFinder::Comparison {
   // Its number among those of the first look; kNone: it is new.
   Node old_of(Node node) const {
     const Node old = finder_.table_.find(graph_.address(node));
-    const bool is_same =
-        old != ObjectGraph::kNone && finder_.before_[old].identity == graph_.type(node).identity;
-    return is_same ? old : ObjectGraph::kNone;
+    if (old == ObjectGraph::kNone || finder_.before_[old].identity != graph_.type(node).identity) {
+      return ObjectGraph::kNone;
+    }
+    // Tensors come and go at the same addresses, and their memory hardly ever grows.
+    const bool is_other = graph_.type(node).kind == ObjectKind::kCppStorage &&
+                          std::uint64_t{8} * finder_.before_[old].units != graph_.bytes(node);
+    return is_other ? ObjectGraph::kNone : old;
   }
 
   void find_candidates() {

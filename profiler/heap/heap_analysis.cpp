@@ -429,15 +429,15 @@ class HeapAnalysis::Look {
 
   void add_tensors() {
     std::vector<std::uint64_t> tensors;
+    std::vector<std::uint64_t> storages;
     for (const Node node : graph_.order()) {
       if (graph_.type(node).kind == ObjectKind::kCppTensor) {
         tensors.push_back(graph_.address(node));
+      } else if (graph_.type(node).kind == ObjectKind::kCppStorage) {
+        storages.push_back(graph_.address(node));
       }
     }
-    CppObjects::Found others;
-    if (!limits_.is_over()) {
-      others = objects_.cpp().scan(limits_.is_over);
-    }
+    CppObjects::Found others = objects_.cpp().scan(storages, limits_.is_over);
     const auto is_reached = [&](std::uint64_t address) {
       return graph_.find(address) != ObjectGraph::kNone;
     };
@@ -477,7 +477,7 @@ bool HeapAnalysis::run(MemoryImage& image, ProcessObjects& objects, const GraphL
 bool HeapAnalysis::run_native(MemoryImage& image, const GraphLimits& limits,
                               const std::function<bool()>& is_sound, HeapFacts& facts) {
   CppObjects objects(image);
-  const CppObjects::Found found = objects.scan(limits.is_over);
+  const CppObjects::Found found = objects.scan({}, limits.is_over);
   if (!is_sound()) {
     return false;
   }
@@ -505,8 +505,10 @@ void HeapAnalysis::add_native(CppObjects& objects, const CppObjects::Found& foun
   of_process.look.heap_bytes += change.bytes;
   of_process.look.new_bytes += change.new_bytes;
   of_process.look.gone_bytes += change.gone_bytes;
-  const std::size_t count = std::min(change.groups.size(), kMostNames);
-  for (const NativeTensors::Group& group : std::span(change.groups).first(count)) {
+  for (const NativeTensors::Group& group : change.groups) {
+    if (group.bytes < kLeastNameBytes || of_process.owners.size() >= options_.most_owners) {
+      continue;
+    }
     ObjectPath path;
     path.text = group.path;
     path.steps.push_back({group.path, group.held.type});

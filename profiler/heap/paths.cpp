@@ -125,13 +125,17 @@ class ObjectPaths::Writer {
       case ReferenceKind::kMember:
         return member(parent, label, node);
       case ReferenceKind::kCpp:
-        return label.text.empty() ? void() : attribute(label.text, node);
+        return part_of_cpp(label.text, node);
       default:
         return attribute(label.text, node);
     }
   }
 
-  void leave_out() { add("...", ObjectGraph::kNone); }
+  void leave_out() {
+    if (!is_repeated_) {  // else what is left out is more of the same
+      add("...", ObjectGraph::kNone);
+    }
+  }
   ObjectPath take() {
     path_.text = path_.text.substr(0, kMostOwnerTextBytes);
     path_.grouped = path_.grouped.substr(0, kMostOwnerTextBytes);
@@ -157,6 +161,15 @@ class ObjectPaths::Writer {
   void attribute(const std::string& name, Node node) { add("." + name, node); }
   void element(const std::string& key, Node node) {
     add(key.empty() ? "[*]" : fmt::format("[{}]", key.substr(0, kMostKeyBytes)), "[*]", node);
+  }
+
+  // What has no name is a part of the object before it.
+  void part_of_cpp(const std::string& name, Node node) {
+    if (name == "grad_fn") {
+      add(fmt::format(".{} ({})", name, graph_.type(node).name), node);
+    } else if (!name.empty()) {
+      attribute(name, node);
+    }
   }
 
   // The path of a variable begins anew: its function says more than the way to that.

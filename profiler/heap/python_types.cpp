@@ -89,6 +89,16 @@ std::string demangled(const std::string& mangled) {
   return name == nullptr ? mangled : std::string(name.get());
 }
 
+// "AddBackward0": Python calls the operations of torch so as well.
+std::string_view without_autograd(std::string_view name) {
+  for (const std::string_view prefix : {"torch::autograd::generated::", "torch::autograd::"}) {
+    if (name.starts_with(prefix)) {
+      return name.substr(prefix.size());
+    }
+  }
+  return name;
+}
+
 void append_utf8(std::string& text, std::uint32_t point) {
   if (point < 0x80) {
     text += static_cast<char>(point);
@@ -176,8 +186,8 @@ PythonTypes::Index PythonTypes::of_cpp(std::string_view mangled, ObjectKind kind
     return found->second;
   }
   TypeInfo type;
-  type.name = demangled(key);
-  type.full_name = type.name;
+  type.full_name = demangled(key);
+  type.name = without_autograd(type.full_name);
   type.identity = identity_of(0, key);
   type.kind = kind;
   const auto index = static_cast<Index>(types_.size());
