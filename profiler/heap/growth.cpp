@@ -102,8 +102,8 @@ class GrowthFinder::Comparison {
       }
       if (!finder_.has_fallen_[old] && (has_more || more_bytes >= kLeastMoreBytes)) {
         sample(node, old);
-        candidates_.push_back(
-            {node, more, more_bytes, graph_.root(node).cost >= kInternalRootCost});
+        candidates_.push_back({node, more, more_bytes, before.reference_count,
+                               graph_.root(node).cost >= kInternalRootCost});
       }
     }
     finder_.samples_ = std::move(samples_);
@@ -190,6 +190,7 @@ class GrowthFinder::Comparison {
   void add_to(Group& group, const Candidate& candidate) {
     group.owner.nodes.push_back(candidate.node);
     group.owner.entries += graph_.reference_count(candidate.node);
+    group.owner.first_entries += candidate.first_references;
     group.own_bytes += candidate.more_bytes;
     group.more_references += candidate.more_references;
     for (const Node target : graph_.targets(candidate.node)) {

@@ -19,6 +19,7 @@ struct GrowingOwner {
   std::string type;
   std::vector<ObjectGraph::Node> nodes;  // several, if what lies side by side grows alike
   std::uint64_t entries = 0;             // references that they have
+  std::uint64_t first_entries = 0;       // that they had at the first look
   std::uint64_t grown_bytes = 0;
   std::uint64_t grown_bytes_alone = 0;
   std::string shared_with;
@@ -56,6 +57,7 @@ class GrowthFinder {
     Node node = 0;
     std::uint32_t more_references = 0;
     std::uint64_t more_bytes = 0;
+    std::uint32_t first_references = 0;
     bool is_weak = false;  // only reached through what belongs to the interpreter
   };
   struct Group {
