@@ -271,8 +271,9 @@ bool leads_to_growth(const OwnersReport& report, const RankedOwner& name) {
 std::string not_it_text(const OwnersReport& report) {
   std::vector<std::string> texts;
   for (const RankedOwner& owner : report.ranking.owners) {
-    if (owner.grows() || owner.record().is_library || owner.held_bytes() < kWorthNaming ||
-        texts.size() == kMostConstant || leads_to_growth(report, owner)) {
+    if (owner.grows() || owner.record().is_library || owner.record().path.empty() ||
+        owner.held_bytes() < kWorthNaming || texts.size() == kMostConstant ||
+        leads_to_growth(report, owner)) {
       continue;
     }
     const std::string_view word = owner.verdict == Verdict::kStable   ? "constant"
