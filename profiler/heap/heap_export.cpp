@@ -199,7 +199,6 @@ constexpr std::string_view kMeta =
 constexpr std::uint64_t kNodeFields = 7;
 
 // Nodes that stand before those of objects.
-constexpr std::uint64_t kStart = 0;    // DevTools never shows what refers from here
 constexpr std::uint64_t kRoots = 1;    // refers to what names lead to, by these names
 constexpr std::uint64_t kUnnamed = 2;  // refers to what nothing leads to
 constexpr std::uint64_t kFirstObject = 3;
