@@ -298,17 +298,17 @@ class HeapAnalysis::Look {
 
   // A variable of a running function, or what stands in the dictionary of a module.
   bool is_name(Node node) const {
-    const Root& root = graph_.root(node);
-    if (root.is_library || graph_.type(node).kind == ObjectKind::kModule) {
+    const Node parent = graph_.parent(node);
+    const Node above = parent == ObjectGraph::kNone ? parent : graph_.parent(parent);
+    if (graph_.type(node).kind == ObjectKind::kModule ||
+        (above != ObjectGraph::kNone && graph_.parent(above) != ObjectGraph::kNone)) {
       return false;
     }
-    const Node parent = graph_.parent(node);
-    if (root.is_variable) {
-      return parent == ObjectGraph::kNone;
+    const Root& root = graph_.root(node);
+    if (root.is_library || root.is_variable) {
+      return !root.is_library && parent == ObjectGraph::kNone;
     }
-    const Node above = parent == ObjectGraph::kNone ? parent : graph_.parent(parent);
-    return above != ObjectGraph::kNone && graph_.parent(above) == ObjectGraph::kNone &&
-           graph_.type(parent).kind == ObjectKind::kDict;
+    return above != ObjectGraph::kNone && graph_.type(parent).kind == ObjectKind::kDict;
   }
 
   // Follows attributes as long as one of them leads to nearly all.
