@@ -2,6 +2,7 @@
 // What is read of the objects of a process from outside, against what its Python says of each of
 // them: on every version that is on this machine.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,6 +18,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "profiler/heap/heap_analysis.h"
 #include "profiler/heap/memory_image.h"
 #include "profiler/heap/object_graph.h"
 #include "profiler/heap/process_objects.h"
@@ -362,6 +364,38 @@ TEST_P(TruthOfHeap, ReachesItsObjects) {
     // Few have come while all were written down.
     EXPECT_NEAR(static_cast<double>(listed.size() - last), static_cast<double>(tracked), 10.0);
   });
+}
+
+// The way to its last node is as long as the list: nothing may follow it for each of them.
+TEST(HeapAnalysis, LooksAtLongLinkedLists) {
+  constexpr int kNodes = 200'000;
+  tests::Subprocess script({"/usr/bin/python3", "-c",
+                            fmt::format("class Node:\n"
+                                        "    def __init__(self, after): self.after = after\n"
+                                        "head = None\n"
+                                        "for _ in range({}): head = Node(head)\n"
+                                        "print('ready', flush=True)\n"
+                                        "input()\n",
+                                        kNodes)});
+  script.read_until("ready\n");
+  auto image = MemoryImage::open(script.pid(), std::uint64_t{1} << 30U);
+  const auto memory = inject::RemoteMemory::open(script.pid());
+  ASSERT_TRUE(image && memory);
+  auto runtime = find_python(*image, *memory);
+  ASSERT_TRUE(runtime) << runtime.error().what;
+  ProcessObjects objects(*image, *std::move(runtime));
+  HeapFacts facts;
+  facts.looks.emplace_back();
+  const auto begin = std::chrono::steady_clock::now();
+
+  HeapAnalysis analysis({script.pid(), 0}, {});
+  ASSERT_TRUE(analysis.run(
+      *image, objects, {}, [] { return true; }, {}, facts));
+
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_GT(facts.looks.front().look.objects, std::uint64_t{kNodes});
+  EXPECT_THAT(facts.owners, testing::Contains(testing::Field(
+                                &OwnerRecord::path, testing::StartsWith("__main__.head"))));
 }
 
 }  // namespace
