@@ -25,6 +25,9 @@ constexpr std::size_t kTypeBytes = 0x3c0;
 constexpr std::size_t kRuntimeBytes = 1024;
 constexpr std::size_t kInterpreterBytes = 1280;
 constexpr std::size_t kGcHeaderBytes = 16;
+// Of a block of a deque: items between the addresses of its neighbours.
+constexpr std::uint64_t kWord = 8;
+constexpr std::uint64_t kBlockWords = 66;
 
 // A layout as large as that of a real interpreter would need more memory than a fuzzer can change.
 PythonLayout small_layout(unsigned minor) {
@@ -227,16 +230,16 @@ std::uint64_t MadeUpPython::make_function() {
 
 std::uint64_t MadeUpPython::make_deque() {
   const std::uint64_t deque = make("collections.deque", 96);
-  const std::uint64_t first = take(66 * 8);
-  const std::uint64_t last = take(66 * 8);
+  const std::uint64_t first = take(kWord * kBlockWords);
+  const std::uint64_t last = take(kWord * kBlockWords);
   put(deque + layout_.object_size, 3);
   put(deque + 24, first);
   put(deque + 32, last);
   put(deque + 40, 62);
   put(deque + 48, 0);
-  put(first + 8 * 63, make_list({}));
-  put(first + 8 * 64, make_list({}));
-  put(first + 8 * 65, last);
+  put(first + kWord * 63, make_list({}));
+  put(first + kWord * 64, make_list({}));
+  put(first + kWord * 65, last);
   put(last, first);
   put(last + 8, make_list({}));
   return deque;

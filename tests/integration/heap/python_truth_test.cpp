@@ -38,12 +38,13 @@ using tests::HeapTruth;
 using tests::Python;
 using tests::TrueObject;
 
+constexpr const char* kScript = TIDEMARK_SOURCE_DIR "/tests/programs/owners/heap_truth.py";
+
 // A process that has written down what its heap has, and waits.
 class TrueHeap {
  public:
   explicit TrueHeap(const Python& python)
-      : script_({python.path, TIDEMARK_SOURCE_DIR "/tests/programs/owners/heap_truth.py",
-                 folder_.path("truth"), "--objects", "40000"}) {
+      : script_({python.path, kScript, folder_.path("truth"), "--objects", "40000"}) {
     script_.read_until("ready\n");
     truth_ = tests::read_heap_truth(folder_.path("truth"));
     auto image = MemoryImage::open(script_.pid(), std::uint64_t{1} << 30U);

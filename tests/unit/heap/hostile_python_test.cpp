@@ -214,7 +214,8 @@ TEST_P(EachPython, MayHaveTextsOfNoKind) {
 TEST(PythonTypes, DoNotWriteOutNamesThatWouldBeEndless) {
   std::string mangled = "i";
   for (int i = 0; i < 30; ++i) {
-    mangled = "1aI" + mangled + (i == 0 ? "i" : fmt::format("S{}_", i == 1 ? "" : "0")) + "E";
+    mangled =
+        fmt::format("1aI{}{}E", mangled, i == 0 ? "i" : fmt::format("S{}_", i == 1 ? "" : "0"));
   }
   const MadeUpPython python(12);
   MemoryImage image = MadeUpPython::image(python.bytes());
