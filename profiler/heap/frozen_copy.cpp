@@ -96,10 +96,10 @@ class CallWhileStopped {
   // What takes longer than standing still should. Anew after each failure: programs start others.
   Status prepare() {
     TIDEMARK_TRY_ASSIGN(auto memory, RemoteMemory::open(pid_));
-    TIDEMARK_TRY_ASSIGN(const auto mappings, inject::read_mappings(pid_));
+    TIDEMARK_TRY_ASSIGN(mappings_, inject::read_mappings(pid_));
     memory_.emplace(std::move(memory));
-    instruction_ = inject::find_system_call(mappings, *memory_);
-    if (instruction_ == 0) {
+    code_ = inject::find_system_call_code(mappings_, *memory_);
+    if (!code_.is_complete()) {
       // What has exited since has nothing mapped. What has called exec is another program by now.
       TIDEMARK_TRY_ASSIGN(const auto now, inject::read_mappings(pid_));
       return now.empty() ? Error{Errc::kGone, fmt::format("process {} has exited", pid_)}
@@ -114,42 +114,64 @@ class CallWhileStopped {
                             const std::function<void()>& before,
                             const std::function<void(pid_t)>& on_new_process) const {
     TIDEMARK_TRY_ASSIGN(auto stopped, StoppedProcess::stop(pid_, Deadline::in(attempt_ns)));
-    TracedThread* const thread = choose(stopped.threads());
-    if (thread == nullptr || !inject::is_system_call(instruction_, *memory_)) {
-      return cannot_stop(
-          fmt::format("no thread of process {} is at a place where it may make a "
-                      "system call",
-                      pid_));
-    }
+    TIDEMARK_TRY_ASSIGN(Chosen chosen, choose(stopped.threads()));
+    TracedThread* const thread = chosen.thread;
     if (before) {
       before();
     }
     // Not before it stands still: a process that it starts itself would be ours.
     TIDEMARK_TRY(thread->set_options(options));
-    call.instruction = instruction_;
+    call.instruction = code_.call;
+    if (call.number == SYS_clone) {
+      call.arguments[1] = chosen.back.stack_of_new_process();
+    }
     // It always ends. Nothing could be done with a thread that is left in it.
     constexpr std::int64_t kForEverNs = 3600 * kNsPerSecond;
-    auto result = inject::make_system_call(*thread, call, Deadline::in(kForEverNs), on_new_process);
+    auto result = inject::make_system_call(*thread, call, chosen.back, Deadline::in(kForEverNs),
+                                           on_new_process);
     if (!thread->has_exited()) {
       (void)thread->set_options(0);
     }
     return result;
   }
 
-  std::uint64_t instruction() const { return instruction_; }
+  std::uint64_t instruction() const { return code_.call; }
 
  private:
-  // The first thread of the process, by which people know it, if it may.
-  static TracedThread* choose(std::vector<TracedThread>& threads) {
-    const auto found = std::find_if(
-        threads.rbegin(), threads.rend(),
-        [](const TracedThread& thread) { return inject::why_no_system_call(thread).empty(); });
-    return found == threads.rend() ? nullptr : &*found;
+  struct Chosen {
+    TracedThread* thread = nullptr;
+    inject::WayBack back;
+  };
+
+  // The first thread of the process, by which people know it, if it may; one whose waits would not
+  // begin anew if we are killed comes before one whose waits would.
+  Result<Chosen> choose(std::vector<TracedThread>& threads) const {
+    std::optional<Chosen> found;
+    std::string why = "all have exited";
+    for (auto thread = threads.rbegin(); thread != threads.rend(); ++thread) {
+      if (thread->has_exited()) {
+        continue;
+      }
+      auto back = inject::WayBack::prepare(*thread, *memory_, mappings_, code_);
+      if (!back) {
+        why = fmt::format("thread {}: {}", thread->tid(), back.error().what);
+      } else if (!found || back->is_exact()) {
+        found = Chosen{&*thread, *std::move(back)};
+      }
+      if (found && found->back.is_exact()) {
+        break;
+      }
+    }
+    return found ? Result<Chosen>(*std::move(found))
+                 : cannot_stop(fmt::format("no thread of process {} is at a place where it may "
+                                           "make a system call: {}",
+                                           pid_, why));
   }
 
   pid_t pid_;
   std::optional<RemoteMemory> memory_;
-  std::uint64_t instruction_ = 0;
+  std::vector<inject::Mapping> mappings_;
+  inject::SystemCallCode code_;
 };
 
 // Stands before its first instruction. It goes when the thread that traces it does.
@@ -162,7 +184,7 @@ void hold(pid_t copy) {
 }
 
 // A process that was killed in the middle of clone() may have a copy that we were not told of.
-void end_unknown_copy() {
+void end_unknown_copy(pid_t process) {
   constexpr int kTimes = 20;
   constexpr std::chrono::milliseconds kPause(1);
   for (int i = 0; i < kTimes; ++i) {
@@ -171,7 +193,9 @@ void end_unknown_copy() {
     if (found < 0) {
       return;  // there is none
     }
-    if (found > 0 && WIFSTOPPED(status)) {
+    // A thread of the process that has not stopped in time is none.
+    if (found > 0 && WIFSTOPPED(status) &&
+        ::access(fmt::format("/proc/{}/task/{}", process, found).c_str(), F_OK) != 0) {
       ::kill(found, SIGKILL);
     } else if (found == 0) {
       std::this_thread::sleep_for(kPause);
@@ -185,15 +209,16 @@ void close_files(pid_t copy, std::uint64_t instruction) {
   const Deadline deadline = Deadline::in(kLongestNs);
   constexpr std::uint64_t kLast = ~0U;
   TracedThread thread = TracedThread::of_new_process(copy);
-  const auto closed =
-      inject::make_system_call(thread, {instruction, SYS_close_range, {0, kLast, 0}}, deadline);
+  const auto closed = inject::make_system_call_for_good(
+      thread, {instruction, SYS_close_range, {0, kLast, 0}}, deadline);
   if (closed && *closed == -ENOSYS) {  // before Linux 5.9
     auto folder = monitor::DirectoryStream::open_at(AT_FDCWD, fmt::format("/proc/{}/fd", copy));
     while (const dirent* const entry = folder ? folder->next() : nullptr) {
       const std::string_view name(entry->d_name);
       std::uint64_t number = 0;
       if (std::from_chars(name.data(), name.data() + name.size(), number).ec == std::errc() &&
-          !inject::make_system_call(thread, {instruction, SYS_close, {number}}, deadline)) {
+          !inject::make_system_call_for_good(thread, {instruction, SYS_close, {number}},
+                                             deadline)) {
         break;
       }
     }
@@ -322,10 +347,8 @@ struct FrozenCopy::State {
 };
 
 Status FrozenCopy::State::take_once(std::int64_t attempt_ns) {
-  // The copy begins with a stack pointer to nothing: whatever lets it run, it gets nowhere.
-  constexpr std::uint64_t kNoStack = 8;
   // No flags: of its memory it gets a copy, and its parent gets no signal when it ends.
-  const SystemCall clone = {0, SYS_clone, {0, kNoStack}};
+  const SystemCall clone = {0, SYS_clone, {}};
   CallWhileStopped call(target);
   TIDEMARK_TRY(call.prepare());
   instruction = call.instruction();
@@ -340,7 +363,7 @@ Status FrozenCopy::State::take_once(std::int64_t attempt_ns) {
   }
   if (copy == 0) {
     if (!result && !may_try_again(result.error())) {
-      end_unknown_copy();
+      end_unknown_copy(target);
     }
     return result ? explain_refusal(target, *result) : Status(result.error());
   }

@@ -21,12 +21,17 @@ struct FrozenLimits {
 
 // A copy of a running process that never runs: its memory as it was at one moment, shared with the
 // process until that writes to it. It is made by a single system call, clone(), in one thread of
-// the process while all of them stand still; nothing is written to the memory of the process, no
-// code of it runs, and it is told of no child. As long as the copy lives, whatever the process
-// writes to is there twice. When memory gets short, the copy goes first: it gives way on its own
-// (see check()), and the kernel takes it before all others.
+// the process while all of them stand still; no other code of it runs, nothing of its memory is
+// changed, and it is told of no child. As long as the copy lives, whatever the process writes to is
+// there twice. When memory gets short, the copy goes first: it gives way on its own (see check()),
+// and the kernel takes it before all others.
 //
-// If this process is killed, the copy is, too.
+// If this process is killed, the copy is, too, and the process goes on, at any moment: as long as
+// the system call takes, the stack of its thread has a frame below the red zone that leads back
+// (see inject::WayBack), and what was there is put back. What is left then: a zombie, until the
+// process exits or waits for children of all sorts (__WALL); and what any stop does, calls that
+// Linux ends with EINTR at a stop (man 7 signal) may have ended so. A process that has no thread on
+// a stack of its own, as of Go, cannot be copied.
 class FrozenCopy {
  public:
   // An error says why there is no copy; the process runs on as before.

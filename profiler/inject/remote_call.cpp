@@ -15,37 +15,22 @@
 #include <fmt/format.h>
 
 #include "profiler/inject/extended_state.h"
+#include "profiler/inject/signal_frame.h"
 
 namespace tidemark::inject {
 namespace {
 
-constexpr std::uint64_t kRedZone = 128;  // below the stack pointer, used by leaf functions
 constexpr std::uint64_t kRoomForFrames = 32U << 10U;
 constexpr std::uint64_t kRoomForCalls = 128U << 10U;  // of a stack that does not grow
 
-// As the kernel lays it out: arch/x86/include/asm/sigframe.h and uapi/asm/sigcontext.h.
 struct SignalFrame {
   std::uint64_t store_result;  // where the function returns to,
   std::uint64_t old_rbx;       // what that takes off the stack,
-  std::uint64_t end_handler;   // and where it returns to in turn. Then what the kernel reads:
-  std::uint64_t flags;
-  std::uint64_t link;
-  std::uint64_t alternate_stack;
-  std::uint64_t alternate_flags;
-  std::uint64_t alternate_bytes;
-  std::uint64_t r8, r9, r10, r11, r12, r13, r14, r15;
-  std::uint64_t rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags;
-  std::uint16_t cs, gs, fs, ss;
-  std::uint64_t error, trap, old_mask, cr2;
-  std::uint64_t extended;
-  std::uint64_t reserved[8];
-  std::uint64_t mask;
+  std::uint64_t end_handler;   // and where it returns to in turn
+  SignalContext context;
   std::uint64_t signal_information[16];
   std::uint64_t result;  // ours
 };
-static_assert(offsetof(SignalFrame, flags) == 24);
-static_assert(offsetof(SignalFrame, r8) == 24 + 40);
-static_assert(offsetof(SignalFrame, mask) == 24 + 40 + 256);
 
 constexpr std::uint64_t round_down(std::uint64_t address, std::uint64_t to) {
   return address / to * to;
@@ -94,20 +79,26 @@ CallEnding find_call_ending(const AddressSpace& space, const RemoteMemory& memor
   return ending;
 }
 
-std::optional<AddressRange> own_stack(const Registers& registers,
-                                      const std::vector<Mapping>& mappings) {
+const Mapping* find_own_stack(const Registers& registers, const std::vector<Mapping>& mappings) {
   const Mapping* const stack = mapping_at(mappings, registers.rsp);
   if (stack == nullptr || !stack->is_writable) {
-    return std::nullopt;
+    return nullptr;
   }
-  const bool grows = stack->name == "[stack]";
-  const bool has_thread_data = stack->range.holds(registers.fs_base);
-  if (!grows && (!has_thread_data || registers.rsp >= registers.fs_base)) {
+  const bool has_thread_data =
+      stack->range.holds(registers.fs_base) && registers.rsp < registers.fs_base;
+  return stack->name == "[stack]" || has_thread_data ? stack : nullptr;
+}
+
+std::optional<AddressRange> own_stack(const Registers& registers,
+                                      const std::vector<Mapping>& mappings) {
+  const Mapping* const stack = find_own_stack(registers, mappings);
+  if (stack == nullptr) {
     return std::nullopt;
   }
   const std::uint64_t room = registers.rsp - stack->range.begin;
-  return room < (grows ? kRoomForFrames : kRoomForCalls) ? std::nullopt
-                                                         : std::optional(stack->range);
+  return room < (stack->name == "[stack]" ? kRoomForFrames : kRoomForCalls)
+             ? std::nullopt
+             : std::optional(stack->range);
 }
 
 Result<RemoteCall> RemoteCall::prepare(TracedThread& thread, const RemoteMemory& memory,
@@ -150,36 +141,11 @@ std::vector<char> RemoteCall::frame_at(std::uint64_t address) const {
   SignalFrame frame = {};
   frame.store_result = ending_.store_result;
   frame.end_handler = ending_.end_handler;
-  frame.flags = 1 | 2 | 4;    // UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS
-  frame.alternate_flags = 5;  // not valid: the alternate stack stays as it is
-  const Registers& from = registers_;
-  frame.r8 = from.r8;
-  frame.r9 = from.r9;
-  frame.r10 = from.r10;
-  frame.r11 = from.r11;
-  frame.r12 = from.r12;
-  frame.r13 = from.r13;
-  frame.r14 = from.r14;
-  frame.r15 = from.r15;
-  frame.rdi = from.rdi;
-  frame.rsi = from.rsi;
-  frame.rbp = from.rbp;
-  frame.rbx = from.rbx;
-  frame.rdx = from.rdx;
-  frame.rax = from.rax;
-  frame.rcx = from.rcx;
-  frame.rsp = from.rsp;
-  frame.rip = from.rip;
-  frame.eflags = from.eflags;
-  frame.cs = static_cast<std::uint16_t>(from.cs);
-  frame.gs = static_cast<std::uint16_t>(from.gs);
-  frame.fs = static_cast<std::uint16_t>(from.fs);
-  frame.ss = static_cast<std::uint16_t>(from.ss);
-  frame.extended = top_ - round_down(extended_.size() + 63, 64);
-  frame.mask = mask_;
+  const std::uint64_t extended = top_ - round_down(extended_.size() + 63, 64);
+  frame.context = signal_context(registers_, mask_, extended);
   std::vector<char> image(top_ - address);
   std::memcpy(image.data(), &frame, sizeof(frame));
-  std::memcpy(image.data() + (frame.extended - address), extended_.data(), extended_.size());
+  std::memcpy(image.data() + (extended - address), extended_.data(), extended_.size());
   return image;
 }
 
@@ -233,7 +199,7 @@ Result<std::uint64_t> RemoteCall::call(std::uint64_t function,
 void RemoteCall::abandon(std::uint64_t frame) {
   Registers registers = registers_;
   registers.rip = ending_.end_handler;
-  registers.rsp = frame + offsetof(SignalFrame, flags);
+  registers.rsp = frame + offsetof(SignalFrame, context);
   (void)thread_.set_registers(registers);
 }
 
@@ -276,7 +242,8 @@ Result<std::uint64_t> RemoteCall::wait_for_end(std::uint64_t frame, Deadline dea
     if (has_ended) {
       break;  // it has left the call that ends handlers: all is as before
     }
-    has_ended = now.orig_rax == SYS_rt_sigreturn && now.rsp == frame + offsetof(SignalFrame, flags);
+    has_ended =
+        now.orig_rax == SYS_rt_sigreturn && now.rsp == frame + offsetof(SignalFrame, context);
   }
   const auto result = memory_.load<std::uint64_t>(frame + offsetof(SignalFrame, result));
   return result ? Result<std::uint64_t>(*result)

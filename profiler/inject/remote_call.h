@@ -21,9 +21,11 @@ struct CallEnding {
 };
 CallEnding find_call_ending(const AddressSpace& space, const RemoteMemory& memory);
 
-// The stack that the kernel or the C library gave the thread, if it is on it now, with room for a
-// call: that of the first thread, or one that ends with the thread's own data. Not a stack within
-// other memory: of coroutines, goroutines or signal handlers.
+// The stack that the kernel or the C library gave the thread, if it is on it now: that of the first
+// thread, or one that ends with the thread's own data. Not a stack within other memory: of
+// coroutines, goroutines or signal handlers. nullptr: it is on no such stack.
+const Mapping* find_own_stack(const Registers& registers, const std::vector<Mapping>& mappings);
+// The same, with room for a call.
 std::optional<AddressRange> own_stack(const Registers& registers,
                                       const std::vector<Mapping>& mappings);
 

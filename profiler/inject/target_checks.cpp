@@ -189,6 +189,14 @@ Status check_tracer_and_filters(pid_t pid, std::string_view text) {
   return ok();
 }
 
+// What a stack leads back to has to be on the shadow stack, too.
+Status check_shadow_stack(pid_t pid, std::string_view text) {
+  if (field_of(text, "x86_Thread_features").find("shstk") != std::string_view::npos) {
+    return Error{Errc::kUnsupported, fmt::format("process {} has a shadow stack", pid)};
+  }
+  return ok();
+}
+
 Status check_memory(pid_t pid) {
   const auto memory = RemoteMemory::open(pid);
   return memory                                     ? ok()
@@ -236,9 +244,7 @@ Status check_target(pid_t pid) {
                  fmt::format("process {} is stopped; resume it first: kill -CONT {}", pid, pid)};
   }
   TIDEMARK_TRY(check_tracer_and_filters(pid, text));
-  if (field_of(text, "x86_Thread_features").find("shstk") != std::string_view::npos) {
-    return Error{Errc::kUnsupported, fmt::format("process {} has a shadow stack", pid)};
-  }
+  TIDEMARK_TRY(check_shadow_stack(pid, text));
   TIDEMARK_TRY(check_program(pid));
   if (monitor::has_raised_privileges(fmt::format("/proc/{}", pid))) {
     return Error{Errc::kUnsupported,
@@ -252,6 +258,7 @@ Status check_target(pid_t pid) {
 Status check_target_of_calls(pid_t pid) {
   TIDEMARK_TRY_ASSIGN(const std::string text, status_text_of(pid));
   TIDEMARK_TRY(check_tracer_and_filters(pid, text));
+  TIDEMARK_TRY(check_shadow_stack(pid, text));
   TIDEMARK_TRY(head_of_program(pid));
   return check_memory(pid);
 }

@@ -225,21 +225,22 @@ void TracedThread::hide_interruption() const {
 Result<int> TracedThread::wait(Deadline deadline) {
   constexpr std::chrono::microseconds kPause(20);
   while (true) {
-    int status = 0;
-    const pid_t waited = ::waitpid(tid_, &status, WNOHANG | __WALL);
-    if (waited < 0 && errno != EINTR) {  // a call of exec has ended it
+    // The news of a stop is left where it is: once it is taken, the signal that is about to be
+    // delivered would be lost with us, if we are killed.
+    siginfo_t news = {};
+    const int waited = ::waitid(P_PID, static_cast<id_t>(tid_), &news,
+                                WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
+    const bool is_gone = waited != 0 && errno != EINTR;  // a call of exec has ended it
+    if (is_gone || (waited == 0 && news.si_pid == tid_ && news.si_code != CLD_TRAPPED)) {
+      (void)::waitpid(tid_, nullptr, WNOHANG | __WALL);
       tid_ = 0;
       is_stop_due_ = false;
       return Error{Errc::kGone, "the thread has exited", ESRCH};
     }
-    if (waited == tid_) {
-      if (!WIFSTOPPED(status)) {
-        tid_ = 0;
-        is_stop_due_ = false;
-        return Error{Errc::kGone, "the thread has exited", ESRCH};
-      }
+    if (waited == 0 && news.si_pid == tid_) {
+      constexpr int kStopped = 0x7f;  // as waitpid() gives it
       is_stopped_ = true;
-      return status;
+      return news.si_status << 8 | kStopped;
     }
     if (deadline.has_passed()) {
       return Error{Errc::kIo, fmt::format("thread {} did not stop in time", tid_), ETIMEDOUT};

@@ -3,7 +3,11 @@
 // until its standard input ends, then prints what it has noticed, and "done" if that is nothing.
 //   busy_job           children exit without notice
 //   busy_job handler   has a handler for the end of children, which interrupts other calls
+//   busy_job stopped   is stopped by others: calls that any stop may end are no surprise, nor are
+//                      children of theirs that a wait for children of all sorts finds
 //   busy_job write MIB instead writes to so much memory at each line of input
+//   busy_job registers MIB  instead looks at its registers and at the results of its calls, in its
+//                      first thread, with so much memory in small pages
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -16,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -24,6 +29,7 @@
 #include <unistd.h>
 
 enum { kWaitMs = 3, kMostChildren = 64 };
+enum Mode { kPlain, kHandler, kStopped };
 
 static atomic_bool g_is_over;
 static atomic_long g_rounds;
@@ -286,11 +292,17 @@ static void* send_signals(void* unused) {
   return NULL;
 }
 
-static bool report(bool has_handler) {
+// Linux ends epoll_wait, semtimedop, and recv with a timeout, at any stop (man 7 signal).
+static bool may_interrupt(enum Mode mode, int call) {
+  const bool any_stop = call == 1 || call > 2;
+  return mode == kHandler || (mode == kStopped && any_stop);
+}
+
+static bool report(enum Mode mode) {
   long interrupted = 0;
   for (int i = 0; i < 5; ++i) {
     printf("%s=%ld ", kCalls[i], (long)g_interrupted[i]);
-    interrupted += has_handler ? 0 : g_interrupted[i];
+    interrupted += may_interrupt(mode, i) ? 0 : g_interrupted[i];
   }
   // Of its own it has waited for all by now.
   const bool has_children = waitpid(-1, NULL, __WALL | WNOHANG) >= 0;
@@ -300,8 +312,9 @@ static bool report(bool has_handler) {
       (long)g_rounds, (long)g_children, (long)g_ended, (long)g_foreign, (long)g_damaged,
       (long)g_odd_results, (long)g_sent, g_sent - g_received, (long)g_disordered, (long)g_ticks,
       has_children);
-  return interrupted == 0 && g_foreign == 0 && g_damaged == 0 && g_odd_results == 0 &&
-         g_sent == g_received && g_disordered == 0 && !has_children && g_ended <= g_children;
+  return interrupted == 0 && (g_foreign == 0 || mode == kStopped) && g_damaged == 0 &&
+         g_odd_results == 0 && g_sent == g_received && g_disordered == 0 && !has_children &&
+         g_ended <= g_children;
 }
 
 static int write_often(size_t bytes) {
@@ -319,16 +332,98 @@ static int write_often(size_t bytes) {
   return 0;
 }
 
+static void* wait_for_end(void* unused) {
+  (void)unused;
+  char byte;
+  while (read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+  atomic_store(&g_is_over, true);
+  return NULL;
+}
+
+// Fills the registers and the red zone, runs for so many rounds, and returns 0 if all is the same.
+static long look_at_registers(long rounds) {
+  long result;
+  __asm__ volatile(
+      "lea -1024(%%rsp), %%rsp\n push %%rbp\n push %%rbx\n"
+      "movq $101, -8(%%rsp)\n movq $102, -64(%%rsp)\n movq $103, -128(%%rsp)\n"
+      "mov $1, %%eax\n movq %%rax, %%xmm0\n mov $2, %%eax\n movq %%rax, %%xmm7\n"
+      "mov $3, %%eax\n movq %%rax, %%xmm15\n fld1\n"
+      "mov $4, %%eax\n mov $5, %%ebx\n mov $6, %%edx\n mov $7, %%esi\n mov $8, %%edi\n"
+      "mov $9, %%ebp\n mov $10, %%r8d\n mov $11, %%r9d\n mov $12, %%r10d\n mov $13, %%r11d\n"
+      "mov $14, %%r12d\n mov $15, %%r13d\n mov $16, %%r14d\n mov $17, %%r15d\n"
+      "1: dec %%rcx\n jnz 1b\n"
+      "sub $4, %%rax\n sub $5, %%rbx\n sub $6, %%rdx\n sub $7, %%rsi\n sub $8, %%rdi\n"
+      "sub $9, %%rbp\n sub $10, %%r8\n sub $11, %%r9\n sub $12, %%r10\n sub $13, %%r11\n"
+      "sub $14, %%r12\n sub $15, %%r13\n sub $16, %%r14\n sub $17, %%r15\n"
+      "or %%rbx, %%rax\n or %%rdx, %%rax\n or %%rsi, %%rax\n or %%rdi, %%rax\n"
+      "or %%rbp, %%rax\n or %%r8, %%rax\n or %%r9, %%rax\n or %%r10, %%rax\n"
+      "or %%r11, %%rax\n or %%r12, %%rax\n or %%r13, %%rax\n or %%r14, %%rax\n"
+      "or %%r15, %%rax\n"
+      "mov -8(%%rsp), %%rcx\n sub $101, %%rcx\n or %%rcx, %%rax\n"
+      "mov -64(%%rsp), %%rcx\n sub $102, %%rcx\n or %%rcx, %%rax\n"
+      "mov -128(%%rsp), %%rcx\n sub $103, %%rcx\n or %%rcx, %%rax\n"
+      "movq %%xmm0, %%rcx\n sub $1, %%rcx\n or %%rcx, %%rax\n"
+      "movq %%xmm7, %%rcx\n sub $2, %%rcx\n or %%rcx, %%rax\n"
+      "movq %%xmm15, %%rcx\n sub $3, %%rcx\n or %%rcx, %%rax\n"
+      "fistpq -8(%%rsp)\n mov -8(%%rsp), %%rcx\n sub $1, %%rcx\n or %%rcx, %%rax\n"
+      "pop %%rbx\n pop %%rbp\n lea 1024(%%rsp), %%rsp\n"
+      : "=&a"(result), "+c"(rounds)
+      :
+      : "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm7",
+        "xmm15", "st", "cc", "memory");
+  return result;
+}
+
+static int keep_registers(size_t bytes) {
+  const struct timespec nap = {0, 1000000};
+  char* const memory =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED || madvise(memory, bytes, MADV_NOHUGEPAGE) != 0) {
+    abort();
+  }
+  memset(memory, 1, bytes);
+  pthread_t reader;
+  pthread_create(&reader, NULL, wait_for_end, NULL);
+  const pid_t parent = getppid();
+  printf("ready\n");
+  fflush(stdout);
+  long changed = 0;
+  long naps = 0;
+  long polls = 0;
+  for (; !g_is_over; atomic_fetch_add(&g_rounds, 1)) {
+    for (int i = 0; i < 5; ++i) {
+      changed += look_at_registers(1000000) != 0;
+      atomic_fetch_add(&g_odd_results, getppid() != parent);
+    }
+    naps += nanosleep(&nap, NULL) != 0;
+    polls += poll(NULL, 0, kWaitMs) != 0;
+  }
+  pthread_join(reader, NULL);
+  printf("rounds=%ld changed=%ld odd=%ld naps=%ld polls=%ld\n", (long)g_rounds, changed,
+         (long)g_odd_results, naps, polls);
+  const bool is_well = changed == 0 && g_odd_results == 0 && naps == 0 && polls == 0;
+  printf(is_well ? "done\n" : "odd\n");
+  return is_well ? 0 : 1;
+}
+
+static enum Mode mode_of(const char* name) {
+  return strcmp(name, "handler") == 0 ? kHandler : strcmp(name, "stopped") == 0 ? kStopped : kPlain;
+}
+
 int main(int count, char** arguments) {
   if (count > 2 && strcmp(arguments[1], "write") == 0) {
     return write_often((size_t)atol(arguments[2]) << 20U);
+  }
+  if (count > 2 && strcmp(arguments[1], "registers") == 0) {
+    return keep_registers((size_t)atol(arguments[2]) << 20U);
   }
   void* (*const works[])(void*) = {
       allocate,          sleep_often,  wait_for_events, wait_for_others, start_children,
       wait_for_children, take_signals, send_signals,    take_turns,      take_turns};
   enum { kThreads = sizeof(works) / sizeof(works[0]) };
   pthread_t threads[kThreads];
-  const bool has_handler = count > 1 && strcmp(arguments[1], "handler") == 0;
+  const enum Mode mode = mode_of(count > 1 ? arguments[1] : "");
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGALRM);
@@ -336,7 +431,7 @@ int main(int count, char** arguments) {
   pthread_sigmask(SIG_BLOCK, &set, NULL);
   handle(SIGRTMIN, NULL, on_queued);
   handle(SIGALRM, on_tick, NULL);
-  if (has_handler) {
+  if (mode == kHandler) {
     handle(SIGCHLD, on_end, NULL);
   }
   for (size_t i = 0; i < kThreads; ++i) {
@@ -352,7 +447,7 @@ int main(int count, char** arguments) {
   for (size_t i = 0; i < kThreads; ++i) {
     pthread_join(threads[i], NULL);
   }
-  const bool is_well = report(has_handler);
+  const bool is_well = report(mode);
   printf(is_well ? "done\n" : "odd\n");
   return is_well ? 0 : 1;
 }
