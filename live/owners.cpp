@@ -20,6 +20,7 @@
 #include "live/watch.h"
 #include "monitor/session.h"
 #include "profiler/collect/attached.h"
+#include "profiler/reader/block_sites.h"
 #include "recording/open.h"
 #include "report/output.h"
 #include "report/owners_text.h"
@@ -163,8 +164,13 @@ report::OwnersReport make_report(const OwnersOptions& options,
 
 class OwnersWatch final : public WatchHandler {
  public:
-  OwnersWatch(const OwnersOptions& options, MakeLook make_look)
-      : options_(options), plan_(options), looks_(std::move(make_look)) {}
+  // `blocks`: what the looks ask who has allocated what; nullptr: nobody.
+  OwnersWatch(const OwnersOptions& options, MakeLook make_look,
+              std::shared_ptr<reader::BlockSites> blocks)
+      : options_(options),
+        plan_(options),
+        blocks_(std::move(blocks)),
+        looks_(std::move(make_look)) {}
 
   WatchPolicy policy() const override { return {.command = "owners"}; }
   std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
@@ -201,6 +207,7 @@ class OwnersWatch final : public WatchHandler {
 
   const OwnersOptions& options_;
   LookPlan plan_;
+  const std::shared_ptr<reader::BlockSites> blocks_;
   HeapLookThread looks_;
   tracker::OwnerTrackBuilder owners_;
   tracker::SiteTrackBuilder sites_;
@@ -235,6 +242,9 @@ void OwnersWatch::take_news(Tick& tick) {
     found_objects_ = found_objects_ || of.look.objects > 0 || of.look.problem.empty();
   }
   tick.heap = std::move(news.facts);
+  if (blocks_) {
+    tick.allocations = blocks_->take_facts();
+  }
   for (const HeapLookThread::Failure& failure : news.failures) {
     take_failure(failure);
   }
@@ -436,7 +446,12 @@ int run_owners(const OwnersOptions& options, WatchSystem* system, MakeLook make_
   if (!options.input.empty()) {
     return owners_of_recording(options);
   }
-  OwnersWatch handler(options, make_look ? std::move(make_look) : make_heap_looks(options.heap));
+  heap::HeapOptions heap = options.heap;
+  if (!make_look) {
+    heap.sites = std::make_shared<reader::BlockSites>();
+    make_look = make_heap_looks(heap);
+  }
+  OwnersWatch handler(options, std::move(make_look), heap.sites);
   return watch(options.watch, handler, system);
 }
 

@@ -11,6 +11,7 @@
 
 #include "common/text.h"
 #include "profiler/heap/heap_export.h"
+#include "profiler/heap/object_blocks.h"
 #include "profiler/heap/owner_ways.h"
 #include "profiler/heap/python_roots.h"
 
@@ -20,7 +21,9 @@ namespace {
 using Node = ObjectGraph::Node;
 
 constexpr std::size_t kMostHeldSorts = 4;
-constexpr std::size_t kMostRetained = 3;  // owners of which is measured what goes free with them
+constexpr std::size_t kMostRetained = 3;     // owners of which is measured what goes free with them
+constexpr std::size_t kMostWithBlocks = 10;  // owners
+constexpr std::size_t kMostBlocks = 1U << 20U;  // of all of them
 constexpr std::size_t kMostNames = 20;
 constexpr std::uint64_t kLeastNameBytes = 256U << 10U;
 constexpr std::size_t kMostUnreachable = 2'000'000;
@@ -70,6 +73,7 @@ class HeapAnalysis::Look {
         paths_(graph_) {}
 
   void run(const HeapExports& exports) {
+    analysis_.blocks_.clear();
     describe_interpreter();
     describe_graph();
     const HeapGrowth growth = analysis_.growth_.compare(graph_, paths_, of_process_.look.t_s);
@@ -167,6 +171,9 @@ class HeapAnalysis::Look {
         sample.retained_bytes = retained_by(owner.nodes);
       }
       analysis_.grew_.insert(sample.owner);
+      if (sample.grown_bytes > 0) {
+        add_blocks(owner.new_nodes.empty() ? owner.nodes : owner.new_nodes, owner.share);
+      }
       of_process_.owners.push_back(std::move(sample));
     }
     add_ended(of_process_.owners);
@@ -183,6 +190,25 @@ class HeapAnalysis::Look {
       sample.owner = owner;
       of_process_.owners.push_back(std::move(sample));
     }
+  }
+
+  // Of the owner that comes next.
+  void add_blocks(std::span<const Node> nodes, double share) {
+    std::vector<OwnerBlocks>& all = analysis_.blocks_;
+    if (!analysis_.with_blocks_ || all.size() >= kMostWithBlocks) {
+      return;
+    }
+    OwnerBlocks blocks{of_process_.owners.size(), share, {}};
+    for (const Node node : nodes) {
+      if (blocks_ >= kMostBlocks || (blocks_ % 1024 == 0 && limits_.is_over())) {
+        break;
+      }
+      const std::size_t before = blocks.addresses.size();
+      heap::add_blocks(image_, objects_, graph_.address(node), graph_.type_index(node),
+                       blocks.addresses);
+      blocks_ += blocks.addresses.size() - before;
+    }
+    all.push_back(std::move(blocks));
   }
 
   // Items of a dictionary have a key and a value each.
@@ -424,6 +450,10 @@ class HeapAnalysis::Look {
     sample.grown_bytes = unnamed.has_fallen ? 0 : bytes - unnamed.first_bytes;
     sample.grown_bytes_alone = sample.grown_bytes;
     sample.holds = held_by(owner);
+    if (sample.grown_bytes > 0) {
+      add_blocks(owner.new_nodes,
+                 static_cast<double>(sample.grown_bytes) / static_cast<double>(bytes));
+    }
     of_process_.owners.push_back(std::move(sample));
   }
 
@@ -460,6 +490,7 @@ class HeapAnalysis::Look {
   ObjectPaths paths_;
   CollectorState collector_;
   std::vector<std::uint64_t> below_;
+  std::size_t blocks_ = 0;                 // of owners, that were found
   std::unordered_set<std::string> grows_;  // paths of growing owners
 };
 

@@ -20,6 +20,13 @@
 
 namespace tidemark::heap {
 
+// Where the blocks begin that the growth of an owner is in.
+struct OwnerBlocks {
+  std::size_t place = 0;  // of the owner among those of the look
+  double share = 1.0;     // of them, that is growth
+  std::vector<std::uint64_t> addresses;
+};
+
 // What the looks at one process find, from the memory images of each. Not thread-safe.
 class HeapAnalysis {
  public:
@@ -32,6 +39,14 @@ class HeapAnalysis {
   // Likewise, of a process without Python: the tensors of torch.
   bool run_native(MemoryImage& image, const GraphLimits& limits,
                   const std::function<bool()>& is_sound, HeapFacts& facts);
+
+  // From the next look on: whether it finds the blocks of owners as well.
+  void set_with_blocks(bool with_blocks) {
+    with_blocks_ = with_blocks;
+    blocks_.clear();
+  }
+  // Of the last look; those that grew most first.
+  std::vector<OwnerBlocks> take_blocks() { return std::exchange(blocks_, {}); }
 
  private:
   // What no name leads to: its bytes at the first look, and whether it has ever had less.
@@ -55,6 +70,8 @@ class HeapAnalysis {
   std::map<std::pair<OwnerKind, std::string>, std::uint32_t> owners_;
   std::set<std::uint32_t> grew_;  // owners that have grown at any look
   std::map<OwnerKind, Unnamed> unnamed_;
+  bool with_blocks_ = false;
+  std::vector<OwnerBlocks> blocks_;
 };
 
 }  // namespace tidemark::heap

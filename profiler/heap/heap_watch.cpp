@@ -64,7 +64,7 @@ HeapFacts empty_facts(ProcessKey key, double t_s, HeapReading reading) {
 }  // namespace
 
 struct HeapWatch::State {
-  State(ProcessKey process, HeapOptions heap_options, IsCancelled cancelled)
+  State(ProcessKey process, const HeapOptions& heap_options, IsCancelled cancelled)
       : key(process),
         options(heap_options),
         is_cancelled(std::move(cancelled)),
@@ -78,6 +78,8 @@ struct HeapWatch::State {
                          HeapFacts& facts);
   Status read_copy(const FrozenCopy& copy, const HeapExports& exports, HeapFacts& facts);
   Result<double> read_stopped(std::int64_t called_ns, const HeapExports& exports, HeapFacts& facts);
+  // When the process runs again.
+  void add_sites(HeapFacts& facts);
 
   ProcessKey key;
   HeapOptions options;
@@ -158,7 +160,28 @@ Result<double> HeapWatch::State::read_stopped(std::int64_t called_ns, const Heap
   return paused_s;
 }
 
-HeapWatch::HeapWatch(ProcessKey key, HeapOptions options, IsCancelled is_cancelled)
+void HeapWatch::State::add_sites(HeapFacts& facts) {
+  const std::vector<OwnerBlocks> owners = analysis.take_blocks();
+  if (owners.empty() || (is_cancelled && is_cancelled())) {
+    return;
+  }
+  std::vector<std::vector<std::uint64_t>> groups;
+  groups.reserve(owners.size());
+  for (const OwnerBlocks& owner : owners) {
+    groups.push_back(owner.addresses);
+  }
+  const auto found = options.sites->find(key, groups);
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    OwnerSample& sample = facts.looks.front().owners[owners[i].place];
+    for (const OwnerSite& site : found[i]) {
+      const double bytes = owners[i].share * static_cast<double>(site.bytes);
+      sample.sites.push_back(
+          {site.site, std::min(static_cast<std::uint64_t>(bytes), sample.grown_bytes)});
+    }
+  }
+}
+
+HeapWatch::HeapWatch(ProcessKey key, const HeapOptions& options, IsCancelled is_cancelled)
     : state_(std::make_unique<State>(key, options, std::move(is_cancelled))) {}
 HeapWatch::~HeapWatch() = default;
 HeapWatch::HeapWatch(HeapWatch&&) noexcept = default;
@@ -167,8 +190,10 @@ HeapWatch& HeapWatch::operator=(HeapWatch&&) noexcept = default;
 Result<HeapFacts> HeapWatch::look(double t_s, const HeapExports& exports) {
   State& state = *state_;
   const std::int64_t begin_ns = now_ns();
+  state.analysis.set_with_blocks(state.options.sites && state.options.sites->is_traced(state.key));
   HeapFacts facts = empty_facts(state.key, t_s, HeapReading::kFrozen);
   const auto finish = [&](double paused_s, std::string detour, std::string problem) {
+    state.add_sites(facts);
     HeapLook& look = facts.looks.front().look;
     look.paused_s = paused_s;
     look.took_s = to_seconds(now_ns() - begin_ns);

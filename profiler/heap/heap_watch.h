@@ -12,6 +12,7 @@
 #include "common/owner_records.h"
 #include "common/process_key.h"
 #include "common/result.h"
+#include "profiler/reader/block_sites.h"
 
 namespace tidemark::heap {
 
@@ -32,6 +33,9 @@ struct HeapOptions {
   std::size_t most_owners = 50;
   std::size_t most_types = 100;
   std::size_t most_tensors = 100;
+  // Asked for the call stacks of what owners hold, where the tracer is at work too; nullptr:
+  // nobody.
+  std::shared_ptr<reader::BlockSites> sites = nullptr;
 };
 
 // Open files to which a look writes its whole graph.
@@ -52,7 +56,7 @@ class HeapWatch {
   // Asked now and then during a look; true: give up.
   using IsCancelled = std::function<bool()>;
 
-  HeapWatch(ProcessKey key, HeapOptions options, IsCancelled is_cancelled = {});
+  HeapWatch(ProcessKey key, const HeapOptions& options, IsCancelled is_cancelled = {});
   ~HeapWatch();
   HeapWatch(HeapWatch&&) noexcept;
   HeapWatch& operator=(HeapWatch&&) noexcept;

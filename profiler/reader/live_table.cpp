@@ -94,7 +94,7 @@ class SiteSums {
     if (!site.bytes_by_age.empty()) {
       site.bytes_by_age[scale_.bucket_of(block.epoch)] += block.weight * size;
     }
-    if (kept_[block.site]) {
+    if (kept_[block.site] && (!options_.keeps_address || options_.keeps_address(block.address))) {
       keep(block);
     }
   }

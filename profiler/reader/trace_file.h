@@ -37,6 +37,8 @@ struct LiveScanOptions {
   std::function<bool(std::uint32_t site)> with_ages = nullptr;  // sites; nullptr: all
   // Sites; nullptr: all. The others are added up as kOtherSites.
   std::function<bool(std::uint32_t site)> lists = nullptr;
+  // Of the blocks that are kept only those that begin there; nullptr: all.
+  std::function<bool(std::uint64_t address)> keeps_address = nullptr;
 };
 
 // The shared file of one traced process (layout: profiler/wire/trace_layout.h), while it runs and

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -77,7 +78,11 @@ struct RunSites {
   std::vector<std::pair<std::string, std::uint64_t>> losses;  // each id once
   double end_s = 0.0;
 
-  bool empty() const { return processes.empty(); }
+  // Also where there are only call stacks of what owners hold: nobody has followed them over time.
+  bool empty() const {
+    return std::all_of(processes.begin(), processes.end(),
+                       [](const TracedProcess& process) { return process.live.empty(); });
+  }
   std::uint64_t traced_processes() const { return processes.size() + forgotten.processes; }
 };
 
