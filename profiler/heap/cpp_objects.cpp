@@ -38,7 +38,7 @@ constexpr std::uint32_t kStorageBytes = 32;
 // The gradient of a tensor; the operation that has made it follows.
 constexpr std::uint64_t kGradient = 40;
 
-constexpr int kMostAttempts = 4;
+constexpr int kMostAttempts = 8;
 constexpr std::uint64_t kNearBytes = 8U << 20U;
 constexpr std::size_t kMostSamples = 256;
 
@@ -245,6 +245,11 @@ void CppObjects::references(std::uint64_t object, const CppClass& of, VisitRefer
           parts.reference(word - 1, "");
         }
       }
+      // Later versions keep it alive without a mark, and say less beside it.
+      if (layout_.sizes - layout_.storage == 40) {
+        const std::uint64_t shell = image_.word(object + layout_.sizes - 8);
+        parts.reference(can_be_object(shell) ? shell : 0, "");
+      }
       parts.add_all(object, layout_.sizes + kEndOfTensor, bytes_to_read(object, of));
     }
   }
@@ -310,14 +315,15 @@ void CppObjects::for_each_object(AddressRange range, Visit visit) {
 }
 
 void CppObjects::learn_near(std::uint64_t object) {
-  if (layout_.is_whole() || attempts_ >= kMostAttempts) {
-    return;
-  }
-  ++attempts_;
-  const Mapping* const mapping = image_.mapping_at(object);
+  const bool is_known = layout_.is_whole() && layout_.flags != Layout::kNone;
+  const bool is_tried = learned_near_ != 0 && object - learned_near_ + kNearBytes < 2 * kNearBytes;
+  const Mapping* const mapping =
+      is_known || is_tried || attempts_ >= kMostAttempts ? nullptr : image_.mapping_at(object);
   if (mapping == nullptr) {
     return;
   }
+  ++attempts_;
+  learned_near_ = object;
   const std::uint64_t page = object / MemoryImage::kPageBytes * MemoryImage::kPageBytes;
   Samples samples;
   for_each_object({std::max(mapping->range.begin, page - std::min(page, kNearBytes)),
@@ -360,9 +366,12 @@ void CppObjects::learn(const Samples& samples) {
     }
   }
   layout.data = most_often(8, 32, full, [&](std::uint64_t at) { return is_data(at); });
-  layout.flags = find_flags(samples.gradients);
-  if (layout.is_whole() || !layout_.is_whole()) {
+  if (!layout_.is_whole()) {
+    layout.flags = layout_.flags;
     layout_ = layout;
+  }
+  if (layout_.flags == Layout::kNone) {
+    layout_.flags = find_flags(samples.gradients);
   }
 }
 
@@ -578,13 +587,9 @@ CppObjects::Found CppObjects::scan(std::span<const std::uint64_t> known,
     return std::vector(
         all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), kMostSamples)));
   };
-  if (!layout_.is_whole()) {
-    samples.tensors = some(found.tensors);
-    samples.storages = some(found.storages);
-    learn(samples);
-  } else if (layout_.flags == Layout::kNone) {
-    layout_.flags = find_flags(samples.gradients);
-  }
+  samples.tensors = some(found.tensors);
+  samples.storages = some(found.storages);
+  learn(samples);
   return found;
 }
 

@@ -107,6 +107,7 @@ class CppObjects {
   CppClasses classes_;
   Layout layout_;
   int attempts_ = 0;  // to find the layout
+  std::uint64_t learned_near_ = 0;
   std::vector<Reference> references_;
 };
 

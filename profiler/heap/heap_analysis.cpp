@@ -323,6 +323,7 @@ class HeapAnalysis::Look {
   }
 
   // A variable of a running function, or what stands in the dictionary of a module.
+  // (The way from a root may be long: its root is asked for only near to that.)
   bool is_name(Node node) const {
     const Node parent = graph_.parent(node);
     const Node above = parent == ObjectGraph::kNone ? parent : graph_.parent(parent);
