@@ -7,8 +7,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include <gtest/gtest.h>
+
+#include "common/clock.h"
+#include "tests/support/child_process.h"
 
 namespace tidemark::inject {
 namespace {
@@ -74,6 +78,42 @@ TEST(StoppedProcess, InterruptsNoCallOfAThreadThatStopsTooLate) {
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
+}
+
+// When whoever traces it is killed, right before the signal is delivered.
+TEST(TracedThread, LosesNoSignalWithItsTracer) {
+  static volatile sig_atomic_t count = 0;
+  tests::ChildProcess child([](const tests::ChildProcess::Link& link) {
+    ::signal(SIGUSR1, [](int /*signal*/) { count = count + 1; });
+    link.signal_ready();
+    while (count == 0) {
+      ::usleep(1000);
+    }
+    link.signal_ready();
+    link.wait_for_order();
+  });
+  ASSERT_TRUE(child.wait_ready());
+  tests::ChildProcess tracer([&](const tests::ChildProcess::Link& link) {
+    auto thread = TracedThread::seize(child.pid());
+    if (!thread || !thread->stop(Deadline::in(kNsPerSecond))) {
+      ::_exit(1);
+    }
+    ::kill(child.pid(), SIGUSR1);
+    while (true) {
+      const auto stop = thread->run_to_stop(Deadline::in(kNsPerSecond));
+      if (!stop || stop->cause == ThreadStop::Cause::kSignal) {
+        break;
+      }
+    }
+    link.signal_ready();
+    link.wait_for_order();
+  });
+  ASSERT_TRUE(tracer.wait_ready());
+
+  tracer.kill();
+  tracer.wait();
+
+  EXPECT_TRUE(child.wait_ready());
 }
 
 }  // namespace
