@@ -25,6 +25,8 @@ constexpr std::size_t kMostRetained = 3;     // owners of which is measured what
 constexpr std::size_t kMostWithBlocks = 10;  // owners
 constexpr std::size_t kMostBlocks = 1U << 20U;  // of all of them
 constexpr std::size_t kMostNames = 20;
+// From 3.12 on Python freezes some hundred of its own objects as it starts.
+constexpr std::size_t kMostFrozenByItself = 2000;
 constexpr std::uint64_t kLeastNameBytes = 256U << 10U;
 constexpr std::size_t kMostUnreachable = 2'000'000;
 constexpr std::size_t kMostNameDepth = 6;
@@ -111,7 +113,8 @@ class HeapAnalysis::Look {
       const CollectorList frozen =
           read_collector_list(image_, collector_.lists.back(), kMostUnreachable);
       if (frozen.is_whole) {
-        facts.gc_frozen_objects = frozen.objects.size();
+        const std::size_t count = frozen.objects.size();
+        facts.gc_frozen_objects = count > kMostFrozenByItself ? count : 0;
       }
     }
   }
@@ -157,7 +160,8 @@ class HeapAnalysis::Look {
       OwnerSample sample;
       sample.owner = analysis_.number_of(owner.kind, owner.path, owner.type, facts_);
       if (owner.kind == OwnerKind::kContainer) {
-        sample.entries = entries_of(owner);
+        sample.entries = entries_of(owner, owner.entries);
+        sample.first_entries = entries_of(owner, owner.first_entries);
       }
       sample.grown_bytes = owner.grown_bytes;
       sample.grown_bytes_alone = owner.grown_bytes_alone;
@@ -212,9 +216,8 @@ class HeapAnalysis::Look {
   }
 
   // Items of a dictionary have a key and a value each.
-  std::uint64_t entries_of(const GrowingOwner& owner) const {
-    return graph_.type(owner.nodes.front()).kind == ObjectKind::kDict ? owner.entries / 2
-                                                                      : owner.entries;
+  std::uint64_t entries_of(const GrowingOwner& owner, std::uint64_t references) const {
+    return graph_.type(owner.nodes.front()).kind == ObjectKind::kDict ? references / 2 : references;
   }
 
   std::vector<HeldObjects> held_by(const GrowingOwner& owner) {

@@ -217,6 +217,7 @@ Result<HeapFacts> HeapWatch::look(double t_s, const HeapExports& exports) {
     if (copy) {
       facts.looks.front().look.t_s = t_s + to_seconds(copy->taken_ns() - begin_ns);
       const Status is_read = state.read_copy(*copy, exports, facts);
+      facts.looks.front().look.copied_bytes = copy->cost().copied_bytes;
       const Status is_released = copy->release();
       return finish(copy->paused_s(), "",
                     !is_read       ? is_read.error().what

@@ -61,7 +61,7 @@ class HeapWatch {
   HeapWatch(HeapWatch&&) noexcept;
   HeapWatch& operator=(HeapWatch&&) noexcept;
 
-  // One look, at `t_s` by the clock of the run: `step`, `footprint_bytes` and `copied_bytes` of the
+  // One look, at `t_s` by the clock of the run: `step` and `footprint_bytes` of the
   // result are left to the caller. What went wrong is in HeapLook::problem, and the error only
   // where there is no process any more.
   Result<HeapFacts> look(double t_s, const HeapExports& exports = {});
