@@ -97,14 +97,16 @@ class Programs(unittest.TestCase):
     """With the interpreter that runs this."""
 
     STEPS = 300
-    # Small tensors are put where larger ones were freed, and their graphs have nodes.
-    TOLERANCE = 0.3
+    WARM_UP_STEPS = 100
+    # Small tensors are put where larger ones were freed, and their graphs have nodes; what threads of
+    # torch keep comes on top while the machine is busy.
+    LEAST, MOST = 0.7, 2
 
     def grown(self, folder, shape):
         """Resident bytes for each step, over those that are declared."""
         with owners_matrix.running(self.python, folder, shape, ["--rate", "400"]) as (truth, log):
-            begin = self.after(log, 20, truth["pid"])
-            end = self.after(log, 20 + self.STEPS, truth["pid"])
+            begin = self.after(log, self.WARM_UP_STEPS, truth["pid"])
+            end = self.after(log, self.WARM_UP_STEPS + self.STEPS, truth["pid"])
         per_step = (end[1] - begin[1]) / (end[0] - begin[0])
         return per_step / truth["bytes_per_step"] if shape.has_owner else per_step
 
@@ -126,7 +128,8 @@ class Programs(unittest.TestCase):
             for shape, ratio in zip(shapes, pool.map(lambda each: self.grown(folder, each), shapes)):
                 with self.subTest(shape.name):
                     if shape.has_owner:
-                        self.assertAlmostEqual(ratio, 1, delta=self.TOLERANCE)
+                        self.assertGreater(ratio, self.LEAST)
+                        self.assertLess(ratio, self.MOST)
                     else:
                         self.assertLess(abs(ratio), 4096)
 
