@@ -431,7 +431,6 @@ TEST(ProfileCommand, OffersNoTargetThatItCannotTrace) {
                                              {"profile", "--all", "--", "/bin/true"},
                                              {"profile", "--detach", "many"},
                                              {"profile", "--detach", pid, "--pid", pid},
-                                             {"profile", "--pid", pid, "--pid", pid},
                                              {"profile", "--pid", pid, "--", "/bin/true"}}) {
     const Output output = run_tool(arguments);
     EXPECT_EQ(output.exit_code, 2) << testing::PrintToString(arguments) << output.err;
