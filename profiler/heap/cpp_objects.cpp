@@ -397,7 +397,10 @@ bool CppObjects::is_shape(std::uint64_t sizes) {
 bool CppObjects::is_data(std::uint64_t data) {
   const std::uint64_t address = image_.word(data);
   const auto device = image_.load<std::uint8_t>(data + kStorageDevice);
-  return address >= kLowestAddress && image_.word(data + kContext) == address &&
+  // What frees the memory is told where it is, or where somebody is that has lent it.
+  const std::uint64_t context = image_.word(data + kContext);
+  const bool is_lent = can_be_object(context) && image_.mapping_at(context) != nullptr;
+  return address >= kLowestAddress && (context == address || is_lent) &&
          classes_.is_in_file(image_.word(data + kFree)) && device < std::size(kDevices) &&
          image_.word(data + kStorageBytes) < kMostStorageBytes;
 }

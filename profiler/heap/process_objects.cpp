@@ -48,11 +48,8 @@ std::uint64_t ProcessObjects::reference_count(std::uint64_t object) {
 
 PythonTypes::Index ProcessObjects::type_of(std::uint64_t address, ReferenceKind kind) {
   if (kind == ReferenceKind::kCpp) {
-    // Any word of an object of C++ may be one: only what the collector knows counts.
     const PythonTypes::Index cpp = cpp_type_of(address);
-    const PythonTypes::Index python =
-        cpp == PythonTypes::kNone ? python_type_of(address) : PythonTypes::kNone;
-    return python != PythonTypes::kNone && types_[python].has(kHasGcFlag) ? python : cpp;
+    return cpp != PythonTypes::kNone ? cpp : type_held_by_cpp(address);
   }
   const PythonTypes::Index python = python_type_of(address);
   return python == PythonTypes::kNone && kind == ReferenceKind::kWord ? cpp_type_of(address)
@@ -68,6 +65,19 @@ PythonTypes::Index ProcessObjects::python_type_of(std::uint64_t address) {
   const auto count = image_.load<std::int64_t>(address);
   const bool is_object = count > 0 && (runtime_.layout.minor >= 12 || count < kMostReferences);
   return is_object ? type : PythonTypes::kNone;
+}
+
+// Any word of an object of C++ may be one: only what the collector knows, and what has memory to
+// lend, counts.
+PythonTypes::Index ProcessObjects::type_held_by_cpp(std::uint64_t address) {
+  const PythonTypes::Index type = python_type_of(address);
+  if (type == PythonTypes::kNone || types_[type].has(kHasGcFlag)) {
+    return type;
+  }
+  const ObjectKind kind = types_[type].kind;
+  const bool can_lend = kind == ObjectKind::kNumpyArray || kind == ObjectKind::kBytes ||
+                        kind == ObjectKind::kByteArray || kind == ObjectKind::kArray;
+  return can_lend ? type : PythonTypes::kNone;
 }
 
 PythonTypes::Index ProcessObjects::cpp_type_of(std::uint64_t address) {
@@ -122,7 +132,7 @@ std::uint64_t ProcessObjects::storage_bytes(std::uint64_t storage) {
   }
   const auto lenders = cpp_.lenders(storage);
   const bool is_lent = std::any_of(lenders.begin(), lenders.end(), [&](std::uint64_t lender) {
-    return python_type_of(lender) != PythonTypes::kNone;
+    return type_held_by_cpp(lender) != PythonTypes::kNone;
   });
   return is_lent ? 0 : facts->bytes;
 }

@@ -46,6 +46,7 @@ class ProcessObjects : public ObjectSource {
 
  private:
   PythonTypes::Index python_type_of(std::uint64_t address);
+  PythonTypes::Index type_held_by_cpp(std::uint64_t address);
   PythonTypes::Index cpp_type_of(std::uint64_t address);
   std::uint64_t storage_bytes(std::uint64_t storage);
 

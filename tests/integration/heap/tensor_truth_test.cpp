@@ -269,7 +269,7 @@ TEST_P(HeldTensors, AreNamedWithTheirOwner) {
 
 INSTANTIATE_TEST_SUITE_P(All, HeldTensors,
                          testing::Values("tensor_cache", "autograd_graph", "forward_hooks",
-                                         "loader_worker", "numpy_arrays"),
+                                         "loader_worker", "numpy_arrays", "borrowed_arrays"),
                          [](const auto& shape) { return std::string(shape.param); });
 
 #ifdef TIDEMARK_HAS_HARNESS

@@ -118,6 +118,15 @@ def numpy_arrays():
         arrays.append(numpy.full((ROWS, COLUMNS), number, dtype=numpy.float32))
 
 
+samples = []
+
+
+@shape("__main__.samples", bytes_per_step=NBYTES, holds=ARRAY, text="tensors that share the memory of arrays")
+def borrowed_arrays():
+    for number in steps():
+        samples.append(torch.from_numpy(numpy.full((ROWS, COLUMNS), number, dtype=numpy.float32)))
+
+
 crops = []
 
 
