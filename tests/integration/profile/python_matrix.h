@@ -108,7 +108,20 @@ inline std::string call_of(const std::string& way) {
                                      : "bytearray";
 }
 
-// Every way to leak has its line, in the order of what they leak.
+// Of the first `most` lines of the report that at this place; nullptr: it is not among them.
+inline const nlohmann::json* find_line(const nlohmann::json& report, const nlohmann::json& place,
+                                       std::size_t most) {
+  const nlohmann::json& lines = report.at("lines");
+  for (std::size_t i = 0; i < std::min(most, lines.size()); ++i) {
+    if (lines.at(i).at("file") == place.at("file") && lines.at(i).at("line") == place.at("line")) {
+      return &lines.at(i);
+    }
+  }
+  return nullptr;
+}
+
+// Every way to leak has its line before all others, with what it leaks. Not in the order of rates:
+// on a machine that stands still now and then, the step at which something was seen is not sure.
 inline void expect_leaking_lines(const std::string& python, ProfileCommand profile_command) {
   SCOPED_TRACE(python);
   const TempTree folder;
@@ -119,22 +132,23 @@ inline void expect_leaking_lines(const std::string& python, ProfileCommand profi
   std::ifstream file(folder.path("truth.json"));
   const nlohmann::json truth = nlohmann::json::parse(file);
 
-  ASSERT_GE(report.at("lines").size(), truth.size());
-  for (std::size_t i = 0; i < truth.size(); ++i) {
-    const nlohmann::json& line = report.at("lines").at(i);
-    EXPECT_EQ(line.at("file"), truth[i].at("file")) << truth[i].dump() << line.dump(1);
-    EXPECT_EQ(line.at("line"), truth[i].at("line")) << truth[i].dump() << line.dump(1);
-    EXPECT_EQ(line.at("own"), true) << line.dump(1);
-    EXPECT_EQ(line.at("language"), "python");
-    if (truth[i].at("name") != "in_numpy") {  // its library may have symbols, or none
-      EXPECT_EQ(line.at("call"), call_of(truth[i].at("name")));
+  const nlohmann::json* const first = find_line(report, truth.at(0), truth.size());
+  ASSERT_NE(first, nullptr) << truth.at(0).dump() << report.at("lines").dump(1);
+  for (const nlohmann::json& way : truth) {
+    const nlohmann::json* const line = find_line(report, way, truth.size());
+    ASSERT_NE(line, nullptr) << way.dump() << report.at("lines").dump(1);
+    EXPECT_EQ(line->at("own"), true) << line->dump(1);
+    EXPECT_EQ(line->at("language"), "python");
+    if (way.at("name") != "in_numpy") {  // its library may have symbols, or none
+      EXPECT_EQ(line->at("call"), call_of(way.at("name")));
     }
-    // Against the first line: steps are told late by a machine that stands still, for all lines.
-    const double rate = truth[i].at("bytes_per_step");
-    const double found = line.at("growth_bytes_per_step").get<double>() /
-                         report.at("lines").at(0).at("growth_bytes_per_step").get<double>() *
-                         truth[0].at("bytes_per_step").get<double>();
-    EXPECT_NEAR(found, rate, 0.2 * rate) << line.dump(1);
+    EXPECT_GT(line->at("growth_bytes_per_step"), 0.0) << line->dump(1);
+    // All ways have leaked in the same steps, give or take the last one.
+    const double expected =
+        way.at("bytes_per_step").get<double>() / truth.at(0).at("bytes_per_step").get<double>();
+    const double found =
+        line->at("live_bytes").get<double>() / first->at("live_bytes").get<double>();
+    EXPECT_NEAR(found, expected, 0.2 * expected) << line->dump(1);
   }
   const nlohmann::json& sites = report.at("sites");
   EXPECT_TRUE(std::any_of(sites.begin(), sites.end(), [](const nlohmann::json& site) {
