@@ -426,6 +426,7 @@ def lightning_callback():
             self._last_step = None
 
         def on_train_start(self, trainer, pl_module):
+            self._last_step = trainer.global_step
             phase_begin("train")
 
         def on_train_end(self, trainer, pl_module):

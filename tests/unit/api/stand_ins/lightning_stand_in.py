@@ -35,7 +35,7 @@ def make_package():
                 self._call("on_train_epoch_start")
                 for batch in range(steps_per_epoch * self._accumulate):
                     self._call("on_train_batch_start", None, batch)
-                    self.global_step += batch % self._accumulate == 0
+                    self.global_step += (batch + 1) % self._accumulate == 0
                     self._call("on_train_batch_end", None, None, batch)
                 self._validate()
                 self._call("on_train_epoch_end")
