@@ -17,10 +17,14 @@ on the path. Hugging Face Trainer: ``callbacks=[tidemark.hf_callback()]``. Light
 Each call writes one record into a private shared-memory file that ``tidemark`` finds by the
 process's pid and start time, also when it attaches later. No call raises; when the file cannot be
 made, or TIDEMARK_MARKERS=off is set, they do nothing. A forked child gets a file of its own.
+
+With tidemark_memory.py beside this file there are ``tidemark.memory_logger()`` and
+``tidemark.cleanup()``, with tidemark_jobs.py as well ``tidemark.run_isolated()``.
 """
 
 import atexit
 import errno
+import importlib
 import itertools
 import mmap
 import os
@@ -40,7 +44,32 @@ __all__ = [
     "torch_memory",
     "hf_callback",
     "lightning_callback",
+    "progress",
 ]
+
+# What the files beside this one define. They are imported when it is used.
+_ELSEWHERE = {
+    "memory_logger": "tidemark_memory",
+    "cleanup": "tidemark_memory",
+    "run_isolated": "tidemark_jobs",
+    "JobError": "tidemark_jobs",
+    "JobCancelled": "tidemark_jobs",
+}
+
+
+def __getattr__(name):
+    if name not in _ELSEWHERE:
+        raise AttributeError("module %r has no attribute %r" % (__name__, name))
+    beside = __name__.rpartition(".")[0]
+    module = "%s.%s" % (beside, _ELSEWHERE[name]) if beside else _ELSEWHERE[name]
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name not in (module, "tidemark_memory"):
+            raise
+        needed = "tidemark.%s needs %s.py beside tidemark.py" % (name, error.name)
+        raise ImportError(needed) from error
+
 
 # The layout of the ring file is described in tidemark.h; tests compare these numbers with it.
 _MAGIC = 0x676E69724B4D4454
@@ -61,10 +90,13 @@ _RECORD_BODY = struct.Struct("@QqII")  # after the sequence: time, value, kind, 
 _LATEST = struct.Struct("@qQ")  # step or epoch, and its time
 
 
-def _start_ticks():
-    """Field 22 of /proc/self/stat; field 2, the name, may hold blanks and parentheses."""
-    with open("/proc/self/stat", "rb") as file:
-        return int(file.read().rpartition(b")")[2].split()[19])
+_STATE, _SESSION, _START = 0, 3, 19  # positions in what _stat_of returns
+
+
+def _stat_of(pid):
+    """/proc/PID/stat after field 2, the name, which may hold blanks and parentheses."""
+    with open("/proc/%s/stat" % pid, "rb") as file:
+        return file.read().rpartition(b")")[2].split()
 
 
 def _open_directory():
@@ -134,7 +166,7 @@ class _Ring:
 
     def __init__(self):
         self.pid = os.getpid()
-        start = _start_ticks()
+        start = int(_stat_of("self")[_START])
         pid_namespace = os.stat("/proc/self/ns/pid").st_ino
         prefix = "%d-%d-%d" % (self.pid, start, pid_namespace)
         directory, self._directory = _open_directory()
@@ -206,6 +238,7 @@ class _Ring:
 
 
 _ring = None  # a _Ring; False when markers are off
+_job_pipe = None  # in a job of run_isolated(): what tells its parent
 _open_lock = threading.RLock()
 _opening = False
 
@@ -249,11 +282,14 @@ def _name_bytes(name):
 
 def _after_fork_in_child():
     """The parent's ring is not ours, and its locks may be held by threads that do not exist here."""
-    global _ring, _open_lock, _opening
+    global _ring, _open_lock, _opening, _job_pipe
     _open_lock = threading.RLock()
     _opening = False
     if _ring:
         _ring = None
+    if _job_pipe:
+        _job_pipe.close()
+        _job_pipe = None
 
 
 def _at_exit():
@@ -286,6 +322,7 @@ def step(n):
     except Exception:
         return
     _mark(_STEP, n)
+    _tell_parent({"step": n})
 
 
 def epoch(n):
@@ -295,16 +332,19 @@ def epoch(n):
     except Exception:
         return
     _mark(_EPOCH, n)
+    _tell_parent({"epoch": n})
 
 
 def phase_begin(name):
     """A phase such as "eval" or "checkpoint" begins. Phases may nest; names are cut at 32 bytes."""
     _mark(_PHASE_BEGIN, 0, _name_bytes(name))
+    _tell_parent({"phase": name})
 
 
 def phase_end(name):
     """The phase ends."""
     _mark(_PHASE_END, 0, _name_bytes(name))
+    _tell_parent({"phase": None})
 
 
 class phase:
@@ -335,6 +375,25 @@ def gauge(name, value):
     _mark(_GAUGE, value, _name_bytes(name))
 
 
+def _tell_parent(fields, at_once=False):
+    if _job_pipe:
+        try:
+            _job_pipe.send_progress(fields, at_once)
+        except Exception:
+            pass  # the parent is gone; this process will be soon
+
+
+def progress(**fields):
+    """Tells the parent of a job of run_isolated() how far it is: ``progress(step=n, loss=0.3)``.
+    ``step`` is marked, too. Elsewhere it does nothing else."""
+    if "step" in fields:
+        try:
+            _mark(_STEP, int(fields["step"]))
+        except Exception:
+            pass
+    _tell_parent(fields, at_once=True)
+
+
 _TORCH_EVERY_NS = 500_000_000
 _torch_due_ns = 0
 
@@ -346,19 +405,30 @@ def torch_memory():
     global _torch_due_ns
     try:
         now = time.monotonic_ns()
-        torch = sys.modules.get("torch")
-        if now < _torch_due_ns or torch is None or not torch.cuda.is_initialized():
+        if now < _torch_due_ns or not _uses_cuda():
             return
         _torch_due_ns = now + _TORCH_EVERY_NS
-        allocated = reserved = 0
-        for device in range(torch.cuda.device_count()):
-            stats = torch.cuda.memory_stats_as_nested_dict(device)
-            allocated += stats["allocated_bytes"]["all"]["current"]
-            reserved += stats["reserved_bytes"]["all"]["current"]
+        allocated, reserved = _gpu_memory()
         gauge("torch_gpu_allocated_bytes", allocated)
         gauge("torch_gpu_reserved_bytes", reserved)
     except Exception:
         pass
+
+
+def _uses_cuda():
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.cuda.is_initialized()
+
+
+def _gpu_memory():
+    """Bytes that torch's caching allocator has in use, and that it holds, over all GPUs."""
+    cuda = sys.modules["torch"].cuda
+    allocated = reserved = 0
+    for device in range(cuda.device_count()):
+        stats = cuda.memory_stats_as_nested_dict(device)
+        allocated += stats["allocated_bytes"]["all"]["current"]
+        reserved += stats["reserved_bytes"]["all"]["current"]
+    return allocated, reserved
 
 
 def hf_callback():
@@ -426,6 +496,7 @@ def lightning_callback():
             self._last_step = None
 
         def on_train_start(self, trainer, pl_module):
+            self._last_step = trainer.global_step
             phase_begin("train")
 
         def on_train_end(self, trainer, pl_module):

@@ -10,7 +10,8 @@ foreach(library IN ITEMS tidemark_tracer tidemark_operators)
   endif()
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/api/tidemark.h DESTINATION include)
-install(FILES ${PROJECT_SOURCE_DIR}/api/tidemark.py DESTINATION share/tidemark)
+install(FILES ${PROJECT_SOURCE_DIR}/api/tidemark.py ${PROJECT_SOURCE_DIR}/api/tidemark_jobs.py
+              ${PROJECT_SOURCE_DIR}/api/tidemark_memory.py DESTINATION share/tidemark)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/TidemarkConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/package/TidemarkConfig.cmake

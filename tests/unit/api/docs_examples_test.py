@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles and runs the examples of docs/markers.md and docs/gpu.md: `python3 docs_examples_test.py CC CXX`."""
+"""Compiles and runs the examples of markers.md, gpu.md and callbacks.md in docs/: `python3 docs_examples_test.py CC CXX`."""
 
 import os
 import re
@@ -43,12 +43,16 @@ class Examples(unittest.TestCase):
         self.compile_and_run([CXX, "-std=c++11"], ".cpp", examples("cpp"))
 
     def test_python(self):
-        sources = examples("python") + examples("python", "gpu.md")
-        self.assertEqual(len(sources), 4)
+        pages = ("markers.md", "gpu.md", "callbacks.md")
+        sources = [source for page in pages for source in examples("python", page)]
+        self.assertEqual(len(sources), 9)
         for source in sources:
             path = os.pathsep.join([API, os.path.join(HERE, "stand_ins")])
-            self.run_quietly([sys.executable, "-B", "-c", source],
-                             env=dict(os.environ, PYTHONPATH=path))
+            with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+                file.write(source)
+                file.flush()
+                self.run_quietly([sys.executable, "-B", file.name],
+                                 env=dict(os.environ, PYTHONPATH=path))
 
 
 if __name__ == "__main__":

@@ -2,3 +2,5 @@
 from lightning_stand_in import make_package
 
 Callback, Trainer = make_package()
+
+import pytorch_lightning.callbacks  # noqa: E402, F401

@@ -1,14 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stands in for Hugging Face transformers: the hooks of a callback in the order of its Trainer."""
 
-
-class TrainerCallback:
-    def _nothing(self, args, state, control, **kwargs):
-        pass
-
-    on_init_end = on_train_begin = on_train_end = on_epoch_begin = on_epoch_end = _nothing
-    on_step_begin = on_substep_end = on_step_end = on_evaluate = on_save = on_log = _nothing
-    on_prediction_step = _nothing
+from transformers.trainer_callback import TrainerCallback
 
 
 class _State:
@@ -17,14 +10,19 @@ class _State:
 
 
 class Trainer:
-    def __init__(self, callbacks):
+    def __init__(self, callbacks, optimizer=None, train_step=lambda: None):
         assert all(isinstance(callback, TrainerCallback) for callback in callbacks)
         self._callbacks = callbacks
         self._state = _State()
+        self._optimizer = optimizer
+        self._train_step = train_step
 
     def _call(self, hook, **kwargs):
         for callback in self._callbacks:
-            getattr(callback, hook)(object(), self._state, object(), model=None, **kwargs)
+            result = getattr(callback, hook)(
+                object(), self._state, object(), model=None, optimizer=self._optimizer, **kwargs
+            )
+            assert result is None  # anything else would replace the control object
 
     def train(self, epochs, steps_per_epoch):
         self._call("on_train_begin")
@@ -32,6 +30,7 @@ class Trainer:
             self._call("on_epoch_begin")
             for step in range(steps_per_epoch):
                 self._call("on_step_begin")
+                self._train_step()
                 self._state.global_step += 1
                 self._state.epoch = epoch + (step + 1) / steps_per_epoch
                 self._call("on_step_end")
