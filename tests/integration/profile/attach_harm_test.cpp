@@ -15,10 +15,12 @@
 #include <nlohmann/json.hpp>
 
 #include "common/clock.h"
+#include "common/io.h"
 #include "profiler/inject/remote_call.h"
 #include "profiler/inject/remote_modules.h"
 #include "profiler/inject/traced_thread.h"
 #include "tests/integration/monitor/command_output.h"
+#include "tests/integration/profile/attach_support.h"
 #include "tests/support/temp_tree.h"
 
 namespace tidemark {
@@ -174,6 +176,40 @@ TEST(AttachHarm, WalksTheFirstStackToItsEnd) {
         return frame.at("function").get<std::string>().find("begin_deep_down") != std::string::npos;
       }))
       << frames.dump(1) << output.err;
+}
+
+// The kernel shows no mappings of a first thread that has exited, and has no memory of it.
+TEST(AttachHarm, TakesTheTracerOutWhereTheFirstThreadHasExited) {
+  tests::TempTree folder;
+  folder.write("train.py",
+               "import ctypes, os, select, sys, threading, time\n"
+               "kept = []\n"
+               "def work():\n"
+               "    while not select.select([sys.stdin], [], [], 0.005)[0]:\n"
+               "        kept.append(bytearray(300_000))\n"
+               "    print('done', flush=True)\n"
+               "    os._exit(0)\n"
+               "threading.Thread(target=work).start()\n"
+               "print('ready', flush=True)\n"
+               "while 'tidemark_tracer' not in open('/proc/self/maps').read():\n"
+               "    time.sleep(0.02)\n"
+               "time.sleep(0.5)\n"
+               "ctypes.CDLL(None).pthread_exit(None)\n");
+  Subprocess python({"/usr/bin/python3", folder.path("train.py")});
+  python.read_until("ready\n");
+
+  const Output output = tests::attach_to(python.pid(), {}, "3s");
+
+  const auto maps = read_file(fmt::format("/proc/{}/maps", python.pid()));
+  ASSERT_TRUE(maps);
+  EXPECT_EQ(*maps, "") << "its first thread is still there";
+  EXPECT_THAT(tests::problems_of(tests::report_of(output)),
+              testing::Not(HasSubstr("is not out of process")));
+  EXPECT_EQ(tests::hooked_places(python.pid()), 0U);
+  EXPECT_TRUE(inject::Attachment::find(python.pid()));
+  python.close_input();
+  EXPECT_EQ(python.wait(), 0) << python.errors();
+  EXPECT_THAT(python.output(), HasSubstr("done"));
 }
 
 }  // namespace
