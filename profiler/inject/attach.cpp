@@ -124,7 +124,7 @@ class Loader {
         deadline_(Deadline::in(options.timeout_ns)) {}
 
   Status load() {
-    std::string reason = "none was tried";
+    std::string reason = "it waits in a system call";
     while (true) {
       const std::vector<pid_t> threads = threads_of(pid_);
       if (threads.empty()) {
@@ -172,6 +172,7 @@ class Loader {
 
   Status find_libc() {
     safety_.space = &space_;
+    safety_.memory = &memory_;
     safety_.libc = space_.find("libc.so.6");
     safety_.linker = space_.find("ld-linux");
     if (safety_.libc == nullptr || safety_.linker == nullptr) {
@@ -203,7 +204,6 @@ class Loader {
   // False: not at a good place; `reason` says why.
   Result<bool> try_thread(pid_t tid, std::string& reason) {
     if (!is_round_for_waiting() && waits_in_system_call(pid_, tid)) {
-      reason = "it waits in a system call";
       return false;
     }
     ++figures_.attempts;
@@ -227,6 +227,9 @@ class Loader {
       watch.reset();
       (void)stack_->walk(registers);
       return false;
+    }
+    if (static_cast<std::int64_t>(registers.orig_rax) >= 0 && !is_round_for_waiting()) {
+      return false;  // it has begun to wait
     }
     reason = why_not(*thread, registers);
     if (!reason.empty()) {
@@ -256,9 +259,6 @@ class Loader {
   std::string why_not(const TracedThread& thread, const Registers& registers) {
     if (thread.is_in_group_stop()) {
       return "it is stopped (SIGSTOP)";
-    }
-    if (static_cast<std::int64_t>(registers.orig_rax) >= 0 && !is_round_for_waiting()) {
-      return "it waits in a system call";
     }
     if (thread.is_in_restartable_sequence(registers)) {
       return "it is in a restartable sequence";

@@ -88,8 +88,30 @@ Status call_while_signalled(const Subprocess& victim) {
 }
 
 class AttachHarmTo : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(AWaitBy, AttachHarmTo, testing::Values("sleep", "read"),
+INSTANTIATE_TEST_SUITE_P(AWaitBy, AttachHarmTo, testing::Values("sleep", "read", "semaphore"),
                          [](const auto& way) { return std::string(way.param); });
+
+// The only thread waits, and is stopped several times before it loads the library. Its wait goes on
+// until a signal ends it.
+TEST_P(AttachHarmTo, IsNoneWhereNoSignalComes) {
+  Subprocess victim({victim_path("hard_to_stop"), GetParam()});
+  victim.read_until("ready\n");
+  while (!inject::waits_in_system_call(victim.pid(), victim.pid())) {
+    std::this_thread::yield();
+  }
+
+  const Output output = attach_for(victim, "300ms");
+
+  EXPECT_THAT(output.err, HasSubstr("attached to pid"));
+  EXPECT_TRUE(inject::waits_in_system_call(victim.pid(), victim.pid()));
+  victim.read_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(victim.output(), "ready\n");
+  victim.signal(SIGUSR1);
+  victim.read_until("done\n");
+  EXPECT_THAT(victim.output(), HasSubstr("done"));
+  victim.close_input();
+  EXPECT_EQ(victim.wait(), 0);
+}
 
 // A signal that comes while the library is loaded ends a wait, as it does without us.
 TEST_P(AttachHarmTo, IsNoneWhereASignalComes) {
