@@ -267,7 +267,18 @@ class Loader {
     return frames ? why_unsafe(safety_, *frames, registers) : frames.error().what;
   }
 
+  // The thread may be about to look at its errno, which calls change, above all those that fail.
   Status load_by(RemoteCall& call) {
+    TIDEMARK_TRY_ASSIGN(errno_at_, call.call(function("__errno_location"), {}, call_deadline()));
+    const auto found = memory_.load<int>(errno_at_);
+    const Status loaded = load_and_start(call);
+    if (found) {
+      (void)memory_.write(errno_at_, {reinterpret_cast<const char*>(&*found), sizeof(*found)});
+    }
+    return loaded;
+  }
+
+  Status load_and_start(RemoteCall& call) {
     TIDEMARK_TRY_ASSIGN(const RemoteModule tracer, tracer_in_process(call));
     const std::uint64_t start = find_exported(tracer, memory_, wire::kAttachFunction);
     if (start == 0) {
@@ -335,7 +346,8 @@ class Loader {
     TIDEMARK_TRY_ASSIGN(const std::uint64_t fd,
                         call.call(function("memfd_create"), {name, kCloseOnExec}, call_deadline()));
     if (static_cast<std::int32_t>(fd) < 0) {
-      return Error{Errc::kUnsupported, "the process cannot create a memory file"};
+      return system_error("the process cannot create a memory file",
+                          memory_.load<int>(errno_at_).value_or(0));
     }
     const auto file =
         open_file(fmt::format("/proc/{}/fd/{}", pid_, static_cast<std::uint32_t>(fd)), O_WRONLY);
@@ -366,6 +378,7 @@ class Loader {
   CallSafety safety_;
   CallEnding ending_;
   std::optional<RemoteStack> stack_;
+  std::uint64_t errno_at_ = 0;  // of the thread that calls
   std::uint64_t rounds_ = 0;
 };
 

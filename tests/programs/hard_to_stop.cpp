@@ -7,6 +7,7 @@
 //   hard_to_stop plugin FOLDER has a plugin with an allocator of its own, which it gets from there
 //   hard_to_stop filtered      has a filter that ends it for a call that it does not make
 //   hard_to_stop sleep|read|semaphore  waits until a signal comes, and is odd if it then waits on
+//   hard_to_stop errno         may open no file, and is odd if its errno changes
 //   hard_to_stop deep          keeps blocks from far down on its first stack, beside a busy thread
 #include <dlfcn.h>
 #include <linux/audit.h>
@@ -17,6 +18,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -214,6 +216,25 @@ int wait_for_signal(const std::string& wait) {
   return is_woken ? 0 : 1;
 }
 
+// As between a call that fails and the look at why.
+int keep_errno() {
+  constexpr int kFound = ENOTTY;
+  const rlimit none = {3, 3};
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  say("ready");
+  do {
+    errno = kFound;
+    for (std::atomic<long> count = 0; count < 20'000'000; ++count) {
+    }
+    if (errno != kFound) {
+      say("odd: errno has changed");
+      return 1;
+    }
+  } while (!input_has_ended());
+  say("done");
+  return 0;
+}
+
 // A page on each of forty frames.
 [[gnu::noinline]] void keep_far_down(int depth) {
   volatile char page[4096] = {};
@@ -268,6 +289,9 @@ int main(int count, char** arguments) {
   }
   if (mode == "sleep" || mode == "read" || mode == "semaphore") {
     return wait_for_signal(mode);
+  }
+  if (mode == "errno") {
+    return keep_errno();
   }
   if (mode == "deep") {
     return keep_blocks();

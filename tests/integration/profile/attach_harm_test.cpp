@@ -132,6 +132,19 @@ TEST_P(AttachHarmTo, IsNoneWhereASignalComes) {
   victim.wait();
 }
 
+// The library cannot be loaded, as the thread is told where it may look at why another call failed.
+TEST(AttachHarm, LeavesErrnoAsItWas) {
+  Subprocess victim({victim_path("hard_to_stop"), "errno"});
+  victim.read_until("ready\n");
+
+  const Output output = attach_for(victim, "100ms");
+
+  EXPECT_EQ(output.exit_code, 3);
+  EXPECT_THAT(output.err, HasSubstr("cannot create a memory file: Too many open files"));
+  victim.close_input();
+  EXPECT_EQ(victim.wait(), 0) << victim.output();
+}
+
 // What a memory file is called by is a descriptor of its own in a program that it starts.
 TEST(AttachHarm, LeavesTheDescriptorsOfStartedProgramsAlone) {
   if (::geteuid() != 0) {
