@@ -271,7 +271,7 @@ class Loader {
   Status load_by(RemoteCall& call) {
     TIDEMARK_TRY_ASSIGN(errno_at_, call.call(function("__errno_location"), {}, call_deadline()));
     const auto found = memory_.load<int>(errno_at_);
-    const Status loaded = load_and_start(call);
+    Status loaded = load_and_start(call);
     if (found) {
       (void)memory_.write(errno_at_, {reinterpret_cast<const char*>(&*found), sizeof(*found)});
     }
