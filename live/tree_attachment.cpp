@@ -64,8 +64,7 @@ Result<TreeAttachment> TreeAttachment::start(const AttachTargets& targets,
     return failed.front().second;
   }
   if (!late.empty()) {
-    tree->note_problem(fmt::format(
-        "pid {} ran before the tracer came: what was allocated until then is in no line", late));
+    tree->notes_.push_back(fmt::format("what pid {} allocated until now is in no line", late));
   }
   for (const auto& [pid, error] : failed) {
     Waiting& waiting = tree->waiting_[pid];

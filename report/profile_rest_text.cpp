@@ -254,8 +254,9 @@ std::string coverage_text(const ProfileReport& report, const ProfileStyle& style
                                                 ? format_percent(*coverage.rss_explained_share, 1)
                                                 : "unknown");
   if (coverage.growth_explained_share) {
-    text += fmt::format(", {} of its growth since the tracer came",
-                        format_percent(*coverage.growth_explained_share, 1));
+    text += fmt::format(
+        ", {} of its growth since the tracer came (what was allocated before is in no line)",
+        format_percent(*coverage.growth_explained_share, 1));
   }
   text += fmt::format("; records dropped {}; stacks cut off {}",
                       format_grouped(coverage.dropped_records),

@@ -262,6 +262,7 @@ std::string line_paragraph(const ProfileReport& report, const RankedLine& line, 
   if (line.since.step || line.since.t_s) {
     head += "  since " + place_text(line.since, tracker::Axis::kSteps);
   }
+  head += line.came_at_once ? "  once so far" : "";
   const std::string front = fmt::format("{:>2}  {:<7}  ", rank, verdict_name(line.verdict));
   std::string out = wrap_text(front, head, style.columns);
   if (style.colour) {

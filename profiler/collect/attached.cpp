@@ -12,12 +12,32 @@
 #include <fmt/format.h>
 
 #include "common/units.h"
+#include "profiler/wire/trace_layout.h"
 
 namespace tidemark::collect {
 namespace {
 
 // Loaded libraries are looked for so often.
 constexpr std::int64_t kSearchEveryNs = 2 * kNsPerSecond;
+
+// Not of a process that has exited meanwhile, or runs another program.
+bool is_worth_a_word(const Error& error, const inject::Attachment& attachment) {
+  return error.code != Errc::kGone && error.code != Errc::kNotFound && attachment.is_there();
+}
+
+// Whether the run is alive that a process has its trace file of.
+bool is_profiled_now(pid_t pid) {
+  const auto mappings = inject::read_mappings(pid);
+  return mappings &&
+         std::any_of(mappings->begin(), mappings->end(), [&](const inject::Mapping& each) {
+           if (!each.name.ends_with(wire::kTraceSuffix)) {
+             return false;
+           }
+           const auto lock = reader::adopt_trace_folder(
+               fmt::format("/proc/{}/root{}", pid, each.name.substr(0, each.name.rfind('/'))));
+           return !lock && lock.error().sys_errno == EWOULDBLOCK;
+         });
+}
 
 }  // namespace
 
@@ -241,7 +261,7 @@ std::vector<std::string> AttachedProcesses::hook_new_modules() {
   std::erase_if(attached_, [](const auto& each) { return !each.second.is_there(); });
   for (auto& [pid, attachment] : attached_) {
     const Status done = attachment.hook_modules(timeout_ns_);
-    if (!done && done.error().code != Errc::kGone && done.error().code != Errc::kNotFound) {
+    if (!done && is_worth_a_word(done.error(), attachment)) {
       problems.push_back(fmt::format(
           "libraries that process {} has loaded since are not traced: {}", pid, done.error().what));
     }
@@ -254,7 +274,7 @@ std::vector<std::string> AttachedProcesses::detach(const std::vector<pid_t>& tra
   std::vector<std::string> problems;
   const auto undo = [&](pid_t pid, inject::Attachment& attachment) {
     const Status done = attachment.unhook_modules(timeout_ns_);
-    if (!done && done.error().code != Errc::kGone && done.error().code != Errc::kNotFound) {
+    if (!done && is_worth_a_word(done.error(), attachment)) {
       problems.push_back(
           fmt::format("the tracer is not out of process {}: {}", pid, done.error().what));
     }
@@ -277,6 +297,12 @@ Status detach_from(pid_t pid) {
   constexpr std::int64_t kTimeoutNs = 10 * kNsPerSecond;
   const StopSignals signals(StopSignals::Also::kPause);
   TIDEMARK_TRY_ASSIGN(auto attachment, inject::Attachment::find(pid));
+  if (is_profiled_now(pid)) {
+    // It would go on, and take the end of the records for the end of growth.
+    return Error{
+        Errc::kUsage,
+        fmt::format("another tidemark profiles process {} now: end that one (Ctrl-C)", pid)};
+  }
   if (!attachment.was_attached()) {
     return Error{Errc::kNotFound, fmt::format("the tracer was preloaded into process {}", pid)};
   }

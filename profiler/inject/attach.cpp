@@ -124,7 +124,7 @@ class Loader {
         deadline_(Deadline::in(options.timeout_ns)) {}
 
   Status load() {
-    std::string reason = "none was tried";
+    std::string reason = "it waits in a system call";
     while (true) {
       const std::vector<pid_t> threads = threads_of(pid_);
       if (threads.empty()) {
@@ -172,6 +172,7 @@ class Loader {
 
   Status find_libc() {
     safety_.space = &space_;
+    safety_.memory = &memory_;
     safety_.libc = space_.find("libc.so.6");
     safety_.linker = space_.find("ld-linux");
     if (safety_.libc == nullptr || safety_.linker == nullptr) {
@@ -203,7 +204,6 @@ class Loader {
   // False: not at a good place; `reason` says why.
   Result<bool> try_thread(pid_t tid, std::string& reason) {
     if (!is_round_for_waiting() && waits_in_system_call(pid_, tid)) {
-      reason = "it waits in a system call";
       return false;
     }
     ++figures_.attempts;
@@ -227,6 +227,9 @@ class Loader {
       watch.reset();
       (void)stack_->walk(registers);
       return false;
+    }
+    if (static_cast<std::int64_t>(registers.orig_rax) >= 0 && !is_round_for_waiting()) {
+      return false;  // it has begun to wait
     }
     reason = why_not(*thread, registers);
     if (!reason.empty()) {
@@ -257,9 +260,6 @@ class Loader {
     if (thread.is_in_group_stop()) {
       return "it is stopped (SIGSTOP)";
     }
-    if (static_cast<std::int64_t>(registers.orig_rax) >= 0 && !is_round_for_waiting()) {
-      return "it waits in a system call";
-    }
     if (thread.is_in_restartable_sequence(registers)) {
       return "it is in a restartable sequence";
     }
@@ -267,7 +267,18 @@ class Loader {
     return frames ? why_unsafe(safety_, *frames, registers) : frames.error().what;
   }
 
+  // The thread may be about to look at its errno, which calls change, above all those that fail.
   Status load_by(RemoteCall& call) {
+    TIDEMARK_TRY_ASSIGN(errno_at_, call.call(function("__errno_location"), {}, call_deadline()));
+    const auto found = memory_.load<int>(errno_at_);
+    Status loaded = load_and_start(call);
+    if (found) {
+      (void)memory_.write(errno_at_, {reinterpret_cast<const char*>(&*found), sizeof(*found)});
+    }
+    return loaded;
+  }
+
+  Status load_and_start(RemoteCall& call) {
     TIDEMARK_TRY_ASSIGN(const RemoteModule tracer, tracer_in_process(call));
     const std::uint64_t start = find_exported(tracer, memory_, wire::kAttachFunction);
     if (start == 0) {
@@ -335,7 +346,8 @@ class Loader {
     TIDEMARK_TRY_ASSIGN(const std::uint64_t fd,
                         call.call(function("memfd_create"), {name, kCloseOnExec}, call_deadline()));
     if (static_cast<std::int32_t>(fd) < 0) {
-      return Error{Errc::kUnsupported, "the process cannot create a memory file"};
+      return system_error("the process cannot create a memory file",
+                          memory_.load<int>(errno_at_).value_or(0));
     }
     const auto file =
         open_file(fmt::format("/proc/{}/fd/{}", pid_, static_cast<std::uint32_t>(fd)), O_WRONLY);
@@ -366,6 +378,7 @@ class Loader {
   CallSafety safety_;
   CallEnding ending_;
   std::optional<RemoteStack> stack_;
+  std::uint64_t errno_at_ = 0;  // of the thread that calls
   std::uint64_t rounds_ = 0;
 };
 

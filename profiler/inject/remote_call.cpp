@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "profiler/inject/extended_state.h"
+#include "profiler/inject/remote_system_call.h"
 #include "profiler/inject/signal_frame.h"
 
 namespace tidemark::inject {
@@ -121,6 +122,10 @@ Result<RemoteCall> RemoteCall::prepare(TracedThread& thread, const RemoteMemory&
   }
   call.stopped_ = stopped;
   call.registers_ = registers_to_resume(stopped);
+  restore_number(call.registers_, memory);
+  if (call.registers_.rip != stopped.rip && call.registers_.rax == SYS_restart_syscall) {
+    return Error{Errc::kUnsupported, "it waits in a call that it could not make again"};
+  }
   call.top_ = round_down(stopped.rsp - kRedZone, 64);
   call.lowest_ = stack->begin;
   return call;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "common/io.h"
+#include "profiler/inject/traced_thread.h"
 
 namespace tidemark::inject {
 namespace {
@@ -19,8 +20,14 @@ constexpr std::uint64_t kEndOfUserSpace = std::uint64_t{1} << 47U;
 }  // namespace
 
 Result<RemoteMemory> RemoteMemory::open(pid_t pid) {
-  TIDEMARK_TRY_ASSIGN(auto file, open_file(fmt::format("/proc/{}/mem", pid), O_RDWR));
-  return over(std::move(file));
+  auto file = open_file(fmt::format("/proc/{}/mem", pid), O_RDWR);
+  // A first thread that has exited before the others has none.
+  for (const pid_t tid : file ? std::vector<pid_t>() : threads_of(pid)) {
+    if (!file && file.error().sys_errno == ESRCH) {
+      file = open_file(fmt::format("/proc/{}/task/{}/mem", pid, tid), O_RDWR);
+    }
+  }
+  return file ? Result<RemoteMemory>(over(*std::move(file))) : file.error();
 }
 
 bool RemoteMemory::read(std::uint64_t address, std::span<char> into) const {

@@ -13,6 +13,7 @@
 #include "common/text.h"
 #include "monitor/procfs/kernel_text.h"
 #include "monitor/procfs/proc_smaps.h"
+#include "profiler/inject/traced_thread.h"
 
 namespace tidemark::inject {
 namespace {
@@ -162,8 +163,14 @@ std::vector<Mapping> parse_mappings(std::string_view maps) {
 }
 
 Result<std::vector<Mapping>> read_mappings(pid_t pid) {
-  TIDEMARK_TRY_ASSIGN(const auto maps,
-                      read_file(fmt::format("/proc/{}/maps", pid), kMostMapsBytes));
+  TIDEMARK_TRY_ASSIGN(auto maps, read_file(fmt::format("/proc/{}/maps", pid), kMostMapsBytes));
+  // A first thread that has exited before the others shows none.
+  for (const pid_t tid : maps.empty() ? threads_of(pid) : std::vector<pid_t>()) {
+    if (auto same = read_file(fmt::format("/proc/{}/task/{}/maps", pid, tid), kMostMapsBytes);
+        same && maps.empty()) {
+      maps = *std::move(same);
+    }
+  }
   return parse_mappings(maps);
 }
 

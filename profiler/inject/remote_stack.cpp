@@ -163,6 +163,37 @@ bool waits_without_lock(std::string_view function) {
   return std::find(kFunctions.begin(), kFunctions.end(), function) != kFunctions.end();
 }
 
+// The number behind an instruction that is relative to the address `from`.
+std::uint64_t relative_to(std::uint64_t from, const unsigned char* number) {
+  std::int32_t distance = 0;
+  std::memcpy(&distance, number, sizeof(distance));
+  return from + static_cast<std::uint64_t>(std::int64_t{distance});
+}
+
+// Where a stub of the PLT leads; another function is what it is.
+std::uint64_t behind_stub(std::uint64_t function, const RemoteMemory& memory) {
+  constexpr std::size_t kJumpBytes = 6;  // jmp *number(%rip)
+  using Code = std::array<unsigned char, 4 + 1 + kJumpBytes>;
+  const Code code = memory.load<Code>(function).value_or(Code{});
+  std::size_t at = code[0] == 0xf3 && code[1] == 0x0f ? 4 : 0;  // endbr64
+  at += code[at] == 0xf2 ? std::size_t{1} : 0;                  // bnd
+  if (code[at] != 0xff || code[at + 1] != 0x25) {
+    return function;
+  }
+  return memory.load<std::uint64_t>(relative_to(function + at + kJumpBytes, &code[at + 2]))
+      .value_or(0);
+}
+
+// The function whose call returns to an address, by the instruction before that; 0: not known.
+std::uint64_t function_called_before(std::uint64_t address, const RemoteMemory& memory) {
+  using Code = std::array<unsigned char, 6>;
+  const Code code = memory.load<Code>(address - sizeof(Code)).value_or(Code{});
+  if (code[0] == 0xff && code[1] == 0x15) {  // call *number(%rip)
+    return memory.load<std::uint64_t>(relative_to(address, &code[2])).value_or(0);
+  }
+  return code[1] == 0xe8 ? behind_stub(relative_to(address, &code[2]), memory) : 0;
+}
+
 }  // namespace
 
 RemoteStack::RemoteStack(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -231,9 +262,14 @@ std::string why_unsafe(const CallSafety& safety, const std::vector<std::uint64_t
     return "it has no frame outside libc";
   }
   if (begin > 0) {
-    // By the function that the program called: what it calls in turn has no name.
+    // By the function that the program called: what it calls in turn has no name, and may have
+    // taken its frame (sem_wait).
     const std::uint64_t pc = stack[begin - 1] - (begin == 1 ? 0 : 1);
-    const std::string_view function = symbol_at(safety.libc_symbols, pc);
+    std::string_view function = symbol_at(safety.libc_symbols, pc);
+    if (function.empty() && begin < end && safety.memory != nullptr) {
+      function =
+          symbol_at(safety.libc_symbols, function_called_before(stack[begin], *safety.memory));
+    }
     const bool is_in_call = static_cast<std::int64_t>(registers.orig_rax) >= 0;
     if (!is_in_call || !waits_without_lock(function)) {
       return fmt::format("it is in {} of libc", function.empty() ? "a function" : function);

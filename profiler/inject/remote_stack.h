@@ -45,6 +45,7 @@ struct CallSafety {
   const RemoteModule* libc = nullptr;
   std::vector<RemoteSymbol> libc_symbols;
   std::vector<const RemoteModule*> allocators;  // other modules that have a malloc
+  const RemoteMemory* memory = nullptr;
 };
 
 // Empty: a thread with this stack holds no lock that dlopen needs and runs no code that a call of

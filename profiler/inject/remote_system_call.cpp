@@ -80,29 +80,6 @@ bool is_c_library(std::string_view path) {
   return name.starts_with("libc.") || name.starts_with("libc-") || name.starts_with("ld-musl");
 }
 
-// The number of a call that was interrupted before is no longer in the registers, and the kernel
-// forgets it when a handler ends. Compilers load it right before the instruction.
-void restore_number(Registers& resumed, const RemoteMemory& memory) {
-  struct {
-    unsigned char load;  // mov $number,%eax
-    unsigned char number[4];
-    char call[2];
-  } code;
-  constexpr unsigned char kLoad = 0xb8;
-  if (resumed.rax != SYS_restart_syscall ||
-      !memory.read(resumed.rip - offsetof(decltype(code), call),
-                   {reinterpret_cast<char*>(&code), sizeof(code)}) ||
-      code.load != kLoad || !kCall.starts_with(std::string_view(code.call, sizeof(code.call)))) {
-    return;
-  }
-  std::uint32_t number = 0;
-  std::memcpy(&number, code.number, sizeof(number));
-  if (number == SYS_poll || number == SYS_nanosleep || number == SYS_clock_nanosleep ||
-      number == SYS_futex) {
-    resumed.rax = number;
-  }
-}
-
 std::string why_no_system_call(const TracedThread& thread, const Registers& registers) {
   constexpr std::uint64_t kCodeOf64Bit = 0x33;
   if (registers.cs != kCodeOf64Bit) {
@@ -239,6 +216,27 @@ SystemCallCode find_system_call_code(const std::vector<Mapping>& mappings,
   look_in([](std::string_view name) { return is_c_library(name); });
   look_in([](std::string_view name) { return !is_c_library(name); });
   return code;
+}
+
+void restore_number(Registers& resumed, const RemoteMemory& memory) {
+  struct {
+    unsigned char load;  // mov $number,%eax
+    unsigned char number[4];
+    char call[2];
+  } code;
+  constexpr unsigned char kLoad = 0xb8;
+  if (resumed.rax != SYS_restart_syscall ||
+      !memory.read(resumed.rip - offsetof(decltype(code), call),
+                   {reinterpret_cast<char*>(&code), sizeof(code)}) ||
+      code.load != kLoad || !kCall.starts_with(std::string_view(code.call, sizeof(code.call)))) {
+    return;
+  }
+  std::uint32_t number = 0;
+  std::memcpy(&number, code.number, sizeof(number));
+  if (number == SYS_poll || number == SYS_nanosleep || number == SYS_clock_nanosleep ||
+      number == SYS_futex) {
+    resumed.rax = number;
+  }
 }
 
 bool is_there(const SystemCallCode& code, const RemoteMemory& memory) {

@@ -27,6 +27,10 @@ struct SystemCallCode {
 };
 SystemCallCode find_system_call_code(const std::vector<Mapping>& mappings,
                                      const RemoteMemory& memory);
+// To registers with which a thread makes the call again that it was interrupted in: the number of a
+// call that was interrupted before is no longer in them, and the kernel forgets it when a handler
+// ends. Compilers load it right before the instruction; elsewhere it stays SYS_restart_syscall.
+void restore_number(Registers& resumed, const RemoteMemory& memory);
 // Whether all of it is still there.
 bool is_there(const SystemCallCode& code, const RemoteMemory& memory);
 

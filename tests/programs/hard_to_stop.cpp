@@ -6,16 +6,19 @@
 //   hard_to_stop compute       keeps all vector registers in use, until standard input ends
 //   hard_to_stop plugin FOLDER has a plugin with an allocator of its own, which it gets from there
 //   hard_to_stop filtered      has a filter that ends it for a call that it does not make
-//   hard_to_stop sleep|read    waits until a signal comes, and is odd if it then waits on
+//   hard_to_stop sleep|read|semaphore  waits until a signal comes, and is odd if it then waits on
+//   hard_to_stop errno         may open no file, and is odd if its errno changes
 //   hard_to_stop deep          keeps blocks from far down on its first stack, beside a busy thread
 #include <dlfcn.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -27,6 +30,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <iterator>
 #include <string>
 #include <thread>
@@ -185,17 +189,50 @@ int run_filtered() {
   return 0;
 }
 
-int wait_for_signal(bool sleeps) {
+bool is_woken_from(const std::string& wait) {
+  constexpr unsigned kLong = 60;
+  if (wait == "sleep") {
+    return ::sleep(kLong) > 0;
+  }
+  char byte = 0;
+  if (wait == "read") {
+    return ::read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR;
+  }
+  sem_t semaphore;
+  ::sem_init(&semaphore, 0, 0);
+  timespec end = {};
+  ::clock_gettime(CLOCK_REALTIME, &end);
+  end.tv_sec += kLong;
+  return ::sem_timedwait(&semaphore, &end) < 0 && errno == EINTR;
+}
+
+int wait_for_signal(const std::string& wait) {
   struct sigaction action = {};
   action.sa_handler = [](int /*signal*/) {};
   ::sigaction(SIGUSR1, &action, nullptr);
   say("ready");
-  constexpr unsigned kLong = 60;
-  char byte = 0;
-  const bool is_woken =
-      sleeps ? ::sleep(kLong) > 0 : ::read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR;
+  const bool is_woken = is_woken_from(wait);
   say(is_woken ? "done" : "odd: it waited on");
   return is_woken ? 0 : 1;
+}
+
+// As between a call that fails and the look at why.
+int keep_errno() {
+  constexpr int kFound = ENOTTY;
+  const rlimit none = {3, 3};
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  say("ready");
+  do {
+    errno = kFound;
+    for (std::atomic<long> count = 0; count < 20'000'000; ++count) {
+    }
+    if (errno != kFound) {
+      say("odd: errno has changed");
+      return 1;
+    }
+  } while (!input_has_ended());
+  say("done");
+  return 0;
 }
 
 // A page on each of forty frames.
@@ -250,8 +287,11 @@ int main(int count, char** arguments) {
   if (mode == "filtered") {
     return run_filtered();
   }
-  if (mode == "sleep" || mode == "read") {
-    return wait_for_signal(mode == "sleep");
+  if (mode == "sleep" || mode == "read" || mode == "semaphore") {
+    return wait_for_signal(mode);
+  }
+  if (mode == "errno") {
+    return keep_errno();
   }
   if (mode == "deep") {
     return keep_blocks();

@@ -18,8 +18,14 @@ constexpr std::size_t kLeastName = 16;  // columns
 bool is_python(const ShownFrame& frame) { return frame.frame->kind == FrameKind::kPython; }
 
 std::string function_text(const ShownFrame& frame) {
-  return escape_text(is_python(frame) ? python_function(frame.frame->function)
-                                      : frame.frame->function);
+  const std::string& function = frame.frame->function;
+  if (is_python(frame)) {
+    return escape_text(python_function(function));
+  }
+  const std::string_view module = basename_of(frame.module);
+  return escape_text(has_name(frame) || module.empty()
+                         ? function
+                         : fmt::format("{}{}", frame.library, function.substr(module.size())));
 }
 
 // "train.py:42", "[libc.so.6]"; "": nothing is known.

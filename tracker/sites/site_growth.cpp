@@ -210,6 +210,33 @@ double resident_share(const std::vector<const SiteTrack*>& tracks) {
   return live > 0.0 ? resident / live : 1.0;
 }
 
+std::uint64_t allocated_blocks(const std::vector<const SiteTrack*>& tracks) {
+  std::uint64_t blocks = 0;
+  for (const SiteTrack* track : tracks) {
+    blocks += track->last.alloc_blocks;
+  }
+  return blocks;
+}
+
+// Whether nearly all of the growth is from the end of the curve. Nobody has seen yet that it stays:
+// a job puts its results together, or writes a checkpoint.
+bool comes_last(const SeriesVerdict& judged) {
+  constexpr double kEnd = 0.15;  // of the curve
+  constexpr double kNearlyAll = 0.9;
+  const std::vector<FloorPoint>& floor = judged.floor;
+  if (judged.verdict != Verdict::kGrowing || floor.size() < kFewestFloorPoints) {
+    return false;
+  }
+  const FloorPoint& first = floor.front();
+  const FloorPoint& last = floor.back();
+  const double from = last.x - kEnd * (last.x - first.x);
+  const auto before = std::find_if(floor.rbegin(), floor.rend(),
+                                   [&](const FloorPoint& point) { return point.x < from; });
+  return before != floor.rend() &&
+         last.floor_bytes - before->floor_bytes >=
+             kNearlyAll * (last.floor_bytes - std::min(first.floor_bytes, before->floor_bytes));
+}
+
 void measure_growth(JudgedSites& sites) {
   const SeriesVerdict& judged = sites.series;
   if (const Pattern* pattern = judged.find({PatternKind::kLeak, PatternKind::kGrowth})) {
@@ -227,6 +254,7 @@ void measure_growth(JudgedSites& sites) {
   }
   begin_with_the_first_byte(sites);
   fit_rate(sites);
+  sites.came_at_once = allocated_blocks(sites.tracks) == 1 || comes_last(judged);
   const double share = resident_share(sites.tracks);
   sites.per_s *= share;
   sites.growth_bytes *= share;

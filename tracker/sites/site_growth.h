@@ -39,6 +39,7 @@ struct JudgedSites {
   std::optional<double> per_step;
   double growth_bytes = 0.0;  // since `since`
   Moment since;
+  bool came_at_once = false;  // by one allocation, or nearly all of it in the last moments
 
   bool grows() const { return series.verdict >= Verdict::kGrowing; }
 };

@@ -174,16 +174,20 @@ HeldMemory add_up(std::vector<const JudgedSites*>& members, const ProcessEnds& e
   held.warmup_ignored = leading->series.warmup_ignored;
   held.min_leak_ignored = leading->series.min_leak_ignored;
   held.since = leading->since;
+  held.came_at_once =
+      held.grows() && std::all_of(members.begin(), members.end(), [](const auto* each) {
+        return each->came_at_once || !each->grows();
+      });
   if (held.grows()) {
     add_share(held, members, ends);
   }
   return held;
 }
 
-// The fastest first, then the largest.
+// The fastest first, then the largest. What came at once, however much, hides nothing that goes on.
 bool goes_before(const HeldMemory& a, const HeldMemory& b) {
-  return std::tuple(a.grows(), a.growth_bytes_per_s, a.live_bytes) >
-         std::tuple(b.grows(), b.growth_bytes_per_s, b.live_bytes);
+  return std::tuple(a.grows(), !a.came_at_once, a.growth_bytes_per_s, a.live_bytes) >
+         std::tuple(b.grows(), !b.came_at_once, b.growth_bytes_per_s, b.live_bytes);
 }
 
 // Host memory, memory of the device, and what is in another site's sum already do not add up.
@@ -425,7 +429,8 @@ class Ranking {
     for (const JudgedSites& sites : judged_) {
       const JudgedSites*& best = fastest[sites.process];
       if (sites.grows() && sites.growth_bytes >= kWorthComparing && sites.since.t_s &&
-          (best == nullptr || sites.per_s > best->per_s)) {
+          (best == nullptr || std::pair(!sites.came_at_once, sites.per_s) >
+                                  std::pair(!best->came_at_once, best->per_s))) {
         best = &sites;
       }
     }

@@ -31,6 +31,9 @@ struct HeldMemory : SiteSample {
   std::optional<double> growth_bytes_per_step;
   double growth_bytes = 0.0;  // since `since`
   Moment since;
+  // In each of its processes by one allocation, or nearly all of it in the last moments: nobody has
+  // seen it go on.
+  bool came_at_once = false;
   // Of what its processes grew by since then. nullopt also when that was for too short a time, or
   // too little, to be compared.
   std::optional<double> share_of_growth;
@@ -92,8 +95,9 @@ struct SiteRanking {
   }
 };
 
-// Which call stacks and lines grow, and how fast. Judges at most `most_judged` stacks: those
-// that grew most and those that are largest, each process for itself.
+// Which call stacks and lines grow, and how fast. What came at once comes behind what grew for a
+// while. Judges at most `most_judged` stacks: those that grew most and
+// those that are largest, each process for itself.
 //
 // Stacks whose own_lines() begin with the same one are one line, where they are of one role and one
 // sort of memory. A stack that has none is a line by itself.

@@ -185,6 +185,16 @@ std::optional<std::size_t> find_stand_in(const std::vector<ShownFrame>& frames) 
                               : std::optional(place_in(frames, line));
 }
 
+// Extensions of Python have the version and the system in their names:
+// "_umath.cpython-311-x86_64-linux-gnu.so" is "_umath.so" for people.
+std::string short_library(std::string_view name) {
+  constexpr std::string_view kEnd = ".so";
+  const std::size_t version = std::min(name.find(".cpython-"), name.find(".abi3"));
+  return version == std::string_view::npos || !name.ends_with(kEnd)
+             ? std::string(name)
+             : fmt::format("{}{}", name.substr(0, version), kEnd);
+}
+
 // What tells a function from others.
 std::string function_name_of(const ShownFrame& shown) {
   const FrameRecord& frame = *shown.frame;
@@ -246,7 +256,7 @@ std::vector<ShownFrame> frames_of(const RunSites& run, const std::vector<std::ui
                         ? run.file_names.short_name(shown.frame->file)
                         : std::move(code.place);
     } else {
-      shown.library = basename_of(shown.module);
+      shown.library = short_library(basename_of(shown.module));
       shown.place = basename_of(shown.frame->file);
       shown.is_own = is_own_source(shown) || is_own_module(shown);
     }

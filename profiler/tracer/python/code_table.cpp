@@ -15,77 +15,60 @@ constexpr std::uint64_t kMostNameBytes = 512;
 constexpr std::uint64_t kMostFileBytes = 4096;
 constexpr std::uint64_t kMostLineBytes = 64 << 10U;
 
-// A str object whose characters follow it, which all names of code objects are.
-class CompactText {
- public:
-  CompactText(std::uint64_t object, const PythonLayout& layout) noexcept {
-    const TextState state(load_half(object, kTextState), layout.minor);
-    width_ = state.width;
-    length_ = load(object, kTextLength);
-    data_ = object + (state.is_ascii ? layout.ascii_data : layout.compact_data);
-  }
-  bool is_known() const noexcept { return width_ != 0; }
+std::uint32_t character_of(const Text& text, std::uint64_t index) noexcept {
+  const std::uint64_t at = text.characters + index * text.width;
+  const std::uint64_t word = load_word(at & ~std::uint64_t{7}) >> (at % 8 * 8);
+  return static_cast<std::uint32_t>(text.width == 1   ? word & 0xff
+                                    : text.width == 2 ? word & 0xffff
+                                                      : word);
+}
 
-  // Calls visit(byte) for each byte of it in UTF-8, as long as whole characters fit.
-  template <typename Visit>
-  void for_each_byte(std::uint64_t most_bytes, Visit visit) const noexcept {
-    std::uint64_t used = 0;
-    for (std::uint64_t i = 0; i < length_; ++i) {
-      const std::uint32_t letter = character(i);
-      const unsigned more = letter < 0x80 ? 0 : letter < 0x800 ? 1 : letter < 0x10000 ? 2 : 3;
-      used += more + 1;
-      if (used > most_bytes) {
-        return;
-      }
-      constexpr unsigned kLead[] = {0, 0xc0, 0xe0, 0xf0};
-      visit(static_cast<char>(kLead[more] | letter >> (6 * more)));
-      for (unsigned rest = more; rest-- > 0;) {
-        visit(static_cast<char>(0x80U | (letter >> (6 * rest) & 0x3fU)));
-      }
+// Calls visit(byte) for each byte of a text in UTF-8, as long as whole characters fit.
+template <typename Visit>
+void for_each_byte(const Text& text, std::uint64_t most_bytes, Visit visit) noexcept {
+  std::uint64_t used = 0;
+  for (std::uint64_t i = 0; i < text.length; ++i) {
+    const std::uint32_t letter = character_of(text, i);
+    const unsigned more = letter < 0x80 ? 0 : letter < 0x800 ? 1 : letter < 0x10000 ? 2 : 3;
+    used += more + 1;
+    if (used > most_bytes) {
+      return;
+    }
+    constexpr unsigned kLead[] = {0, 0xc0, 0xe0, 0xf0};
+    visit(static_cast<char>(kLead[more] | letter >> (6 * more)));
+    for (unsigned rest = more; rest-- > 0;) {
+      visit(static_cast<char>(0x80U | (letter >> (6 * rest) & 0x3fU)));
     }
   }
-
- private:
-  std::uint32_t character(std::uint64_t index) const noexcept {
-    const std::uint64_t at = data_ + index * width_;
-    const std::uint64_t word = load_word(at & ~std::uint64_t{7}) >> (at % 8 * 8);
-    return static_cast<std::uint32_t>(width_ == 1   ? word & 0xff
-                                      : width_ == 2 ? word & 0xffff
-                                                    : word);
-  }
-
-  unsigned width_ = 0;  // bytes for each character
-  std::uint64_t length_ = 0;
-  std::uint64_t data_ = 0;
-};
+}
 
 }  // namespace
 
 bool PythonCodeTable::add_text(std::uint64_t text, std::uint64_t most_bytes,
                                Written& written) noexcept {
-  const CompactText from(text, python_->layout());
-  if (!from.is_known()) {
+  const Text from = text_at(python_->layout(), text);
+  if (from.width == 0) {
     return false;
   }
   std::uint64_t bytes = 0;
-  from.for_each_byte(most_bytes, [&](char /*byte*/) { ++bytes; });
+  for_each_byte(from, most_bytes, [&](char /*byte*/) { ++bytes; });
   std::uint64_t at = 0;
   if (bytes == 0 || !store_->take(Table::kStrings, bytes, at)) {
     return bytes == 0;
   }
   char* to = store_->item<char>(Table::kStrings, at);
-  from.for_each_byte(most_bytes, [&](char byte) { *to++ = byte; });
+  for_each_byte(from, most_bytes, [&](char byte) { *to++ = byte; });
   written = {static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(bytes)};
   return true;
 }
 
 // Many code objects are of one file.
 bool PythonCodeTable::add_file(std::uint64_t text, Written& written) noexcept {
-  const CompactText from(text, python_->layout());
+  const Text from = text_at(python_->layout(), text);
   std::uint64_t hash = 0xcbf29ce484222325;
   std::uint32_t bytes = 0;
-  if (from.is_known()) {
-    from.for_each_byte(kMostFileBytes, [&](char byte) {
+  if (from.width != 0) {
+    for_each_byte(from, kMostFileBytes, [&](char byte) {
       hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
       ++bytes;
     });

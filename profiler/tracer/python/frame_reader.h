@@ -25,6 +25,20 @@ inline std::uint8_t load_byte(std::uint64_t address, std::uint16_t offset) noexc
   return static_cast<std::uint8_t>(load_word(at & ~std::uint64_t{7}) >> (at % 8 * 8));
 }
 
+struct Text {
+  std::uint64_t characters = 0;  // address
+  std::uint64_t length = 0;      // in characters
+  unsigned width = 0;            // bytes for each; 0: it cannot be read
+};
+[[gnu::always_inline]] inline Text text_at(const PythonLayout& layout,
+                                           std::uint64_t object) noexcept {
+  const TextState state(load_half(object, kTextState), layout.minor);
+  const std::uint64_t characters =
+      state.is_compact ? object + (state.is_ascii ? layout.ascii_data : layout.compact_data)
+                       : load(object, layout.compact_data);
+  return {characters, load(object, kTextLength), characters == 0 ? 0 : state.width};
+}
+
 // Of the thread; `c_frame` is 0 where the version has none.
 inline std::uint64_t innermost_frame(const PythonLayout& layout, std::uint64_t thread,
                                      std::uint64_t& c_frame) noexcept {

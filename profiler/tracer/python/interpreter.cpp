@@ -150,13 +150,22 @@ void PythonInterpreter::after_unload() noexcept {
   return load(code, kObjectType) == symbols_.types.code && load_half(code, kObjectReferences) != 0;
 }
 
-// Of an object with so many bytes from `data` on, at least one: its size, and some of what is in
-// it.
-[[gnu::always_inline]] inline std::uint64_t content_of(std::uint64_t object, std::uint16_t data,
+// Of so many bytes, behind which and before which an object has more: their number, and some of
+// them.
+[[gnu::always_inline]] inline std::uint64_t content_of(std::uint64_t begin,
                                                        std::uint64_t bytes) noexcept {
-  const std::uint64_t end = (object + data + bytes - 1) & ~std::uint64_t{7};
-  return load_word(object + data) * 0xd1342543de82ef95 + load_word(end) * 0x2545f4914f6cdd1d +
+  const std::uint64_t end = (begin + bytes - 1) & ~std::uint64_t{7};
+  return load_word(begin) * 0xd1342543de82ef95 + load_word(end) * 0x2545f4914f6cdd1d +
          bytes * 0x9fb21c651e98df25;
+}
+
+[[gnu::always_inline]] inline std::uint64_t content_of_text(const PythonLayout& layout,
+                                                            std::uint64_t object) noexcept {
+  const Text text = text_at(layout, object);
+  return text.width == 0 ? 0 : content_of(text.characters, text.length);
+}
+[[gnu::always_inline]] inline std::uint64_t content_of_bytes(std::uint64_t object) noexcept {
+  return content_of(object + kBytesData, load(object, kBytesSize));
 }
 
 // The addresses of code objects are used again, also by the thousand (torch.compile), and those of
@@ -165,21 +174,18 @@ void PythonInterpreter::after_unload() noexcept {
     std::uint64_t code, FileName& last) const noexcept {
   const std::uint64_t file = load(code, layout_.code_file);
   if (file != last.text) {
-    last = {file, file * 0xbf58476d1ce4e5b9 +
-                      content_of(file, layout_.ascii_data, load(file, kTextLength))};
+    last = {file, file * 0xbf58476d1ce4e5b9 + content_of_text(layout_, file)};
   }
   const std::uint64_t name = load(code, layout_.code_name);
   const std::uint64_t lines = load(code, layout_.code_lines);
   const std::uint64_t instructions = load(code, layout_.code_identity);
-  std::uint64_t sum =
-      code * 0x9e3779b97f4a7c15 + last.hash + name * 0x94d049bb133111eb +
-      content_of(name, layout_.ascii_data, load(name, kTextLength)) * 0xa24baed4963ee407 +
-      lines * 0xd6e8feb86659fd93 + instructions * 0xff51afd7ed558ccd +
-      std::uint64_t{load_half(code, layout_.code_first_line)} * 0xc4ceb9fe1a85ec53 +
-      content_of(lines, kBytesData, load(lines, kBytesSize)) * 0xaf251af3b0f025b5;
+  std::uint64_t sum = code * 0x9e3779b97f4a7c15 + last.hash + name * 0x94d049bb133111eb +
+                      content_of_text(layout_, name) * 0xa24baed4963ee407 +
+                      lines * 0xd6e8feb86659fd93 + instructions * 0xff51afd7ed558ccd +
+                      std::uint64_t{load_half(code, layout_.code_first_line)} * 0xc4ceb9fe1a85ec53 +
+                      content_of_bytes(lines) * 0xaf251af3b0f025b5;
   if (layout_.code_start == kNone) {  // an object of its own
-    sum +=
-        content_of(instructions, kBytesData, load(instructions, kBytesSize)) * 0x9fb21c651e98df25;
+    sum += content_of_bytes(instructions) * 0x9fb21c651e98df25;
   }
   const std::uint64_t mixed = sum ^ (sum >> 29U);
   return mixed == 0 ? 1 : mixed;

@@ -37,7 +37,8 @@ struct PythonLayout {
   std::uint16_t code_identity = 0;   // a word that differs from one code object to most others:
                                      // the size of its instructions, or where they are
   std::uint16_t code_start = kNone;  // of the instructions; kNone: frames hold an index
-  // Of a compact string: where its characters are.
+  // Of a compact string: where its characters are. Of another one the second is where the address
+  // of its characters is: that of an object of a class that is derived from str.
   std::uint16_t ascii_data = 48;
   std::uint16_t compact_data = 72;
 };
@@ -50,20 +51,23 @@ inline constexpr std::uint16_t kBytesSize = 16;
 inline constexpr std::uint16_t kBytesData = 32;
 inline constexpr std::uint16_t kTextLength = 16;
 inline constexpr std::uint16_t kTextState = 32;
-inline constexpr std::uint64_t kTagMask = 7;  // of references in frames, from 3.14 on
+inline constexpr std::uint16_t kTypeFlags = 168;
+inline constexpr std::uint64_t kIsText = 1U << 28U;  // a flag of types that are derived from str
+inline constexpr std::uint64_t kTagMask = 7;         // of references in frames, from 3.14 on
 
-// The word at kTextState, of a text whose characters follow it.
+// The word at kTextState.
 struct TextState {
   TextState(std::uint32_t word, std::uint16_t minor) noexcept {
     // From 3.14 on the first of its fields may take 16 bits instead of 2.
     const std::uint32_t fields =
         minor >= 14 && (word >> 5U & 1U) == 0 ? word >> 14U & ~std::uint32_t{3} : word;
     const unsigned kind = fields >> 2U & 7U;
-    const bool is_compact = (fields >> 5U & 1U) != 0;
-    width = is_compact && (kind == 1 || kind == 2 || kind == 4) ? kind : 0;
+    width = kind == 1 || kind == 2 || kind == 4 ? kind : 0;
+    is_compact = (fields >> 5U & 1U) != 0;
     is_ascii = (fields >> 6U & 1U) != 0;
   }
-  unsigned width = 0;  // bytes for each character; 0: it is no such text
+  unsigned width = 0;       // bytes for each character; 0: not known
+  bool is_compact = false;  // its characters follow it; else an address of them does
   bool is_ascii = false;
 };
 

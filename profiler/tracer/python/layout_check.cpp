@@ -38,6 +38,14 @@ bool is_of_type(std::uint64_t object, std::uint64_t type) noexcept {
   return can_read(object, {kObjectType, kTextState}) && load(object, kObjectType) == type;
 }
 
+// Of a class that is derived from str, too: compile() takes the names of files as they are.
+bool is_text(std::uint64_t object, const PythonTypes& types) noexcept {
+  return is_of_type(object, types.text) ||
+         (can_read(object, {kObjectType, kTextState}) &&
+          can_read(load(object, kObjectType), {kObjectType, kTypeFlags}) &&
+          (load(load(object, kObjectType), kTypeFlags) & kIsText) != 0);
+}
+
 bool is_object(std::uint64_t object, const PythonTypes& types) noexcept {
   return can_read(object, {kObjectType}) && is_of_type(load(object, kObjectType), types.type);
 }
@@ -69,9 +77,8 @@ bool is_sound_code(const PythonLayout& layout, const PythonTypes& types, std::ui
   constexpr std::uint32_t kMostLines = 1U << 24U;
   if (!can_read(code, {layout.code_first_line, layout.code_file, layout.code_name,
                        layout.code_lines, layout.code_identity, layout.code_start}) ||
-      load(code, kObjectType) != types.code ||
-      !is_of_type(load(code, layout.code_file), types.text) ||
-      !is_of_type(load(code, layout.code_name), types.text) ||
+      load(code, kObjectType) != types.code || !is_text(load(code, layout.code_file), types) ||
+      !is_text(load(code, layout.code_name), types) ||
       !is_of_type(load(code, layout.code_lines), types.bytes)) {
     return false;
   }

@@ -15,10 +15,12 @@
 #include <nlohmann/json.hpp>
 
 #include "common/clock.h"
+#include "common/io.h"
 #include "profiler/inject/remote_call.h"
 #include "profiler/inject/remote_modules.h"
 #include "profiler/inject/traced_thread.h"
 #include "tests/integration/monitor/command_output.h"
+#include "tests/integration/profile/attach_support.h"
 #include "tests/support/temp_tree.h"
 
 namespace tidemark {
@@ -86,8 +88,30 @@ Status call_while_signalled(const Subprocess& victim) {
 }
 
 class AttachHarmTo : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(AWaitBy, AttachHarmTo, testing::Values("sleep", "read"),
+INSTANTIATE_TEST_SUITE_P(AWaitBy, AttachHarmTo, testing::Values("sleep", "read", "semaphore"),
                          [](const auto& way) { return std::string(way.param); });
+
+// The only thread waits, and is stopped several times before it loads the library. Its wait goes on
+// until a signal ends it.
+TEST_P(AttachHarmTo, IsNoneWhereNoSignalComes) {
+  Subprocess victim({victim_path("hard_to_stop"), GetParam()});
+  victim.read_until("ready\n");
+  while (!inject::waits_in_system_call(victim.pid(), victim.pid())) {
+    std::this_thread::yield();
+  }
+
+  const Output output = attach_for(victim, "300ms");
+
+  EXPECT_THAT(output.err, HasSubstr("attached to pid"));
+  EXPECT_TRUE(inject::waits_in_system_call(victim.pid(), victim.pid()));
+  victim.read_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(victim.output(), "ready\n");
+  victim.signal(SIGUSR1);
+  victim.read_until("done\n");
+  EXPECT_THAT(victim.output(), HasSubstr("done"));
+  victim.close_input();
+  EXPECT_EQ(victim.wait(), 0);
+}
 
 // A signal that comes while the library is loaded ends a wait, as it does without us.
 TEST_P(AttachHarmTo, IsNoneWhereASignalComes) {
@@ -106,6 +130,19 @@ TEST_P(AttachHarmTo, IsNoneWhereASignalComes) {
   victim.close_input();
   victim.signal(SIGKILL);
   victim.wait();
+}
+
+// The library cannot be loaded, as the thread is told where it may look at why another call failed.
+TEST(AttachHarm, LeavesErrnoAsItWas) {
+  Subprocess victim({victim_path("hard_to_stop"), "errno"});
+  victim.read_until("ready\n");
+
+  const Output output = attach_for(victim, "100ms");
+
+  EXPECT_EQ(output.exit_code, 3);
+  EXPECT_THAT(output.err, HasSubstr("cannot create a memory file: Too many open files"));
+  victim.close_input();
+  EXPECT_EQ(victim.wait(), 0) << victim.output();
 }
 
 // What a memory file is called by is a descriptor of its own in a program that it starts.
@@ -174,6 +211,40 @@ TEST(AttachHarm, WalksTheFirstStackToItsEnd) {
         return frame.at("function").get<std::string>().find("begin_deep_down") != std::string::npos;
       }))
       << frames.dump(1) << output.err;
+}
+
+// The kernel shows no mappings of a first thread that has exited, and has no memory of it.
+TEST(AttachHarm, TakesTheTracerOutWhereTheFirstThreadHasExited) {
+  tests::TempTree folder;
+  folder.write("train.py",
+               "import ctypes, os, select, sys, threading, time\n"
+               "kept = []\n"
+               "def work():\n"
+               "    while not select.select([sys.stdin], [], [], 0.005)[0]:\n"
+               "        kept.append(bytearray(300_000))\n"
+               "    print('done', flush=True)\n"
+               "    os._exit(0)\n"
+               "threading.Thread(target=work).start()\n"
+               "print('ready', flush=True)\n"
+               "while 'tidemark_tracer' not in open('/proc/self/maps').read():\n"
+               "    time.sleep(0.02)\n"
+               "time.sleep(0.5)\n"
+               "ctypes.CDLL(None).pthread_exit(None)\n");
+  Subprocess python({"/usr/bin/python3", folder.path("train.py")});
+  python.read_until("ready\n");
+
+  const Output output = tests::attach_to(python.pid(), {}, "3s");
+
+  const auto maps = read_file(fmt::format("/proc/{}/maps", python.pid()));
+  ASSERT_TRUE(maps);
+  EXPECT_EQ(*maps, "") << "its first thread is still there";
+  EXPECT_THAT(tests::problems_of(tests::report_of(output)),
+              testing::Not(HasSubstr("is not out of process")));
+  EXPECT_EQ(tests::hooked_places(python.pid()), 0U);
+  EXPECT_TRUE(inject::Attachment::find(python.pid()));
+  python.close_input();
+  EXPECT_EQ(python.wait(), 0) << python.errors();
+  EXPECT_THAT(python.output(), HasSubstr("done"));
 }
 
 }  // namespace

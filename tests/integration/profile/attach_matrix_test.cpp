@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tidemark profile --pid` on every version of Python that is on this machine.
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "common/io.h"
 #include "profiler/collect/preload.h"
 #include "profiler/inject/attach.h"
+#include "profiler/inject/traced_thread.h"
 #include "profiler/reader/trace_directory.h"
 #include "tests/integration/monitor/command_output.h"
 #include "tests/integration/profile/python_matrix.h"
@@ -137,6 +139,32 @@ TEST_P(AttachedPython, HasSmallObjectsOneByOne) {
     EXPECT_EQ(*hooked->count_hooked(), 0U) << python.path;
     EXPECT_THAT(script.read_until("Step 300\n"), testing::HasSubstr("Step 300"));
     EXPECT_EQ(script.wait(), 0) << script.errors();
+  }
+}
+
+// In locks, which end with a jump to a function of libc without a name.
+TEST_P(AttachedPython, IsReachedWhileAllItsThreadsWait) {
+  std::vector<Python> found = tests::pythons();
+  std::erase_if(found, [](const Python& python) { return python.minor != GetParam(); });
+  if (found.empty()) {
+    GTEST_SKIP() << "no Python 3." << GetParam() << " on this machine";
+  }
+  for (const Python& python : found) {
+    Subprocess script({python.path, "-c",
+                       "import threading\n"
+                       "threading.Thread(target=threading.Event().wait).start()\n"
+                       "print('ready', flush=True)\n"
+                       "threading.Event().wait(60)\n"});
+    script.read_until("ready\n");
+
+    const tests::Output output =
+        tests::run_tool({"profile", "--pid", std::to_string(script.pid()), "--json", "--interval",
+                         "100ms", "--duration", "300ms"});
+
+    EXPECT_THAT(output.err, testing::HasSubstr("attached to pid")) << python.path;
+    EXPECT_TRUE(inject::waits_in_system_call(script.pid(), script.pid())) << python.path;
+    script.signal(SIGKILL);
+    script.wait();
   }
 }
 

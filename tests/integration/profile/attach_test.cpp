@@ -153,7 +153,7 @@ TEST(Attach, AttachesAgainToWhatItHasLeft) {
   EXPECT_EQ(open_files(python.pid()), files);
 }
 
-// The first one would take the end of the second for the end of growth.
+// The first one would take the end of the second for the end of growth. It is not ended by others.
 TEST(Attach, RefusesASecondToolAtTheSameTime) {
   const Subprocess victim({victim_path("leak_by_line"), "--count", "100000", "--step-ms", "5"});
   Subprocess first(
@@ -166,6 +166,9 @@ TEST(Attach, RefusesASecondToolAtTheSameTime) {
   EXPECT_THAT(second.err, HasSubstr("another tidemark profiles it now"));
   const auto hooked = inject::Attachment::find(victim.pid());
   ASSERT_TRUE(hooked);
+  const Output detached = run_tool({"profile", "--detach", pid_of(victim)});
+  EXPECT_EQ(detached.exit_code, 3);
+  EXPECT_THAT(detached.err, HasSubstr("another tidemark profiles process"));
   EXPECT_GT(*hooked->count_hooked(), 0U);
   first.signal(SIGINT);
   first.wait();

@@ -386,5 +386,38 @@ TEST(AttachTree, AScriptThatKeepsItsBatchesHasTheSameResult) {
   EXPECT_EQ(python.output(), plain.output());
 }
 
+class AttachToAJobThatEnds : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(By, AttachToAJobThatEnds,
+                         testing::Values("sys.exit(3)", "os._exit(3)", "os.abort()",
+                                         "os.kill(os.getpid(), signal.SIGKILL)"),
+                         [](const auto& way) { return std::to_string(way.index); });
+
+// However it ends, the report is whole, and nothing is wrong with the attachment.
+TEST_P(AttachToAJobThatEnds, NamesItsLine) {
+  TempTree folder;
+  folder.write("train.py",
+               fmt::format("import os, signal, sys, time\n"
+                           "kept = []\n"
+                           "print('ready', flush=True)\n"
+                           "while 'tidemark_tracer' not in open('/proc/self/maps').read():\n"
+                           "    time.sleep(0.02)\n"
+                           "for step in range(400):\n"
+                           "    kept.append(bytearray(300_000))\n"
+                           "    time.sleep(0.005)\n"
+                           "{}\n",
+                           GetParam()));
+  Subprocess python({"/usr/bin/python3", folder.path("train.py")});
+  python.read_until("ready\n");
+
+  const Output output = attach_to(python.pid(), {}, "60s");
+
+  EXPECT_THAT(output.exit_code, testing::AnyOf(0, 4)) << output.err;
+  EXPECT_NE(python.wait(), 0);
+  const json report = report_of(output);
+  ASSERT_FALSE(report.at("lines").empty()) << output.out;
+  EXPECT_EQ(report.at("lines").at(0).at("line"), 7) << output.out;
+  EXPECT_EQ(tests::problems_of(report), "[]");
+}
+
 }  // namespace
 }  // namespace tidemark

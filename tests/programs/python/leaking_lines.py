@@ -117,6 +117,15 @@ def in_more_generated_code(size):
     exec(compile(ODD, "generated_odd.py", "exec"), {"kept": kept, "size": size})
 
 
+class Name(str):
+    pass
+
+
+@way(EVEN, "kept.append(bytearray(size))", "generated_derived.py")
+def in_code_of_a_derived_name(size):
+    exec(compile(EVEN, Name("generated_derived.py"), "exec"), {"kept": kept, "size": size})
+
+
 try:
     import numpy
 

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/inject/remote_stack.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "common/io.h"
+#include "tests/support/temp_tree.h"
 
 namespace tidemark::inject {
 namespace {
@@ -57,6 +63,36 @@ TEST_F(WhyUnsafe, AllowsCodeOfTheProgram) {
 TEST_F(WhyUnsafe, AllowsAWaitThatHoldsNothing) {
   EXPECT_EQ(of({kPoll + 8, kProgram + 16, kStart + 8}, /*is_in_call=*/true), "");
   EXPECT_EQ(of({kStart + 50, kPoll + 8, kProgram + 16, kStart + 8}, /*is_in_call=*/true), "");
+}
+
+// sem_wait ends with a jump to a function without a name.
+TEST_F(WhyUnsafe, KnowsAWaitByItsCallWhereItsFrameIsGone) {
+  constexpr std::uint64_t kStub = 0x40;  // of the PLT
+  constexpr std::uint64_t kSlot = 0x80;
+  const auto at = [](std::string& code, std::size_t place, const std::string& bytes) {
+    code.replace(place, bytes.size(), bytes);
+  };
+  const auto wait_called_by = [&](const std::string& call, std::uint64_t function) {
+    std::string code(0x100, '\0');
+    at(code, 0x20 - call.size(), call);
+    at(code, kStub, "\xf3\x0f\x1e\xfa\xf2\xff\x25" + std::string("\x35\0\0\0", 4));
+    at(code, kSlot, std::string(reinterpret_cast<const char*>(&function), sizeof(function)));
+    tests::TempTree folder;
+    auto file = open_file(folder.path("memory"), O_RDWR | O_CREAT, 0600);
+    EXPECT_EQ(::pwrite(file->get(), code.data(), code.size(), kProgram), std::ssize(code));
+    const RemoteMemory memory = RemoteMemory::over(*std::move(file));
+    safety_.memory = &memory;
+    std::string why = of({kStart + 50, kProgram + 0x20, kStart + 8}, /*is_in_call=*/true);
+    safety_.memory = nullptr;
+    return why;
+  };
+  const std::string direct = std::string("\xe8\x20\0\0\0", 5);  // to the stub
+  const std::string by_slot = std::string("\xff\x15\x60\0\0\0", 6);
+
+  EXPECT_EQ(wait_called_by(direct, kPoll), "");
+  EXPECT_EQ(wait_called_by(by_slot, kPoll), "");
+  EXPECT_THAT(wait_called_by(direct, kLookUp), HasSubstr("getaddrinfo"));
+  EXPECT_THAT(wait_called_by("\xff\xd0", kPoll), HasSubstr("a function of libc"));  // call *%rax
 }
 
 TEST_F(WhyUnsafe, RefusesOtherFunctionsOfLibc) {

@@ -89,6 +89,18 @@ class FakePython {
   std::uint64_t add_text(std::string_view letters) {
     return add_text({letters.begin(), letters.end()}, 1, true);
   }
+  // Of a class that is derived from str.
+  std::uint64_t add_derived_text(std::string_view letters) {
+    const std::uint64_t type = make(256);
+    store(type, kTypeFlags, kIsText);
+    const std::uint64_t text = make(128);
+    store(text, kObjectType, type);
+    store(text, kTextLength, letters.size());
+    store(text, kTextState, symbols_.minor >= 14 ? 1U << 16U : 1U << 2U, 4);
+    store(text, layout().compact_data, add_text(letters) + layout().ascii_data);
+    return text;
+  }
+  void set_file(std::uint64_t text) { file_ = text; }
 
   std::uint64_t add_code(std::uint64_t name, std::string_view lines = "xy") {
     const std::uint64_t bytes = make(64 + lines.size());
@@ -493,6 +505,28 @@ TEST(PythonText, IsReadInBothLayoutsOfItsState) {
   EXPECT_EQ(wide.width, 2U);
   EXPECT_FALSE(wide.is_ascii);
   EXPECT_EQ(none.width, 0U);
+  EXPECT_TRUE(narrow.is_compact && wide.is_compact);
+  EXPECT_FALSE(TextState(1U << 2U, 13).is_compact);
+}
+
+// compile() takes the name of a file as it is, of a class like numpy.str_, whose objects have their
+// letters elsewhere.
+TEST_F(PythonCodes, HaveNamesOfClassesThatAreDerivedFromStr) {
+  for (const std::uint16_t minor : std::initializer_list<std::uint16_t>{9, 11, 12, 14}) {
+    FakePython fake(minor);
+    PythonCodeTable codes;
+    codes.bind(folder_.store(), fake.python());
+    fake.set_file(fake.add_derived_text(std::string(3000, 'x') + std::to_string(minor)));
+    fake.enter();
+    fake.call(fake.add_code(fake.add_derived_text("step")), 1);
+    PythonFrames frames;
+
+    ASSERT_TRUE(fake.python().read_frames(frames)) << fake.python().problem();
+
+    const std::uint32_t number = codes.number_of(frames.frame[0]);
+    EXPECT_EQ(name_of(number), "step");
+    EXPECT_EQ(code(number).file_bytes, 3000U + std::to_string(minor).size());
+  }
 }
 
 TEST_F(PythonCodes, HaveNamesInUtf8WhateverTheInterpreterStores) {

@@ -122,6 +122,17 @@ TEST_F(PythonLines, NameThePackageOfAModuleWithoutNames) {
             "train.py:42 in step calling numpy");
 }
 
+TEST_F(PythonLines, ShortenTheNamesOfExtensions) {
+  const auto text_of = [&](const std::string& name) {
+    const Frames frames = {native(name + "+0x12", "/usr/lib/python3/dist-packages/" + name)};
+    return frame_text(frames_of(built(run_, 2), frames).at(0), 100);
+  };
+
+  EXPECT_EQ(text_of("_umath.cpython-311-x86_64-linux-gnu.so"), "_umath.so+0x12 [_umath.so]");
+  EXPECT_EQ(text_of("_rust.abi3.so"), "_rust.so+0x12 [_rust.so]");
+  EXPECT_EQ(text_of("libc10.so.1.13"), "libc10.so.1.13+0x12 [libc10.so.1.13]");
+}
+
 TEST_F(PythonLines, TellAnArenaOfSmallObjects) {
   run_.add_process(trainer_record());
   const Frames frames = {interpreter("python3.11+0x12"), python("step", "/home/me/train.py")};

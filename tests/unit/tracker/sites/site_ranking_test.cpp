@@ -66,6 +66,48 @@ TEST(SiteRanking, PutsTheFasterBeforeTheSlower) {
   EXPECT_EQ(sites.frames.at(ranking.sites.at(0).frames.at(0)).function, "fast");
 }
 
+// A job that puts its results together before it ends, say: far more than the leak, all at once.
+TEST(SiteRanking, PutsWhatCameOnlyAtTheEndBehindWhatGrewBefore) {
+  SiteRun run = one_process();
+  run.add_site(trainer_record().key, {run.add_frame("leak")}, rising(kSiteMiB));
+  run.add_site(trainer_record().key, {run.add_frame("results")},
+               [](double t_s) { return t_s < 38.0 ? 0 : 300 * kSiteMiB; });
+  run.add_site(trainer_record().key, {run.add_frame("step")},
+               [](double t_s) { return t_s < 38.0 ? 20 * kSiteMiB : 200 * kSiteMiB; });
+
+  const RunSites sites = built(run, 40);
+  const SiteRanking ranking = rank_sites(sites, {});
+
+  const auto name = [&](std::size_t i) {
+    return sites.frames.at(ranking.sites.at(i).frames.at(0)).function;
+  };
+  EXPECT_THAT((std::vector{name(0), name(1), name(2)}), ElementsAre("leak", "results", "step"));
+  EXPECT_FALSE(ranking.sites[0].came_at_once);
+  EXPECT_TRUE(ranking.sites[1].came_at_once);
+  EXPECT_EQ(ranking.lines.at(0).sites, std::vector<std::size_t>{0});
+  EXPECT_EQ(ranking.processes.at(0).from_s, *ranking.sites[0].since.t_s);
+}
+
+TEST(SiteRanking, PutsASingleAllocationBehindWhatGoesOn) {
+  SiteRun run = one_process();
+  run.add_site(trainer_record().key, {run.add_frame("leak")}, rising(kSiteMiB));
+  const auto block = run.add_site(trainer_record().key, {run.add_frame("block")},
+                                  [](double t_s) { return t_s < 6.0 ? 0 : 300 * kSiteMiB; });
+  std::vector<Tick> ticks = run.ticks(9);
+  for (Tick& tick : ticks) {
+    for (SiteSample& sample : tick.allocations.samples) {
+      sample.alloc_blocks = sample.site == block ? 1 : 9;
+    }
+  }
+
+  const RunSites sites = built(ticks);
+  const SiteRanking ranking = rank_sites(sites, {});
+
+  EXPECT_EQ(sites.frames.at(ranking.sites.at(0).frames.at(0)).function, "leak");
+  EXPECT_TRUE(ranking.sites.at(1).grows());
+  EXPECT_TRUE(ranking.sites.at(1).came_at_once);
+}
+
 TEST(SiteRanking, SaysWhichShareOfTheGrowthASiteExplains) {
   SiteRun run = one_process();
   run.add_site(trainer_record().key, {run.add_frame("most")}, rising(3 * kSiteMiB));
