@@ -20,7 +20,8 @@ constexpr std::uint64_t kPage = 4096;
 // makes system calls.
 constexpr std::uint64_t kFirstRetryNs = 1'000'000;
 constexpr std::uint64_t kLongestRetryNs = 200'000'000;
-constexpr int kHighestDescriptor = 1023;  // a higher one would make the kernel's table large
+constexpr std::uint64_t kPartBytes = 1U << 20U;  // of an extent
+constexpr int kHighestDescriptor = 1023;         // a higher one would make the kernel's table large
 constexpr rlim_t kFewDescriptors = 128;
 
 constexpr std::uint64_t next_delay(std::uint64_t delay_ns) {
@@ -117,6 +118,11 @@ constexpr std::uint64_t first_fitting(Table table, std::uint64_t at, std::uint64
   }
 }
 
+// Of the others any item may be used at any time.
+constexpr bool is_filled_in_order(Table table) {
+  return table != Table::kLive && table != Table::kRanges;
+}
+
 static_assert(sizeof(kAllTables) / sizeof(kAllTables[0]) == wire::kTables);
 
 }  // namespace
@@ -210,11 +216,7 @@ bool TraceStore::map_header(int fd) noexcept {
   sys::fstat(fd, &status);
   device_ = status.st_dev;
   inode_ = status.st_ino;
-  if (!has_space_for(fd, wire::kHeaderBytes)) {
-    return false;
-  }
-  if (const int failed = sys::fallocate(fd, 0, wire::kHeaderBytes); failed < 0) {
-    error_ = -failed;
+  if (!may_grow_by(wire::kHeaderBytes) || !allocate(fd, 0, wire::kHeaderBytes)) {
     return false;
   }
   header_ =
@@ -276,6 +278,7 @@ void TraceStore::abandon(bool unmap) noexcept {
   kept_fd_ = 0;
   for (std::size_t which = 0; which < wire::kTables; ++which) {
     extents_[which].store(0, std::memory_order_relaxed);
+    room_[which].store(0, std::memory_order_relaxed);
     retry_at_ns_[which].store(0, std::memory_order_relaxed);
     retry_delay_ns_[which] = 0;
   }
@@ -285,7 +288,7 @@ void TraceStore::abandon(bool unmap) noexcept {
 }
 
 // Growing beyond RLIMIT_FSIZE would send the target a signal.
-bool TraceStore::has_space_for(int fd, std::uint64_t bytes) noexcept {
+bool TraceStore::may_grow_by(std::uint64_t bytes) noexcept {
   rlimit most = {};
   if (sys::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
       end_ + bytes > most.rlim_cur) {
@@ -298,8 +301,16 @@ bool TraceStore::has_space_for(int fd, std::uint64_t bytes) noexcept {
     fail(EDQUOT);
     return false;
   }
+  return true;
+}
+
+bool TraceStore::allocate(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
   if (!leaves_enough_space(fd, bytes)) {
     fail(ENOSPC);
+    return false;
+  }
+  if (const int failed = sys::fallocate(fd, offset, bytes); failed < 0) {
+    fail(-failed);
     return false;
   }
   return true;
@@ -331,14 +342,16 @@ bool TraceStore::is_abandoned() noexcept {
   return true;
 }
 
+// The first part of it.
 bool TraceStore::add_extent(int fd, Table table) noexcept {
   const std::size_t index = extents(table);
   const std::uint64_t items = first_items(table) << index;
   const std::uint64_t bytes = round_up_to_page(items * wire::item_bytes(table));
-  if (index >= wire::kMaxExtents || !has_space_for(fd, bytes)) {
+  const std::uint64_t part = is_filled_in_order(table) && bytes > kPartBytes ? kPartBytes : bytes;
+  if (index >= wire::kMaxExtents || !may_grow_by(bytes) || !allocate(fd, end_, part)) {
     return false;
   }
-  if (const int failed = sys::fallocate(fd, end_, bytes); failed < 0) {
+  if (const int failed = part == bytes ? 0 : sys::truncate(fd, end_ + bytes); failed < 0) {
     fail(-failed);
     return false;
   }
@@ -347,23 +360,48 @@ bool TraceStore::add_extent(int fd, Table table) noexcept {
     fail(ENOMEM);
     return false;
   }
-  if ((table == Table::kNodes || table == Table::kSites) && index > 0) {
-    // These are filled from front to back: one call instead of a page fault for every page.
-    sys::madvise(base, bytes, MADV_POPULATE_WRITE);
-  }
   const auto which = static_cast<std::size_t>(table);
   bases_[which][index] = base;
+  last_offset_[which] = end_;
   wire::TableDirectory& listed = directory(table);
   listed.extent[index] = {end_, items};
   end_ += bytes;
   header_->file_bytes.store(end_, std::memory_order_relaxed);
   listed.extents.store(static_cast<std::uint32_t>(index + 1), std::memory_order_release);
   extents_[which].store(index + 1, std::memory_order_release);
+  open_part(table, 0, part);
   return true;
 }
 
-bool TraceStore::extend(Table table, std::size_t known) noexcept {
-  if (extents(table) > known) {
+// The next part of the last extent.
+bool TraceStore::add_part(int fd, Table table) noexcept {
+  const std::size_t index = extents(table) - 1;
+  const std::uint64_t size = wire::item_bytes(table);
+  const std::uint64_t done = round_up_to_page((room(table) - items_in(table, index)) * size);
+  const std::uint64_t left = round_up_to_page((first_items(table) << index) * size) - done;
+  const std::uint64_t part = left < kPartBytes ? left : kPartBytes;
+  if (!allocate(fd, last_offset_[static_cast<std::size_t>(table)] + done, part)) {
+    return false;
+  }
+  open_part(table, done, part);
+  return true;
+}
+
+// So many bytes of the last extent are allocated, behind those of earlier parts.
+void TraceStore::open_part(Table table, std::uint64_t done, std::uint64_t bytes) noexcept {
+  const std::size_t index = extents(table) - 1;
+  if ((table == Table::kNodes || table == Table::kSites) && index > 0) {
+    // One call instead of a page fault for every page.
+    sys::madvise(extent<char>(table, index) + done, bytes, MADV_POPULATE_WRITE);
+  }
+  const std::uint64_t items = first_items(table) << index;
+  const std::uint64_t opened = (done + bytes) / wire::item_bytes(table);
+  room_[static_cast<std::size_t>(table)].store(
+      items_in(table, index) + (opened < items ? opened : items), std::memory_order_release);
+}
+
+bool TraceStore::make_room(Table table, std::uint64_t known) noexcept {
+  if (room(table) > known) {
     return true;
   }
   std::atomic<std::uint64_t>& again = retry_at_ns_[static_cast<std::size_t>(table)];
@@ -375,27 +413,27 @@ bool TraceStore::extend(Table table, std::size_t known) noexcept {
   if (!guard) {
     return false;
   }
-  if (extents(table) > known) {
+  if (room(table) > known) {
     return true;
   }
   // A deleted file has no reader and grows no more.
   const bool kept = kept_fd_ > 0 && is_our_file(kept_fd_, true);
   const int fd = is_abandoned() ? -1 : kept ? kept_fd_ : reopen();
-  const bool extended = fd >= 0 && add_extent(fd, table);
+  const bool is_whole = room(table) == items_in(table, extents(table));
+  const bool made = fd >= 0 && (is_whole ? add_extent(fd, table) : add_part(fd, table));
   if (fd >= 0 && !kept) {
     sys::close(fd);
   }
   std::uint64_t& pause = retry_delay_ns_[static_cast<std::size_t>(table)];
-  pause = extended ? 0 : next_delay(pause);
-  again.store(extended ? 0 : sys::monotonic_ns() + pause, std::memory_order_relaxed);
-  return extended;
+  pause = made ? 0 : next_delay(pause);
+  again.store(made ? 0 : sys::monotonic_ns() + pause, std::memory_order_relaxed);
+  return made;
 }
 
 void TraceStore::stop_system_calls() noexcept {
-  const bool in_use = header_ != nullptr;
   for (const Table table : kAllTables) {
-    if (in_use) {
-      extend(table, extents(table));
+    const std::uint64_t wanted = header_ == nullptr ? 0 : items_in(table, extents(table) + 1);
+    while (room(table) < wanted && make_room(table, room(table))) {
     }
   }
   const BoundedLockGuard guard(
@@ -410,20 +448,20 @@ bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) no
   std::uint64_t before = used.load(std::memory_order_relaxed);
   BoundedWait wait;
   for (;;) {
-    const std::size_t known = extents(table);
+    const std::uint64_t known = room(table);
     index = before;
-    if (place_of(table, before).extent > known) {
+    if (place_of(table, before).extent > extents(table)) {
       return false;  // never handed out: the file is damaged
     }
     index = first_fitting(table, before, count);
-    if (place_of(table, index).extent < known) {
+    if (index + count <= known) {
       if (used.compare_exchange_weak(before, index + count, std::memory_order_relaxed)) {
         return true;
       }
       continue;
     }
-    // extend() also fails while another thread holds the lock.
-    if (!extend(table, known) && (cannot_grow(table) || !wait.keep_waiting())) {
+    // It also fails while another thread holds the lock.
+    if (!make_room(table, known) && (cannot_grow(table) || !wait.keep_waiting())) {
       return false;
     }
     before = used.load(std::memory_order_relaxed);
@@ -431,8 +469,8 @@ bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) no
 }
 
 bool TraceStore::has_room(Table table) noexcept {
-  const std::size_t known = extents(table);
-  return place_of(table, used(table)).extent < known || extend(table, known) || !cannot_grow(table);
+  const std::uint64_t known = room(table);
+  return used(table) < known || make_room(table, known) || !cannot_grow(table);
 }
 
 }  // namespace tidemark::tracer

@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -103,6 +104,53 @@ TEST(TraceStore, HandsOutItemsAndGrows) {
   EXPECT_EQ(store.header()->table[static_cast<std::size_t>(Table::kSites)].extents.load(), 5U);
   const auto name = files_in(folder.folder().path()).at(0);
   EXPECT_EQ(std::filesystem::file_size(folder.folder().path(name)), store.header()->file_bytes);
+}
+
+// An extent is twice as large as the one before it.
+TEST(TraceStore, TakesMemoryForWhatIsUsedOfAnExtent) {
+  constexpr std::uint64_t kNodes = 140'000;  // a little more than fits into seven extents
+  constexpr std::uint64_t kPart = 1U << 20U;
+  StoreFolder folder;
+  TraceStore& store = folder.store();
+  const auto name = folder.folder().path(files_in(folder.folder().path()).at(0));
+
+  std::uint64_t index = 0;
+  for (std::uint64_t i = 0; i < kNodes; ++i) {
+    ASSERT_TRUE(store.take(Table::kNodes, 1, index));
+    ASSERT_EQ(index, i);
+    store.item<wire::StackNode>(Table::kNodes, index)->value = i;
+  }
+
+  struct stat status {};
+  ASSERT_EQ(::stat(name.c_str(), &status), 0);
+  EXPECT_EQ(static_cast<std::uint64_t>(status.st_size), store.header()->file_bytes);
+  EXPECT_GE(store.header()->file_bytes, 2 * kNodes * sizeof(wire::StackNode) * 4 / 5);
+  EXPECT_LT(static_cast<std::uint64_t>(status.st_blocks) * 512,
+            kNodes * sizeof(wire::StackNode) + kPart + (256U << 10U));
+  EXPECT_EQ(store.item<wire::StackNode>(Table::kNodes, store.room(Table::kNodes)), nullptr);
+  EXPECT_LT(store.room(Table::kNodes), items_in(Table::kNodes, store.extents(Table::kNodes)));
+}
+
+TEST(TraceStore, HasItsExtentsToTheirEndsOnceItMakesNoSystemCalls) {
+  const TempTree folder;
+
+  const std::string said = in_child([&] {
+    static TraceStore store;
+    if (!store.create(folder.path().c_str(), 0)) {
+      return std::string("no file");
+    }
+    std::uint64_t index = 0;
+    while (store.extents(Table::kNodes) < 8) {
+      store.take(Table::kNodes, 1, index);
+    }
+    store.stop_system_calls();
+    while (store.take(Table::kNodes, 1, index)) {
+      store.item<wire::StackNode>(Table::kNodes, index)->value = 1;
+    }
+    return std::to_string(index);
+  });
+
+  EXPECT_EQ(said, std::to_string(items_in(Table::kNodes, 9)));
 }
 
 TEST(TraceStore, SeveralItemsLieInOneExtent) {
