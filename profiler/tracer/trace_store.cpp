@@ -47,6 +47,45 @@ constexpr std::uint64_t round_up_to_page(std::uint64_t bytes) {
   return (bytes + kPage - 1) & ~(kPage - 1);
 }
 
+// Why a file must not get that long, as an error number; 0: it may. Beyond RLIMIT_FSIZE the target
+// would get a signal.
+int growth_problem(const wire::Header* header, std::uint64_t bytes) noexcept {
+  rlimit most = {};
+  if (sys::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
+      bytes > most.rlim_cur) {
+    return EFBIG;
+  }
+  const std::uint64_t wanted =
+      header == nullptr ? 0 : header->control.most_file_bytes.load(std::memory_order_relaxed);
+  return wanted != 0 && bytes > wanted ? EDQUOT : 0;
+}
+
+// For the time when the path cannot be opened: after chroot, without rights, or when all other
+// descriptors are used up. With a high number, which programs do not get or expect; 0: there are so
+// few that there is no such number.
+int high_duplicate_of(int fd) noexcept {
+  rlimit most = {};
+  if (sys::getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur < kFewDescriptors) {
+    return 0;
+  }
+  const auto numbers = most.rlim_cur <= kHighestDescriptor ? static_cast<int>(most.rlim_cur)
+                                                           : kHighestDescriptor + 1;
+  const int made = sys::duplicate(fd, numbers - 1);
+  return made > 0 ? made : 0;
+}
+
+struct FileIdentity {
+  std::uint64_t device;
+  std::uint64_t inode;
+};
+
+// The program may have closed a descriptor and opened another file with the same number.
+bool is_file(int fd, FileIdentity file, bool must_have_name) noexcept {
+  struct stat status = {};
+  return sys::fstat(fd, &status) == 0 && status.st_ino == file.inode &&
+         status.st_dev == file.device && (!must_have_name || status.st_nlink > 0);
+}
+
 // nullptr: failed.
 void* map_shared(int fd, std::uint64_t offset, std::uint64_t bytes,
                  bool hidden_from_children) noexcept {
@@ -180,7 +219,7 @@ bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcep
     }
   }
   if (made) {
-    keep_descriptor(fd);
+    kept_fd_ = high_duplicate_of(fd);
   }
   sys::close(fd);
   if (!made) {
@@ -190,33 +229,16 @@ bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcep
   return made;
 }
 
-// For the time when the path cannot be opened: after chroot, without rights, or when all other
-// descriptors are used up. With a high number, which programs do not get or expect; where there are
-// so few that there is no such number, none is kept.
-void TraceStore::keep_descriptor(int fd) noexcept {
-  rlimit most = {};
-  if (sys::getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur < kFewDescriptors) {
-    return;
-  }
-  const auto numbers = most.rlim_cur <= kHighestDescriptor ? static_cast<int>(most.rlim_cur)
-                                                           : kHighestDescriptor + 1;
-  const int made = sys::duplicate(fd, numbers - 1);
-  kept_fd_ = made > 0 ? made : 0;
-}
-
-// The program may have closed a descriptor and opened another file with the same number.
-bool TraceStore::is_our_file(int fd, bool must_have_name) const noexcept {
-  struct stat status = {};
-  return sys::fstat(fd, &status) == 0 && status.st_ino == inode_ && status.st_dev == device_ &&
-         (!must_have_name || status.st_nlink > 0);
-}
-
 bool TraceStore::map_header(int fd) noexcept {
   struct stat status = {};
   sys::fstat(fd, &status);
   device_ = status.st_dev;
   inode_ = status.st_ino;
-  if (!may_grow_by(wire::kHeaderBytes) || !allocate(fd, 0, wire::kHeaderBytes)) {
+  if (const int problem = growth_problem(nullptr, wire::kHeaderBytes); problem != 0) {
+    fail(problem);
+    return false;
+  }
+  if (!allocate(fd, 0, wire::kHeaderBytes)) {
     return false;
   }
   header_ =
@@ -272,7 +294,8 @@ void TraceStore::abandon(bool unmap) noexcept {
     for_each_mapping([](void* base, std::uint64_t bytes) { sys::unmap(base, bytes); });
   }
   covered_ = false;
-  if (kept_fd_ > 0 && is_our_file(kept_fd_, false)) {  // else the program has closed it
+  if (kept_fd_ > 0 &&
+      is_file(kept_fd_, {device_, inode_}, false)) {  // else the program has closed it
     sys::close(kept_fd_);
   }
   kept_fd_ = 0;
@@ -285,23 +308,6 @@ void TraceStore::abandon(bool unmap) noexcept {
   header_ = nullptr;
   extend_lock_.clear();
   end_ = 0;
-}
-
-// Growing beyond RLIMIT_FSIZE would send the target a signal.
-bool TraceStore::may_grow_by(std::uint64_t bytes) noexcept {
-  rlimit most = {};
-  if (sys::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
-      end_ + bytes > most.rlim_cur) {
-    fail(EFBIG);
-    return false;
-  }
-  const std::uint64_t wanted =
-      header_ == nullptr ? 0 : header_->control.most_file_bytes.load(std::memory_order_relaxed);
-  if (wanted != 0 && end_ + bytes > wanted) {
-    fail(EDQUOT);
-    return false;
-  }
-  return true;
 }
 
 bool TraceStore::allocate(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
@@ -323,7 +329,7 @@ int TraceStore::reopen() noexcept {
     fail(-fd);
     return -1;
   }
-  if (!is_our_file(fd, false)) {
+  if (!is_file(fd, {device_, inode_}, false)) {
     sys::close(fd);
     fail(ESTALE);
     return -1;
@@ -342,16 +348,19 @@ bool TraceStore::is_abandoned() noexcept {
   return true;
 }
 
-// The first part of it.
+// With its first part.
 bool TraceStore::add_extent(int fd, Table table) noexcept {
   const std::size_t index = extents(table);
   const std::uint64_t items = first_items(table) << index;
   const std::uint64_t bytes = round_up_to_page(items * wire::item_bytes(table));
-  const std::uint64_t part = is_filled_in_order(table) && bytes > kPartBytes ? kPartBytes : bytes;
-  if (index >= wire::kMaxExtents || !may_grow_by(bytes) || !allocate(fd, end_, part)) {
+  if (index >= wire::kMaxExtents) {
     return false;
   }
-  if (const int failed = part == bytes ? 0 : sys::truncate(fd, end_ + bytes); failed < 0) {
+  if (const int problem = growth_problem(header_, end_ + bytes); problem != 0) {
+    fail(problem);
+    return false;
+  }
+  if (const int failed = sys::truncate(fd, end_ + bytes); failed < 0) {
     fail(-failed);
     return false;
   }
@@ -363,41 +372,38 @@ bool TraceStore::add_extent(int fd, Table table) noexcept {
   const auto which = static_cast<std::size_t>(table);
   bases_[which][index] = base;
   last_offset_[which] = end_;
+  if (!add_part(fd, table, index)) {
+    sys::unmap(base, bytes);
+    return false;
+  }
   wire::TableDirectory& listed = directory(table);
   listed.extent[index] = {end_, items};
   end_ += bytes;
   header_->file_bytes.store(end_, std::memory_order_relaxed);
   listed.extents.store(static_cast<std::uint32_t>(index + 1), std::memory_order_release);
   extents_[which].store(index + 1, std::memory_order_release);
-  open_part(table, 0, part);
   return true;
 }
 
-// The next part of the last extent.
-bool TraceStore::add_part(int fd, Table table) noexcept {
-  const std::size_t index = extents(table) - 1;
+// The next part of the last extent, behind those that are allocated.
+bool TraceStore::add_part(int fd, Table table, std::size_t index) noexcept {
+  const auto which = static_cast<std::size_t>(table);
   const std::uint64_t size = wire::item_bytes(table);
+  const std::uint64_t items = first_items(table) << index;
   const std::uint64_t done = round_up_to_page((room(table) - items_in(table, index)) * size);
-  const std::uint64_t left = round_up_to_page((first_items(table) << index) * size) - done;
-  const std::uint64_t part = left < kPartBytes ? left : kPartBytes;
-  if (!allocate(fd, last_offset_[static_cast<std::size_t>(table)] + done, part)) {
+  const std::uint64_t left = round_up_to_page(items * size) - done;
+  const std::uint64_t part = is_filled_in_order(table) && left > kPartBytes ? kPartBytes : left;
+  if (!allocate(fd, last_offset_[which] + done, part)) {
     return false;
   }
-  open_part(table, done, part);
-  return true;
-}
-
-// So many bytes of the last extent are allocated, behind those of earlier parts.
-void TraceStore::open_part(Table table, std::uint64_t done, std::uint64_t bytes) noexcept {
-  const std::size_t index = extents(table) - 1;
   if ((table == Table::kNodes || table == Table::kSites) && index > 0) {
     // One call instead of a page fault for every page.
-    sys::madvise(extent<char>(table, index) + done, bytes, MADV_POPULATE_WRITE);
+    sys::madvise(extent<char>(table, index) + done, part, MADV_POPULATE_WRITE);
   }
-  const std::uint64_t items = first_items(table) << index;
-  const std::uint64_t opened = (done + bytes) / wire::item_bytes(table);
-  room_[static_cast<std::size_t>(table)].store(
-      items_in(table, index) + (opened < items ? opened : items), std::memory_order_release);
+  const std::uint64_t opened = (done + part) / size;
+  room_[which].store(items_in(table, index) + (opened < items ? opened : items),
+                     std::memory_order_release);
+  return true;
 }
 
 bool TraceStore::make_room(Table table, std::uint64_t known) noexcept {
@@ -417,10 +423,11 @@ bool TraceStore::make_room(Table table, std::uint64_t known) noexcept {
     return true;
   }
   // A deleted file has no reader and grows no more.
-  const bool kept = kept_fd_ > 0 && is_our_file(kept_fd_, true);
+  const bool kept = kept_fd_ > 0 && is_file(kept_fd_, {device_, inode_}, true);
   const int fd = is_abandoned() ? -1 : kept ? kept_fd_ : reopen();
   const bool is_whole = room(table) == items_in(table, extents(table));
-  const bool made = fd >= 0 && (is_whole ? add_extent(fd, table) : add_part(fd, table));
+  const bool made =
+      fd >= 0 && (is_whole ? add_extent(fd, table) : add_part(fd, table, extents(table) - 1));
   if (fd >= 0 && !kept) {
     sys::close(fd);
   }

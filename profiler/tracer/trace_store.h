@@ -98,11 +98,9 @@ class TraceStore {
   bool cannot_grow(wire::Table table) const noexcept {
     return retry_at_ns_[static_cast<std::size_t>(table)].load(std::memory_order_relaxed) != 0;
   }
-  // Makes more room than `known` extents have, unless there is already. False: another thread is
-  // doing it, or it cannot be done.
-  bool extend(wire::Table table, std::size_t known) noexcept {
-    return make_room(table, items_in(table, known));
-  }
+  // Makes more room than for `known` items, unless there is already. False: another thread is doing
+  // it, or it cannot be done.
+  bool make_room(wire::Table table, std::uint64_t known) noexcept;
   // Makes room ahead, then stops all system calls of the tracer: see sys::g_calls_stopped.
   void stop_system_calls() noexcept;
 
@@ -110,15 +108,10 @@ class TraceStore {
   template <typename Visit>
   void for_each_mapping(Visit visit) noexcept;
   bool map_header(int fd) noexcept;
-  bool make_room(wire::Table table, std::uint64_t known) noexcept;
   bool allocate(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept;
   bool add_extent(int fd, wire::Table table) noexcept;
-  bool add_part(int fd, wire::Table table) noexcept;
-  void open_part(wire::Table table, std::uint64_t done, std::uint64_t bytes) noexcept;
-  void keep_descriptor(int fd) noexcept;
-  bool is_our_file(int fd, bool must_have_name) const noexcept;
+  bool add_part(int fd, wire::Table table, std::size_t index) noexcept;
   int reopen() noexcept;
-  bool may_grow_by(std::uint64_t bytes) noexcept;
   bool is_abandoned() noexcept;
   void fail(int error) noexcept;
   wire::TableDirectory& directory(wire::Table table) const noexcept {

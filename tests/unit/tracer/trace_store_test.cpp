@@ -325,7 +325,7 @@ TEST(TraceStore, ADeletedFileIsNotExtended) {
   StoreFolder folder;
   std::filesystem::remove_all(folder.folder().path());
 
-  EXPECT_FALSE(folder.store().extend(Table::kSites, 1));
+  EXPECT_FALSE(folder.store().make_room(Table::kSites, first_items(Table::kSites)));
 
   EXPECT_EQ(folder.store().header()->extend_errno, static_cast<std::uint32_t>(ENOENT));
   std::uint64_t index = 0;
@@ -338,7 +338,7 @@ TEST(TraceStore, AnotherFileUnderItsNameIsNotTouched) {
   folder.folder().remove(name);
   folder.folder().write(name, "mine");
 
-  EXPECT_FALSE(folder.store().extend(Table::kSites, 1));
+  EXPECT_FALSE(folder.store().make_room(Table::kSites, first_items(Table::kSites)));
 
   EXPECT_EQ(folder.store().header()->extend_errno, static_cast<std::uint32_t>(ESTALE));
   EXPECT_EQ(std::filesystem::file_size(folder.folder().path(name)), 4U);
@@ -361,7 +361,7 @@ TEST(TraceStore, GrowsWhenItsPathCannotBeOpened) {
   const auto name = files_in(folder.folder().path()).at(0);
   std::filesystem::rename(folder.folder().path(name), folder.folder().path("elsewhere"));
 
-  EXPECT_TRUE(folder.store().extend(Table::kSites, 1));
+  EXPECT_TRUE(folder.store().make_room(Table::kSites, first_items(Table::kSites)));
 
   EXPECT_EQ(std::filesystem::file_size(folder.folder().path("elsewhere")),
             folder.store().header()->file_bytes);
@@ -391,7 +391,7 @@ TEST(TraceStore, AProgramMayCloseItsDescriptorAndUseTheNumber) {
   const int mine = ::open(folder.folder().path("mine").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_EQ(::dup3(mine, kept[0], O_CLOEXEC), kept[0]);
 
-  EXPECT_TRUE(folder.store().extend(Table::kSites, 1));
+  EXPECT_TRUE(folder.store().make_room(Table::kSites, first_items(Table::kSites)));
   folder.store().abandon(true);
 
   EXPECT_EQ(std::filesystem::file_size(folder.folder().path("mine")), 4U);
@@ -427,11 +427,11 @@ TEST(TraceStore, SoonRetriesAfterAFailure) {
   StoreFolder folder;
   std::filesystem::remove_all(folder.folder().path());
 
-  EXPECT_FALSE(folder.store().extend(Table::kSites, 1));
-  EXPECT_FALSE(folder.store().extend(Table::kSites, 1));  // not so soon
+  EXPECT_FALSE(folder.store().make_room(Table::kSites, first_items(Table::kSites)));
+  EXPECT_FALSE(folder.store().make_room(Table::kSites, first_items(Table::kSites)));  // not so soon
   EXPECT_EQ(folder.losses().extend_failures, 1U);
   ::usleep(3000);
-  EXPECT_FALSE(folder.store().extend(Table::kSites, 1));
+  EXPECT_FALSE(folder.store().make_room(Table::kSites, first_items(Table::kSites)));
   EXPECT_EQ(folder.losses().extend_failures, 2U);
 }
 
@@ -459,7 +459,7 @@ TEST(TraceStore, HasAFileWhileItsRunIsAlive) {
   EXPECT_EQ(check_trace_folder(folder.path()), 0);
   EXPECT_TRUE(store->create(folder.path(), 0));
 
-  EXPECT_TRUE(store->extend(Table::kSites, 1));
+  EXPECT_TRUE(store->make_room(Table::kSites, first_items(Table::kSites)));
   EXPECT_EQ(folder.traces(), 1U);
   store->abandon(true);
 }
@@ -483,7 +483,7 @@ TEST(TraceStore, GrowsNoMoreAndRecordsNothingOnceItsRunWasKilled) {
   const std::uint64_t bytes = store->header()->file_bytes;
   folder.kill_run();
 
-  EXPECT_FALSE(store->extend(Table::kSites, 1));
+  EXPECT_FALSE(store->make_room(Table::kSites, first_items(Table::kSites)));
 
   EXPECT_EQ(store->header()->extend_errno, static_cast<std::uint32_t>(EOWNERDEAD));
   EXPECT_EQ(store->header()->file_bytes, bytes);
@@ -503,7 +503,8 @@ TEST(TraceStore, KeepsNoDescriptorWhereThereAreFew) {
       return std::string("no file");
     }
     const auto kept = descriptors_of(folder.path(files_in(folder.path()).at(0)));
-    return std::to_string(kept.size()) + (store.extend(Table::kSites, 1) ? " grows" : " full");
+    return std::to_string(kept.size()) +
+           (store.make_room(Table::kSites, first_items(Table::kSites)) ? " grows" : " full");
   });
 
   EXPECT_EQ(said, "0 grows");
