@@ -174,7 +174,13 @@ Option Command::number(const std::string& name, std::uint64_t& into, std::uint64
                        std::uint64_t most, const std::string& help) {
   return Option(app_.add_option(name, into, help)
                     ->type_name("N")
-                    ->check(CLI::Range(least, most).description("")));
+                    ->check([least, most](const std::string& text) -> std::string {
+                      const auto given = parse_number<std::uint64_t>(text);
+                      return given && *given >= least && *given <= most
+                                 ? ""
+                                 : fmt::format("'{}' is not a number from {} to {}",
+                                               escape_text(text), least, most);
+                    }));
 }
 
 Option Command::process_ids(const std::string& name, std::vector<int>& into,
@@ -308,6 +314,10 @@ int Program::refuse(const std::string& cli_error) const {
 int Program::run(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   auto rest = cut_rest(arguments);
+  if (!arguments.empty() && arguments.front() == "help") {  // `help track`, as with other tools
+    std::rotate(arguments.begin(), arguments.begin() + 1, arguments.end());
+    arguments.back() = "--help";
+  }
   if (arguments.empty()) {
     if (!rest) {
       return run_alone_();

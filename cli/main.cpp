@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -35,6 +36,17 @@ int run(int argc, char** argv) {
   return program.run(argc, argv);
 }
 
+// Where somebody has closed one of the first three descriptors, a file that we open would get its
+// number, and what we print would be written into it. Reading and writing fail as they would
+// without; what we start does not inherit these.
+void occupy_standard_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) == -1) {
+      (void)::open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    }
+  }
+}
+
 // A GPU driver that hangs must not keep us: its library cleans up at exit, and would wait for it.
 int leave(int code) {
   if (tidemark::monitor::GpuWatch::left_a_thread_behind()) {
@@ -47,6 +59,7 @@ int leave(int code) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_descriptors();
   try {
     return leave(run(argc, argv));
   } catch (const std::exception& error) {

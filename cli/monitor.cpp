@@ -41,12 +41,14 @@ std::string problem_with(const MonitorOptions& options) {
   if (options.replay.empty()) {
     return watch_problem(watch);
   }
-  const bool is_watching =
-      targets_given(watch.target) > 0 || is_for_watching(watch) || watch.warn_growth || !watch.warn;
-  return is_watching ? "--replay plays a recording: it takes nothing to watch, no --duration, "
-                       "--output, --force, --step-regex, --log-file, --interval, --pss, "
-                       "--no-redact or --warn-growth"
-                     : "";
+  std::string option = option_for_watching(watch);
+  if (option.empty() && (watch.warn_growth || !watch.warn)) {
+    option = "--warn-growth";
+  }
+  if (targets_given(watch.target) > 0) {
+    option = "process or command to watch";
+  }
+  return option.empty() ? "" : "--replay plays a recording: it takes no " + option;
 }
 
 }  // namespace

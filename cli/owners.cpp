@@ -17,10 +17,8 @@ std::string recording_problem(const OwnersOptions& options) {
   if (!options.exports.empty()) {
     return "--heapsnapshot and --dot need a process: a run file does not have its objects";
   }
-  return is_for_watching(options.watch)
-             ? "--interval, --duration, --output, --force, --pss, --step-regex, --log-file and "
-               "--no-redact are for a job, not for a recording"
-             : "";
+  const std::string option = option_for_watching(options.watch);
+  return option.empty() ? "" : option + " is for a job, not for a recording";
 }
 
 std::string problem_with(const OwnersOptions& options) {

@@ -16,12 +16,13 @@ std::string recording_problem(const ProfileOptions& options) {
   if (targets_given(options.watch.target) > 0) {
     return "a recording and something to watch exclude each other";
   }
-  return options.trace != ProfileOptions().trace || is_for_watching(options.watch)
-             ? "--interval, --duration, --output, --force, --pss, --step-regex, --log-file, "
-               "--no-redact, --mode, --sample-every, --no-follow, --unwinder and --python-objects "
-               "are "
-               "for a command, not for a recording"
-             : "";
+  if (const std::string option = option_for_watching(options.watch); !option.empty()) {
+    return option + " is for a job, not for a recording";
+  }
+  return options.trace == ProfileOptions().trace ? ""
+                                                 : "--mode, --sample-every, --no-follow, "
+                                                   "--unwinder and --python-objects are for a job, "
+                                                   "not for a recording";
 }
 
 std::string problem_with(const ProfileOptions& options) {

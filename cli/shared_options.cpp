@@ -3,6 +3,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
 #include "common/text.h"
 #include "common/units.h"
 
@@ -98,11 +103,20 @@ std::string watch_problem(const live::WatchOptions& options) {
   return "";
 }
 
-bool is_for_watching(const live::WatchOptions& options) {
+std::string option_for_watching(const live::WatchOptions& options) {
   const live::WatchOptions usual;
-  return options.duration_ns || !options.output.empty() || options.force ||
-         !options.step_regex.empty() || !options.log_file.empty() ||
-         options.interval_ns != usual.interval_ns || options.pss != usual.pss || !options.redact;
+  const std::pair<std::string_view, bool> given[] = {
+      {"--interval", options.interval_ns != usual.interval_ns},
+      {"--duration", options.duration_ns.has_value()},
+      {"--output", !options.output.empty()},
+      {"--force", options.force},
+      {"--pss", options.pss != usual.pss},
+      {"--step-regex", !options.step_regex.empty()},
+      {"--log-file", !options.log_file.empty()},
+      {"--no-redact", !options.redact}};
+  const auto* const found = std::find_if(std::begin(given), std::end(given),
+                                         [](const auto& each) { return each.second; });
+  return found == std::end(given) ? "" : std::string(found->first);
 }
 
 }  // namespace tidemark::cli

@@ -18,14 +18,14 @@ void add_thresholds(Command& command, tracker::JudgeOptions& options);
 void add_judging(Command& command, tracker::JudgeOptions& options);
 void add_limit(Command& command, tracker::JudgeOptions& options, const std::string& help);
 
-// How many of --pid, --find-training, --system and -- COMMAND are given; one is right.
 // Where a recording may stand: a number is a process, unless there is a file of that name.
 void take_pid(std::string& input, live::TargetOptions& target);
 
+// How many of --pid, --find-training, --system and -- COMMAND are given; one is right.
 int targets_given(const live::TargetOptions& target);
 // What is wrong with what is to be watched; "" when nothing is.
 std::string watch_problem(const live::WatchOptions& options);
-// Whether options are set that a recording has no use for.
-bool is_for_watching(const live::WatchOptions& options);
+// The first option that is set and that a recording has no use for; "": there is none.
+std::string option_for_watching(const live::WatchOptions& options);
 
 }  // namespace tidemark::cli

@@ -11,7 +11,7 @@ namespace {
 std::string problem_with(const live::TrackOptions& options) {
   const int targets = targets_given(options.watch.target);
   if (options.judges_last) {
-    return targets > 0 || !options.input.empty() || is_for_watching(options.watch)
+    return targets > 0 || !options.input.empty() || !option_for_watching(options.watch).empty()
                ? "--last judges the run that was watched last: it takes no recording and nothing "
                  "to "
                  "watch"
@@ -25,10 +25,8 @@ std::string problem_with(const live::TrackOptions& options) {
   if (targets > 0) {
     return "a recording and something to watch exclude each other";
   }
-  return is_for_watching(options.watch)
-             ? "--interval, --duration, --output, --force, --pss, --step-regex, --log-file and "
-               "--no-redact are for watching, not for a recording"
-             : "";
+  const std::string option = option_for_watching(options.watch);
+  return option.empty() ? "" : option + " is for watching, not for a recording";
 }
 
 }  // namespace

@@ -122,6 +122,24 @@ int JobOutput::stdout_sink() const {
   return stdout_is_ours_ || file_ ? stderr_sink() : STDOUT_FILENO;
 }
 
+std::string JobOutput::missing_steps(const WatchOptions& options) const {
+  const std::string log = escape_text(options.log_file);
+  if (has_found_steps_ || options.step_regex == kNoStepRegex ||
+      (options.step_regex.empty() && log.empty())) {
+    return "";
+  }
+  if (log.empty()) {
+    return "--step-regex has found no step in the output of the command";
+  }
+  if (::access(options.log_file.c_str(), F_OK) != 0) {
+    return fmt::format("--log-file {}: there is no such file", log);
+  }
+  return options.step_regex.empty()
+             ? fmt::format("no steps are recognised in {}: --step-regex says what they look like",
+                           log)
+             : fmt::format("--step-regex has found no step in {}", log);
+}
+
 void JobOutput::redirect(LaunchOptions& launch) const {
   if (file_) {
     launch.stdin_fd = no_input_.get();

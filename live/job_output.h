@@ -44,8 +44,8 @@ class JobOutput {
   // What the lines look like in which they are, escaped: "step 120/1000". Empty: they are not.
   const std::string& step_lines() const { return step_lines_; }
   monitor::StepLosses take_lost();
-  // Whether take_steps() has ever given one.
-  bool has_found_steps() const { return has_found_steps_; }
+  // That take_steps() has never given one, where the options name what is to be searched; else "".
+  std::string missing_steps(const WatchOptions& options) const;
 
   // The output of the command passes through us and is not at its end.
   bool is_open() const;

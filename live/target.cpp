@@ -15,11 +15,31 @@
 #include "common/text.h"
 #include "live/find.h"
 #include "monitor/procfs/launch_mark.h"
+#include "monitor/procfs/proc_files.h"
 #include "monitor/procfs/process_handle.h"
 #include "monitor/procfs/process_source.h"
 
 namespace tidemark::live {
 namespace {
+
+// Of kernel threads and zombies there is nothing to see. One that exits just now has no memory
+// either, and no children.
+Status check_has_memory(const std::string& proc_root, pid_t pid) {
+  const auto text = read_file(fmt::format("{}/{}/status", proc_root, pid));
+  const auto status = text ? monitor::parse_status(*text) : text.error();
+  if (!status || status->rss_bytes) {
+    return ok();
+  }
+  if (!monitor::has_ended(status->state)) {
+    return Error{Errc::kNotFound, fmt::format("{} is a kernel thread, not a program", pid)};
+  }
+  return status->threads.value_or(1) > 1
+             ? ok()
+             : Status(Error{Errc::kGone,
+                            fmt::format("process {} has exited: its parent, process {}, has not "
+                                        "asked for its exit status yet",
+                                        pid, status->ppid)});
+}
 
 Status add_root(monitor::TreeRoots& roots, const std::string& proc_root, pid_t pid) {
   const auto key = monitor::process_key_of(proc_root, pid);
@@ -32,6 +52,7 @@ Status add_root(monitor::TreeRoots& roots, const std::string& proc_root, pid_t p
     return Error{Errc::kNotFound, fmt::format("{} is a thread of process {}: use --pid {}", pid,
                                               *process, *process)};
   }
+  TIDEMARK_TRY(check_has_memory(proc_root, pid));
   roots.keys.push_back(*key);
   return ok();
 }

@@ -526,10 +526,8 @@ void Watch::finish() {
   if (!may_stay || !view_->stays_open()) {
     end_view();
   }
-  if (!options_.step_regex.empty() && !job_output_->has_found_steps()) {
-    output_.note(
-        fmt::format("note: --step-regex has found no step in {}",
-                    options_.log_file.empty() ? "the output of the command" : options_.log_file));
+  if (const std::string missing = job_output_->missing_steps(options_); !missing.empty()) {
+    output_.note("note: " + missing);
   }
   for (const std::string& note :
        segment_notes(session_->shm_report(), session_->shm_used_bytes())) {

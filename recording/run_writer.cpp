@@ -27,6 +27,9 @@ Status insert_run(Database& database, const RunInfo& info) {
 
 Result<std::unique_ptr<RunWriter>> RunWriter::create(const std::string& path,
                                                      RunWriterOptions options) {
+  if (path == "-") {
+    return Error{Errc::kUsage, "a recording needs a file: it cannot be written to standard output"};
+  }
   const FileSizeSignalBlock no_signal;
   TIDEMARK_TRY(check_sqlite_version(loaded_sqlite_version()));
   TIDEMARK_TRY_ASSIGN(auto pending, PendingFile::create(path, options.replace));

@@ -2,6 +2,7 @@
 #include "report/profile_text.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -33,13 +34,29 @@ std::size_t slow_lines(const ProfileReport& report) {
          growing_lines(report).size();
 }
 
-// There is something that grows, and nothing was seen long enough.
+// With fewer samples, of all processes together, no growth could have been told.
+bool has_few_samples(const tracker::RunSites& run) {
+  constexpr std::size_t kEnough = 6;
+  std::set<double> times;
+  for (const tracker::TracedProcess& process : run.processes) {
+    for (const tracker::Cell& cell : process.live.cells()) {
+      times.insert(cell.t_s);
+      if (times.size() >= kEnough) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Nothing grows as far as was seen, and that was not long enough.
 bool is_too_short(const ProfileReport& report) {
   const std::vector<RankedLine>& lines = report.lines();
   return fastest_line(report) == nullptr &&
-         std::any_of(lines.begin(), lines.end(), [](const RankedLine& line) {
-           return line.grows() && !is_seen_long_enough(line);
-         });
+         (has_few_samples(*report.run) ||
+          std::any_of(lines.begin(), lines.end(), [](const RankedLine& line) {
+            return line.grows() && !is_seen_long_enough(line);
+          }));
 }
 
 // What comes first when much is missing.

@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -64,10 +66,12 @@ void TracerFiles::read_folder(int parent, const char* folder) {
         !S_ISREG(info.st_mode)) {
       continue;
     }
-    // All of it is allocated: the tracer sees to that before it touches it.
+    // The tracer touches only what is allocated, and not all is.
+    constexpr std::uint64_t kBlockBytes = 512;
+    const auto allocated = static_cast<std::uint64_t>(info.st_blocks) * kBlockBytes;
     Trace& trace = traces_[name->first];
     if (name->second >= trace.created_ns) {
-      trace = {name->second, static_cast<std::uint64_t>(info.st_size)};
+      trace = {name->second, std::min(static_cast<std::uint64_t>(info.st_size), allocated)};
     }
   }
 }

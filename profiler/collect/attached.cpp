@@ -295,6 +295,9 @@ std::vector<std::string> AttachedProcesses::detach(const std::vector<pid_t>& tra
 
 Status detach_from(pid_t pid) {
   constexpr std::int64_t kTimeoutNs = 10 * kNsPerSecond;
+  if (::access(fmt::format("/proc/{}", pid).c_str(), F_OK) != 0) {
+    return Error{Errc::kNotFound, fmt::format("there is no process {}", pid)};
+  }
   const StopSignals signals(StopSignals::Also::kPause);
   TIDEMARK_TRY_ASSIGN(auto attachment, inject::Attachment::find(pid));
   if (is_profiled_now(pid)) {

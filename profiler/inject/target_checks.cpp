@@ -155,6 +155,11 @@ Result<std::string> status_text_of(pid_t pid) {
   if (!text) {
     return Error{Errc::kNotFound, fmt::format("there is no process {}", pid)};
   }
+  // /proc has threads too, though it does not list them.
+  if (const auto process = field_of(*text, "Tgid"); process != std::to_string(pid)) {
+    return Error{Errc::kUsage, fmt::format("{0} is a thread of process {1}: use --pid {1}", pid,
+                                           escape_text(process))};
+  }
   const std::string_view state = field_of(*text, "State");
   if (state.starts_with('Z') || state.starts_with('X')) {
     // Its other threads may live on; they cannot be asked for the program.

@@ -92,7 +92,7 @@ bool read_state(const TraceHeader& header, TraceSnapshot& out) {
                             ::strnlen(raw.python_problem, sizeof raw.python_problem));
   out.sample_every_bytes = load(raw.control.sample_every_bytes);
   out.epoch = load(raw.control.epoch);
-  out.file_bytes = header.file_bytes;
+  out.file_bytes = header.allocated_bytes;
   out.private_bytes = load(raw.private_bytes);
   out.extend_errno = static_cast<int>(load(raw.extend_errno));
   out.losses = losses_in(raw.losses);

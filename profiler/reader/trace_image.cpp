@@ -92,7 +92,10 @@ Result<TraceHeader> read_trace_header(int fd) {
   }
   TraceHeader header;
   header.raw = std::make_unique<Header>();
+  constexpr std::uint64_t kBlockBytes = 512;
   header.file_bytes = static_cast<std::uint64_t>(status.st_size);
+  header.allocated_bytes =
+      std::min(header.file_bytes, static_cast<std::uint64_t>(status.st_blocks) * kBlockBytes);
   const std::span<char> bytes(reinterpret_cast<char*>(header.raw.get()), sizeof(Header));
   TIDEMARK_TRY_ASSIGN(auto got, pread_full(fd, bytes));
   if (header.file_bytes < wire::kHeaderBytes || got < sizeof(Header)) {

@@ -45,6 +45,7 @@ class TableView {
 struct TraceHeader {
   std::unique_ptr<wire::Header> raw;
   std::uint64_t file_bytes = 0;
+  std::uint64_t allocated_bytes = 0;  // of these: the memory that the file takes
   std::array<TableView, wire::kTables> tables;
 
   const TableView& table(wire::Table which) const {

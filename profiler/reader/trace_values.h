@@ -111,7 +111,7 @@ struct TraceSnapshot {
   std::string python_problem;  // why stacks have no frames of Python; raw bytes
   std::uint64_t sample_every_bytes = 0;
   std::uint32_t epoch = 0;          // what blocks that are allocated now are marked with
-  std::uint64_t file_bytes = 0;     // as the file system says
+  std::uint64_t file_bytes = 0;     // that are allocated, as the file system says
   std::uint64_t private_bytes = 0;  // memory that the tracer uses besides the file
   int extend_errno = 0;             // why the file last could not grow; 0: never happened
   TraceLosses losses;

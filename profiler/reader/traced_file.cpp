@@ -83,7 +83,9 @@ Status TracedFile::read(std::uint64_t run_live_bytes) {
   forget_old_states();
   merge_sites();
   for (SiteCounts& site : last_.sites) {
-    std::uint64_t& most = state(site).most_live_bytes;
+    SiteState& state = this->state(site);
+    std::uint64_t& most = state.most_live_bytes;
+    state.is_highest_yet = site.live_bytes() > most;
     most = std::max(most, site.live_bytes());
     site.peak_live_bytes = std::max(site.peak_live_bytes, most);
   }
@@ -192,8 +194,9 @@ void TracedFile::set_epoch(std::int64_t now_ns, std::optional<std::uint32_t> ste
 }
 
 std::uint64_t TracedFile::grown_bytes(const SiteCounts& site) {
-  const std::uint64_t first = state(site).first_live_bytes;
-  return site.live_bytes() > first ? site.live_bytes() - first : 0;
+  const SiteState& state = this->state(site);
+  const std::uint64_t first = state.first_live_bytes;
+  return state.is_highest_yet && site.live_bytes() > first ? site.live_bytes() - first : 0;
 }
 
 SiteSample TracedFile::sample_of(const SiteCounts& site, const SiteState& state) const {

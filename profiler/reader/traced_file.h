@@ -27,6 +27,7 @@ class TracedFile {
     AllocationKind kind = AllocationKind::kHeap;
     std::uint64_t first_live_bytes = 0;
     std::uint64_t most_live_bytes = 0;  // at any look
+    bool is_highest_yet = false;        // more than at all looks before the last one
   };
 
   TracedFile(std::string name, ProcessKey key, TraceFile file)

@@ -119,12 +119,13 @@ Inserted LiveTable::insert(std::uint64_t address, const LiveRecord& record,
       }
       if (level + 1 == levels && wire::mix(address) >> 58U == 0 && is_mostly_full(level, address) &&
           (level == 0 || is_mostly_full(level - 1, address)) &&
-          store_->extend(wire::Table::kLive, levels)) {
+          store_->make_room(wire::Table::kLive, items_in(wire::Table::kLive, levels))) {
         break;
       }
     }
-    if (!store_->extend(wire::Table::kLive,
-                        levels) &&  // true also if another thread has extended it
+    if (!store_->make_room(
+            wire::Table::kLive,
+            items_in(wire::Table::kLive, levels)) &&  // true also if another thread has extended it
         (store_->cannot_grow(wire::Table::kLive) || !wait.keep_waiting())) {
       return Inserted::kNoRoom;
     }

@@ -42,7 +42,7 @@ bool Recorder::open(const wire::TraceRequest& request, bool forked) noexcept {
   store().take(wire::Table::kNodes, 1, root);
   const std::size_t wanted = request.mode == Mode::kExact && !forked ? kLevelsForExact : 1;
   for (std::size_t levels = 1; levels < wanted; ++levels) {
-    store().extend(wire::Table::kLive, levels);
+    store().make_room(wire::Table::kLive, items_in(wire::Table::kLive, levels));
   }
   header.stage.store(static_cast<std::uint32_t>(wire::Stage::kRecording),
                      std::memory_order_release);

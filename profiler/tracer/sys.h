@@ -96,6 +96,9 @@ inline int fallocate(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept
   return static_cast<int>(
       call_if_allowed(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(bytes)));
 }
+inline int truncate(int fd, std::uint64_t bytes) noexcept {
+  return static_cast<int>(call_if_allowed(SYS_ftruncate, fd, static_cast<long>(bytes)));
+}
 inline int fstat(int fd, struct stat* result) noexcept {
   return static_cast<int>(call_if_allowed(SYS_fstat, fd, word(result)));
 }

@@ -20,7 +20,8 @@ constexpr std::uint64_t kPage = 4096;
 // makes system calls.
 constexpr std::uint64_t kFirstRetryNs = 1'000'000;
 constexpr std::uint64_t kLongestRetryNs = 200'000'000;
-constexpr int kHighestDescriptor = 1023;  // a higher one would make the kernel's table large
+constexpr std::uint64_t kPartBytes = 1U << 20U;  // of an extent
+constexpr int kHighestDescriptor = 1023;         // a higher one would make the kernel's table large
 constexpr rlim_t kFewDescriptors = 128;
 
 constexpr std::uint64_t next_delay(std::uint64_t delay_ns) {
@@ -44,6 +45,45 @@ bool leaves_enough_space(int fd, std::uint64_t bytes) noexcept {
 
 constexpr std::uint64_t round_up_to_page(std::uint64_t bytes) {
   return (bytes + kPage - 1) & ~(kPage - 1);
+}
+
+// Why a file must not get that long, as an error number; 0: it may. Beyond RLIMIT_FSIZE the target
+// would get a signal.
+int growth_problem(const wire::Header* header, std::uint64_t bytes) noexcept {
+  rlimit most = {};
+  if (sys::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
+      bytes > most.rlim_cur) {
+    return EFBIG;
+  }
+  const std::uint64_t wanted =
+      header == nullptr ? 0 : header->control.most_file_bytes.load(std::memory_order_relaxed);
+  return wanted != 0 && bytes > wanted ? EDQUOT : 0;
+}
+
+// For the time when the path cannot be opened: after chroot, without rights, or when all other
+// descriptors are used up. With a high number, which programs do not get or expect; 0: there are so
+// few that there is no such number.
+int high_duplicate_of(int fd) noexcept {
+  rlimit most = {};
+  if (sys::getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur < kFewDescriptors) {
+    return 0;
+  }
+  const auto numbers = most.rlim_cur <= kHighestDescriptor ? static_cast<int>(most.rlim_cur)
+                                                           : kHighestDescriptor + 1;
+  const int made = sys::duplicate(fd, numbers - 1);
+  return made > 0 ? made : 0;
+}
+
+struct FileIdentity {
+  std::uint64_t device;
+  std::uint64_t inode;
+};
+
+// The program may have closed a descriptor and opened another file with the same number.
+bool is_file(int fd, FileIdentity file, bool must_have_name) noexcept {
+  struct stat status = {};
+  return sys::fstat(fd, &status) == 0 && status.st_ino == file.inode &&
+         status.st_dev == file.device && (!must_have_name || status.st_nlink > 0);
 }
 
 // nullptr: failed.
@@ -117,6 +157,11 @@ constexpr std::uint64_t first_fitting(Table table, std::uint64_t at, std::uint64
   }
 }
 
+// Of the others any item may be used at any time.
+constexpr bool is_filled_in_order(Table table) {
+  return table != Table::kLive && table != Table::kRanges;
+}
+
 static_assert(sizeof(kAllTables) / sizeof(kAllTables[0]) == wire::kTables);
 
 }  // namespace
@@ -174,7 +219,7 @@ bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcep
     }
   }
   if (made) {
-    keep_descriptor(fd);
+    kept_fd_ = high_duplicate_of(fd);
   }
   sys::close(fd);
   if (!made) {
@@ -184,37 +229,16 @@ bool TraceStore::create(const char* directory, std::uint64_t most_bytes) noexcep
   return made;
 }
 
-// For the time when the path cannot be opened: after chroot, without rights, or when all other
-// descriptors are used up. With a high number, which programs do not get or expect; where there are
-// so few that there is no such number, none is kept.
-void TraceStore::keep_descriptor(int fd) noexcept {
-  rlimit most = {};
-  if (sys::getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur < kFewDescriptors) {
-    return;
-  }
-  const auto numbers = most.rlim_cur <= kHighestDescriptor ? static_cast<int>(most.rlim_cur)
-                                                           : kHighestDescriptor + 1;
-  const int made = sys::duplicate(fd, numbers - 1);
-  kept_fd_ = made > 0 ? made : 0;
-}
-
-// The program may have closed a descriptor and opened another file with the same number.
-bool TraceStore::is_our_file(int fd, bool must_have_name) const noexcept {
-  struct stat status = {};
-  return sys::fstat(fd, &status) == 0 && status.st_ino == inode_ && status.st_dev == device_ &&
-         (!must_have_name || status.st_nlink > 0);
-}
-
 bool TraceStore::map_header(int fd) noexcept {
   struct stat status = {};
   sys::fstat(fd, &status);
   device_ = status.st_dev;
   inode_ = status.st_ino;
-  if (!has_space_for(fd, wire::kHeaderBytes)) {
+  if (const int problem = growth_problem(nullptr, wire::kHeaderBytes); problem != 0) {
+    fail(problem);
     return false;
   }
-  if (const int failed = sys::fallocate(fd, 0, wire::kHeaderBytes); failed < 0) {
-    error_ = -failed;
+  if (!allocate(fd, 0, wire::kHeaderBytes)) {
     return false;
   }
   header_ =
@@ -270,12 +294,14 @@ void TraceStore::abandon(bool unmap) noexcept {
     for_each_mapping([](void* base, std::uint64_t bytes) { sys::unmap(base, bytes); });
   }
   covered_ = false;
-  if (kept_fd_ > 0 && is_our_file(kept_fd_, false)) {  // else the program has closed it
+  if (kept_fd_ > 0 &&
+      is_file(kept_fd_, {device_, inode_}, false)) {  // else the program has closed it
     sys::close(kept_fd_);
   }
   kept_fd_ = 0;
   for (std::size_t which = 0; which < wire::kTables; ++which) {
     extents_[which].store(0, std::memory_order_relaxed);
+    room_[which].store(0, std::memory_order_relaxed);
     retry_at_ns_[which].store(0, std::memory_order_relaxed);
     retry_delay_ns_[which] = 0;
   }
@@ -284,22 +310,13 @@ void TraceStore::abandon(bool unmap) noexcept {
   end_ = 0;
 }
 
-// Growing beyond RLIMIT_FSIZE would send the target a signal.
-bool TraceStore::has_space_for(int fd, std::uint64_t bytes) noexcept {
-  rlimit most = {};
-  if (sys::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
-      end_ + bytes > most.rlim_cur) {
-    fail(EFBIG);
-    return false;
-  }
-  const std::uint64_t wanted =
-      header_ == nullptr ? 0 : header_->control.most_file_bytes.load(std::memory_order_relaxed);
-  if (wanted != 0 && end_ + bytes > wanted) {
-    fail(EDQUOT);
-    return false;
-  }
+bool TraceStore::allocate(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
   if (!leaves_enough_space(fd, bytes)) {
     fail(ENOSPC);
+    return false;
+  }
+  if (const int failed = sys::fallocate(fd, offset, bytes); failed < 0) {
+    fail(-failed);
     return false;
   }
   return true;
@@ -312,7 +329,7 @@ int TraceStore::reopen() noexcept {
     fail(-fd);
     return -1;
   }
-  if (!is_our_file(fd, false)) {
+  if (!is_file(fd, {device_, inode_}, false)) {
     sys::close(fd);
     fail(ESTALE);
     return -1;
@@ -331,14 +348,19 @@ bool TraceStore::is_abandoned() noexcept {
   return true;
 }
 
+// With its first part.
 bool TraceStore::add_extent(int fd, Table table) noexcept {
   const std::size_t index = extents(table);
   const std::uint64_t items = first_items(table) << index;
   const std::uint64_t bytes = round_up_to_page(items * wire::item_bytes(table));
-  if (index >= wire::kMaxExtents || !has_space_for(fd, bytes)) {
+  if (index >= wire::kMaxExtents) {
     return false;
   }
-  if (const int failed = sys::fallocate(fd, end_, bytes); failed < 0) {
+  if (const int problem = growth_problem(header_, end_ + bytes); problem != 0) {
+    fail(problem);
+    return false;
+  }
+  if (const int failed = sys::truncate(fd, end_ + bytes); failed < 0) {
     fail(-failed);
     return false;
   }
@@ -347,12 +369,13 @@ bool TraceStore::add_extent(int fd, Table table) noexcept {
     fail(ENOMEM);
     return false;
   }
-  if ((table == Table::kNodes || table == Table::kSites) && index > 0) {
-    // These are filled from front to back: one call instead of a page fault for every page.
-    sys::madvise(base, bytes, MADV_POPULATE_WRITE);
-  }
   const auto which = static_cast<std::size_t>(table);
   bases_[which][index] = base;
+  last_offset_[which] = end_;
+  if (!add_part(fd, table, index)) {
+    sys::unmap(base, bytes);
+    return false;
+  }
   wire::TableDirectory& listed = directory(table);
   listed.extent[index] = {end_, items};
   end_ += bytes;
@@ -362,8 +385,29 @@ bool TraceStore::add_extent(int fd, Table table) noexcept {
   return true;
 }
 
-bool TraceStore::extend(Table table, std::size_t known) noexcept {
-  if (extents(table) > known) {
+// The next part of the last extent, behind those that are allocated.
+bool TraceStore::add_part(int fd, Table table, std::size_t index) noexcept {
+  const auto which = static_cast<std::size_t>(table);
+  const std::uint64_t size = wire::item_bytes(table);
+  const std::uint64_t items = first_items(table) << index;
+  const std::uint64_t done = round_up_to_page((room(table) - items_in(table, index)) * size);
+  const std::uint64_t left = round_up_to_page(items * size) - done;
+  const std::uint64_t part = is_filled_in_order(table) && left > kPartBytes ? kPartBytes : left;
+  if (!allocate(fd, last_offset_[which] + done, part)) {
+    return false;
+  }
+  if ((table == Table::kNodes || table == Table::kSites) && index > 0) {
+    // One call instead of a page fault for every page.
+    sys::madvise(extent<char>(table, index) + done, part, MADV_POPULATE_WRITE);
+  }
+  const std::uint64_t opened = (done + part) / size;
+  room_[which].store(items_in(table, index) + (opened < items ? opened : items),
+                     std::memory_order_release);
+  return true;
+}
+
+bool TraceStore::make_room(Table table, std::uint64_t known) noexcept {
+  if (room(table) > known) {
     return true;
   }
   std::atomic<std::uint64_t>& again = retry_at_ns_[static_cast<std::size_t>(table)];
@@ -375,27 +419,28 @@ bool TraceStore::extend(Table table, std::size_t known) noexcept {
   if (!guard) {
     return false;
   }
-  if (extents(table) > known) {
+  if (room(table) > known) {
     return true;
   }
   // A deleted file has no reader and grows no more.
-  const bool kept = kept_fd_ > 0 && is_our_file(kept_fd_, true);
+  const bool kept = kept_fd_ > 0 && is_file(kept_fd_, {device_, inode_}, true);
   const int fd = is_abandoned() ? -1 : kept ? kept_fd_ : reopen();
-  const bool extended = fd >= 0 && add_extent(fd, table);
+  const bool is_whole = room(table) == items_in(table, extents(table));
+  const bool made =
+      fd >= 0 && (is_whole ? add_extent(fd, table) : add_part(fd, table, extents(table) - 1));
   if (fd >= 0 && !kept) {
     sys::close(fd);
   }
   std::uint64_t& pause = retry_delay_ns_[static_cast<std::size_t>(table)];
-  pause = extended ? 0 : next_delay(pause);
-  again.store(extended ? 0 : sys::monotonic_ns() + pause, std::memory_order_relaxed);
-  return extended;
+  pause = made ? 0 : next_delay(pause);
+  again.store(made ? 0 : sys::monotonic_ns() + pause, std::memory_order_relaxed);
+  return made;
 }
 
 void TraceStore::stop_system_calls() noexcept {
-  const bool in_use = header_ != nullptr;
   for (const Table table : kAllTables) {
-    if (in_use) {
-      extend(table, extents(table));
+    const std::uint64_t wanted = header_ == nullptr ? 0 : items_in(table, extents(table) + 1);
+    while (room(table) < wanted && make_room(table, room(table))) {
     }
   }
   const BoundedLockGuard guard(
@@ -410,20 +455,20 @@ bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) no
   std::uint64_t before = used.load(std::memory_order_relaxed);
   BoundedWait wait;
   for (;;) {
-    const std::size_t known = extents(table);
+    const std::uint64_t known = room(table);
     index = before;
-    if (place_of(table, before).extent > known) {
+    if (place_of(table, before).extent > extents(table)) {
       return false;  // never handed out: the file is damaged
     }
     index = first_fitting(table, before, count);
-    if (place_of(table, index).extent < known) {
+    if (index + count <= known) {
       if (used.compare_exchange_weak(before, index + count, std::memory_order_relaxed)) {
         return true;
       }
       continue;
     }
-    // extend() also fails while another thread holds the lock.
-    if (!extend(table, known) && (cannot_grow(table) || !wait.keep_waiting())) {
+    // It also fails while another thread holds the lock.
+    if (!make_room(table, known) && (cannot_grow(table) || !wait.keep_waiting())) {
       return false;
     }
     before = used.load(std::memory_order_relaxed);
@@ -431,8 +476,8 @@ bool TraceStore::take(Table table, std::uint64_t count, std::uint64_t& index) no
 }
 
 bool TraceStore::has_room(Table table) noexcept {
-  const std::size_t known = extents(table);
-  return place_of(table, used(table)).extent < known || extend(table, known) || !cannot_grow(table);
+  const std::uint64_t known = room(table);
+  return used(table) < known || make_room(table, known) || !cannot_grow(table);
 }
 
 }  // namespace tidemark::tracer

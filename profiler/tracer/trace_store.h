@@ -23,10 +23,15 @@ struct ItemPlace {
   std::uint64_t position;
 };
 
+// How many items so many extents have.
+constexpr std::uint64_t items_in(wire::Table table, std::size_t extents) {
+  return first_items(table) * ((std::uint64_t{1} << extents) - 1);
+}
+
 constexpr ItemPlace place_of(wire::Table table, std::uint64_t index) {
   const std::uint64_t first = first_items(table);
   const auto extent = static_cast<std::size_t>(std::bit_width(index / first + 1) - 1);
-  return {extent, index - first * ((std::uint64_t{1} << extent) - 1)};
+  return {extent, index - items_in(table, extent)};
 }
 
 // Why no trace file can be made in this folder, or need be: an error number; EOWNERDEAD: the run
@@ -35,10 +40,11 @@ constexpr ItemPlace place_of(wire::Table table, std::uint64_t index) {
 int check_trace_folder(const char* directory) noexcept;
 
 // The trace file of this process, mapped. Grows while threads use it; what is mapped never moves.
-// Every extension is allocated on the file system before it is touched: a full disk is an error
-// here, not a SIGBUS in the target. A descriptor is kept open. Programs that close all descriptors
-// close that too; then the file is opened by its path again. A file that nobody reads does not
-// grow.
+// What is touched was allocated on the file system before: a full disk is an error here, not a
+// SIGBUS in the target. Where items are handed out one after the other an extent is allocated in
+// parts, or half of the file would be memory that nobody needs yet. A descriptor is kept open.
+// Programs that close all descriptors close that too; then the file is opened by its path again. A
+// file that nobody reads does not grow.
 class TraceStore {
  public:
   // Creates the file in `directory`, whose name must stay where it is. False: no file, and error()
@@ -65,12 +71,18 @@ class TraceStore {
   T* extent(wire::Table table, std::size_t index) const noexcept {
     return static_cast<T*>(bases_[static_cast<std::size_t>(table)][index]);
   }
+  // For how many items there is memory.
+  std::uint64_t room(wire::Table table) const noexcept {
+    return room_[static_cast<std::size_t>(table)].load(std::memory_order_acquire);
+  }
   // nullptr: there is no such item yet.
   template <typename T>
   T* item(wire::Table table, std::uint64_t index) const noexcept {
+    if (index >= room(table)) {
+      return nullptr;
+    }
     const ItemPlace place = place_of(table, index);
-    return place.extent < extents(table) ? extent<T>(table, place.extent) + place.position
-                                         : nullptr;
+    return extent<T>(table, place.extent) + place.position;
   }
 
   // How many items were handed out, by the header, which others can write to.
@@ -86,9 +98,9 @@ class TraceStore {
   bool cannot_grow(wire::Table table) const noexcept {
     return retry_at_ns_[static_cast<std::size_t>(table)].load(std::memory_order_relaxed) != 0;
   }
-  // Adds the next extent, unless there are more than `known` already. False: another thread is
-  // doing it, or it cannot be done.
-  bool extend(wire::Table table, std::size_t known) noexcept;
+  // Makes more room than for `known` items, unless there is already. False: another thread is doing
+  // it, or it cannot be done.
+  bool make_room(wire::Table table, std::uint64_t known) noexcept;
   // Makes room ahead, then stops all system calls of the tracer: see sys::g_calls_stopped.
   void stop_system_calls() noexcept;
 
@@ -96,11 +108,10 @@ class TraceStore {
   template <typename Visit>
   void for_each_mapping(Visit visit) noexcept;
   bool map_header(int fd) noexcept;
+  bool allocate(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept;
   bool add_extent(int fd, wire::Table table) noexcept;
-  void keep_descriptor(int fd) noexcept;
-  bool is_our_file(int fd, bool must_have_name) const noexcept;
+  bool add_part(int fd, wire::Table table, std::size_t index) noexcept;
   int reopen() noexcept;
-  bool has_space_for(int fd, std::uint64_t bytes) noexcept;
   bool is_abandoned() noexcept;
   void fail(int error) noexcept;
   wire::TableDirectory& directory(wire::Table table) const noexcept {
@@ -111,7 +122,9 @@ class TraceStore {
 
   wire::Header* header_ = nullptr;
   std::atomic<std::size_t> extents_[wire::kTables] = {};
+  std::atomic<std::uint64_t> room_[wire::kTables] = {};
   void* bases_[wire::kTables][wire::kMaxExtents] = {};
+  std::uint64_t last_offset_[wire::kTables] = {};  // of the last extent; with the lock
   BoundedLock extend_lock_;
   std::atomic<std::uint64_t> retry_at_ns_[wire::kTables] = {};  // 0: the last extension succeeded
   std::uint64_t retry_delay_ns_[wire::kTables] = {};            // with the lock

@@ -4,10 +4,11 @@
 // machine's own. docs/wire-format.md tabulates it; a change touches both and kFormatVersion.
 //
 // The file only grows. It begins with the header; tables follow in extents, each listed in the
-// header once it is allocated on the file system, mapped and zeroed. Item i of a table is the i-th
-// in its extents, taken in their order. Sites and nodes are used again: a reader believes a stack
-// only if its site is the same before and after the nodes were read (Site::ready). Whatever a
-// reader finds may be half written or hostile: check bounds.
+// header once it is mapped and zeroed. What is behind the items that were handed out may be a hole,
+// for which the file system has allocated nothing yet. Item i of a table is the i-th in its
+// extents, taken in their order. Sites and nodes are used again: a reader believes a stack only if
+// its site is the same before and after the nodes were read (Site::ready). Whatever a reader finds
+// may be half written or hostile: check bounds.
 //
 // Example: 4711-88123456789.trace, of a program with two blocks that are not freed.
 //

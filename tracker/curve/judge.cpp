@@ -58,6 +58,7 @@ class Judge {
   void add_spikes();
   void add_evidence();
   void set_detectable();
+  bool is_too_early_to_guess() const;
   void set_likelihood();
   void set_needs();
 
@@ -524,8 +525,17 @@ void Judge::set_detectable() {
   verdict_.tested_to = before_rise ? floor_.points[last].at : moment_of(curve_.points.back());
 }
 
+// Every program rises while it loads what it needs, and two samples are always on a line.
+bool Judge::is_too_early_to_guess() const {
+  constexpr double kStartS = 30.0;
+  const auto first = moment_of(curve_.points.front()).t_s;
+  const auto last = moment_of(curve_.points.back()).t_s;
+  return curve_.points.size() < kEnoughPoints ||
+         (first && last && options_.age_at_start_s.value_or(0.0) + *last - *first < kStartS);
+}
+
 void Judge::set_likelihood() {
-  if (verdict_.verdict != Verdict::kGrowing) {
+  if (verdict_.verdict != Verdict::kGrowing || is_too_early_to_guess()) {
     return;
   }
   const Rise rise = last_rise(floor_);

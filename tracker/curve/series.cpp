@@ -8,6 +8,9 @@
 namespace tidemark::tracker {
 namespace {
 
+// Samples that are put in their places together. Few, because a profile has thousands of series.
+constexpr std::size_t kMostPending = 32;
+
 bool comes_before(const Cell& a, const Cell& b) { return a.place() < b.place(); }
 
 void absorb(Cell& into, const Cell& next) {
@@ -50,7 +53,7 @@ void Series::add(double t_s, double step, double bytes, double unseen_bytes) {
   last_place_ = std::max(last_place_, place);
   const double peak = std::min(bytes + std::max(0.0, unseen_bytes), kMostBytes);
   pending_.push_back({t_s, step, bytes, peak, bytes, 1});
-  if (pending_.size() >= max_cells_) {
+  if (pending_.size() >= (max_cells_ < kDefaultCells ? kMostPending : max_cells_)) {
     settle();
   }
 }
@@ -70,6 +73,11 @@ void Series::settle() const {
     std::stable_sort(pending_.begin(), pending_.end(), comes_before);
   }
   const auto middle = static_cast<std::ptrdiff_t>(cells_.size());
+  if (const std::size_t wanted = cells_.size() + pending_.size(); wanted > cells_.capacity()) {
+    // Never twice the cells, which doubling might come to.
+    cells_.reserve(std::min(std::max(wanted, 2 * cells_.capacity()),
+                            max_cells_ + std::max(pending_.size(), kMostPending)));
+  }
   cells_.insert(cells_.end(), pending_.begin(), pending_.end());
   pending_.clear();
   if (middle > 0 && comes_before(cells_[static_cast<std::size_t>(middle)],

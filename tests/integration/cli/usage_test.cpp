@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command lines that are wrong, or shorter than they might be, as a user types them.
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -119,6 +121,88 @@ TEST(Usage, ANumberIsAProcess) {
   }
   EXPECT_THAT(run_tool({"profile", pid, "--duration", "200ms"}).err,
               Not(HasSubstr("No such file")));
+}
+
+TEST(Usage, HelpIsACommandToo) {
+  const Output of_track = run_tool({"help", "track"});
+  EXPECT_EQ(of_track.exit_code, 0) << of_track.err;
+  EXPECT_EQ(of_track.out, run_tool({"track", "--help"}).out);
+  EXPECT_EQ(run_tool({"help"}).out, run_tool({"--help"}).out);
+}
+
+TEST(Usage, WhatHasNoMemoryIsNothingToWatch) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::_exit(0);
+  }
+  siginfo_t ended{};
+  ::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT);
+  for (const std::string command : {"track", "monitor", "guard", "owners"}) {
+    const Output output = run_tool({command, std::to_string(pid), "--duration", "10s"});
+    EXPECT_EQ(output.exit_code, 3) << command;
+    EXPECT_THAT(output.err, HasSubstr("process " + std::to_string(pid) + " has exited")) << command;
+  }
+  ::waitpid(pid, nullptr, 0);
+
+  if (Subprocess({"grep", "-q", "kthreadd", "/proc/2/comm"}).wait() == 0) {
+    const Output output = run_tool({"guard", "2"});
+    EXPECT_EQ(output.exit_code, 3);
+    EXPECT_THAT(output.err, HasSubstr("2 is a kernel thread, not a program"));
+  }
+}
+
+TEST(Usage, TheOptionThatARecordingHasNoUseForIsNamed) {
+  expect_refused({"track", "x.csv", "--duration", "5s"},
+                 "--duration is for watching, not for a recording", "see tidemark track --help");
+  expect_refused({"owners", "x.tidemark", "--no-redact"},
+                 "--no-redact is for a job, not for a recording", "see tidemark owners --help");
+  expect_refused({"monitor", "--replay", "x.csv", "--log-file", "y"},
+                 "--replay plays a recording: it takes no --log-file",
+                 "see tidemark monitor --help");
+}
+
+TEST(Usage, ANumberOutOfItsRangeIsNamedWithIt) {
+  expect_refused({"owners", "--looks", "0", "--", "true"},
+                 "--looks: '0' is not a number from 1 to 1000", "see tidemark owners --help");
+}
+
+TEST(Usage, ALogFileThatIsNotThereIsNoted) {
+  const TempTree folder;
+  const std::string log = folder.path("none.log");
+  const Subprocess target({"/bin/sleep", "60"});
+  const auto notes = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> arguments{"track",      "--pid", std::to_string(target.pid()),
+                                       "--interval", "50ms",  "--duration",
+                                       "200ms"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return run_tool(arguments).err;
+  };
+
+  EXPECT_THAT(notes({"--log-file", log}),
+              HasSubstr("note: --log-file " + log + ": there is no such file"));
+  folder.write("none.log", "nothing\n");
+  EXPECT_THAT(notes({"--log-file", log}), HasSubstr("note: no steps are recognised in " + log));
+  EXPECT_THAT(notes({"--log-file", log, "--step-regex", "x"}),
+              HasSubstr("note: --step-regex has found no step in " + log));
+  EXPECT_THAT(run_tool({"track", "--step-regex", "off", "--", "true"}).err,
+              Not(HasSubstr("--step-regex")));
+}
+
+// No file of ours takes their places, and the command has them closed as it would without us.
+TEST(Usage, ClosedDescriptorsStayClosed) {
+  const auto run = [](const std::string& line) {
+    Subprocess shell({"sh", "-c", line, tests::tool_path()});
+    return Output{shell.wait(), shell.output(), shell.errors()};
+  };
+
+  const std::string asks = "\"$0\" monitor -- sh -c 'test ! -e /proc/self/fd/0'";
+  EXPECT_EQ(run(asks + " <&-").exit_code, 0);
+  EXPECT_EQ(run(asks + " </dev/null").exit_code, 1);
+  const Output no_output =
+      run("\"$0\" monitor --json --pid 1 "
+          "--duration 100ms --interval 50ms >&-");
+  EXPECT_EQ(no_output.exit_code, 3);
+  EXPECT_THAT(no_output.err, HasSubstr("Bad file descriptor"));
 }
 
 TEST(Usage, WhatIsNoProcessIsNoNumber) {

@@ -2,11 +2,13 @@
 // What `tidemark profile --pid` refuses, and what other users may do.
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -117,6 +119,25 @@ TEST(AttachRefuses, KernelThreads) {
 
   EXPECT_THAT(text, HasSubstr("process 2 is a kernel thread"));
   EXPECT_THAT(text, Not(HasSubstr("track")));
+}
+
+// Before anything is done to their process.
+TEST(AttachRefuses, Threads) {
+  std::promise<pid_t> id;
+  std::promise<void> end;
+  std::thread thread([&] {
+    id.set_value(static_cast<pid_t>(::syscall(SYS_gettid)));
+    end.get_future().wait();
+  });
+  const pid_t tid = id.get_future().get();
+
+  const std::string text = refusal(tid);
+  end.set_value();
+  thread.join();
+
+  EXPECT_THAT(text, HasSubstr(fmt::format("{0} is a thread of process {1}: use --pid {1}", tid,
+                                          ::getpid())));
+  EXPECT_THAT(text, Not(HasSubstr("attached")));
 }
 
 TEST(AttachRefuses, Zombies) {

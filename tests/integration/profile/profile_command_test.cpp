@@ -191,7 +191,7 @@ TEST(ProfileCommand, RecordsWhatItSawAndShowsItAgain) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Output refused = run_tool(arguments);
     EXPECT_EQ(refused.exit_code, 2) << more.front();
-    EXPECT_THAT(refused.err, HasSubstr("are for a command, not for a recording"));
+    EXPECT_THAT(refused.err, HasSubstr("not for a recording"));
   }
   const Output track = run_tool({"track", file, "--warmup", "20steps", "--json"});
   const Output csv = run_tool({"export", file, "--format", "csv"});

@@ -160,7 +160,7 @@ TEST(TrackCommand, SaysWhatIsWrongWithItsUse) {
 
   EXPECT_THAT(usage({}), HasSubstr("say what to judge"));
   EXPECT_THAT(usage({"run", "--pid", "1"}), HasSubstr("exclude each other"));
-  EXPECT_THAT(usage({"run", "-o", "x"}), HasSubstr("are for watching"));
+  EXPECT_THAT(usage({"run", "-o", "x"}), HasSubstr("--output is for watching"));
   EXPECT_THAT(usage({"run", "--last"}), HasSubstr("--last judges the run that was watched last"));
   EXPECT_THAT(usage({"--last", "--pid", "1"}), HasSubstr("--last judges"));
   EXPECT_THAT(usage({"run", "--warmup", "soon"}), HasSubstr("10min, 200steps, auto"));

@@ -67,17 +67,28 @@ TEST_F(QuickLookTest, AnswersInThreeLinesAfterTwentySeconds) {
 }
 
 TEST_F(QuickLookTest, SaysHowFastItGrows) {
+  system.fake_clock.booted_ns = system.fake_clock.now_ns - 600 * kNsPerSecond;
   system.put(kTrainer, 1000);
   grow(9.0);
 
   EXPECT_EQ(run(), kExitUndetermined);
 
   ASSERT_EQ(lines().size(), 3U) << system.stdout_text();
-  EXPECT_THAT(lines()[1], StartsWith("in 20 s: LIKELY LEAK 78 %, +"));
+  EXPECT_THAT(lines()[1], StartsWith("in 20 s: LIKELY LEAK 91 %, +"));
   EXPECT_THAT(lines()[1], HasSubstr("MiB/min"));
   EXPECT_THAT(lines()[1], HasSubstr("limit 16.0 GiB in "));
   EXPECT_EQ(lines()[2], "next: tidemark guard --pid 4000010 (stops it with a checkpoint in time)")
       << "full in less than half an hour";
+}
+
+TEST_F(QuickLookTest, GuessesNothingOfAJobThatHasJustBegun) {
+  system.put(kTrainer, 1000);
+  grow(9.0);
+
+  EXPECT_EQ(run(), kExitUndetermined);
+
+  ASSERT_EQ(lines().size(), 3U) << system.stdout_text();
+  EXPECT_THAT(lines()[1], StartsWith("in 20 s: GROWING, +"));
 }
 
 TEST_F(QuickLookTest, GivesNoAllClearForARiseThatIsTooSmallToCountYet) {

@@ -262,6 +262,33 @@ TEST_F(CollectorTest, FollowsTheLargestAndTheGrowingAndSumsUpTheRest) {
   EXPECT_EQ(second.samples[0].live_bytes, 1'500U);
 }
 
+// What a program has loaded does not use up the room and the time of what grows.
+TEST_F(CollectorTest, FollowsASiteForItsGrowthOnlyWhileItGrows) {
+  TraceBuilder builder;
+  add_site(builder, 0x1000, 100'000);
+  const auto small = add_site(builder, 0x1010, 10);
+  const auto other = add_site(builder, 0x1020, 10);
+  write("100.trace", builder);
+  CollectorOptions few = options();
+  few.most_new_by_size = 0;
+  few.most_new_by_growth = 1;
+  Collector collector(few, world_, clock_);
+  const auto followed = [&] {
+    write("100.trace", builder);
+    AllocationFacts facts;
+    collector.collect(facts);
+    return facts.sites.size();
+  };
+
+  EXPECT_EQ(followed(), 0U);
+  builder.site(small).alloc_bytes += 5'000;
+  builder.site(other).alloc_bytes += 4'000;
+  EXPECT_EQ(followed(), 1U);
+  EXPECT_EQ(followed(), 0U);  // the other one stands still
+  builder.site(other).alloc_bytes += 100;
+  EXPECT_EQ(followed(), 1U);
+}
+
 TEST_F(CollectorTest, LeavesSmallSitesToTheRest) {
   TraceBuilder builder;
   add_site(builder, 0x1010, 100'000'000);

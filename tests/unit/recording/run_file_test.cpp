@@ -338,6 +338,13 @@ TEST(RunWriter, DoesNotOverwriteAFile) {
   EXPECT_EQ(content_of(path), "precious");
 }
 
+TEST(RunWriter, TakesADashForNoName) {
+  const auto writer = RunWriter::create("-");
+
+  ASSERT_FALSE(writer);
+  EXPECT_THAT(writer.error().what, HasSubstr("cannot be written to standard output"));
+}
+
 TEST(RunWriter, RefusesAFileThatAppearsBeforeItBegins) {
   const TempTree dir;
   const auto writer = make_writer(dir.path("run"));

@@ -341,6 +341,15 @@ TEST(ProfileText, SaysWhenARunWasTooShort) {
   EXPECT_THAT(profile_line(make_report(run, {}, 10), 2.0), Not(HasSubstr("growing")));
 }
 
+TEST(ProfileText, GivesNoAllClearForARunThatWasHardlySeen) {
+  SiteRun run;
+  run.add_process(trainer_record());
+  run.add_site(trainer_record().key, {run.add_frame("model")}, constant(700 * kSiteMiB));
+
+  EXPECT_THAT(profile_text(make_report(built(run, 5), {}, 10), {}), HasSubstr("TOO SHORT TO TELL"));
+  EXPECT_THAT(profile_text(make_report(built(run, 6), {}, 10), {}), HasSubstr("NOTHING GROWS"));
+}
+
 TEST(ProfileText, SaysWhenNothingGrows) {
   SiteRun run;
   run.add_process(trainer_record());

@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -103,6 +104,53 @@ TEST(TraceStore, HandsOutItemsAndGrows) {
   EXPECT_EQ(store.header()->table[static_cast<std::size_t>(Table::kSites)].extents.load(), 5U);
   const auto name = files_in(folder.folder().path()).at(0);
   EXPECT_EQ(std::filesystem::file_size(folder.folder().path(name)), store.header()->file_bytes);
+}
+
+// An extent is twice as large as the one before it.
+TEST(TraceStore, TakesMemoryForWhatIsUsedOfAnExtent) {
+  constexpr std::uint64_t kNodes = 140'000;  // a little more than fits into seven extents
+  constexpr std::uint64_t kPart = 1U << 20U;
+  StoreFolder folder;
+  TraceStore& store = folder.store();
+  const auto name = folder.folder().path(files_in(folder.folder().path()).at(0));
+
+  std::uint64_t index = 0;
+  for (std::uint64_t i = 0; i < kNodes; ++i) {
+    ASSERT_TRUE(store.take(Table::kNodes, 1, index));
+    ASSERT_EQ(index, i);
+    store.item<wire::StackNode>(Table::kNodes, index)->value = i;
+  }
+
+  struct stat status {};
+  ASSERT_EQ(::stat(name.c_str(), &status), 0);
+  EXPECT_EQ(static_cast<std::uint64_t>(status.st_size), store.header()->file_bytes);
+  EXPECT_GE(store.header()->file_bytes, 2 * kNodes * sizeof(wire::StackNode) * 4 / 5);
+  EXPECT_LT(static_cast<std::uint64_t>(status.st_blocks) * 512,
+            kNodes * sizeof(wire::StackNode) + kPart + (256U << 10U));
+  EXPECT_EQ(store.item<wire::StackNode>(Table::kNodes, store.room(Table::kNodes)), nullptr);
+  EXPECT_LT(store.room(Table::kNodes), items_in(Table::kNodes, store.extents(Table::kNodes)));
+}
+
+TEST(TraceStore, HasItsExtentsToTheirEndsOnceItMakesNoSystemCalls) {
+  const TempTree folder;
+
+  const std::string said = in_child([&] {
+    static TraceStore store;
+    if (!store.create(folder.path().c_str(), 0)) {
+      return std::string("no file");
+    }
+    std::uint64_t index = 0;
+    while (store.extents(Table::kNodes) < 8) {
+      store.take(Table::kNodes, 1, index);
+    }
+    store.stop_system_calls();
+    while (store.take(Table::kNodes, 1, index)) {
+      store.item<wire::StackNode>(Table::kNodes, index)->value = 1;
+    }
+    return std::to_string(index);
+  });
+
+  EXPECT_EQ(said, std::to_string(items_in(Table::kNodes, 9)));
 }
 
 TEST(TraceStore, SeveralItemsLieInOneExtent) {
@@ -277,7 +325,7 @@ TEST(TraceStore, ADeletedFileIsNotExtended) {
   StoreFolder folder;
   std::filesystem::remove_all(folder.folder().path());
 
-  EXPECT_FALSE(folder.store().extend(Table::kSites, 1));
+  EXPECT_FALSE(folder.store().make_room(Table::kSites, first_items(Table::kSites)));
 
   EXPECT_EQ(folder.store().header()->extend_errno, static_cast<std::uint32_t>(ENOENT));
   std::uint64_t index = 0;
@@ -290,7 +338,7 @@ TEST(TraceStore, AnotherFileUnderItsNameIsNotTouched) {
   folder.folder().remove(name);
   folder.folder().write(name, "mine");
 
-  EXPECT_FALSE(folder.store().extend(Table::kSites, 1));
+  EXPECT_FALSE(folder.store().make_room(Table::kSites, first_items(Table::kSites)));
 
   EXPECT_EQ(folder.store().header()->extend_errno, static_cast<std::uint32_t>(ESTALE));
   EXPECT_EQ(std::filesystem::file_size(folder.folder().path(name)), 4U);
@@ -313,7 +361,7 @@ TEST(TraceStore, GrowsWhenItsPathCannotBeOpened) {
   const auto name = files_in(folder.folder().path()).at(0);
   std::filesystem::rename(folder.folder().path(name), folder.folder().path("elsewhere"));
 
-  EXPECT_TRUE(folder.store().extend(Table::kSites, 1));
+  EXPECT_TRUE(folder.store().make_room(Table::kSites, first_items(Table::kSites)));
 
   EXPECT_EQ(std::filesystem::file_size(folder.folder().path("elsewhere")),
             folder.store().header()->file_bytes);
@@ -343,7 +391,7 @@ TEST(TraceStore, AProgramMayCloseItsDescriptorAndUseTheNumber) {
   const int mine = ::open(folder.folder().path("mine").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_EQ(::dup3(mine, kept[0], O_CLOEXEC), kept[0]);
 
-  EXPECT_TRUE(folder.store().extend(Table::kSites, 1));
+  EXPECT_TRUE(folder.store().make_room(Table::kSites, first_items(Table::kSites)));
   folder.store().abandon(true);
 
   EXPECT_EQ(std::filesystem::file_size(folder.folder().path("mine")), 4U);
@@ -379,11 +427,11 @@ TEST(TraceStore, SoonRetriesAfterAFailure) {
   StoreFolder folder;
   std::filesystem::remove_all(folder.folder().path());
 
-  EXPECT_FALSE(folder.store().extend(Table::kSites, 1));
-  EXPECT_FALSE(folder.store().extend(Table::kSites, 1));  // not so soon
+  EXPECT_FALSE(folder.store().make_room(Table::kSites, first_items(Table::kSites)));
+  EXPECT_FALSE(folder.store().make_room(Table::kSites, first_items(Table::kSites)));  // not so soon
   EXPECT_EQ(folder.losses().extend_failures, 1U);
   ::usleep(3000);
-  EXPECT_FALSE(folder.store().extend(Table::kSites, 1));
+  EXPECT_FALSE(folder.store().make_room(Table::kSites, first_items(Table::kSites)));
   EXPECT_EQ(folder.losses().extend_failures, 2U);
 }
 
@@ -411,7 +459,7 @@ TEST(TraceStore, HasAFileWhileItsRunIsAlive) {
   EXPECT_EQ(check_trace_folder(folder.path()), 0);
   EXPECT_TRUE(store->create(folder.path(), 0));
 
-  EXPECT_TRUE(store->extend(Table::kSites, 1));
+  EXPECT_TRUE(store->make_room(Table::kSites, first_items(Table::kSites)));
   EXPECT_EQ(folder.traces(), 1U);
   store->abandon(true);
 }
@@ -435,7 +483,7 @@ TEST(TraceStore, GrowsNoMoreAndRecordsNothingOnceItsRunWasKilled) {
   const std::uint64_t bytes = store->header()->file_bytes;
   folder.kill_run();
 
-  EXPECT_FALSE(store->extend(Table::kSites, 1));
+  EXPECT_FALSE(store->make_room(Table::kSites, first_items(Table::kSites)));
 
   EXPECT_EQ(store->header()->extend_errno, static_cast<std::uint32_t>(EOWNERDEAD));
   EXPECT_EQ(store->header()->file_bytes, bytes);
@@ -455,7 +503,8 @@ TEST(TraceStore, KeepsNoDescriptorWhereThereAreFew) {
       return std::string("no file");
     }
     const auto kept = descriptors_of(folder.path(files_in(folder.path()).at(0)));
-    return std::to_string(kept.size()) + (store.extend(Table::kSites, 1) ? " grows" : " full");
+    return std::to_string(kept.size()) +
+           (store.make_room(Table::kSites, first_items(Table::kSites)) ? " grows" : " full");
   });
 
   EXPECT_EQ(said, "0 grows");

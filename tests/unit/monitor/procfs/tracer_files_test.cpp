@@ -41,6 +41,13 @@ TEST_F(TracerFilesTest, CountOnlyTheOneOfTheProgramThatRunsNow) {
   EXPECT_LT(bytes_of(4711), 2 * kFileBytes);
 }
 
+TEST_F(TracerFilesTest, CountWhatIsAllocated) {
+  write("trace-abc/4711-1000.trace");
+  ASSERT_EQ(::truncate(dir.path("shm/tidemark-7/trace-abc/4711-1000.trace").c_str(), 1 << 30), 0);
+
+  EXPECT_LT(bytes_of(4711), 2 * kFileBytes);
+}
+
 TEST_F(TracerFilesTest, AreNotAnythingElse) {
   write("trace-abc/4711-1000.trace.new");
   write("trace-abc/x-1000.trace");

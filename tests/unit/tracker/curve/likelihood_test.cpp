@@ -69,15 +69,29 @@ TEST(Likelihood, OneJumpIsHardlyALeak) {
 }
 
 TEST(Likelihood, OneJumpIsHardlyALeakInAFewSamplesEither) {
-  const auto few = [](auto shape) { return judge(on_time(sampled(5, 1.0, shape)), {}); };
-  const SeriesVerdict started = few([](double t) { return t < 1.0 ? 0.2 : 10.0; });
-  ASSERT_EQ(started.verdict, Verdict::kGrowing);
-  EXPECT_EQ(started.likelihood->form, RiseForm::kUneven);
-  EXPECT_LT(chance(started), 0.35);
+  const auto few = [](auto shape) { return judge(on_time(sampled(7, 0.05, shape)), aged(600.0)); };
+  const SeriesVerdict jumped = few([](double t) { return t < 4.0 ? 0.2 : 10.0; });
+  ASSERT_EQ(jumped.verdict, Verdict::kGrowing);
+  EXPECT_EQ(jumped.likelihood->form, RiseForm::kUneven);
+  EXPECT_LT(chance(jumped), 0.5);
 
   const SeriesVerdict rising = few([](double t) { return 100.0 + 100.0 * t; });
   ASSERT_EQ(rising.verdict, Verdict::kGrowing);
   EXPECT_EQ(rising.likelihood->form, RiseForm::kStraight);
+}
+
+TEST(Likelihood, IsNotToldOfTheStartOfAProgramNorOfAFewSamples) {
+  const auto seen_for = [](std::size_t samples, const Options& options) {
+    return judge(on_time(sampled(samples, 1.0, [](double t) { return 2000.0 + 100.0 * t; })),
+                 options);
+  };
+
+  EXPECT_EQ(seen_for(25, {}).verdict, Verdict::kGrowing);
+  EXPECT_FALSE(seen_for(25, {}).likelihood);
+  EXPECT_TRUE(seen_for(32, {}).likelihood);
+  EXPECT_TRUE(seen_for(25, aged(600.0)).likelihood);
+  EXPECT_EQ(seen_for(5, aged(600.0)).verdict, Verdict::kGrowing);
+  EXPECT_FALSE(seen_for(5, aged(600.0)).likelihood);
 }
 
 TEST(Likelihood, WhatFollowsALoadCountsByItself) {

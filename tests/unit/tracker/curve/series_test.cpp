@@ -2,10 +2,13 @@
 #include "tracker/curve/series.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <vector>
 
 namespace tidemark::tracker {
 namespace {
@@ -91,6 +94,25 @@ TEST(Series, IsTheSameHoweverOftenItWasLookedAt) {
     EXPECT_EQ(watched.cells()[i].t_s, read_later.cells()[i].t_s);
     EXPECT_EQ(watched.cells()[i].count, read_later.cells()[i].count);
   }
+}
+
+// The profiler has thousands of them.
+TEST(Series, OfFewCellsTakesLittleMoreThanThese) {
+  constexpr std::size_t kSeries = 200;
+  constexpr std::size_t kCells = 256;
+  const auto used = [] { return ::mallinfo2().uordblks; };
+  const std::size_t before = used();
+  std::vector<Series> all(kSeries, Series(kCells));
+
+  for (int sample = 0; sample < 3000; ++sample) {
+    for (Series& each : all) {
+      each.add(sample, kUnknown, 1e6);
+    }
+    if (sample % 100 == 0) {  // nothing is known of mallinfo2() under the sanitizers
+      EXPECT_LE(used() - before, kSeries * (kCells + 80) * sizeof(Cell));
+    }
+  }
+  EXPECT_EQ(all.front().samples(), 3000U);
 }
 
 TEST(Series, ReadsAFileBackwardsInBoundedMemory) {
