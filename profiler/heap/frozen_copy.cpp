@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,6 +53,22 @@ char state_of(pid_t pid, pid_t tid) {
   const auto text = read_file(fmt::format("/proc/{}/task/{}/stat", pid, tid));
   const auto stat = text ? monitor::parse_stat(*text) : std::nullopt;
   return stat ? stat->state : '?';
+}
+
+// Whether the children of a process are in another pid namespace than itself (it has called unshare
+// or setns). A copy might be the first there: with its end the process could start no more.
+bool has_other_namespace_for_children(pid_t pid) {
+  struct stat own {};
+  struct stat of_children {};
+  const std::string folder = fmt::format("/proc/{}/ns/", pid);
+  if (::stat((folder + "pid").c_str(), &own) != 0) {
+    return false;
+  }
+  if (::stat((folder + "pid_for_children").c_str(), &of_children) == 0) {
+    return of_children.st_ino != own.st_ino;
+  }
+  // It is not there before the first of them is, nor where the kernel does not know it.
+  return errno == ENOENT && ::access("/proc/self/ns/pid_for_children", F_OK) == 0;
 }
 
 // A thread in a call that cannot be interrupted: it waits for a disk, or for a child of vfork();
@@ -429,6 +446,10 @@ Status FrozenCopy::State::end() {
 
 Result<FrozenCopy> FrozenCopy::take(pid_t pid, const FrozenLimits& limits) {
   TIDEMARK_TRY(inject::check_target_of_calls(pid));
+  if (has_other_namespace_for_children(pid)) {
+    return Error{Errc::kUnsupported,
+                 fmt::format("process {} starts its children in another pid namespace", pid)};
+  }
   MemoryRoom room = MemoryRoom::of("", pid);
   const CopyDemand demand = copy_demand("", pid);
   std::string too_little = why_no_room(demand, room.left());
