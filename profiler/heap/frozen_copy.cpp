@@ -191,7 +191,9 @@ class CallWhileStopped {
   inject::SystemCallCode code_;
 };
 
-// Stands before its first instruction. It goes when the thread that traces it does.
+// It stops before its first instruction, and goes when the thread that traces it does. Called when
+// the process runs again: on a busy machine a new process waits long for its turn. If we are killed
+// before, the copy exits (see WayBack::stack_of_new_process).
 void hold(pid_t copy) {
   TracedThread thread = TracedThread::of_new_process(copy);
   if (thread.wait_for_stop(Deadline::in(kNsPerSecond))) {
@@ -375,10 +377,11 @@ Status FrozenCopy::State::take_once(std::int64_t attempt_ns) {
     result = call.make(clone, attempt_ns, PTRACE_O_TRACECLONE, {}, [this](pid_t process) {
       taken_ns = SystemClock().monotonic_ns();
       copy = process;
-      hold(process);
     });
   }
-  if (copy == 0) {
+  if (copy != 0) {
+    hold(copy);
+  } else {
     if (!result && !may_try_again(result.error())) {
       end_unknown_copy(target);
     }
