@@ -502,7 +502,9 @@ std::optional<StorageFacts> CppObjects::storage(std::uint64_t storage) {
   StorageFacts facts;
   facts.data = image_.word(at);
   facts.bytes = image_.word(at + kStorageBytes);
-  if (facts.bytes >= kMostStorageBytes) {
+  // A word that looks like the begin of a storage may lie anywhere, and what follows be anything.
+  const bool is_freed_by_code = classes_.is_in_file(image_.word(at + kFree));
+  if (facts.bytes >= kMostStorageBytes || (facts.data != 0 && !is_freed_by_code)) {
     return std::nullopt;
   }
   const auto kind = image_.load<std::int8_t>(at + kStorageDevice);

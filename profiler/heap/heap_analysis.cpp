@@ -5,7 +5,6 @@
 #include <set>
 #include <span>
 #include <unordered_map>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -156,7 +155,6 @@ class HeapAnalysis::Look {
     const std::size_t count = std::min(growth.owners.size(), analysis_.options_.most_owners);
     for (std::size_t i = 0; i < count; ++i) {
       const GrowingOwner& owner = growth.owners[i];
-      grows_.insert(owner.path.text);
       OwnerSample sample;
       sample.owner = analysis_.number_of(owner.kind, owner.path, owner.type, facts_);
       if (owner.kind == OwnerKind::kContainer) {
@@ -494,8 +492,7 @@ class HeapAnalysis::Look {
   ObjectPaths paths_;
   CollectorState collector_;
   std::vector<std::uint64_t> below_;
-  std::size_t blocks_ = 0;                 // of owners, that were found
-  std::unordered_set<std::string> grows_;  // paths of growing owners
+  std::size_t blocks_ = 0;  // of owners, that were found
 };
 
 bool HeapAnalysis::run(MemoryImage& image, ProcessObjects& objects, const GraphLimits& limits,
@@ -535,12 +532,12 @@ void HeapAnalysis::add_tensors(CppObjects& objects, std::span<const std::uint64_
 
 void HeapAnalysis::add_native(CppObjects& objects, const CppObjects::Found& found,
                               HeapFacts& facts) {
-  const NativeTensors::Change change = native_.compare(objects, found.tensors, found.storages);
+  NativeTensors::Change change = native_.compare(objects, found.tensors, found.storages);
   HeapFacts::OfProcess& of_process = facts.looks.front();
   of_process.look.heap_bytes += change.bytes;
   of_process.look.new_bytes += change.new_bytes;
   of_process.look.gone_bytes += change.gone_bytes;
-  for (const NativeTensors::Group& group : change.groups) {
+  for (NativeTensors::Group& group : change.groups) {
     if (group.bytes < kLeastNameBytes || of_process.owners.size() >= options_.most_owners) {
       continue;
     }
@@ -556,6 +553,12 @@ void HeapAnalysis::add_native(CppObjects& objects, const CppObjects::Found& foun
     sample.retained_bytes = group.bytes;
     if (group.held.count > 0) {
       sample.holds.push_back(group.held);
+    }
+    if (with_blocks_ && sample.grown_bytes > 0 && blocks_.size() < kMostWithBlocks) {
+      const double share = static_cast<double>(sample.grown_bytes) /
+                           static_cast<double>(std::max<std::uint64_t>(group.new_bytes, 1));
+      blocks_.push_back(
+          {of_process.owners.size(), std::min(1.0, share), std::move(group.new_data)});
     }
     of_process.owners.push_back(std::move(sample));
   }

@@ -294,6 +294,23 @@ TEST(NativeTensors, ThatGrowAreNamedByWhatTheyLookLike) {
   ASSERT_FALSE(looks.last().tensors.empty());
   EXPECT_EQ(looks.last().tensors.front().dtype, "uint8");
 }
+
+TEST(NativeTensors, OfStoragesWithoutTensorAreNamedByTheirSize) {
+  tests::Subprocess program({TIDEMARK_BINARY_DIR "/tests/programs/keeps_storages"});
+  program.read_until("ready");
+
+  const Looks looks(program.pid(), std::chrono::seconds(1));
+
+  const OwnerSample* const first = looks.first();
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(looks.record(*first).path, "torch storages of 65536 bytes cpu");
+  ASSERT_THAT(first->holds, SizeIs(1));
+  EXPECT_EQ(first->holds.front().type, "c10::StorageImpl");
+  EXPECT_GE(first->holds.front().count, 10U);
+  EXPECT_EQ(first->grown_bytes, first->holds.front().count << 16U);
+  EXPECT_EQ(looks.last().look.new_bytes, first->grown_bytes);
+  EXPECT_THAT(looks.last().owners, SizeIs(2));  // those of 1 MiB are there, and have not grown
+}
 #endif
 
 }  // namespace
