@@ -148,7 +148,7 @@ std::string_view what_to_do(OwnerKind kind) {
     case OwnerKind::kNativeHold:
       return "look at what native code keeps of";
     case OwnerKind::kNative:
-      return "find the code of C++ that keeps";
+      return "find the native code that keeps";
     case OwnerKind::kContainer:
     case OwnerKind::kName:
       break;

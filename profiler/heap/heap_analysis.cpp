@@ -84,9 +84,7 @@ class HeapAnalysis::Look {
     add_owners(growth);
     add_names();
     add_unreachable();
-    if (objects_.cpp().has_torch()) {
-      add_tensors();
-    }
+    add_native();
     of_process_.look.is_partial = graph_.is_partial();
     write(exports, growth);
     of_process_.look.unread_bytes = image_.unread_bytes();
@@ -382,6 +380,7 @@ class HeapAnalysis::Look {
     const std::size_t first = graph_.order().size();
     graph_.add_unreachable(std::move(seeds), limits_);
     const auto nodes = graph_.order().subspan(first);
+    knows_unreachable_ = true;
     const std::vector<bool> is_held = held_by_native(nodes);
     add_unnamed(OwnerKind::kGarbage, nodes, [&](Node node) { return !is_held[node]; });
     add_unnamed(OwnerKind::kNativeHold, nodes, [&](Node node) { return is_held[node]; });
@@ -459,27 +458,52 @@ class HeapAnalysis::Look {
     of_process_.owners.push_back(std::move(sample));
   }
 
-  void add_tensors() {
+  // Tensors, and what of them and of arrays nothing in Python leads to.
+  void add_native() {
+    CppObjects::ScanOptions options;
+    // Else what is garbage cannot be told from what native code holds.
+    options.type = knows_unreachable_ ? objects_.type_of_arrays() : 0;
+    if (!objects_.cpp().has_torch() && options.type == 0) {
+      return;
+    }
     std::vector<std::uint64_t> tensors;
     std::vector<std::uint64_t> storages;
     for (const Node node : graph_.order()) {
-      if (graph_.type(node).kind == ObjectKind::kCppTensor) {
+      const ObjectKind kind = graph_.type(node).kind;
+      if (kind == ObjectKind::kCppTensor) {
         tensors.push_back(graph_.address(node));
-      } else if (graph_.type(node).kind == ObjectKind::kCppStorage) {
+      } else if (kind == ObjectKind::kCppStorage) {
         storages.push_back(graph_.address(node));
+      } else if (kind == ObjectKind::kNumpyArray) {
+        const NativeArray array = objects_.native_array(graph_.address(node));
+        options.data.push_back({array.data, array.data + array.held.bytes});
       }
     }
-    CppObjects::Found others = objects_.cpp().scan(storages, limits_.is_over);
+    CppObjects::Found others = objects_.cpp().scan(storages, limits_.is_over, options);
     const auto is_reached = [&](std::uint64_t address) {
       return graph_.find(address) != ObjectGraph::kNone;
     };
     std::erase_if(others.tensors, is_reached);
     std::erase_if(others.storages, is_reached);
+    std::erase_if(others.instances, is_reached);
     tensors.insert(tensors.end(), others.tensors.begin(), others.tensors.end());
-    analysis_.add_tensors(objects_.cpp(), tensors, of_process_);
-    if (!others.is_partial && !graph_.is_partial()) {
-      analysis_.add_native(objects_.cpp(), others, facts_);
+    if (objects_.cpp().has_torch()) {
+      analysis_.add_tensors(objects_.cpp(), tensors, of_process_);
     }
+    if (!others.is_partial && !graph_.is_partial()) {
+      analysis_.add_native(objects_.cpp(), others, native_arrays(others.instances), facts_);
+    }
+  }
+
+  std::vector<NativeArray> native_arrays(std::span<const std::uint64_t> instances) {
+    std::vector<NativeArray> arrays;
+    for (const std::uint64_t instance : instances) {
+      NativeArray array = objects_.native_array(instance);
+      if (array.held.bytes > 0 && objects_.reference_count(instance) > 0) {
+        arrays.push_back(std::move(array));
+      }
+    }
+    return arrays;
   }
 
   HeapAnalysis& analysis_;
@@ -493,6 +517,7 @@ class HeapAnalysis::Look {
   CollectorState collector_;
   std::vector<std::uint64_t> below_;
   std::size_t blocks_ = 0;  // of owners, that were found
+  bool knows_unreachable_ = false;
 };
 
 bool HeapAnalysis::run(MemoryImage& image, ProcessObjects& objects, const GraphLimits& limits,
@@ -509,7 +534,7 @@ bool HeapAnalysis::run(MemoryImage& image, ProcessObjects& objects, const GraphL
 bool HeapAnalysis::run_native(MemoryImage& image, const GraphLimits& limits,
                               const std::function<bool()>& is_sound, HeapFacts& facts) {
   CppObjects objects(image);
-  const CppObjects::Found found = objects.scan({}, limits.is_over);
+  const CppObjects::Found found = objects.scan({}, limits.is_over, {});
   if (!is_sound()) {
     return false;
   }
@@ -519,7 +544,7 @@ bool HeapAnalysis::run_native(MemoryImage& image, const GraphLimits& limits,
   of_process.look.unread_bytes = image.unread_bytes();
   add_tensors(objects, found.tensors, of_process);
   if (!found.is_partial) {
-    add_native(objects, found, facts);
+    add_native(objects, found, {}, facts);
   }
   return true;
 }
@@ -531,8 +556,8 @@ void HeapAnalysis::add_tensors(CppObjects& objects, std::span<const std::uint64_
 }
 
 void HeapAnalysis::add_native(CppObjects& objects, const CppObjects::Found& found,
-                              HeapFacts& facts) {
-  NativeTensors::Change change = native_.compare(objects, found.tensors, found.storages);
+                              std::span<const NativeArray> arrays, HeapFacts& facts) {
+  NativeTensors::Change change = native_.compare(objects, found.tensors, found.storages, arrays);
   HeapFacts::OfProcess& of_process = facts.looks.front();
   of_process.look.heap_bytes += change.bytes;
   of_process.look.new_bytes += change.new_bytes;

@@ -209,13 +209,13 @@ class NativeTensors::Groups {
 
   void add_tensor(const CountedTensor& tensor) {
     has_tensor_.insert(tensor.facts.storage);
-    if (tensors_.size() >= kMostGroups) {
-      return;
+    const auto storage = tensor.own_bytes > 0 ? objects_.storage(tensor.facts.storage)
+                                              : std::optional(StorageFacts());
+    if (storage) {
+      add_look(held_tensor(tensor), tensor.facts.storage, storage->data);
     }
-    HeldObjects look = held_tensor(tensor);
-    Group& group = tensors_[look];
-    add(group, std::move(look), tensor.facts.storage);
   }
+  void add_array(const NativeArray& array) { add_look(array.held, array.address, array.data); }
   // After all tensors.
   void add_storage(std::uint64_t storage) {
     const auto facts = has_tensor_.contains(storage) || storages_.size() >= kMostGroups
@@ -223,14 +223,17 @@ class NativeTensors::Groups {
                            : objects_.storage(storage);
     if (facts && facts->is_host && facts->data != 0 && facts->bytes > 0) {
       add(storages_[{facts->bytes, facts->device}],
-          {std::string(kStorageType), "", {}, facts->device, 1, facts->bytes}, storage);
+          {std::string(kStorageType), "", {}, facts->device, 1, facts->bytes}, storage,
+          facts->data);
     }
   }
   std::vector<Group> take() {
     std::vector<Group> groups;
-    for (auto& [look, group] : tensors_) {
-      group.path = fmt::format("torch tensors {} [{}] {}", look.dtype, fmt::join(look.shape, ", "),
-                               look.device);
+    for (auto& [look, group] : by_look_) {
+      const bool is_tensor = look.type == kTensorType;
+      group.path =
+          fmt::format("{} {} [{}]{}{}", is_tensor ? "torch tensors" : "numpy arrays", look.dtype,
+                      fmt::join(look.shape, ", "), is_tensor ? " " : "", look.device);
       groups.push_back(std::move(group));
     }
     for (auto& [look, group] : storages_) {
@@ -241,48 +244,68 @@ class NativeTensors::Groups {
   }
 
  private:
-  void add(Group& group, HeldObjects one, std::uint64_t storage) {
-    const std::uint64_t bytes = one.bytes;
+  void add_look(const HeldObjects& one, std::uint64_t address, std::uint64_t data) {
+    if (by_look_.size() < kMostGroups) {
+      add(by_look_[one], one, address, data);
+    }
+  }
+  void add(Group& group, const HeldObjects& one, std::uint64_t address, std::uint64_t data) {
     ++group.count;
-    group.bytes += bytes;
-    if (bytes > 0 && before_.is_new(storage, bytes)) {
-      group.new_bytes += bytes;
-      if (const auto facts = objects_.storage(storage)) {
-        group.new_data.push_back(facts->data);
-      }
+    group.bytes += one.bytes;
+    if (one.bytes > 0 && before_.is_new(address, one.bytes)) {
+      group.new_bytes += one.bytes;
+      group.new_data.push_back(data);
     }
     if (group.held.type.empty()) {
-      group.held = std::move(one);
+      group.held = one;
     }
   }
 
   const NativeTensors& before_;
   CppObjects& objects_;
-  std::map<HeldObjects, Group, LooksBefore> tensors_;
+  std::map<HeldObjects, Group, LooksBefore> by_look_;
   std::map<std::pair<std::uint64_t, std::string>, Group> storages_;  // by size and device
   std::unordered_set<std::uint64_t> has_tensor_;                     // storages
 };
 
-bool NativeTensors::is_new(std::uint64_t storage, std::uint64_t bytes) const {
-  const auto before = first_storages_.find(storage);
-  return has_begun_ && (before == first_storages_.end() || before->second != bytes);
+bool NativeTensors::is_new(std::uint64_t address, std::uint64_t bytes) const {
+  const auto before = first_.find(address);
+  return has_begun_ && (before == first_.end() || before->second != bytes);
 }
 
 NativeTensors::Change NativeTensors::compare(CppObjects& objects,
                                              std::span<const std::uint64_t> tensors,
-                                             std::span<const std::uint64_t> storages) {
+                                             std::span<const std::uint64_t> storages,
+                                             std::span<const NativeArray> arrays) {
   Change change;
   Groups groups(*this, objects);
   for (const CountedTensor& tensor :
        count_tensors(objects, tensors, [](std::uint64_t) { return true; })) {
     groups.add_tensor(tensor);
   }
+  BytesByAddress now;
   for (const std::uint64_t storage : storages) {
     groups.add_storage(storage);
+    const auto facts = objects.storage(storage);
+    now.emplace(storage, facts && facts->is_host && facts->data != 0 ? facts->bytes : 0);
+  }
+  for (const NativeArray& array : arrays) {
+    groups.add_array(array);
+    now.emplace(array.address, array.held.bytes);
   }
   change.groups = groups.take();
+  measure_growth(change.groups);
+  std::stable_sort(change.groups.begin(), change.groups.end(), [](const Group& a, const Group& b) {
+    return std::pair(a.held.bytes, a.bytes) > std::pair(b.held.bytes, b.bytes);
+  });
+  compare_memory(std::move(now), change);
+  has_begun_ = true;
+  return change;
+}
+
+void NativeTensors::measure_growth(std::vector<Group>& groups) {
   std::unordered_map<std::string_view, std::uint64_t> now;
-  for (const Group& group : change.groups) {
+  for (const Group& group : groups) {
     now.emplace(group.path, group.bytes);
   }
   for (auto& [path, seen] : seen_) {
@@ -291,41 +314,26 @@ NativeTensors::Change NativeTensors::compare(CppObjects& objects,
     seen.has_fallen = seen.has_fallen || bytes < seen.last_bytes;
     seen.last_bytes = bytes;
   }
-  for (Group& group : change.groups) {
-    measure_growth(group);
+  for (Group& group : groups) {
+    const Seen& seen =
+        seen_.try_emplace(group.path, Seen{group.bytes, group.count, group.bytes, false})
+            .first->second;
+    group.held.bytes = seen.has_fallen ? 0 : group.bytes - seen.first_bytes;
+    group.held.count = group.count - std::min(group.count, seen.first_count);
   }
-  std::stable_sort(change.groups.begin(), change.groups.end(), [](const Group& a, const Group& b) {
-    return std::pair(a.held.bytes, a.bytes) > std::pair(b.held.bytes, b.bytes);
-  });
-  compare_storages(objects, storages, change);
-  has_begun_ = true;
-  return change;
 }
 
-void NativeTensors::measure_growth(Group& group) {
-  const auto [found, is_first] =
-      seen_.try_emplace(group.path, Seen{group.bytes, group.count, group.bytes, false});
-  const Seen& seen = found->second;
-  group.held.bytes = seen.has_fallen ? 0 : group.bytes - seen.first_bytes;
-  group.held.count = group.count - std::min(group.count, seen.first_count);
-}
-
-void NativeTensors::compare_storages(CppObjects& objects, std::span<const std::uint64_t> storages,
-                                     Change& change) {
-  std::unordered_map<std::uint64_t, std::uint64_t> now;
-  for (const std::uint64_t storage : storages) {
-    const auto facts = objects.storage(storage);
-    const std::uint64_t bytes = facts && facts->is_host && facts->data != 0 ? facts->bytes : 0;
-    now.emplace(storage, bytes);
+void NativeTensors::compare_memory(BytesByAddress now, Change& change) {
+  for (const auto& [address, bytes] : now) {
     change.bytes += bytes;
-    change.new_bytes += is_new(storage, bytes) ? bytes : 0;
+    change.new_bytes += is_new(address, bytes) ? bytes : 0;
   }
-  for (const auto& [storage, bytes] : first_storages_) {
-    const auto found = now.find(storage);
+  for (const auto& [address, bytes] : first_) {
+    const auto found = now.find(address);
     change.gone_bytes += found != now.end() && found->second == bytes ? 0 : bytes;
   }
   if (!has_begun_) {
-    first_storages_ = std::move(now);
+    first_ = std::move(now);
   }
 }
 

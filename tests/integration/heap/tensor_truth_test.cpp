@@ -184,7 +184,7 @@ TEST_F(TensorTruth, OperationsAreThereByTheirClasses) {
 
 TEST_F(TensorTruth, AScanOfTheMemoryFindsTheSameStorages) {
   const auto storages = all_of(ObjectKind::kCppStorage);
-  const auto found = objects_->cpp().scan(storages, [] { return false; });
+  const auto found = objects_->cpp().scan(storages, [] { return false; }, {});
 
   EXPECT_THAT(found.storages, testing::UnorderedElementsAreArray(storages));
   EXPECT_GE(found.tensors.size(), all_of(ObjectKind::kCppTensor).size());
@@ -269,7 +269,8 @@ TEST_P(HeldTensors, AreNamedWithTheirOwner) {
 
 INSTANTIATE_TEST_SUITE_P(All, HeldTensors,
                          testing::Values("tensor_cache", "autograd_graph", "forward_hooks",
-                                         "loader_worker", "numpy_arrays", "borrowed_arrays"),
+                                         "loader_worker", "numpy_arrays", "borrowed_arrays",
+                                         "native_arrays"),
                          [](const auto& shape) { return std::string(shape.param); });
 
 #ifdef TIDEMARK_HAS_HARNESS

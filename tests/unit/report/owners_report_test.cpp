@@ -167,7 +167,7 @@ TEST(OwnersText, SendsFromTensorsOfNativeCodeToTheProfiler) {
 
   const std::string text = made(run.ticks(3)).text(200);
 
-  EXPECT_THAT(text, HasSubstr("cut here find the code of C++ that keeps `torch tensors uint8 "
+  EXPECT_THAT(text, HasSubstr("cut here find the native code that keeps `torch tensors uint8 "
                               "[524288] cpu`: 30.0 MiB go free; tidemark profile names the line "
                               "that allocates them\n"));
   EXPECT_THAT(text, Not(HasSubstr("path ")));
