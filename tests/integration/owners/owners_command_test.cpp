@@ -6,10 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -141,14 +139,16 @@ TEST_F(OwnersCommandTest, KeepsLooksAndComparesThem) {
 TEST_F(OwnersCommandTest, AnswersSoFarWhenItIsInterrupted) {
   Subprocess script(leak());
   script.read_until("ready");
-  Subprocess tool({tests::tool_path(), "owners", "--pid", std::to_string(script.pid()), "--every",
-                   "1s", "--looks", "1000", "--json"});
-  std::this_thread::sleep_for(std::chrono::seconds(6));
+  Subprocess tool({"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>&1", tests::tool_path(), "owners",
+                   "--pid", std::to_string(script.pid()), "--every", "1s", "--looks", "1000",
+                   "--json"});
+  tool.read_until("look 3 of 1000");
 
   tool.signal(SIGINT);
 
-  EXPECT_EQ(tool.wait(), 0) << tool.errors();
-  expect_the_cache(nlohmann::json::parse(tool.output()));
+  EXPECT_EQ(tool.wait(), 0);
+  const std::string& output = tool.output();
+  expect_the_cache(nlohmann::json::parse(output.substr(output.rfind("\n{") + 1), nullptr, false));
   EXPECT_EQ(::kill(script.pid(), 0), 0);
 }
 
