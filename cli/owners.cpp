@@ -94,10 +94,10 @@ void add_owners(Program& program) {
   add_exports(command, *options);
   add_thresholds(command, options->judge);
   command.footer(
-      "It reads the objects of Python (3.9 to 3.15) in a process that runs, loads nothing into it "
-      "and\nwrites nothing to it; the process stands still for milliseconds. What holds more at a "
-      "later look\nthan at the first is named by its path, with its rate. docs/owners.md explains "
-      "each line.\n\n"
+      "It reads the objects of Python (3.9 to 3.15), and tensors of libtorch without Python, in a "
+      "process\nthat runs, and loads nothing into it; the process stands still for milliseconds. "
+      "What holds more at\na later look than at the first is named by its path, with its rate. "
+      "docs/owners.md explains each\nline.\n\n"
       "Examples:\n"
       "  tidemark owners --find-training\n"
       "  tidemark owners --pid 4711 --looks 6 --every 50steps -o looks.tidemark\n"

@@ -2,6 +2,7 @@
 #include "live/heap_looks.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -60,6 +61,10 @@ void append_heap(HeapFacts& to, HeapFacts from) {
 }  // namespace
 
 MakeLook make_heap_looks(const heap::HeapOptions& options) {
+  // What a look needs is large, grows, and is soon freed. Left alone, glibc raises this limit to
+  // the largest block that was freed, and what was freed stays in between: a quarter of the budget.
+  constexpr int kMappedFromBytes = 1 << 20;
+  (void)::mallopt(M_MMAP_THRESHOLD, kMappedFromBytes);  // it may stay as it is
   return [options](const ProcessKey& key, std::function<bool()> is_cancelled) -> LookAtHeap {
     const auto watch = std::make_shared<heap::HeapWatch>(key, options, std::move(is_cancelled));
     return

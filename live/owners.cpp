@@ -33,6 +33,7 @@ namespace {
 constexpr std::size_t kMostLooked = 4;      // processes
 constexpr std::size_t kMostLookedAll = 64;  // with --all
 constexpr double kWaitForStepS = 2.0;
+constexpr double kEarlyS = 0.25;
 constexpr double kWaitForLogS = 10.0;  // where the user has named a log
 
 // The work of a job, not what starts, compiles or looks after it.
@@ -67,7 +68,9 @@ class LookPlan {
     if (options_.every.steps && tick.step && (last_step_ || begun_ == 0)) {
       return *tick.step - last_step_.value_or(0) >= *options_.every.steps;
     }
-    return tick.t_s - last_s_ >= to_seconds(options_.every.ns);
+    // A tick that comes a moment early is the one that is meant, not the next.
+    const double every_s = to_seconds(options_.every.ns);
+    return tick.t_s - last_s_ >= every_s - std::min(kEarlyS, every_s / 10.0);
   }
 
   HeapLookThread::Round make_round(const Tick& tick) {

@@ -95,15 +95,19 @@ std::string growth_of_process(const OwnerCoverage& coverage) {
   return text + ".";
 }
 
+// What is worth a line: of growth of which owners explain nearly all there is none.
 std::string unexplained_words(const OwnerCoverage& coverage) {
+  constexpr double kNearlyAll = 0.95;
   const double missing =
       coverage.footprint_growth_bytes.value_or(0.0) - std::max(0.0, coverage.owned_bytes);
+  const bool has_python = !coverage.process->looks.back().interpreter.python.empty();
   std::string text;
-  if (coverage.native_bytes >= 1.0) {
+  if (has_python && coverage.native_bytes >= tracker::kLeastSharedGrowth) {
     text = fmt::format("Of it, {} belong to native code, and to no object of Python.",
                        format_bytes(coverage.native_bytes));
   }
-  if (coverage.explained_share && missing >= tracker::kLeastSharedGrowth) {
+  if (coverage.explained_share && *coverage.explained_share < kNearlyAll &&
+      missing >= tracker::kLeastSharedGrowth) {
     text += fmt::format(
         "{}Not explained: {}. That is memory of native code without an object of Python or a "
         "tensor, objects too small to be named, or free memory that the allocator keeps; "
@@ -125,6 +129,10 @@ std::string_view reading_words(HeapReading reading) {
   return "of the process as it was";
 }
 
+std::string pause_text(double seconds) {
+  return seconds < 1.0 ? fmt::format("{:.1f} ms", 1e3 * seconds) : fmt::format("{:.1f} s", seconds);
+}
+
 std::string looks_of_process(const LookedProcess& process) {
   const HeapLook& last = process.looks.back();
   double paused_s = 0.0;
@@ -137,14 +145,14 @@ std::string looks_of_process(const LookedProcess& process) {
       copied = std::max(copied.value_or(0), *look.copied_bytes);
     }
   }
-  std::string text = fmt::format(
-      "{}: {} {}; {} with {}; it stood still for {:.1f} ms at most, a look took {:.1f} s",
-      owner_process_text(process),
-      format_count(process.looks.size() + process.looks_left_out, "look"),
-      reading_words(last.reading), format_grouped(last.objects) + " objects",
-      format_bytes(last.heap_bytes), 1e3 * paused_s, took_s);
+  std::string text =
+      fmt::format("{}: {} {}; {} with {}; it stood still for {} at most, a look took {:.1f} s",
+                  owner_process_text(process),
+                  format_count(process.looks.size() + process.looks_left_out, "look"),
+                  reading_words(last.reading), format_grouped(last.objects) + " objects",
+                  format_bytes(last.heap_bytes), pause_text(paused_s), took_s);
   if (copied) {
-    text += fmt::format(", {} were there twice meanwhile", format_bytes(*copied));
+    text += fmt::format(", and the process had to copy {} meanwhile", format_bytes(*copied));
   }
   return text + ".";
 }

@@ -114,22 +114,27 @@ std::string short_path(const OwnerRecord& owner) {
   return path.starts_with(kMain) ? path.substr(kMain.size()) : path;
 }
 
-// What a programmer would look for: `cache` of "__main__.collator.cache".
+// What a programmer would look for: `cache` of "__main__.collator.cache", `seen` of
+// "step() closure: seen".
 std::string owner_name(const OwnerRecord& owner) {
-  constexpr std::string_view kLocal = "local ";
+  constexpr std::string_view kWhat[] = {"local ", "locals ", "closure ", "default "};
   std::string_view name;
   for (const PathStep& step : owner.steps) {
-    if (!step.label.starts_with('[')) {
+    if (!step.label.starts_with('[') && !step.label.starts_with(' ')) {
       name = step.label;
     }
   }
   if (name.empty()) {
     name = owner.path;
   }
+  if (const std::size_t at = name.find("() locals: "); at != std::string_view::npos) {
+    name.remove_prefix(name.find(": ", at) + 2);  // a variable of a running function
+  }
   if (name.starts_with('.')) {
     name.remove_prefix(1);
-  } else if (name.starts_with(kLocal)) {
-    name.remove_prefix(kLocal.size());
+  }
+  for (const std::string_view what : kWhat) {
+    name.remove_prefix(name.starts_with(what) ? what.size() : 0);
   }
   return shorten(escape_text(name), 60);
 }
@@ -143,7 +148,7 @@ std::string_view what_to_do(OwnerKind kind) {
     case OwnerKind::kNativeHold:
       return "look at what native code keeps of";
     case OwnerKind::kNative:
-      return "detach() or item() what is kept of";
+      return "find the native code that keeps";
     case OwnerKind::kContainer:
     case OwnerKind::kName:
       break;
@@ -153,10 +158,14 @@ std::string_view what_to_do(OwnerKind kind) {
 
 // "drop or bound `cache`: 1.18 GiB go free (nothing else reaches 99.8 % of it)".
 std::string cut_text(const RankedOwner& owner) {
+  constexpr std::string_view kNoLine = "; tidemark profile names the line that allocates them";
   const std::uint64_t bytes = owner.retained_bytes.value_or(owner.grown_bytes);
   std::string text = fmt::format(
       "{} `{}`: {} {}", what_to_do(owner.record().kind), owner_name(owner.record()),
       format_bytes(bytes), owner.retained_bytes ? "go free" : "have come since the first look");
+  if (owner.record().kind == OwnerKind::kNative) {  // what leads to it is not known
+    return owner.sites.empty() ? text.append(kNoLine) : text;
+  }
   if (owner.grown_bytes == 0) {
     return text;
   }
@@ -247,11 +256,12 @@ std::string needs_row(const RankedOwner& owner, const ProfileStyle& style) {
   std::string text = needs_text(*owner.needs);
   if (owner.needs->more_points) {
     const auto more = static_cast<std::uint64_t>(std::ceil(*owner.needs->more_points));
-    text = fmt::format("{} (--looks {}){}", format_count(more, "more look"), looks + more,
-                       text.empty() || text.find("sample") != std::string::npos ? "" : ", " + text);
+    text =
+        fmt::format("{} (--looks {}){}", format_count(more, "more look"), looks + more,
+                    text.empty() || text.find("sample") != std::string::npos ? "" : " and " + text);
   }
   return text.empty() ? ""
-                      : wrap_text(owner_label("needs"), text + " to tell a leak from warm-up",
+                      : wrap_text(owner_label("needs"), text + " to tell a leak from a warm-up",
                                   style.columns);
 }
 
@@ -263,7 +273,7 @@ bool leads_to_growth(const OwnersReport& report, const RankedOwner& name) {
                        const std::string& longer = owner.record().path;
                        return owner.grows() && longer.starts_with(path) &&
                               (longer.size() == path.size() || longer[path.size()] == '.' ||
-                               longer[path.size()] == '[');
+                               longer[path.size()] == '[' || longer[path.size()] == ' ');
                      });
 }
 
@@ -300,7 +310,7 @@ std::string owner_paragraph(const OwnersReport& report, const RankedOwner& owner
   out += is_one_line ? "" : wrap_text(owner_label("is"), state, style.columns);
   out += in_row(report, owner, style);
   out += holds_rows(owner, style);
-  if (!owner.record().steps.empty()) {
+  if (owner.record().steps.size() > 1) {  // else it says no more than the first line
     out += wrap_text(owner_label("path"), owner_path_text(owner.record()), style.columns);
   }
   out += made_at_rows(report, owner, style);
@@ -414,7 +424,7 @@ std::string owner_path_text(const OwnerRecord& owner) {
       text += i == kMostSteps ? " -> ..." : "";
       continue;
     }
-    text += (i == 0 ? "" : " -> ") + shorten(escape_text(step.label), 60);
+    text += (i == 0 ? "" : " -> ") + shorten(escape_text(trim(step.label)), 60);
     const bool is_plain =
         std::find(std::begin(kPlain), std::end(kPlain), step.type) != std::end(kPlain);
     if (!is_plain && i > 0 && i + 1 < owner.steps.size() && !step.label.starts_with('[')) {
@@ -429,9 +439,9 @@ namespace {
 std::string evidence_words(const OwnerEvidence& evidence, std::string_view type) {
   switch (evidence.kind) {
     case OwnerEvidenceKind::kEntriesPerStep:
-      return fmt::format("it gets {:.2f} entries each step, all the time", evidence.value);
+      return fmt::format("it gets {:.2f} entries each step all the time", evidence.value);
     case OwnerEvidenceKind::kEntriesPerSecond:
-      return fmt::format("it gets {} entries a minute, all the time",
+      return fmt::format("it gets {} entries a minute all the time",
                          per_minute_text(evidence.value));
     case OwnerEvidenceKind::kAppended:
       return fmt::format("nothing is looked up by a key in a {}", type);
@@ -463,10 +473,11 @@ std::string owner_evidence_text(const JudgedOwner& owner) {
   }
   std::string text;
   if (!leak.empty()) {
-    text = fmt::format("for a leak: {}", fmt::join(leak, ", "));
+    text = fmt::format("for a leak: {}", fmt::join(leak, ", and "));
   }
   if (!warmup.empty()) {
-    text += fmt::format("{}for a warm-up: {}", text.empty() ? "" : "; ", fmt::join(warmup, ", "));
+    text +=
+        fmt::format("{}for a warm-up: {}", text.empty() ? "" : "; ", fmt::join(warmup, ", and "));
   }
   return text;
 }

@@ -314,6 +314,23 @@ void CppObjects::for_each_object(AddressRange range, Visit visit) {
   }
 }
 
+// Of a build with a lock for all threads: the type stands behind the number of references.
+void CppObjects::find_instances(AddressRange range, std::uint64_t type,
+                                std::vector<std::uint64_t>& found) {
+  constexpr std::size_t kMostInstances = 1U << 22U;
+  std::array<std::uint64_t, kWordsOfPage> words;
+  for (std::uint64_t page = range.begin; page < range.end; page += MemoryImage::kPageBytes) {
+    if (!image_.read_array(page, std::span<std::uint64_t>(words))) {
+      continue;
+    }
+    for (std::size_t i = 1; i < words.size(); i += 2) {
+      if (words[i] == type && found.size() < kMostInstances) {
+        found.push_back(page + 8 * (i - 1));
+      }
+    }
+  }
+}
+
 void CppObjects::learn_near(std::uint64_t object) {
   const bool is_known = layout_.is_whole() && layout_.flags != Layout::kNone;
   const bool is_tried = learned_near_ != 0 && object - learned_near_ + kNearBytes < 2 * kNearBytes;
@@ -502,7 +519,9 @@ std::optional<StorageFacts> CppObjects::storage(std::uint64_t storage) {
   StorageFacts facts;
   facts.data = image_.word(at);
   facts.bytes = image_.word(at + kStorageBytes);
-  if (facts.bytes >= kMostStorageBytes) {
+  // A word that looks like the begin of a storage may lie anywhere, and what follows be anything.
+  const bool is_freed_by_code = classes_.is_in_file(image_.word(at + kFree));
+  if (facts.bytes >= kMostStorageBytes || (facts.data != 0 && !is_freed_by_code)) {
     return std::nullopt;
   }
   const auto kind = image_.load<std::int8_t>(at + kStorageDevice);
@@ -539,7 +558,8 @@ std::vector<std::uint64_t> CppObjects::lenders(std::uint64_t storage) {
 }
 
 CppObjects::Found CppObjects::scan(std::span<const std::uint64_t> known,
-                                   const std::function<bool()>& is_over) {
+                                   const std::function<bool()>& is_over,
+                                   const ScanOptions& options) {
   std::vector<AddressRange> ranges;
   for (const Mapping& mapping : image_.mappings()) {
     const bool is_own =
@@ -565,6 +585,9 @@ CppObjects::Found CppObjects::scan(std::span<const std::uint64_t> known,
     }
   };
   skip_data_of(known);
+  for (const AddressRange& range : options.data) {
+    data.add(range.begin, range.end - range.begin);
+  }
   const auto add = [&](std::uint64_t object, const CppClass& of) {
     if (of.role == CppRole::kTensor) {
       found.tensors.push_back(object);
@@ -581,7 +604,12 @@ CppObjects::Found CppObjects::scan(std::span<const std::uint64_t> known,
       found.is_partial = is_over();
       AddressRange part = data.first_gap(rest);
       part.end = std::min(part.end, part.begin + kBetweenQuestions);
-      for_each_object(part, add);
+      if (has_torch()) {
+        for_each_object(part, add);
+      }
+      if (options.type != 0) {
+        find_instances(part, options.type, found.instances);
+      }
       rest.begin = part.end;
     }
     skip_data_of(std::span(found.storages).subspan(before));

@@ -66,10 +66,17 @@ class CppObjects {
   struct Found {
     std::vector<std::uint64_t> tensors;
     std::vector<std::uint64_t> storages;
+    std::vector<std::uint64_t> instances;
     bool is_partial = false;
   };
+  // What else a scan looks for, and what it need not look through.
+  struct ScanOptions {
+    std::uint64_t type = 0;          // what may be its instances, in Python; 0: of no type
+    std::vector<AddressRange> data;  // no object is in them
+  };
   // `known`: storages whose data need not be looked through.
-  Found scan(std::span<const std::uint64_t> known, const std::function<bool()>& is_over);
+  Found scan(std::span<const std::uint64_t> known, const std::function<bool()>& is_over,
+             const ScanOptions& options);
 
  private:
   // Offsets in objects of torch.
@@ -98,6 +105,7 @@ class CppObjects {
   bool are_flags(std::uint64_t flags, bool is_view);
   template <typename Visit>
   void for_each_object(AddressRange range, Visit visit);
+  void find_instances(AddressRange range, std::uint64_t type, std::vector<std::uint64_t>& found);
   std::string device_of(std::uint64_t optional, std::uint64_t storage);
   std::uint64_t gradients_of(std::uint64_t tensor);
   std::uint64_t chunk_bytes(std::uint64_t address);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,6 +53,22 @@ char state_of(pid_t pid, pid_t tid) {
   const auto text = read_file(fmt::format("/proc/{}/task/{}/stat", pid, tid));
   const auto stat = text ? monitor::parse_stat(*text) : std::nullopt;
   return stat ? stat->state : '?';
+}
+
+// Whether the children of a process are in another pid namespace than itself (it has called unshare
+// or setns). A copy might be the first there: with its end the process could start no more.
+bool has_other_namespace_for_children(pid_t pid) {
+  struct stat own {};
+  struct stat of_children {};
+  const std::string folder = fmt::format("/proc/{}/ns/", pid);
+  if (::stat((folder + "pid").c_str(), &own) != 0) {
+    return false;
+  }
+  if (::stat((folder + "pid_for_children").c_str(), &of_children) == 0) {
+    return of_children.st_ino != own.st_ino;
+  }
+  // It is not there before the first of them is, nor where the kernel does not know it.
+  return errno == ENOENT && ::access("/proc/self/ns/pid_for_children", F_OK) == 0;
 }
 
 // A thread in a call that cannot be interrupted: it waits for a disk, or for a child of vfork();
@@ -174,7 +191,9 @@ class CallWhileStopped {
   inject::SystemCallCode code_;
 };
 
-// Stands before its first instruction. It goes when the thread that traces it does.
+// It stops before its first instruction, and goes when the thread that traces it does. Called when
+// the process runs again: on a busy machine a new process waits long for its turn. If we are killed
+// before, the copy exits (see WayBack::stack_of_new_process).
 void hold(pid_t copy) {
   TracedThread thread = TracedThread::of_new_process(copy);
   if (thread.wait_for_stop(Deadline::in(kNsPerSecond))) {
@@ -358,10 +377,11 @@ Status FrozenCopy::State::take_once(std::int64_t attempt_ns) {
     result = call.make(clone, attempt_ns, PTRACE_O_TRACECLONE, {}, [this](pid_t process) {
       taken_ns = SystemClock().monotonic_ns();
       copy = process;
-      hold(process);
     });
   }
-  if (copy == 0) {
+  if (copy != 0) {
+    hold(copy);
+  } else {
     if (!result && !may_try_again(result.error())) {
       end_unknown_copy(target);
     }
@@ -429,6 +449,10 @@ Status FrozenCopy::State::end() {
 
 Result<FrozenCopy> FrozenCopy::take(pid_t pid, const FrozenLimits& limits) {
   TIDEMARK_TRY(inject::check_target_of_calls(pid));
+  if (has_other_namespace_for_children(pid)) {
+    return Error{Errc::kUnsupported,
+                 fmt::format("process {} starts its children in another pid namespace", pid)};
+  }
   MemoryRoom room = MemoryRoom::of("", pid);
   const CopyDemand demand = copy_demand("", pid);
   std::string too_little = why_no_room(demand, room.left());

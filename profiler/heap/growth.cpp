@@ -28,11 +28,23 @@ constexpr std::size_t kLeastAlike = 4;
 
 }  // namespace
 
+AddressTable::Number AddressTable::find(std::uint64_t address) const {
+  const auto found = pages_.find(address / kPageBytes);
+  if (found == pages_.end() || address % 8 != 0) {
+    return kNone;
+  }
+  const auto place = static_cast<std::uint16_t>(address % kPageBytes / 8);
+  const auto begin = places_.begin() + found->second.first;
+  const auto end = begin + found->second.count;
+  const auto at = std::find(begin, end, place);
+  return at == end ? kNone : static_cast<Number>(at - places_.begin());
+}
+
 // One look against the first.
 class GrowthFinder::Comparison {
  public:
   Comparison(GrowthFinder& finder, const ObjectGraph& graph, ObjectPaths& paths, double t_s)
-      : finder_(finder), graph_(graph), paths_(paths), t_s_(t_s), masks_(graph.size()) {}
+      : finder_(finder), graph_(graph), paths_(paths), t_s_(t_s) {}
 
   HeapGrowth run() {
     match();
@@ -60,6 +72,12 @@ class GrowthFinder::Comparison {
         growth_.new_bytes += graph_.bytes(node);
       }
     }
+    for (Node node = 0; node < graph_.size(); ++node) {
+      if (is_new_[node]) {
+        new_nodes_.push_back(node);
+      }
+    }
+    masks_.resize(new_nodes_.size());
     for (Node old = 0; old < finder_.before_.size(); ++old) {
       growth_.gone_bytes +=
           finder_.is_there_[old] ? 0 : std::uint64_t{8} * finder_.before_[old].units;
@@ -67,6 +85,14 @@ class GrowthFinder::Comparison {
   }
 
   std::span<const Node> reachable() const { return graph_.order().first(graph_.reachable()); }
+
+  // Of a new one: its place among them.
+  std::size_t place_of(Node node) const {
+    return static_cast<std::size_t>(std::lower_bound(new_nodes_.begin(), new_nodes_.end(), node) -
+                                    new_nodes_.begin());
+  }
+  // Which groups lead to an object, a bit for each; only what is new has any.
+  std::uint64_t mask_of(Node node) const { return is_new_[node] ? masks_[place_of(node)] : 0; }
 
   // Its number among those of the first look; kNone: it is new.
   Node old_of(Node node) const {
@@ -206,9 +232,13 @@ class GrowthFinder::Comparison {
       // What the interpreter keeps for itself owns only what nobody else does.
       const auto take = [&](Node node) {
         for (const Node target : graph_.targets(node)) {
-          const bool is_taken = groups_[i].is_weak && (masks_[target] & strong_) != 0;
-          if (is_new_[target] && (masks_[target] & bit) == 0 && !is_taken) {
-            masks_[target] |= bit;
+          if (!is_new_[target]) {
+            continue;
+          }
+          std::uint64_t& mask = masks_[place_of(target)];
+          const bool is_taken = groups_[i].is_weak && (mask & strong_) != 0;
+          if ((mask & bit) == 0 && !is_taken) {
+            mask |= bit;
             waiting.push_back(target);
           }
         }
@@ -227,13 +257,13 @@ class GrowthFinder::Comparison {
 
   void give_bytes() {
     for (const Node node : reachable()) {
-      for (std::uint64_t mask = masks_[node]; mask != 0; mask &= mask - 1) {
+      const std::uint64_t all = mask_of(node);
+      for (std::uint64_t mask = all; mask != 0; mask &= mask - 1) {
         groups_[static_cast<std::size_t>(std::countr_zero(mask))].reached_bytes +=
             graph_.bytes(node);
       }
-      if (std::has_single_bit(masks_[node])) {
-        groups_[static_cast<std::size_t>(std::countr_zero(masks_[node]))].alone_bytes +=
-            graph_.bytes(node);
+      if (std::has_single_bit(all)) {
+        groups_[static_cast<std::size_t>(std::countr_zero(all))].alone_bytes += graph_.bytes(node);
       }
     }
     std::vector<std::size_t> rank(groups_.size());
@@ -272,10 +302,11 @@ class GrowthFinder::Comparison {
   // Its bytes count for the first of those that lead to it.
   void give(Node node, const std::vector<std::size_t>& place,
             std::vector<std::map<std::size_t, std::uint64_t>>& shared) {
-    std::uint64_t mask = masks_[node];
-    if (mask == 0) {
+    const std::uint64_t all = mask_of(node);
+    if (all == 0) {
       return;
     }
+    std::uint64_t mask = all;
     auto first = static_cast<std::size_t>(std::countr_zero(mask));
     for (; mask != 0; mask &= mask - 1) {
       const auto group = static_cast<std::size_t>(std::countr_zero(mask));
@@ -283,7 +314,7 @@ class GrowthFinder::Comparison {
     }
     groups_[first].first_bytes += graph_.bytes(node);
     groups_[first].owner.new_nodes.push_back(node);
-    for (mask = masks_[node]; mask != 0; mask &= mask - 1) {
+    for (mask = all; mask != 0; mask &= mask - 1) {
       if (const auto group = static_cast<std::size_t>(std::countr_zero(mask)); group != first) {
         shared[first][group] += graph_.bytes(node);
         shared[group][first] += graph_.bytes(node);
@@ -319,15 +350,16 @@ class GrowthFinder::Comparison {
       std::uint64_t bytes = 0;
     };
     std::unordered_map<Node, Slot> by_top;
-    std::vector<Node> top(graph_.size(), ObjectGraph::kNone);
+    std::vector<Node> top(new_nodes_.size(), ObjectGraph::kNone);
     for (const Node node : reachable()) {
       if (!is_new_[node]) {
         continue;
       }
       const Node parent = graph_.parent(node);
-      top[node] = parent != ObjectGraph::kNone && is_new_[parent] ? top[parent] : node;
-      if (masks_[node] == 0) {
-        Slot& slot = by_top[top[node]];
+      const std::size_t place = place_of(node);
+      top[place] = parent != ObjectGraph::kNone && is_new_[parent] ? top[place_of(parent)] : node;
+      if (masks_[place] == 0) {
+        Slot& slot = by_top[top[place]];
         slot.bytes += graph_.bytes(node);
         slot.nodes.push_back(node);
       }
@@ -398,7 +430,8 @@ class GrowthFinder::Comparison {
   double t_s_;
   HeapGrowth growth_;
   std::vector<bool> is_new_;
-  std::vector<std::uint64_t> masks_;  // of groups, a bit for each
+  std::vector<Node> new_nodes_;       // in ascending order
+  std::vector<std::uint64_t> masks_;  // of these
   std::uint64_t strong_ = 0;          // of all that are not weak, so far
   std::unordered_map<Node, std::vector<std::uint64_t>> samples_;
   std::vector<Candidate> candidates_;
@@ -406,12 +439,20 @@ class GrowthFinder::Comparison {
 };
 
 void GrowthFinder::begin(const ObjectGraph& graph) {
-  before_.reserve(graph.reachable());
-  for (const Node node : graph.order().first(graph.reachable())) {
-    table_.add(graph.address(node));
+  const auto nodes = graph.order().first(graph.reachable());
+  table_.fill([&](const auto& visit) {
+    for (const Node node : nodes) {
+      visit(graph.address(node));
+    }
+  });
+  before_.resize(table_.size());
+  for (const Node node : nodes) {
     const std::uint32_t count = graph.reference_count(node);
-    before_.push_back({graph.type(node).identity, static_cast<std::uint32_t>(graph.bytes(node) / 8),
-                       count, count});
+    const AddressTable::Number old = table_.find(graph.address(node));
+    if (old != AddressTable::kNone) {
+      before_[old] = {graph.type(node).identity, static_cast<std::uint32_t>(graph.bytes(node) / 8),
+                      count, count};
+    }
   }
   has_fallen_.assign(before_.size(), false);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/owner_records.h"
@@ -34,6 +35,45 @@ struct HeapGrowth {
   std::uint64_t gone_bytes = 0;
   std::vector<GrowingOwner> owners;  // the most growth first
 };
+
+// The addresses of many objects, in two bytes each: what is in one page of memory stands side by
+// side.
+class AddressTable {
+ public:
+  using Number = std::uint32_t;
+  static constexpr Number kNone = 0xffffffff;
+
+  // Calls for_each_address(visit) twice, and has then what it has visited, each once.
+  template <typename ForEachAddress>
+  void fill(ForEachAddress for_each_address);
+  Number find(std::uint64_t address) const;
+  std::size_t size() const { return places_.size(); }
+
+ private:
+  static constexpr std::uint64_t kPageBytes = 4096;
+
+  struct Page {
+    Number first = 0;
+    Number count = 0;
+  };
+  std::unordered_map<std::uint64_t, Page> pages_;
+  std::vector<std::uint16_t> places_;  // in the page, in units of 8 bytes
+};
+
+template <typename ForEachAddress>
+void AddressTable::fill(ForEachAddress for_each_address) {
+  for_each_address([&](std::uint64_t address) { ++pages_[address / kPageBytes].count; });
+  Number first = 0;
+  for (auto& [number, page] : pages_) {
+    page.first = first;
+    first += std::exchange(page.count, 0);
+  }
+  places_.resize(first);
+  for_each_address([&](std::uint64_t address) {
+    Page& page = pages_[address / kPageBytes];
+    places_[page.first + page.count++] = static_cast<std::uint16_t>(address % kPageBytes / 8);
+  });
+}
 
 // What grows between looks. An owner is an object that was there at the first look and refers to
 // more objects now (a bounded buffer does not), or a variable below which more and more is new. An
@@ -76,8 +116,8 @@ class GrowthFinder {
 
   bool has_begun_ = false;
   int compared_ = 0;  // looks after the first
-  ObjectTable table_;
-  std::vector<Before> before_;
+  AddressTable table_;
+  std::vector<Before> before_;  // as the table has them
   // Which of them had fewer references than at a look before, and which are there at this look.
   std::vector<bool> has_fallen_;
   std::vector<bool> is_there_;

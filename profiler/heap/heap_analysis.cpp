@@ -5,7 +5,6 @@
 #include <set>
 #include <span>
 #include <unordered_map>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -85,9 +84,7 @@ class HeapAnalysis::Look {
     add_owners(growth);
     add_names();
     add_unreachable();
-    if (objects_.cpp().has_torch()) {
-      add_tensors();
-    }
+    add_native();
     of_process_.look.is_partial = graph_.is_partial();
     write(exports, growth);
     of_process_.look.unread_bytes = image_.unread_bytes();
@@ -156,7 +153,6 @@ class HeapAnalysis::Look {
     const std::size_t count = std::min(growth.owners.size(), analysis_.options_.most_owners);
     for (std::size_t i = 0; i < count; ++i) {
       const GrowingOwner& owner = growth.owners[i];
-      grows_.insert(owner.path.text);
       OwnerSample sample;
       sample.owner = analysis_.number_of(owner.kind, owner.path, owner.type, facts_);
       if (owner.kind == OwnerKind::kContainer) {
@@ -384,6 +380,7 @@ class HeapAnalysis::Look {
     const std::size_t first = graph_.order().size();
     graph_.add_unreachable(std::move(seeds), limits_);
     const auto nodes = graph_.order().subspan(first);
+    knows_unreachable_ = true;
     const std::vector<bool> is_held = held_by_native(nodes);
     add_unnamed(OwnerKind::kGarbage, nodes, [&](Node node) { return !is_held[node]; });
     add_unnamed(OwnerKind::kNativeHold, nodes, [&](Node node) { return is_held[node]; });
@@ -461,27 +458,52 @@ class HeapAnalysis::Look {
     of_process_.owners.push_back(std::move(sample));
   }
 
-  void add_tensors() {
+  // Tensors, and what of them and of arrays nothing in Python leads to.
+  void add_native() {
+    CppObjects::ScanOptions options;
+    // Else what is garbage cannot be told from what native code holds.
+    options.type = knows_unreachable_ ? objects_.type_of_arrays() : 0;
+    if (!objects_.cpp().has_torch() && options.type == 0) {
+      return;
+    }
     std::vector<std::uint64_t> tensors;
     std::vector<std::uint64_t> storages;
     for (const Node node : graph_.order()) {
-      if (graph_.type(node).kind == ObjectKind::kCppTensor) {
+      const ObjectKind kind = graph_.type(node).kind;
+      if (kind == ObjectKind::kCppTensor) {
         tensors.push_back(graph_.address(node));
-      } else if (graph_.type(node).kind == ObjectKind::kCppStorage) {
+      } else if (kind == ObjectKind::kCppStorage) {
         storages.push_back(graph_.address(node));
+      } else if (kind == ObjectKind::kNumpyArray) {
+        const NativeArray array = objects_.native_array(graph_.address(node));
+        options.data.push_back({array.data, array.data + array.held.bytes});
       }
     }
-    CppObjects::Found others = objects_.cpp().scan(storages, limits_.is_over);
+    CppObjects::Found others = objects_.cpp().scan(storages, limits_.is_over, options);
     const auto is_reached = [&](std::uint64_t address) {
       return graph_.find(address) != ObjectGraph::kNone;
     };
     std::erase_if(others.tensors, is_reached);
     std::erase_if(others.storages, is_reached);
+    std::erase_if(others.instances, is_reached);
     tensors.insert(tensors.end(), others.tensors.begin(), others.tensors.end());
-    analysis_.add_tensors(objects_.cpp(), tensors, of_process_);
-    if (!others.is_partial && !graph_.is_partial()) {
-      analysis_.add_native(objects_.cpp(), others, facts_);
+    if (objects_.cpp().has_torch()) {
+      analysis_.add_tensors(objects_.cpp(), tensors, of_process_);
     }
+    if (!others.is_partial && !graph_.is_partial()) {
+      analysis_.add_native(objects_.cpp(), others, native_arrays(others.instances), facts_);
+    }
+  }
+
+  std::vector<NativeArray> native_arrays(std::span<const std::uint64_t> instances) {
+    std::vector<NativeArray> arrays;
+    for (const std::uint64_t instance : instances) {
+      NativeArray array = objects_.native_array(instance);
+      if (array.held.bytes > 0 && objects_.reference_count(instance) > 0) {
+        arrays.push_back(std::move(array));
+      }
+    }
+    return arrays;
   }
 
   HeapAnalysis& analysis_;
@@ -494,8 +516,8 @@ class HeapAnalysis::Look {
   ObjectPaths paths_;
   CollectorState collector_;
   std::vector<std::uint64_t> below_;
-  std::size_t blocks_ = 0;                 // of owners, that were found
-  std::unordered_set<std::string> grows_;  // paths of growing owners
+  std::size_t blocks_ = 0;  // of owners, that were found
+  bool knows_unreachable_ = false;
 };
 
 bool HeapAnalysis::run(MemoryImage& image, ProcessObjects& objects, const GraphLimits& limits,
@@ -512,7 +534,7 @@ bool HeapAnalysis::run(MemoryImage& image, ProcessObjects& objects, const GraphL
 bool HeapAnalysis::run_native(MemoryImage& image, const GraphLimits& limits,
                               const std::function<bool()>& is_sound, HeapFacts& facts) {
   CppObjects objects(image);
-  const CppObjects::Found found = objects.scan({}, limits.is_over);
+  const CppObjects::Found found = objects.scan({}, limits.is_over, {});
   if (!is_sound()) {
     return false;
   }
@@ -522,7 +544,7 @@ bool HeapAnalysis::run_native(MemoryImage& image, const GraphLimits& limits,
   of_process.look.unread_bytes = image.unread_bytes();
   add_tensors(objects, found.tensors, of_process);
   if (!found.is_partial) {
-    add_native(objects, found, facts);
+    add_native(objects, found, {}, facts);
   }
   return true;
 }
@@ -534,13 +556,13 @@ void HeapAnalysis::add_tensors(CppObjects& objects, std::span<const std::uint64_
 }
 
 void HeapAnalysis::add_native(CppObjects& objects, const CppObjects::Found& found,
-                              HeapFacts& facts) {
-  const NativeTensors::Change change = native_.compare(objects, found.tensors, found.storages);
+                              std::span<const NativeArray> arrays, HeapFacts& facts) {
+  NativeTensors::Change change = native_.compare(objects, found.tensors, found.storages, arrays);
   HeapFacts::OfProcess& of_process = facts.looks.front();
   of_process.look.heap_bytes += change.bytes;
   of_process.look.new_bytes += change.new_bytes;
   of_process.look.gone_bytes += change.gone_bytes;
-  for (const NativeTensors::Group& group : change.groups) {
+  for (NativeTensors::Group& group : change.groups) {
     if (group.bytes < kLeastNameBytes || of_process.owners.size() >= options_.most_owners) {
       continue;
     }
@@ -556,6 +578,12 @@ void HeapAnalysis::add_native(CppObjects& objects, const CppObjects::Found& foun
     sample.retained_bytes = group.bytes;
     if (group.held.count > 0) {
       sample.holds.push_back(group.held);
+    }
+    if (with_blocks_ && sample.grown_bytes > 0 && blocks_.size() < kMostWithBlocks) {
+      const double share = static_cast<double>(sample.grown_bytes) /
+                           static_cast<double>(std::max<std::uint64_t>(group.new_bytes, 1));
+      blocks_.push_back(
+          {of_process.owners.size(), std::min(1.0, share), std::move(group.new_data)});
     }
     of_process.owners.push_back(std::move(sample));
   }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,7 +62,8 @@ class HeapAnalysis {
                           HeapFacts& facts);
   void add_tensors(CppObjects& objects, std::span<const std::uint64_t> tensors,
                    HeapFacts::OfProcess& of_process) const;
-  void add_native(CppObjects& objects, const CppObjects::Found& found, HeapFacts& facts);
+  void add_native(CppObjects& objects, const CppObjects::Found& found,
+                  std::span<const NativeArray> arrays, HeapFacts& facts);
 
   ProcessKey key_;
   HeapOptions options_;

@@ -90,8 +90,8 @@ struct HeapWatch::State {
 Result<bool> HeapWatch::State::read(pid_t pid, const std::function<bool()>& is_sound,
                                     const HeapExports& exports, HeapFacts& facts) {
   const std::int64_t begin_ns = now_ns();
-  constexpr std::uint64_t kBytesOfObject = 100;  // here: with those of the first look
-  const std::uint64_t image_bytes = options.most_memory_bytes / 5;
+  constexpr std::uint64_t kBytesOfObject = 85;  // here: with those of the first look
+  const std::uint64_t image_bytes = options.most_memory_bytes / 8;
   GraphLimits limits;
   limits.most_objects =
       std::min(options.most_objects, (options.most_memory_bytes - image_bytes) / kBytesOfObject);

@@ -16,6 +16,13 @@ bool NumpyArrays::owns_data(std::uint64_t array) {
   return (image_.load<std::uint32_t>(array + 64 + layout_.shift) & kOwnsData) != 0;
 }
 
+bool NumpyArrays::has_dimensions(std::uint64_t array) {
+  const auto dimensions = image_.load<std::int32_t>(array + 24 + layout_.shift);
+  const std::uint64_t sizes = image_.word(array + 32 + layout_.shift);
+  return dimensions >= 0 && dimensions <= kMostDimensions &&
+         (dimensions == 0 || image_.mapping_at(sizes) != nullptr);
+}
+
 bool NumpyArrays::is_of_objects(std::uint64_t array) {
   const std::uint64_t type = image_.word(array + 56 + layout_.shift);
   return image_.load<char>(type + 24 + layout_.shift) == 'O';

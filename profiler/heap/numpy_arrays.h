@@ -16,6 +16,8 @@ class NumpyArrays {
   NumpyArrays(MemoryImage& image, const PythonLayout& layout) : image_(image), layout_(layout) {}
 
   bool owns_data(std::uint64_t array);  // else it belongs to another object
+  // Whether it may be an array: what it says of its dimensions can be true.
+  bool has_dimensions(std::uint64_t array);
   bool is_of_objects(std::uint64_t array);
   std::uint64_t data(std::uint64_t array) { return image_.word(array + 16 + layout_.shift); }
   std::uint64_t items(std::uint64_t array);

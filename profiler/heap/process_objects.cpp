@@ -36,6 +36,32 @@ std::vector<Root> ProcessObjects::roots() {
   return python_roots(image_, runtime_, types_, objects_);
 }
 
+std::uint64_t ProcessObjects::type_of_arrays() {
+  return runtime_.layout.is_free_threaded
+             ? 0
+             : module_value(image_, runtime_, types_, "numpy", "ndarray");
+}
+
+// What lies there may be anything.
+NativeArray ProcessObjects::native_array(std::uint64_t address) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 42U;
+  NumpyArrays& arrays = objects_.arrays();
+  NativeArray array;
+  array.address = address;
+  array.data = arrays.data(address);
+  const bool is_own = arrays.owns_data(address) && image_.mapping_at(array.data) != nullptr;
+  const std::uint64_t items = is_own && arrays.has_dimensions(address) ? arrays.items(address) : 0;
+  if (items == 0 || items > kMostBytes) {
+    return array;
+  }
+  array.held = this->array(address);
+  array.held.type = "numpy.ndarray";
+  array.held.count = 1;
+  const std::uint64_t bytes = items * arrays.item_bytes(address);
+  array.held.bytes = bytes < kMostBytes ? bytes : 0;
+  return array;
+}
+
 std::uint64_t ProcessObjects::reference_count(std::uint64_t object) {
   constexpr std::uint64_t kForEver = std::uint64_t{1} << 30U;
   if (runtime_.layout.is_free_threaded) {

@@ -14,6 +14,13 @@
 
 namespace tidemark::heap {
 
+// An array of numpy, by itself.
+struct NativeArray {
+  std::uint64_t address = 0;
+  std::uint64_t data = 0;
+  HeldObjects held;  // the bytes are those of its data
+};
+
 // The objects of Python in a process, and those of C++ that they lead to.
 class ProcessObjects : public ObjectSource {
  public:
@@ -32,6 +39,10 @@ class ProcessObjects : public ObjectSource {
     held.shape = objects_.arrays().shape(array);
     return held;
   }
+  // numpy.ndarray; 0: numpy is not loaded, or freed objects cannot be told from others.
+  std::uint64_t type_of_arrays();
+  // Without bytes, where it has no data of its own, or there is no array.
+  NativeArray native_array(std::uint64_t address);
   // How many references an object says that it has; 0: it is kept for ever, or does not tell.
   std::uint64_t reference_count(std::uint64_t object);
 

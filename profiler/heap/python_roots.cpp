@@ -269,18 +269,22 @@ std::string python_version(MemoryImage& image, const PythonRuntime& runtime, Pyt
   return version.substr(0, version.find(' '));
 }
 
-std::string module_text(MemoryImage& image, const PythonRuntime& runtime, PythonTypes& types,
-                        std::string_view module, std::string_view attribute) {
+std::uint64_t module_value(MemoryImage& image, const PythonRuntime& runtime, PythonTypes& types,
+                           std::string_view module, std::string_view attribute) {
   const PythonLayout& layout = runtime.layout;
   const std::uint64_t modules =
       image.word(runtime.interpreters.front() + layout.interpreter_modules);
   const std::uint64_t object = types.value_of(modules, module, kMostModules);
   const PythonTypes::Index type = types.of(object);
   if (type == PythonTypes::kNone || types[type].kind != ObjectKind::kModule) {
-    return "";
+    return 0;
   }
-  const std::uint64_t dict = image.word(object + layout.module_dict);
-  return types.text(types.value_of(dict, attribute, kMostVariables), 64);
+  return types.value_of(image.word(object + layout.module_dict), attribute, kMostVariables);
+}
+
+std::string module_text(MemoryImage& image, const PythonRuntime& runtime, PythonTypes& types,
+                        std::string_view module, std::string_view attribute) {
+  return types.text(module_value(image, runtime, types, module, attribute), 64);
 }
 
 std::string_view without_outer_functions(std::string_view qualified) {

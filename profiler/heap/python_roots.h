@@ -39,7 +39,10 @@ CollectorList read_collector_list(MemoryImage& image, std::uint64_t head, std::s
 
 // "3.11.2", as sys.version says; empty: not known.
 std::string python_version(MemoryImage& image, const PythonRuntime& runtime, PythonTypes& types);
-// Of a module that is imported: an attribute that is a text; empty: it has none.
+// Of a module that is imported: an attribute; 0: it has none.
+std::uint64_t module_value(MemoryImage& image, const PythonRuntime& runtime, PythonTypes& types,
+                           std::string_view module, std::string_view attribute);
+// Likewise, one that is a text; empty: it has none.
 std::string module_text(MemoryImage& image, const PythonRuntime& runtime, PythonTypes& types,
                         std::string_view module, std::string_view attribute);
 

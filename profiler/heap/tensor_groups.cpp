@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +17,7 @@ namespace {
 using Node = ObjectGraph::Node;
 
 constexpr std::string_view kTensorType = "torch.Tensor";
+constexpr std::string_view kStorageType = "c10::StorageImpl";
 constexpr std::size_t kMostGroups = 1U << 16U;
 
 // Of those that share a storage: no view, all of it, from its beginning.
@@ -30,9 +33,14 @@ void keep_most(Sorts& sorts, std::size_t most) {
   sorts.resize(std::min(sorts.size(), most));
 }
 
-auto look_of(const HeldObjects& held) {
-  return std::tie(held.type, held.dtype, held.shape, held.device);
-}
+struct LooksBefore {
+  bool operator()(const HeldObjects& a, const HeldObjects& b) const {
+    const auto look_of = [](const HeldObjects& held) {
+      return std::tie(held.type, held.dtype, held.shape, held.device);
+    };
+    return look_of(a) < look_of(b);
+  }
+};
 
 // Objects by what they look like.
 class Held {
@@ -62,12 +70,7 @@ class Held {
     std::uint64_t count = 0;
     std::uint64_t bytes = 0;
   };
-  struct IsBefore {
-    bool operator()(const HeldObjects& a, const HeldObjects& b) const {
-      return look_of(a) < look_of(b);
-    }
-  };
-  std::map<HeldObjects, Sum, IsBefore> by_look_;
+  std::map<HeldObjects, Sum, LooksBefore> by_look_;
 };
 
 HeldObjects held_tensor(const CountedTensor& tensor) {
@@ -199,63 +202,138 @@ std::vector<HeldObjects> held_objects(const ObjectGraph& graph, ProcessObjects& 
   return held.most(most);
 }
 
+// What one look finds.
+class NativeTensors::Groups {
+ public:
+  Groups(const NativeTensors& before, CppObjects& objects) : before_(before), objects_(objects) {}
+
+  void add_tensor(const CountedTensor& tensor) {
+    has_tensor_.insert(tensor.facts.storage);
+    const auto storage = tensor.own_bytes > 0 ? objects_.storage(tensor.facts.storage)
+                                              : std::optional(StorageFacts());
+    if (storage) {
+      add_look(held_tensor(tensor), tensor.facts.storage, storage->data);
+    }
+  }
+  void add_array(const NativeArray& array) { add_look(array.held, array.address, array.data); }
+  // After all tensors.
+  void add_storage(std::uint64_t storage) {
+    const auto facts = has_tensor_.contains(storage) || storages_.size() >= kMostGroups
+                           ? std::nullopt
+                           : objects_.storage(storage);
+    if (facts && facts->is_host && facts->data != 0 && facts->bytes > 0) {
+      add(storages_[{facts->bytes, facts->device}],
+          {std::string(kStorageType), "", {}, facts->device, 1, facts->bytes}, storage,
+          facts->data);
+    }
+  }
+  std::vector<Group> take() {
+    std::vector<Group> groups;
+    for (auto& [look, group] : by_look_) {
+      const bool is_tensor = look.type == kTensorType;
+      group.path =
+          fmt::format("{} {} [{}]{}{}", is_tensor ? "torch tensors" : "numpy arrays", look.dtype,
+                      fmt::join(look.shape, ", "), is_tensor ? " " : "", look.device);
+      groups.push_back(std::move(group));
+    }
+    for (auto& [look, group] : storages_) {
+      group.path = fmt::format("torch storages of {} bytes {}", look.first, look.second);
+      groups.push_back(std::move(group));
+    }
+    return groups;
+  }
+
+ private:
+  void add_look(const HeldObjects& one, std::uint64_t address, std::uint64_t data) {
+    if (by_look_.size() < kMostGroups) {
+      add(by_look_[one], one, address, data);
+    }
+  }
+  void add(Group& group, const HeldObjects& one, std::uint64_t address, std::uint64_t data) {
+    ++group.count;
+    group.bytes += one.bytes;
+    if (one.bytes > 0 && before_.is_new(address, one.bytes)) {
+      group.new_bytes += one.bytes;
+      group.new_data.push_back(data);
+    }
+    if (group.held.type.empty()) {
+      group.held = one;
+    }
+  }
+
+  const NativeTensors& before_;
+  CppObjects& objects_;
+  std::map<HeldObjects, Group, LooksBefore> by_look_;
+  std::map<std::pair<std::uint64_t, std::string>, Group> storages_;  // by size and device
+  std::unordered_set<std::uint64_t> has_tensor_;                     // storages
+};
+
+bool NativeTensors::is_new(std::uint64_t address, std::uint64_t bytes) const {
+  const auto before = first_.find(address);
+  return has_begun_ && (before == first_.end() || before->second != bytes);
+}
+
 NativeTensors::Change NativeTensors::compare(CppObjects& objects,
                                              std::span<const std::uint64_t> tensors,
-                                             std::span<const std::uint64_t> storages) {
+                                             std::span<const std::uint64_t> storages,
+                                             std::span<const NativeArray> arrays) {
   Change change;
-  compare_storages(objects, storages, change);
-  Held held;
+  Groups groups(*this, objects);
   for (const CountedTensor& tensor :
        count_tensors(objects, tensors, [](std::uint64_t) { return true; })) {
-    held.add(held_tensor(tensor));
+    groups.add_tensor(tensor);
   }
-  std::map<std::string, HeldObjects> now;
-  for (HeldObjects& sort : held.most(kMostGroups)) {
-    now.emplace(fmt::format("torch tensors {} [{}] {}", sort.dtype, fmt::join(sort.shape, ", "),
-                            sort.device),
-                std::move(sort));
+  BytesByAddress now;
+  for (const std::uint64_t storage : storages) {
+    groups.add_storage(storage);
+    const auto facts = objects.storage(storage);
+    now.emplace(storage, facts && facts->is_host && facts->data != 0 ? facts->bytes : 0);
   }
-  for (auto& [path, seen] : seen_) {
-    const auto found = now.find(path);
-    const std::uint64_t bytes = found == now.end() ? 0 : found->second.bytes;
-    seen.has_fallen = seen.has_fallen || bytes < seen.last_bytes;
-    seen.last_bytes = bytes;
+  for (const NativeArray& array : arrays) {
+    groups.add_array(array);
+    now.emplace(array.address, array.held.bytes);
   }
-  for (auto& [path, sort] : now) {
-    const auto is_new = seen_.try_emplace(path, Seen{sort.bytes, sort.count, sort.bytes, false});
-    const Seen& seen = is_new.first->second;
-    Group group{path, std::move(sort)};
-    group.count = group.held.count;
-    group.bytes = group.held.bytes;
-    group.held.bytes = seen.has_fallen ? 0 : group.bytes - seen.first_bytes;
-    group.held.count -= std::min(group.held.count, seen.first_count);
-    change.groups.push_back(std::move(group));
-  }
+  change.groups = groups.take();
+  measure_growth(change.groups);
   std::stable_sort(change.groups.begin(), change.groups.end(), [](const Group& a, const Group& b) {
     return std::pair(a.held.bytes, a.bytes) > std::pair(b.held.bytes, b.bytes);
   });
+  compare_memory(std::move(now), change);
   has_begun_ = true;
   return change;
 }
 
-void NativeTensors::compare_storages(CppObjects& objects, std::span<const std::uint64_t> storages,
-                                     Change& change) {
-  std::unordered_map<std::uint64_t, std::uint64_t> now;
-  for (const std::uint64_t storage : storages) {
-    const auto facts = objects.storage(storage);
-    const std::uint64_t bytes = facts && facts->is_host && facts->data != 0 ? facts->bytes : 0;
-    now.emplace(storage, bytes);
-    change.bytes += bytes;
-    const auto before = first_storages_.find(storage);
-    change.new_bytes += before != first_storages_.end() && before->second == bytes ? 0 : bytes;
+void NativeTensors::measure_growth(std::vector<Group>& groups) {
+  std::unordered_map<std::string_view, std::uint64_t> now;
+  for (const Group& group : groups) {
+    now.emplace(group.path, group.bytes);
   }
-  for (const auto& [storage, bytes] : first_storages_) {
-    const auto found = now.find(storage);
+  for (auto& [path, seen] : seen_) {
+    const auto found = now.find(path);
+    const std::uint64_t bytes = found == now.end() ? 0 : found->second;
+    seen.has_fallen = seen.has_fallen || bytes < seen.last_bytes;
+    seen.last_bytes = bytes;
+  }
+  for (Group& group : groups) {
+    const Seen& seen =
+        seen_.try_emplace(group.path, Seen{group.bytes, group.count, group.bytes, false})
+            .first->second;
+    group.held.bytes = seen.has_fallen ? 0 : group.bytes - seen.first_bytes;
+    group.held.count = group.count - std::min(group.count, seen.first_count);
+  }
+}
+
+void NativeTensors::compare_memory(BytesByAddress now, Change& change) {
+  for (const auto& [address, bytes] : now) {
+    change.bytes += bytes;
+    change.new_bytes += is_new(address, bytes) ? bytes : 0;
+  }
+  for (const auto& [address, bytes] : first_) {
+    const auto found = now.find(address);
     change.gone_bytes += found != now.end() && found->second == bytes ? 0 : bytes;
   }
   if (!has_begun_) {
-    first_storages_ = std::move(now);
-    change.new_bytes = 0;
+    first_ = std::move(now);
   }
 }
 

@@ -40,15 +40,22 @@ std::vector<TensorSample> group_tensors(std::span<const CountedTensor> tensors, 
 std::vector<HeldObjects> held_objects(const ObjectGraph& graph, ProcessObjects& objects,
                                       std::span<const ObjectGraph::Node> nodes, std::size_t most);
 
-// Tensors that nothing in Python leads to, in groups of those that look the same, from look to
-// look. What has fallen at any look does not grow.
+// Tensors and arrays that nothing in Python leads to, in groups of those that look the same, and
+// storages that no tensor has, by their size, from look to look. What has fallen at any look does
+// not grow.
 class NativeTensors {
  public:
   struct Group {
-    std::string path;  // "torch tensors float32 [256, 1024] cpu"
+    // "torch tensors float32 [256, 1024] cpu", "torch storages of 4096 bytes cpu",
+    // "numpy arrays float32 [256, 1024]".
+    std::string path;
     HeldObjects held;  // what has come since the group was first seen
     std::uint64_t count = 0;
     std::uint64_t bytes = 0;
+    // Where the memory begins that was not there at the first look, and how much it is: some of it
+    // has taken the place of other memory.
+    std::vector<std::uint64_t> new_data;
+    std::uint64_t new_bytes = 0;
   };
   struct Change {
     std::vector<Group> groups;  // the most growth first
@@ -58,7 +65,7 @@ class NativeTensors {
   };
   // One look, with all tensors and storages that count.
   Change compare(CppObjects& objects, std::span<const std::uint64_t> tensors,
-                 std::span<const std::uint64_t> storages);
+                 std::span<const std::uint64_t> storages, std::span<const NativeArray> arrays);
 
  private:
   struct Seen {
@@ -68,12 +75,19 @@ class NativeTensors {
     bool has_fallen = false;
   };
 
-  void compare_storages(CppObjects& objects, std::span<const std::uint64_t> storages,
-                        Change& change);
+  class Groups;
+
+  using BytesByAddress = std::unordered_map<std::uint64_t, std::uint64_t>;
+
+  // Whether a storage or an array was not there at the first look.
+  bool is_new(std::uint64_t address, std::uint64_t bytes) const;
+  void compare_memory(BytesByAddress now, Change& change);
+  // What of each group has come since it was first seen.
+  void measure_growth(std::vector<Group>& groups);
 
   bool has_begun_ = false;
-  std::map<std::string, Seen> seen_;                                 // by path
-  std::unordered_map<std::uint64_t, std::uint64_t> first_storages_;  // bytes by address
+  std::map<std::string, Seen> seen_;  // by path
+  BytesByAddress first_;              // storages and arrays
 };
 
 }  // namespace tidemark::heap

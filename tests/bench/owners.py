@@ -8,6 +8,7 @@ What `tidemark owners` finds and costs. Parts (default: all):
           and of 0.25, 1 and 4 GiB
   steps   the steps of a busy job with a million objects: alone, beside us, and with profilers that run
           inside of it, in turns
+  stress  a thousand copies of each of three busy programs, which must not notice them
   exports what DevTools of Chromium make of two heap snapshots of one job (owners_exports.py)
 --only is of the matrix. Exits with 1 when a bar is missed.
 """
@@ -31,7 +32,7 @@ import owners_matrix
 import pythons
 from bars import Bars
 
-PARTS = ("matrix", "sizes", "steps", "exports")
+PARTS = ("matrix", "sizes", "steps", "stress", "exports")
 PROGRAM = owners_matrix.PROGRAMS / "sized_heap.py"
 PYTHON = owners_matrix.SYSTEM_PYTHON
 # Million objects, GiB, and for how long the job may stand still at a look.
@@ -43,6 +44,7 @@ LOOKS = 3
 FREE_FACTOR = 1.5  # of what a job needs; else the size is left out
 ROUNDS = 5
 TURN_S = 4
+COPIES = 1000
 P50_BAR = 1.10
 PAUSE_OF_PEER = 0.1  # of the pause that the same job makes for a profiler inside of it
 
@@ -208,6 +210,18 @@ def report_steps(bars, taken):
                     f"{1000 * longest['alone']:.1f} ms")
 
 
+def bench_stress(build):
+    bars = Bars()
+    for name in ("ABusyJob", "AJobThatHandlesTheEndOfChildren", "SubprocessesOfPython"):
+        done = subprocess.run([build / "tests/frozen_copy_stress_test",
+                               f"--gtest_filter=FrozenCopyStress.NothingChangesFor{name}"],
+                              env=dict(os.environ, TIDEMARK_TEST_COPIES=str(COPIES)),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        bars.check(done.returncode == 0, f"{COPIES} copies: nothing changes for {name}",
+                   "" if done.returncode == 0 else done.stdout.strip()[-1000:])
+    return bars.missed == 0
+
+
 def bench_matrix(options):
     options.shapes, options.keep, options.looks, options.every = (), None, LOOKS, "1s"
     options.with_steps = False
@@ -231,6 +245,7 @@ def main():
     print(f"{platform.machine()}, Linux {platform.release()}, {os.cpu_count()} CPUs\n", flush=True)
     runs = {"matrix": lambda: bench_matrix(options), "sizes": lambda: bench_sizes(options.build),
             "steps": lambda: bench_steps(options.build),
+            "stress": lambda: bench_stress(options.build),
             "exports": lambda: owners_exports.bench_exports(options.build)}
     good = [runs[part]() for part in PARTS if not options.parts or part in options.parts]
     sys.exit(0 if all(good) else 1)

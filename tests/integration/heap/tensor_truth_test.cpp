@@ -184,7 +184,7 @@ TEST_F(TensorTruth, OperationsAreThereByTheirClasses) {
 
 TEST_F(TensorTruth, AScanOfTheMemoryFindsTheSameStorages) {
   const auto storages = all_of(ObjectKind::kCppStorage);
-  const auto found = objects_->cpp().scan(storages, [] { return false; });
+  const auto found = objects_->cpp().scan(storages, [] { return false; }, {});
 
   EXPECT_THAT(found.storages, testing::UnorderedElementsAreArray(storages));
   EXPECT_GE(found.tensors.size(), all_of(ObjectKind::kCppTensor).size());
@@ -269,7 +269,8 @@ TEST_P(HeldTensors, AreNamedWithTheirOwner) {
 
 INSTANTIATE_TEST_SUITE_P(All, HeldTensors,
                          testing::Values("tensor_cache", "autograd_graph", "forward_hooks",
-                                         "loader_worker", "numpy_arrays", "borrowed_arrays"),
+                                         "loader_worker", "numpy_arrays", "borrowed_arrays",
+                                         "native_arrays"),
                          [](const auto& shape) { return std::string(shape.param); });
 
 #ifdef TIDEMARK_HAS_HARNESS
@@ -293,6 +294,23 @@ TEST(NativeTensors, ThatGrowAreNamedByWhatTheyLookLike) {
   EXPECT_GE(looks.last().look.new_bytes, first->grown_bytes);
   ASSERT_FALSE(looks.last().tensors.empty());
   EXPECT_EQ(looks.last().tensors.front().dtype, "uint8");
+}
+
+TEST(NativeTensors, OfStoragesWithoutTensorAreNamedByTheirSize) {
+  tests::Subprocess program({TIDEMARK_BINARY_DIR "/tests/programs/keeps_storages"});
+  program.read_until("ready");
+
+  const Looks looks(program.pid(), std::chrono::seconds(1));
+
+  const OwnerSample* const first = looks.first();
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(looks.record(*first).path, "torch storages of 65536 bytes cpu");
+  ASSERT_THAT(first->holds, SizeIs(1));
+  EXPECT_EQ(first->holds.front().type, "c10::StorageImpl");
+  EXPECT_GE(first->holds.front().count, 10U);
+  EXPECT_EQ(first->grown_bytes, first->holds.front().count << 16U);
+  EXPECT_EQ(looks.last().look.new_bytes, first->grown_bytes);
+  EXPECT_THAT(looks.last().owners, SizeIs(2));  // those of 1 MiB are there, and have not grown
 }
 #endif
 

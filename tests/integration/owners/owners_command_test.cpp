@@ -6,10 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -141,14 +139,16 @@ TEST_F(OwnersCommandTest, KeepsLooksAndComparesThem) {
 TEST_F(OwnersCommandTest, AnswersSoFarWhenItIsInterrupted) {
   Subprocess script(leak());
   script.read_until("ready");
-  Subprocess tool({tests::tool_path(), "owners", "--pid", std::to_string(script.pid()), "--every",
-                   "1s", "--looks", "1000", "--json"});
-  std::this_thread::sleep_for(std::chrono::seconds(6));
+  Subprocess tool({"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>&1", tests::tool_path(), "owners",
+                   "--pid", std::to_string(script.pid()), "--every", "1s", "--looks", "1000",
+                   "--json"});
+  tool.read_until("look 3 of 1000");
 
   tool.signal(SIGINT);
 
-  EXPECT_EQ(tool.wait(), 0) << tool.errors();
-  expect_the_cache(nlohmann::json::parse(tool.output()));
+  EXPECT_EQ(tool.wait(), 0);
+  const std::string& output = tool.output();
+  expect_the_cache(nlohmann::json::parse(output.substr(output.rfind("\n{") + 1), nullptr, false));
   EXPECT_EQ(::kill(script.pid(), 0), 0);
 }
 
@@ -186,6 +186,29 @@ TEST_F(OwnersCommandTest, ExportsObjectsAndPaths) {
   EXPECT_TRUE(snapshot.contains("nodes"));
   EXPECT_THAT(*read_file(dir_.path("a.dot")), HasSubstr("__main__.collator.cache"));
 }
+
+#ifdef TIDEMARK_HAS_HARNESS
+TEST_F(OwnersCommandTest, NamesTensorsOfAProgramWithoutPython) {
+  Subprocess trainer({TIDEMARK_BINARY_DIR "/bin/tidemark-harness", "train", "leak", "--cause",
+                      "collator", "--mb-per-step", "1", "--steps", "3000", "--step-time", "20ms",
+                      "--from-step", "5"});
+  trainer.read_until("Step 10 ");
+
+  const Output output = run_tool({"owners", "--pid", std::to_string(trainer.pid()), "--every", "1s",
+                                  "--tensors", "-o", dir_.path("a.tidemark")});
+  const nlohmann::json json = parsed(run_tool({"owners", dir_.path("a.tidemark"), "--json"}));
+
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_THAT(output.out, HasSubstr("is held by  torch tensors uint8 [524288] cpu"));
+  EXPECT_THAT(output.out, HasSubstr("tidemark profile names the line"));
+  EXPECT_THAT(output.out, HasSubstr("  cpu uint8 [524288]\n"));
+  const nlohmann::json& owner = json["owners"][0];
+  EXPECT_EQ(owner["kind"], "native");
+  EXPECT_EQ(owner["holds"][0]["shape"], nlohmann::json::array({524288}));
+  EXPECT_NEAR(owner["share_of_growth"].get<double>(), 1.0, 0.1) << json["coverage"];
+  EXPECT_NEAR(owner["entries_per_step"].get<double>(), 2.0, 0.3) << owner;
+}
+#endif
 
 TEST_F(OwnersCommandTest, SaysThatAProgramHasNoPython) {
   Subprocess program({"/bin/sleep", "100"});

@@ -126,6 +126,51 @@ TEST_F(OwnersSitesTest, NamesTheLineThatMakesTensorsAndArrays) {
   expect_made_there(report, "tensors", 0.95, 1.01);
 }
 
+#ifdef TIDEMARK_HAS_HARNESS
+// A program without Python: its tensors are found by themselves.
+TEST_F(OwnersSitesTest, NamesTheLineThatMakesTensorsOfNativeCode) {
+  const std::string truth = dir_.path("truth.json");
+  Subprocess profile({tests::tool_path(),
+                      "profile",
+                      "--mode",
+                      "exact",
+                      "--",
+                      TIDEMARK_BINARY_DIR "/bin/tidemark-harness",
+                      "train",
+                      "leak",
+                      "--cause",
+                      "collator",
+                      "--mb-per-step",
+                      "1",
+                      "--steps",
+                      "3000",
+                      "--step-time",
+                      "20ms",
+                      "--from-step",
+                      "5",
+                      "--truth",
+                      truth});
+  profile.read_until("Step 10 ");
+
+  const Output output = ask(profile);
+  const Output text = ask(profile, {});
+
+  const auto report = nlohmann::json::parse(output.out, nullptr, /*allow_exceptions=*/false);
+  ASSERT_FALSE(report.is_discarded()) << output.out << output.err;
+  const nlohmann::json& owner = report["owners"][0];
+  EXPECT_EQ(owner["path"], "torch tensors uint8 [524288] cpu");
+  EXPECT_EQ(owner["kind"], "native");
+  const auto expected = nlohmann::json::parse(*read_file(truth), nullptr, false);
+  const auto line = expected["allocating_line"].get<std::string>();
+  EXPECT_THAT(text.out, HasSubstr(line.substr(line.rfind('/') + 1) + "  "));
+  double bytes = 0.0;
+  for (const nlohmann::json& site : owner["sites"]) {
+    bytes += site["bytes"].get<double>();
+  }
+  EXPECT_NEAR(bytes / owner["growth_bytes"].get<double>(), 1.0, 0.05) << owner;
+}
+#endif
+
 // As much as the blocks stand for that the tracer has picked.
 TEST_F(OwnersSitesTest, EstimatesBesideASampledProfileOfARunningJob) {
   Subprocess script({kPython, kScript, "plain"});

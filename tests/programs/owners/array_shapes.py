@@ -3,6 +3,7 @@
 """Keeps tensors and arrays in one of many ways, each with a known owner: array_shapes.py SHAPE (see
 leak_loop.py). Exits with 77 where there is no torch or no numpy."""
 
+import ctypes
 import sys
 
 try:
@@ -135,6 +136,14 @@ def numpy_views():
     for number in steps():
         image = numpy.full((ROWS, COLUMNS), number, dtype=numpy.float32)
         crops.append(image[:8, :8])
+
+
+@shape(f"numpy arrays float32 [{ROWS}, {COLUMNS}]", kind="native", bytes_per_step=NBYTES, holds=ARRAY,
+       text="C code forgets to release a reference to an array")
+def native_arrays():
+    for number in steps():
+        image = numpy.full((ROWS, COLUMNS), number, dtype=numpy.float32)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(image))
 
 
 @shape(bytes_per_step=None, decoys=["__main__"], text="training, and nothing is kept")

@@ -406,6 +406,36 @@ TEST(FrozenCopy, IsTakenAndRemovedInOtherPidNamespaces) {
   ::kill(first, SIGKILL);
 }
 
+// A copy would be process 1 of the new one, and without that nobody can start another there.
+TEST(FrozenCopy, IsRefusedWhereChildrenAreInAnotherPidNamespace) {
+  ChildProcess child([](const ChildProcess::Link& link) {
+    if (::unshare(CLONE_NEWPID) != 0) {
+      return;
+    }
+    link.signal_ready();
+    link.wait_for_order();
+    const pid_t first = ::fork();
+    if (first == 0) {
+      ::_exit(0);
+    }
+    if (first > 0 && ::waitpid(first, nullptr, 0) == first) {
+      link.signal_ready();
+      link.wait_for_order();
+    }
+  });
+  if (!child.wait_ready()) {
+    GTEST_SKIP() << "may not make namespaces here";
+  }
+
+  const auto copy = FrozenCopy::take(child.pid());
+
+  ASSERT_FALSE(copy);
+  EXPECT_THAT(copy.error().what, HasSubstr("pid namespace"));
+  child.give_order();
+  EXPECT_TRUE(child.wait_ready());
+  EXPECT_FALSE(FrozenCopy::take(child.pid()));  // the first one of that namespace has exited
+}
+
 TEST(FrozenCopy, EndsWithTheProcessThatHasTakenIt) {
   ChildProcess child(change_value);
   ASSERT_TRUE(child.wait_ready());

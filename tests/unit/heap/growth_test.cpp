@@ -2,6 +2,9 @@
 #include "profiler/heap/growth.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,6 +62,27 @@ const GrowingOwner& owner_of(const HeapGrowth& growth, const std::string& path) 
                    [&](const GrowingOwner& owner) { return owner.path.text == path; });
   EXPECT_NE(found, growth.owners.end()) << path;
   return found == growth.owners.end() ? kNone : *found;
+}
+
+TEST(AddressTable, FindsWhatItWasFilledWith) {
+  const std::vector<std::uint64_t> addresses = {0x7000, 0x1008, 0x1ff8, 0x1000, 0x7fff12345670};
+  AddressTable table;
+  table.fill([&](const auto& visit) {
+    for (const std::uint64_t address : addresses) {
+      visit(address);
+    }
+  });
+
+  std::set<AddressTable::Number> numbers;
+  for (const std::uint64_t address : addresses) {
+    numbers.insert(table.find(address));
+  }
+  EXPECT_EQ(table.size(), addresses.size());
+  EXPECT_EQ(numbers.size(), addresses.size());
+  EXPECT_EQ(*numbers.rbegin(), addresses.size() - 1);
+  for (const std::uint64_t other : {0x1010U, 0x1004U, 0x8000U, 0x0U}) {
+    EXPECT_EQ(table.find(other), AddressTable::kNone) << other;
+  }
 }
 
 TEST(GrowthFinder, NamesWhatRefersToMoreAndMore) {

@@ -78,7 +78,7 @@ TEST(OwnersText, NamesTheOwnerWhatItHoldsAndWhereToCut) {
   EXPECT_THAT(text, HasSubstr("  +40.0 MiB\n  path     module __main__ -> collator (VisionCollator)"
                               " -> .cache -> [*]\n  cut here drop or bound `cache`: 1.18 GiB go "
                               "free (nothing else reaches 100 % of it)\n  because  for a leak: it "
-                              "gets 1.00 entries each step, all the time; for a warm-up: a dict"));
+                              "gets 1.00 entries each step all the time; for a warm-up: a dict"));
   EXPECT_THAT(text, HasSubstr("  needs    3 more looks (--looks 6)"));
   EXPECT_THAT(text, HasSubstr("  not it   dataset 210 MiB constant; optimizer.state 8.00 MiB "
                               "constant\n"));
@@ -107,13 +107,81 @@ TEST(OwnersText, SaysHowFarTheFiguresGo) {
   EXPECT_THAT(text, HasSubstr("looks    trainer, pid 101 (train.py): 3 looks of a frozen copy; "
                               "100,000 objects with"));
   EXPECT_THAT(text, HasSubstr("1.2 ms at most"));
-  EXPECT_THAT(text, HasSubstr("1.95 KiB were there twice"));
+  EXPECT_THAT(text, HasSubstr("and the process had to copy 1.95 KiB"));
   EXPECT_THAT(text, HasSubstr("runs     Python 3.11.2; garbage collection is OFF, thresholds 700 "
                               "10 10."));
   EXPECT_THAT(text, HasSubstr("partial  pid 101: the budget was used up at 1 of 3 looks"));
   EXPECT_THAT(text, HasSubstr("detour   pid 101: no room\\x1b[31m for a copy\n"));
   EXPECT_THAT(text, HasSubstr("unread   pid 101: 4.00 KiB could not be read\n"));
   EXPECT_THAT(text, HasSubstr("problem  pid 101: a thread did not stop\n"));
+}
+
+// Whatever leads to it: what to change is the variable.
+TEST(OwnersText, NamesVariablesByThemselves) {
+  const auto cut_of = [](const std::string& path, std::vector<PathStep> steps) {
+    OwnerRun run;
+    run.add_process(trainer_record());
+    OwnerRecord owner = owner_record(path, "list");
+    owner.steps = std::move(steps);
+    run.add(owner, entries_at([](std::size_t look) { return 10U * look; }));
+    const std::string text = made(run.ticks(3)).text();
+    return text.substr(text.find("  cut here "),
+                       text.find('\n', text.find("  cut here ")) - text.find("  cut here "));
+  };
+
+  EXPECT_THAT(cut_of("step() closure: seen", {{"module __main__", ""}, {"closure seen", "list"}}),
+              StartsWith("  cut here drop or bound `seen`: "));
+  EXPECT_THAT(cut_of("worker() locals: queue", {{"worker() locals: queue", "deque"}}),
+              StartsWith("  cut here drop or bound `queue`: "));
+  EXPECT_THAT(cut_of("__main__.Tok.encode (lru_cache)",
+                     {{"module __main__", ""}, {".encode", "wrapper"}, {" (lru_cache)", "dict"}}),
+              StartsWith("  cut here drop or bound `encode`: "));
+}
+
+// The bytes of a cache are those of the function that has it.
+TEST(OwnersText, DoesNotSayThatItIsNotTheFunctionOfACache) {
+  OwnerRun run;
+  run.add_process(trainer_record());
+  run.add(owner_record("__main__.load (lru_cache)"),
+          entries_at([](std::size_t look) { return 10U * look; }));
+  run.add(owner_record("__main__.load", "functools._lru_cache_wrapper", OwnerKind::kName),
+          tests::constant_bytes(50 * kOwnerMiB));
+
+  EXPECT_THAT(made(run.ticks(3)).text(), Not(HasSubstr("not it")));
+}
+
+// Nothing is known of what leads to tensors in a program without Python.
+TEST(OwnersText, SendsFromTensorsOfNativeCodeToTheProfiler) {
+  OwnerRun run;
+  run.add_process(trainer_record());
+  const std::string path = "torch tensors uint8 [524288] cpu";
+  OwnerRecord owner = owner_record(path, "torch.Tensor", OwnerKind::kNative);
+  owner.steps = {{path, "torch.Tensor"}};
+  run.add(owner, [](std::size_t look) {
+    OwnerSample sample;
+    sample.grown_bytes = sample.grown_bytes_alone = 10 * kOwnerMiB * look;
+    sample.retained_bytes = 10 * kOwnerMiB * (1 + look);
+    return std::optional(sample);
+  });
+  run.adjust = [](HeapFacts::OfProcess& of, std::size_t) { of.look.interpreter = {}; };
+
+  const std::string text = made(run.ticks(3)).text(200);
+
+  EXPECT_THAT(text, HasSubstr("cut here find the native code that keeps `torch tensors uint8 "
+                              "[524288] cpu`: 30.0 MiB go free; tidemark profile names the line "
+                              "that allocates them\n"));
+  EXPECT_THAT(text, Not(HasSubstr("path ")));
+  EXPECT_THAT(text, Not(HasSubstr("no object of Python")));
+}
+
+TEST(OwnersText, LeavesOutARestThatIsSmall) {
+  OwnerRun run = tests::leaking_collator();
+  run.unowned = [](std::size_t look) { return kOwnerMiB * look; };
+
+  const std::string text = made(run.ticks(3)).text();
+
+  EXPECT_THAT(text, HasSubstr("owners explain 95"));
+  EXPECT_THAT(text, Not(HasSubstr("Not explained")));
 }
 
 TEST(OwnersText, GivesTheSecondHolderWhereBytesAreShared) {
