@@ -46,6 +46,9 @@ struct LedgerRow {
   std::optional<std::int64_t> maker_pid;  // of a segment, by its name; in the maker's namespace
 };
 
+// The name of rows of shared memory that has none.
+inline constexpr std::string_view kSharedAnonymousName = "/dev/zero";
+
 // One pass over the memory map of a process.
 struct MemoryLedger {
   ProcessKey key;

@@ -163,6 +163,49 @@ std::vector<std::vector<OwnerSite>> BlockSites::find(
   return found;
 }
 
+// As the collector does it; older blocks of a process that was forked or attached to are not known.
+std::optional<MemoryAccount> BlockSites::account(const ProcessKey& key,
+                                                 std::span<const MemoryArea> areas) {
+  auto file = open(key);
+  if (!file || file->identity().forked) {
+    return std::nullopt;
+  }
+  const auto snapshot = file->snapshot();
+  if (!snapshot || snapshot->mode == TraceMode::kDormant || !snapshot->reason.empty()) {
+    return std::nullopt;
+  }
+  std::map<std::uint32_t, AllocationKind> kinds;
+  for (const SiteCounts& site : snapshot->sites) {
+    kinds.emplace(site.index, site.kind);
+  }
+  LiveScanOptions options;
+  options.keep_all_blocks = true;
+  options.most_kept_blocks = 1U << 16U;
+  options.small_below_bytes = kLargeBlockBytes;
+  options.most_small_blocks = 1U << 14U;
+  options.with_ages = [](std::uint32_t) { return false; };
+  const auto scan = file->live_blocks(options);
+  if (!scan) {
+    return std::nullopt;
+  }
+  AccountInput input;
+  input.areas = areas;
+  input.scan = &*scan;
+  input.kind_of = [&](std::uint32_t site) {
+    const auto kind = kinds.find(site);
+    return kind == kinds.end() ? AllocationKind::kHeap : kind->second;
+  };
+  input.residency_of = [&](std::span<const MemoryRange> ranges) {
+    return world_->residency(key, ranges);
+  };
+  input.sample_every_bytes =
+      snapshot->mode == TraceMode::kSampled ? snapshot->sample_every_bytes : 0;
+  input.tracer_private_bytes = snapshot->private_bytes;
+  MemoryAccount account = make_account(input);
+  account.key = key;
+  return account;
+}
+
 std::optional<std::uint32_t> BlockSites::number_of(const ProcessKey& key, const TraceFile& file,
                                                    const SiteCounts& site, AllocationFacts& facts) {
   const StackKey stack{key, file.identity().created_ns, site.stack, site.kind};
