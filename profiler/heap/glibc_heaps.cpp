@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "common/text.h"
 
@@ -202,13 +203,30 @@ class HeapFinder {
       const auto chunk = queries_.load<Chunk>(top);
       MallocHeap* const heap = heap_at(top);
       if (chunk && heap != nullptr) {
-        add_chunk(*heap, top, std::min(chunk->size(), heap->range.end - top));
+        heap->free_bytes += present_bytes(top, std::min(chunk->size(), heap->range.end - top));
       }
     }
   }
 
-  // False: not all of its chunks could be seen.
+  // False: not all of its chunks could be seen. A list that changes while it is read is read again.
   bool add_bin(std::uint64_t head) {
+    constexpr int kAttempts = 3;
+    std::vector<std::pair<MallocHeap*, std::uint64_t>> longest;
+    bool is_whole = false;
+    for (int attempt = 0; attempt < kAttempts && !is_whole && !is_over_(); ++attempt) {
+      std::vector<std::pair<MallocHeap*, std::uint64_t>> found;
+      is_whole = read_bin(head, found);
+      if (is_whole || found.size() > longest.size()) {
+        longest = std::move(found);
+      }
+    }
+    for (const auto& [heap, bytes] : longest) {
+      heap->free_bytes += bytes;
+    }
+    return is_whole;
+  }
+
+  bool read_bin(std::uint64_t head, std::vector<std::pair<MallocHeap*, std::uint64_t>>& found) {
     std::uint64_t before = head;
     for (std::uint64_t at = word(head + 16); at != head;) {
       MallocHeap* const heap = heap_at(at);
@@ -218,7 +236,7 @@ class HeapFinder {
           (chunks_ % 1024 == 0 && is_over_())) {
         return false;
       }
-      add_chunk(*heap, at, chunk->size());
+      found.emplace_back(heap, present_bytes(at, chunk->size()));
       before = at;
       at = chunk->next;
     }
@@ -226,14 +244,13 @@ class HeapFinder {
   }
 
   // Pages within large chunks may have been given back.
-  void add_chunk(MallocHeap& heap, std::uint64_t at, std::uint64_t bytes) {
+  std::uint64_t present_bytes(std::uint64_t at, std::uint64_t bytes) const {
     if (bytes < 2 * kPage) {
-      heap.free_bytes += bytes;
-      return;
+      return bytes;
     }
     const std::uint64_t first = (at + kPage - 1) / kPage * kPage;
     const std::uint64_t last = (at + bytes) / kPage * kPage;
-    heap.free_bytes += queries_.present_bytes(first, last) + (first - at) + (at + bytes - last);
+    return queries_.present_bytes(first, last) + (first - at) + (at + bytes - last);
   }
 
   const std::vector<Mapping>& mappings_;

@@ -2,6 +2,7 @@
 #include "profiler/reader/block_sites.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -96,6 +97,14 @@ std::vector<StackBytes> largest_stacks(const TraceSnapshot& snapshot, const Byte
   return largest;
 }
 
+// The tracer was not there when the process started: somebody has attached it.
+bool came_later(const TraceIdentity& identity, const ProcessKey& key) {
+  constexpr double kLoading = 5.0;
+  const double started_s =
+      static_cast<double>(key.start_ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return static_cast<double>(identity.created_ns) / 1e9 - started_s > kLoading;
+}
+
 template <typename T>
 void append(std::vector<T>& to, std::vector<T>&& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -163,12 +172,12 @@ std::vector<std::vector<OwnerSite>> BlockSites::find(
   return found;
 }
 
-// As the collector does it; older blocks of a process that was forked or attached to are not known.
+// As the collector does it.
 std::optional<MemoryAccount> BlockSites::account(const ProcessKey& key,
                                                  std::span<const MemoryArea> areas) {
   auto file = open(key);
-  if (!file || file->identity().forked) {
-    return std::nullopt;
+  if (!file || file->identity().forked || came_later(file->identity(), key)) {
+    return std::nullopt;  // older blocks are not known
   }
   const auto snapshot = file->snapshot();
   if (!snapshot || snapshot->mode == TraceMode::kDormant || !snapshot->reason.empty()) {
