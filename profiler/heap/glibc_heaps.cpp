@@ -69,6 +69,9 @@ class HeapFinder {
     find_main_heap();
     std::sort(found_.heaps.begin(), found_.heaps.end(),
               [](const auto& a, const auto& b) { return a.range.begin < b.range.begin; });
+    for (const MallocHeap& heap : found_.heaps) {
+      heap_bytes_ += heap.range.end - heap.range.begin;
+    }
     for (const StateLayout& layout : kLayouts) {
       if (const std::uint64_t main = find_main_state(layout); main != 0) {
         found_.knows_free = true;
@@ -93,8 +96,9 @@ class HeapFinder {
       std::uint64_t at = heap_start(mapping.range.begin + kHeapBytes - 1);
       for (; at < mapping.range.end; at += kHeapBytes) {
         const auto info = queries_.load<HeapInfo>(at);
-        if (info && is_heap(at, *info, mapping)) {
-          candidates.emplace_back(AddressRange{at, at + info->readable_bytes}, *info);
+        if (info && is_heap(at, *info)) {  // it may have grown since the mappings were read
+          candidates.emplace_back(
+              AddressRange{at, std::min(at + info->readable_bytes, mapping.range.end)}, *info);
         }
       }
     }
@@ -114,14 +118,13 @@ class HeapFinder {
     states_.erase(std::unique(states_.begin(), states_.end()), states_.end());
   }
 
-  static bool is_heap(std::uint64_t at, const HeapInfo& info, const Mapping& mapping) {
+  static bool is_heap(std::uint64_t at, const HeapInfo& info) {
     constexpr std::uint64_t kMostBeforeState = 256;
     const std::uint64_t offset = info.state % kHeapBytes;
     return info.bytes != 0 && info.bytes % kPage == 0 && info.bytes <= info.readable_bytes &&
            info.readable_bytes % kPage == 0 && info.readable_bytes <= kHeapBytes &&
-           at + info.readable_bytes <= mapping.range.end && offset >= sizeof(HeapInfo) &&
-           offset <= kMostBeforeState && info.previous % kHeapBytes == 0 &&
-           (info.previous != 0 || heap_start(info.state) == at);
+           offset >= sizeof(HeapInfo) && offset <= kMostBeforeState &&
+           info.previous % kHeapBytes == 0 && (info.previous != 0 || heap_start(info.state) == at);
   }
 
   void find_main_heap() {
@@ -153,25 +156,37 @@ class HeapFinder {
           is_libc != is_dynamic) {
         continue;
       }
-      for (std::uint64_t page = mapping.range.begin; page < mapping.range.end; page += kPage) {
-        if (queries_.present_bytes(page, page + kPage) == 0) {
-          continue;
-        }
-        for (std::uint64_t at = page; at < page + kPage; at += 16) {
-          if (is_main_state(at, layout)) {
-            return at;
-          }
-        }
+      if (const std::uint64_t at = find_main_state_in(mapping.range, layout); at != 0) {
+        return at;
       }
     }
     return 0;
   }
 
-  bool is_main_state(std::uint64_t at, const StateLayout& layout) {
-    const std::uint64_t next = word(at + layout.next());
-    if (next != at && !std::binary_search(states_.begin(), states_.end(), next)) {
-      return false;
+  std::uint64_t find_main_state_in(const AddressRange& range, const StateLayout& layout) {
+    constexpr std::uint64_t kMostBytes = 8U << 20U;
+    const std::uint64_t bytes = std::min(range.end - range.begin, kMostBytes);
+    std::vector<std::uint64_t> words(bytes / 8);
+    for (std::uint64_t page = 0; page + kPage <= bytes; page += kPage) {
+      (void)queries_.read(range.begin + page,
+                          {reinterpret_cast<char*>(words.data()) + page, kPage});
     }
+    const std::uint64_t next = layout.next() / 8;
+    for (std::uint64_t word = 0; word + next < words.size(); word += 2) {
+      const std::uint64_t at = range.begin + 8 * word;
+      if (is_state(words[word + next], at) && is_main_state(at, layout)) {
+        return at;
+      }
+    }
+    return 0;
+  }
+
+  // The states of all arenas are a ring.
+  bool is_state(std::uint64_t address, std::uint64_t main) const {
+    return address == main || std::binary_search(states_.begin(), states_.end(), address);
+  }
+
+  bool is_main_state(std::uint64_t at, const StateLayout& layout) {
     const std::uint64_t top = word(at + layout.top);
     const std::uint64_t system = word(at + layout.system_bytes());
     const MallocHeap* const heap = heap_at(top);
@@ -228,12 +243,13 @@ class HeapFinder {
 
   bool read_bin(std::uint64_t head, std::vector<std::pair<MallocHeap*, std::uint64_t>>& found) {
     std::uint64_t before = head;
+    std::uint64_t bytes = 0;  // a list that is a ring has more than there is
     for (std::uint64_t at = word(head + 16); at != head;) {
       MallocHeap* const heap = heap_at(at);
       const auto chunk = heap != nullptr && at % 16 == 0 ? queries_.load<Chunk>(at) : std::nullopt;
       if (!chunk || chunk->previous != before || chunk->size() < kSmallestChunk ||
           chunk->size() > heap->range.end - at || ++chunks_ > kMostChunks ||
-          (chunks_ % 1024 == 0 && is_over_())) {
+          (bytes += chunk->size()) > heap_bytes_ || is_over_()) {
         return false;
       }
       found.emplace_back(heap, present_bytes(at, chunk->size()));
@@ -259,6 +275,7 @@ class HeapFinder {
   MallocHeaps found_;
   std::vector<std::uint64_t> states_;  // of arenas of threads, by address
   std::uint64_t chunks_ = 0;
+  std::uint64_t heap_bytes_ = 0;
 };
 
 }  // namespace
