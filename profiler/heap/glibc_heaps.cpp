@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -69,9 +70,6 @@ class HeapFinder {
     find_main_heap();
     std::sort(found_.heaps.begin(), found_.heaps.end(),
               [](const auto& a, const auto& b) { return a.range.begin < b.range.begin; });
-    for (const MallocHeap& heap : found_.heaps) {
-      heap_bytes_ += heap.range.end - heap.range.begin;
-    }
     for (const StateLayout& layout : kLayouts) {
       if (const std::uint64_t main = find_main_state(layout); main != 0) {
         found_.knows_free = true;
@@ -94,11 +92,10 @@ class HeapFinder {
         continue;
       }
       std::uint64_t at = heap_start(mapping.range.begin + kHeapBytes - 1);
-      for (; at < mapping.range.end; at += kHeapBytes) {
+      for (; at < mapping.range.end && !is_over_(); at += kHeapBytes) {
         const auto info = queries_.load<HeapInfo>(at);
-        if (info && is_heap(at, *info)) {  // it may have grown since the mappings were read
-          candidates.emplace_back(
-              AddressRange{at, std::min(at + info->readable_bytes, mapping.range.end)}, *info);
+        if (info && is_heap(at, *info)) {
+          candidates.emplace_back(AddressRange{at, at + kHeapBytes}, *info);
         }
       }
     }
@@ -127,10 +124,14 @@ class HeapFinder {
            info.previous % kHeapBytes == 0 && (info.previous != 0 || heap_start(info.state) == at);
   }
 
+  // It may grow while it is read.
   void find_main_heap() {
-    for (const Mapping& mapping : mappings_) {
-      if (mapping.name == "[heap]") {
-        found_.heaps.push_back({mapping.range, true, 0});
+    for (std::size_t i = 0; i < mappings_.size(); ++i) {
+      if (mappings_[i].name == "[heap]") {
+        const AddressRange& range = mappings_[i].range;
+        const std::uint64_t next =
+            i + 1 < mappings_.size() ? mappings_[i + 1].range.begin : UINT64_MAX;
+        found_.heaps.push_back({{range.begin, std::min(range.end + kHeapBytes, next)}, true, 0});
       }
     }
   }
@@ -243,16 +244,19 @@ class HeapFinder {
 
   bool read_bin(std::uint64_t head, std::vector<std::pair<MallocHeap*, std::uint64_t>>& found) {
     std::uint64_t before = head;
-    std::uint64_t bytes = 0;  // a list that is a ring has more than there is
+    std::uint64_t seen = 0;  // that comes again in a ring
     for (std::uint64_t at = word(head + 16); at != head;) {
       MallocHeap* const heap = heap_at(at);
       const auto chunk = heap != nullptr && at % 16 == 0 ? queries_.load<Chunk>(at) : std::nullopt;
       if (!chunk || chunk->previous != before || chunk->size() < kSmallestChunk ||
-          chunk->size() > heap->range.end - at || ++chunks_ > kMostChunks ||
-          (bytes += chunk->size()) > heap_bytes_ || is_over_()) {
+          chunk->size() > heap->range.end - at || at == seen || ++chunks_ > kMostChunks ||
+          is_over_()) {
         return false;
       }
       found.emplace_back(heap, present_bytes(at, chunk->size()));
+      if (std::has_single_bit(found.size())) {
+        seen = at;
+      }
       before = at;
       at = chunk->next;
     }
@@ -275,7 +279,6 @@ class HeapFinder {
   MallocHeaps found_;
   std::vector<std::uint64_t> states_;  // of arenas of threads, by address
   std::uint64_t chunks_ = 0;
-  std::uint64_t heap_bytes_ = 0;
 };
 
 }  // namespace

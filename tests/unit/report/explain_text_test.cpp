@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/ledger_words.h"
 #include "tests/support/golden.h"
 #include "tests/support/ledgers.h"
 
