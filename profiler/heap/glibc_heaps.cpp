@@ -27,7 +27,7 @@ constexpr std::uint64_t kMostArenas = 4096;
 struct StateLayout {
   std::uint64_t top;
   std::uint64_t bins;
-  std::uint64_t next() const { return bins + 2 * 8 * kBins + 16; }  // behind the map of bins
+  std::uint64_t next() const { return bins + 16 * kBins + 16; }  // behind the map of bins
   std::uint64_t attached_threads() const { return next() + 16; }
   std::uint64_t system_bytes() const { return next() + 24; }
   std::uint64_t most_system_bytes() const { return next() + 32; }
