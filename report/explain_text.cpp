@@ -243,17 +243,23 @@ std::string tree_text(const ExplainReport& report, std::span<const ProcessLedger
 std::string others_text(const ExplainReport& report, std::span<const ProcessLedgers> others,
                         std::size_t columns) {
   constexpr std::size_t kMostOthers = 8;
-  constexpr std::size_t kSizes = 26;  // both, with blanks
-  const std::size_t words = std::max<std::size_t>(columns, 70) - kSizes;
+  constexpr std::size_t kOtherColumns = 58;
+  const std::size_t name_columns =
+      std::max<std::size_t>(columns, kOtherColumns + 24) - kOtherColumns;
   Table table;
   table.columns = {{"RSS", true}, {"footprint", true}, {"process"}, {"most of it"}};
   for (const ProcessLedgers& process : others.first(std::min(others.size(), kMostOthers))) {
-    const std::vector<LedgerChange> rows = tracker::add_up(std::span(&process, 1));
-    table.rows.push_back(
-        {{format_bytes(process.last.rss_bytes)},
-         {format_bytes(process.last.footprint_bytes)},
-         {shorten(ledger_process_label(report, process.last.key), words / 2)},
-         {rows.empty() ? "" : shorten(ledger_kind_words(rows.front().now.kind), words / 2)}});
+    LedgerRow largest;
+    if (const std::vector<LedgerChange> rows = tracker::add_up(std::span(&process, 1));
+        !rows.empty()) {
+      largest = rows.front().now;
+      largest.count = 0;
+      largest.name = largest.kind == LedgerKind::kProgram ? "" : largest.name;
+    }
+    table.rows.push_back({{format_bytes(process.last.rss_bytes)},
+                          {format_bytes(process.last.footprint_bytes)},
+                          {shorten(ledger_process_label(report, process.last.key), name_columns)},
+                          {ledger_row_text(largest, kOtherColumns / 2)}});
   }
   std::string text = to_text(table);
   if (others.size() > kMostOthers) {
@@ -269,17 +275,13 @@ std::string machine_text(const ExplainReport& report, std::size_t columns) {
     return "";
   }
   const std::string limit =
-      machine->cgroup_limit_bytes
-          ? fmt::format(" of {} that it may have", format_bytes(*machine->cgroup_limit_bytes))
-          : "";
-  return wrap_text(
-      "cgroup   ",
-      fmt::format("{}{}: {} in use, and {} of page cache, which the kernel drops when it needs the "
-                  "room.",
-                  format_bytes(*machine->cgroup_charged_bytes), limit,
-                  format_bytes(machine->cgroup_used_bytes),
-                  format_bytes(*machine->cgroup_cache_bytes)),
-      columns);
+      machine->cgroup_limit_bytes ? " of its " + format_bytes(*machine->cgroup_limit_bytes) : "";
+  return wrap_text("cgroup   ",
+                   fmt::format("{}{}: {} in use, {} page cache (dropped when the room is needed).",
+                               format_bytes(*machine->cgroup_charged_bytes), limit,
+                               format_bytes(machine->cgroup_used_bytes),
+                               format_bytes(*machine->cgroup_cache_bytes)),
+                   columns);
 }
 
 }  // namespace

@@ -247,7 +247,7 @@ std::string ledger_answer_text(const ExplainReport& report) {
         !kinds.empty() && static_cast<std::uint64_t>(kinds[0].second) * 2 >= process.last.rss_bytes;
     text = fmt::format(
         "{}{}{} {} {}.",
-        process.looks > 1 ? fmt::format("nothing grew in {}. ", format_duration(process.seconds()))
+        process.looks > 1 ? fmt::format("nothing grew in {}; ", format_duration(process.seconds()))
                           : "",
         is_most ? "most of " : "the largest parts of ", who, is_most ? "is" : "are",
         kinds_text(std::span(kinds).first(std::min<std::size_t>(kinds.size(), is_most ? 1 : 2)),
