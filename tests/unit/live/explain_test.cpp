@@ -87,6 +87,17 @@ TEST_F(RunExplainTest, TakesTheLastLookWhenItIsTold) {
   EXPECT_LT(system.now_s(), 10.0);
 }
 
+TEST_F(RunExplainTest, OfAProcessThatExitsInBetweenSaysSo) {
+  options.every_ns = 50 * kNsPerSecond;
+  system.at(4.5, [this] { system.end(kJob); });
+
+  EXPECT_EQ(run_explain(options, &system, read()), kExitOk) << system.stderr_text();
+
+  EXPECT_EQ(reads.size(), 1U);
+  EXPECT_EQ(answer()["notes"][0], "there was one look only: what grows takes two");
+  EXPECT_THAT(answer()["answer"].get<std::string>(), testing::Not(HasSubstr("Next: ")));
+}
+
 TEST_F(RunExplainTest, ExplainsTheWholeTree) {
   system.put(kJob + 1, 50, kJob);
   system.put(kJob + 2, 60, kJob);
