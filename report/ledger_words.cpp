@@ -50,7 +50,7 @@ std::string segment_text(const LedgerRow& row, std::size_t columns) {
 }
 
 std::string row_words(const LedgerRow& row, std::size_t columns) {
-  const std::string name = end_of(escape_text(row.name), columns > 12 ? columns - 12 : columns);
+  std::string name = end_of(escape_text(row.name), columns > 12 ? columns - 12 : columns);
   switch (row.kind) {
     case LedgerKind::kMallocInUse:
       return counted("malloc: in use", row.count, "heap");
