@@ -56,4 +56,7 @@ std::optional<std::uint64_t> cgroup_v2_used_bytes(std::string_view stat,
 // nullopt on kernels before 4.11, whose memory.stat does not tell shared memory from page cache.
 std::optional<std::uint64_t> cgroup_v1_used_bytes(std::string_view stat);
 
+// Page cache in memory.stat: pages of files, without shared memory.
+std::optional<std::uint64_t> cgroup_cache_bytes(std::string_view stat, bool v2);
+
 }  // namespace tidemark::monitor

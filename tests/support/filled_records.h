@@ -102,6 +102,9 @@ inline Tick filled_tick() {
     sample.sites = {filler.filled<OwnerSite>(), filler.filled<OwnerSite>()};
     of.owners.push_back(sample);
   }
+  MemoryLedger& ledger = tick.ledgers.emplace_back(filler.filled<MemoryLedger>());
+  ledger.key = process.key;
+  ledger.rows = {filler.filled<LedgerRow>(), filler.filled<LedgerRow>()};
   return tick;
 }
 
