@@ -26,9 +26,9 @@ constexpr std::array<std::string_view, kRoleCount> kRoleNames{"other",
                                                               "ray",
                                                               "inference"};
 
-constexpr std::array<std::string_view, 10> kEventNames{
-    "spawn",       "exit",     "exec", "oom_kill", "gap",
-    "warn_growth", "reparent", "mark", "gpu_lost", "guard"};
+constexpr std::array<std::string_view, 11> kEventNames{
+    "spawn",    "exit", "exec",     "oom_kill", "gap",    "warn_growth",
+    "reparent", "mark", "gpu_lost", "guard",    "refused"};
 constexpr std::array<std::string_view, 5> kMarkerNames{"step", "epoch", "phase_begin", "phase_end",
                                                        "gauge"};
 constexpr std::array<std::string_view, 23> kLossNames{"pss_denied",

@@ -186,6 +186,7 @@ enum class EventKind {
   kMark,        // a mark that the user set
   kGpuLost,     // the driver has lost a device
   kGuard,       // `tidemark guard` warned, stopped or killed
+  kRefused,     // `tidemark diagnose` could not look at something: "owners: why"
 };
 
 struct EventRecord {

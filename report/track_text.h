@@ -23,6 +23,11 @@ std::string evidence_text(const tracker::Evidence& evidence, tracker::Axis axis)
 // What its verdict rests on: each figure with its bar.
 std::vector<std::string> evidence_texts(const tracker::SeriesVerdict& reading);
 
+// What is there and does not grow, a role each: "compile_worker x9: ...; constant".
+std::vector<std::string> overhead_texts(const tracker::RunVerdict& verdict);
+// What was not seen.
+std::vector<std::string> loss_texts(const tracker::RunTracks& run);
+
 // One line of a live run: when, floor, ceiling, slope, verdict so far.
 std::string track_line(const tracker::JudgedRun& result, double t_s);
 
