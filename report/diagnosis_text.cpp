@@ -152,8 +152,9 @@ std::vector<std::string> line_rows(const Diagnosis& diagnosis) {
         fmt::format("and {}", format_count(lines.size() - kMostLinesShown, "line that grows less",
                                            "lines that grow less")));
   }
-  if (const std::string unseen = unseen_growth_text(diagnosis.lines); !unseen.empty()) {
-    rows.push_back(unseen);
+  if (std::string unseen = unseen_growth_text(diagnosis.lines);
+      !unseen.empty() && !diagnosis.lines.run->empty()) {
+    rows.push_back(std::move(unseen));
   }
   return rows;
 }
