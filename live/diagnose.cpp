@@ -45,12 +45,14 @@ ProfileOptions tracing_of(const DiagnoseOptions& options) {
 
 // The last one ends before the time does: it takes seconds in a large job.
 LookPlanOptions diagnose_plan(const DiagnoseOptions& options) {
-  constexpr double kBetween = 0.42;  // of the time
+  constexpr double kBetween = 0.4;  // of the time
+  constexpr std::int64_t kLongestLoadNs = 10 * kNsPerSecond;
   LookPlanOptions plan;
   const auto ns = static_cast<std::int64_t>(
       kBetween *
       static_cast<double>(options.watch.duration_ns.value_or(DiagnoseOptions::kUsualDurationNs)));
   plan.every.ns = std::max(ns, kNsPerSecond);
+  plan.load_ns = std::min(kLongestLoadNs, plan.every.ns / 4);
   plan.named = options.watch.target.pids;
   plan.was_started = !options.watch.target.command.empty();
   plan.has_log = !options.watch.log_file.empty();

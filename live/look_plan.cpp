@@ -34,6 +34,9 @@ bool LookPlan::is_due(const Tick& tick) const {
   if (begun_ == 0 && !options_.was_started) {
     return tick.step.has_value() || tick.t_s >= (options_.has_log ? kWaitForLogS : kWaitForStepS);
   }
+  if (begun_ == 0 && options_.load_ns) {
+    return tick.t_s >= to_seconds(*options_.load_ns);
+  }
   if (options_.every.steps && tick.step && (last_step_ || begun_ == 0)) {
     return *tick.step - last_step_.value_or(0) >= *options_.every.steps;
   }

@@ -29,8 +29,9 @@ struct LookPlanOptions {
   bool all = false;          // every process of the tree
   std::vector<pid_t> named;  // by the user
   bool was_started = false;  // by us: it has to load before there is something to compare with
-  bool has_log = false;      // steps are read from a log, which takes a moment
-  HeapExportFiles exports;   // of the last look
+  std::optional<std::int64_t> load_ns;  // how long that takes; nullopt: as long as `every`
+  bool has_log = false;                 // steps are read from a log, which takes a moment
+  HeapExportFiles exports;              // of the last look
 };
 
 // Which processes of a job are looked at, and when. Pure but for what it remembers.

@@ -202,6 +202,13 @@ std::string share_of_growth_text(const std::optional<double>& share) {
                                : format_percent(*share) + " of the growth";
 }
 
+bool has_compared_looks(const Diagnosis& diagnosis) {
+  const auto& processes = diagnosis.owners.run->processes;
+  return std::any_of(processes.begin(), processes.end(), [](const tracker::LookedProcess& process) {
+    return process.looks.size() > 1;
+  });
+}
+
 std::vector<const RankedOwner*> growing_owners(const Diagnosis& diagnosis) {
   std::vector<const RankedOwner*> own;
   std::vector<const RankedOwner*> of_libraries;

@@ -18,6 +18,8 @@ std::string grower_text(const Diagnosis& diagnosis);
 // "98 % of the growth"; "" when that is not known.
 std::string share_of_growth_text(const std::optional<double>& share);
 
+// There are two looks at a process or more: what stands still is known.
+bool has_compared_looks(const Diagnosis& diagnosis);
 // Those of the job's own code; of libraries only where no other grows.
 std::vector<const tracker::RankedOwner*> growing_owners(const Diagnosis& diagnosis);
 // Those that can be named, the fastest first.

@@ -58,7 +58,8 @@ std::vector<std::string> growth_rows(const Diagnosis& diagnosis) {
   std::string row =
       fmt::format("{} -> {} while we watched", format_bytes(reading.first_floor_bytes),
                   format_bytes(reading.last_floor_bytes));
-  if (verdict.carrier && *verdict.carrier != verdict.where) {
+  constexpr double kNearlyAll = 0.9;  // of one process in a tree of wrappers
+  if (verdict.carrier && *verdict.carrier != verdict.where && verdict.carrier_share < kNearlyAll) {
     const tracker::Track& whole = diagnosis.run.run.tracks[verdict.answer().track];
     row +=
         fmt::format("; that is {} of what {} grew by",
@@ -90,7 +91,7 @@ std::string owner_head(const Diagnosis& diagnosis, const RankedOwner& owner) {
 }
 
 std::vector<std::string> owner_rows(const Diagnosis& diagnosis) {
-  if (diagnosis.owners.run == nullptr || !has_looks(diagnosis.owners)) {
+  if (!has_looks(diagnosis.owners)) {
     return {};
   }
   const std::vector<const RankedOwner*> growing = growing_owners(diagnosis);
@@ -161,7 +162,7 @@ std::vector<std::string> line_rows(const Diagnosis& diagnosis) {
 
 std::vector<std::string> not_it_rows(const Diagnosis& diagnosis) {
   std::vector<std::string> rows;
-  if (diagnosis.owners.run != nullptr) {
+  if (has_compared_looks(diagnosis)) {
     if (std::string text = not_it_text(diagnosis.owners); !text.empty()) {
       rows.push_back(std::move(text));
     }

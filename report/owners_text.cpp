@@ -314,6 +314,7 @@ std::string owner_path(const OwnerRecord& owner) {
 
 std::string owner_name(const OwnerRecord& owner) {
   constexpr std::string_view kLocal = "local ";
+  constexpr std::string_view kLocals = " locals: ";  // "train() locals: losses"
   std::string_view name;
   for (const PathStep& step : owner.steps) {
     if (!step.label.starts_with('[')) {
@@ -327,6 +328,8 @@ std::string owner_name(const OwnerRecord& owner) {
     name.remove_prefix(1);
   } else if (name.starts_with(kLocal)) {
     name.remove_prefix(kLocal.size());
+  } else if (const std::size_t at = name.find(kLocals); at != std::string_view::npos) {
+    name.remove_prefix(at + kLocals.size());
   }
   return shorten(escape_text(name), 60);
 }

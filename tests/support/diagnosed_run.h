@@ -58,7 +58,7 @@ class DiagnosedRun {
   std::vector<Tick> ticks() const {
     constexpr std::size_t kSeconds = 121;
     std::vector<Tick> all = sites.ticks(kSeconds);
-    const std::vector<Tick> looked = looks.ticks(3);
+    const std::vector<Tick> looked = looks.ticks(count_of_looks);
     for (std::size_t look = 0; look < looked.size(); ++look) {
       Tick& tick = all[look * 50];
       tick.heap = looked[look].heap;
@@ -107,6 +107,7 @@ class DiagnosedRun {
   tracker::JudgeOptions judge;
   std::vector<EventRecord> events;  // of the first tick
   bool with_sites = true;
+  std::size_t count_of_looks = 3;
   std::uint32_t leak = 0;  // the site that grows
 
  private:

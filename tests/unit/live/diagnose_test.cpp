@@ -68,7 +68,7 @@ class RunDiagnoseTest : public testing::Test {
 };
 
 TEST_F(RunDiagnoseTest, WatchesForTwoMinutesWithThreeLooks) {
-  wait_for_looks({{5.0, 1}, {60.0, 2}, {110.0, 3}});
+  wait_for_looks({{5.0, 1}, {60.0, 2}, {105.0, 3}});
 
   EXPECT_EQ(run(), kExitUndetermined) << system.stderr_text();
 
@@ -77,7 +77,7 @@ TEST_F(RunDiagnoseTest, WatchesForTwoMinutesWithThreeLooks) {
   EXPECT_EQ(json["verdict"]["verdict"], "growing");
   ASSERT_EQ(json["owners"]["looks"].size(), 3U);
   EXPECT_LT(json["owners"]["looks"][0]["t_s"].get<double>(), 10.0);
-  EXPECT_GE(json["owners"]["looks"][2]["t_s"].get<double>(), 100.0);
+  EXPECT_GE(json["owners"]["looks"][2]["t_s"].get<double>(), 90.0);
   EXPECT_EQ(json["owners"]["owners"][0]["path"], "__main__.cache");
   EXPECT_THAT(json["answer"].get<std::string>(), HasSubstr("__main__.cache holds"));
   EXPECT_TRUE(json["lines"].is_null());
@@ -147,7 +147,7 @@ TEST_F(RunDiagnoseTest, SaysThatThereIsNoPython) {
 TEST_F(RunDiagnoseTest, ShowsTheSamePageOfItsRecording) {
   const tests::TempTree dir;
   options.watch.output = dir.path("run.tidemark");
-  wait_for_looks({{5.0, 1}, {60.0, 2}, {110.0, 3}});
+  wait_for_looks({{5.0, 1}, {60.0, 2}, {105.0, 3}});
   EXPECT_EQ(run(), kExitUndetermined) << system.stderr_text();
   const nlohmann::json live = answer();
   DiagnoseOptions again;
@@ -166,7 +166,7 @@ TEST_F(RunDiagnoseTest, ShowsTheSamePageOfItsRecording) {
 
 TEST_F(RunDiagnoseTest, PrintsLinesAndThenThePage) {
   options.watch.json = false;
-  wait_for_looks({{5.0, 1}, {60.0, 2}, {110.0, 3}});
+  wait_for_looks({{5.0, 1}, {60.0, 2}, {105.0, 3}});
 
   run();
 

@@ -166,6 +166,18 @@ TEST(DiagnosisPage, CallsAJobThatDoesNotGrowStable) {
   EXPECT_THAT(page, Not(HasSubstr("how long")));
 }
 
+TEST(DiagnosisPage, CallsNothingConstantAfterOneLook) {
+  DiagnosedRun run;
+  run.count_of_looks = 1;
+  run.add_cache();
+  run.add_data_set(663);
+
+  const std::string page = page_of(run);
+
+  EXPECT_THAT(page, HasSubstr("ONE LOOK"));
+  EXPECT_THAT(page, Not(HasSubstr("constant")));
+}
+
 TEST(DiagnosisPage, EscapesNames) {
   DiagnosedRun run;
   run.add_cache("__main__.\x1b[31mcache");
