@@ -190,7 +190,11 @@ void add_figures(const wire::ProbeOutcome& outcome, const PlannedIntervention& s
 
 }  // namespace
 
-Result<std::string> find_probe() { return find_library_beside("libtidemark_probe.so"); }
+Result<inject::Probe> start_probe(pid_t pid, std::int64_t timeout_ns,
+                                  std::function<bool()> is_cancelled) {
+  TIDEMARK_TRY_ASSIGN(auto library, find_library_beside("libtidemark_probe.so"));
+  return inject::Probe::start(pid, {std::move(library), timeout_ns, std::move(is_cancelled)});
+}
 
 Result<InterventionPlan> plan_interventions(pid_t pid, const InterventionChoice& choice) {
   InterventionPlan plan;

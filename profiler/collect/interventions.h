@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,8 +52,9 @@ struct InterventionPlan {
 // By reading. The error: there is no such process.
 Result<InterventionPlan> plan_interventions(pid_t pid, const InterventionChoice& choice);
 
-// The probe, as it was built or installed with this program.
-Result<std::string> find_probe();
+// The probe in a process, which takes the steps of its plan.
+Result<inject::Probe> start_probe(pid_t pid, std::int64_t timeout_ns,
+                                  std::function<bool()> is_cancelled);
 
 // What came of one in the process.
 struct InterventionAnswer {

@@ -127,7 +127,8 @@ class Work {
     const int state = function_at<int()>(python.ensure)();
     outcome_.waited_ns = now_ns() - begun_ns;
     // Nobody withdraws the order of a tool that was killed.
-    const bool is_alone = outcome_.waited_ns > kNsPerSecond && control_.beat.load() == beat;
+    const bool is_alone =
+        outcome_.waited_ns > control_.most_idle_ns / 10 && control_.beat.load() == beat;
     if (is_alone || outcome_.waited_ns > control_.order.most_wait_ns) {
       outcome_.result = ProbeResult::kWithdrawn;
     } else if (begin()) {
