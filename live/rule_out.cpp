@@ -83,9 +83,7 @@ class InterventionRun final : public RecordingSink {
 };
 
 int exit_code_of(const report::RuleOutReport& report) {
-  return !report::has_answers(report)    ? kExitTarget
-         : report::has_undecided(report) ? kExitUndetermined
-                                         : kExitOk;
+  return report::is_decided(report) ? kExitOk : kExitUndetermined;
 }
 
 std::string text_of(const report::RuleOutReport& report, const RuleOutOptions& options) {
@@ -114,7 +112,9 @@ class RuleOutWatch final : public WatchHandler {
   }
   void on_end(const WatchEnding& /*ending*/, WatchOutput& output) override;
   int exit_code(const WatchEnding& ending) override {
-    return ending.own_code != kExitOk ? ending.own_code : exit_code_of(report());
+    return ending.own_code != kExitOk ? ending.own_code
+           : failure_                 ? kExitTarget
+                                      : exit_code_of(report());
   }
 
   report::RuleOutReport report() const {
@@ -164,9 +164,9 @@ void RuleOutWatch::add_to_tick(Tick& tick) {
 
 void RuleOutWatch::on_end(const WatchEnding& /*ending*/, WatchOutput& output) {
   output_ = nullptr;
-  if (failure_ && !report::has_answers(report())) {
+  if (failure_) {
     output.error(
-        fmt::format("nothing can be done in pid {}: {}", failure_->key.pid, failure_->error.what),
+        fmt::format("cannot intervene in pid {}: {}", failure_->key.pid, failure_->error.what),
         failure_->error.code == Errc::kPermission
             ? collect::attach_hint(failure_->error, failure_->key.pid)
             : "");

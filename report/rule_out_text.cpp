@@ -199,6 +199,7 @@ std::string plan_text(const RuleOutPlan& plan, std::size_t columns) {
                             {step.problem.empty() ? "yes" : "no"}});
     }
     document.table(std::move(table));
+    document.empty_line();
     for (const RuleOutPlan::Step& step : process.steps) {
       if (!step.problem.empty()) {
         document.paragraph(
@@ -209,23 +210,15 @@ std::string plan_text(const RuleOutPlan& plan, std::size_t columns) {
   return to_text(document, {.columns = columns});
 }
 
-bool has_undecided(const RuleOutReport& report) {
-  return std::any_of(report.processes.begin(), report.processes.end(), [](const auto& process) {
-    return std::any_of(process.interventions.begin(), process.interventions.end(),
-                       [](const InterventionRecord& record) {
-                         return record.outcome == InterventionOutcome::kCannotTell;
-                       });
-  });
-}
-
-bool has_answers(const RuleOutReport& report) {
-  return std::any_of(report.processes.begin(), report.processes.end(), [](const auto& process) {
-    return std::any_of(process.interventions.begin(), process.interventions.end(),
-                       [](const InterventionRecord& record) {
-                         return record.outcome != InterventionOutcome::kCannotTell &&
-                                !is_reading(record.kind);
-                       });
-  });
+bool is_decided(const RuleOutReport& report) {
+  const auto is_known = [](const RuleOutReport::Process& process) {
+    return std::none_of(process.interventions.begin(), process.interventions.end(),
+                        [](const InterventionRecord& record) {
+                          return record.outcome == InterventionOutcome::kCannotTell;
+                        });
+  };
+  return !report.processes.empty() &&
+         std::all_of(report.processes.begin(), report.processes.end(), is_known);
 }
 
 }  // namespace tidemark::report

@@ -55,9 +55,7 @@ std::string rule_out_json(const RuleOutReport& report);
 std::string plan_text(const RuleOutPlan& plan, std::size_t columns);
 std::string plan_json(const RuleOutPlan& plan);
 
-// Nothing could be said about some suspect.
-bool has_undecided(const RuleOutReport& report);
-// Something was done, or read.
-bool has_answers(const RuleOutReport& report);
+// There is an answer for each suspect that was asked about.
+bool is_decided(const RuleOutReport& report);
 
 }  // namespace tidemark::report
