@@ -20,7 +20,7 @@ namespace tidemark {
 
 // The version of the run file's tables. A field that is added to a list says which version has it
 // first, and this becomes that version; docs/run-file.md names both.
-inline constexpr std::int32_t kRunSchemaVersion = 5;
+inline constexpr std::int32_t kRunSchemaVersion = 6;
 
 struct FieldTraits {
   std::int32_t since_version = 1;  // of the run file; earlier files leave the default of the record
@@ -333,6 +333,22 @@ inline constexpr auto kFields<OwnerSite> = std::tuple{
 };
 
 template <>
+inline constexpr auto kFields<InterventionRecord> = std::tuple{
+    Field{"kind", &InterventionRecord::kind},
+    Field{"outcome", &InterventionRecord::outcome},
+    Field{"t_s", &InterventionRecord::t_s},
+    Field{"before_bytes", &InterventionRecord::before_bytes},
+    Field{"after_bytes", &InterventionRecord::after_bytes},
+    Field{"effect_bytes", &InterventionRecord::effect_bytes},
+    Field{"noise_bytes", &InterventionRecord::noise_bytes},
+    Field{"took_s", &InterventionRecord::took_s},
+    Field{"waited_s", &InterventionRecord::waited_s},
+    Field{"objects", &InterventionRecord::objects},
+    Field{"gpu_bytes", &InterventionRecord::gpu_bytes},
+    Field{"problem", &InterventionRecord::problem},
+};
+
+template <>
 inline constexpr auto kFields<TypeSample> = std::tuple{
     Field{"type", &TypeSample::type},
     Field{"count", &TypeSample::count},
@@ -407,6 +423,10 @@ inline std::string_view name_of(TraceMode kind) { return trace_mode_name(kind); 
 inline std::string_view name_of(UntracedReason kind) { return untraced_reason_name(kind); }
 inline std::string_view name_of(HeapReading kind) { return heap_reading_name(kind); }
 inline std::string_view name_of(OwnerKind kind) { return owner_kind_name(kind); }
+inline std::string_view name_of(InterventionKind kind) { return intervention_kind_name(kind); }
+inline std::string_view name_of(InterventionOutcome kind) {
+  return intervention_outcome_name(kind);
+}
 inline std::optional<Role> from_name(std::string_view name, Role) { return role_from_name(name); }
 inline std::optional<MarkerKind> from_name(std::string_view name, MarkerKind) {
   return marker_from_name(name);
@@ -431,6 +451,12 @@ inline std::optional<HeapReading> from_name(std::string_view name, HeapReading) 
 }
 inline std::optional<OwnerKind> from_name(std::string_view name, OwnerKind) {
   return owner_kind_from_name(name);
+}
+inline std::optional<InterventionKind> from_name(std::string_view name, InterventionKind) {
+  return intervention_kind_from_name(name);
+}
+inline std::optional<InterventionOutcome> from_name(std::string_view name, InterventionOutcome) {
+  return intervention_outcome_from_name(name);
 }
 
 }  // namespace tidemark

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/intervention_records.h"
 #include "common/owner_records.h"
 #include "common/process_key.h"
 #include "common/site_records.h"
@@ -268,6 +269,7 @@ struct Tick {
   std::vector<LossRecord> losses;
   AllocationFacts allocations;  // empty without the allocation tracer
   HeapFacts heap;               // empty where nobody looked at the heap
+  std::vector<InterventionRecord> interventions;
 };
 
 // "spawn", "oom_kill", ...; "step", "phase_begin", ...

@@ -88,6 +88,9 @@ std::size_t facts_bytes(const Tick& tick) {
   for (const LossRecord& loss : tick.losses) {
     bytes += sizeof loss + loss.what.text().size();
   }
+  for (const InterventionRecord& intervention : tick.interventions) {
+    bytes += sizeof intervention + intervention.problem.size();
+  }
   return bytes + allocation_bytes(tick.allocations) + heap_bytes(tick.heap);
 }
 
@@ -96,7 +99,8 @@ std::uint64_t facts_count(const Tick& tick) {
   return tick.new_processes.size() + tick.markers.size() + tick.events.size() + tick.losses.size() +
          facts.modules.size() + facts.frames.size() + facts.sites.size() + facts.samples.size() +
          facts.ages.size() + facts.traces.size() + facts.accounts.size() + facts.untraced.size() +
-         (facts.shm ? 1U : 0U) + tick.heap.owners.size() + tick.heap.looks.size();
+         (facts.shm ? 1U : 0U) + tick.heap.owners.size() + tick.heap.looks.size() +
+         tick.interventions.size();
 }
 
 template <typename T>
@@ -152,6 +156,7 @@ void prepend_facts(Tick& to, Tick&& from) {
   prepend(to.losses, std::move(from.losses));
   prepend_allocations(to.allocations, std::move(from.allocations));
   prepend_heap(to.heap, std::move(from.heap));
+  prepend(to.interventions, std::move(from.interventions));
 }
 
 void remove_facts(Tick& tick) {
@@ -161,6 +166,7 @@ void remove_facts(Tick& tick) {
   tick.losses.clear();
   tick.allocations = {};
   tick.heap = {};
+  tick.interventions.clear();
 }
 
 void add_loss(Tick& tick, LossKind what, std::uint64_t count) {
