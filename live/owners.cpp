@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <tuple>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -17,6 +14,7 @@
 #include "common/messages.h"
 #include "common/text.h"
 #include "common/units.h"
+#include "live/look_targets.h"
 #include "live/watch.h"
 #include "monitor/session.h"
 #include "profiler/collect/attached.h"
@@ -35,23 +33,16 @@ constexpr std::size_t kMostLookedAll = 64;  // with --all
 constexpr double kWaitForStepS = 2.0;
 constexpr double kWaitForLogS = 10.0;  // where the user has named a log
 
-// The work of a job, not what starts, compiles or looks after it.
-bool does_the_work(Role role) {
-  return role == Role::kTrainer || role == Role::kRank || role == Role::kDataloaderWorker ||
-         role == Role::kInference;
-}
-
 // Which processes are looked at, and when. Pure but for what it remembers.
 class LookPlan {
  public:
-  explicit LookPlan(const OwnersOptions& options) : options_(options) {}
+  explicit LookPlan(const OwnersOptions& options)
+      : options_(options),
+        targets_(
+            {options.watch.target.pids, options.all, options.all ? kMostLookedAll : kMostLooked}) {}
 
-  void add(const Tick& tick) {
-    for (const ProcessRecord& process : tick.new_processes) {
-      roles_[process.key] = process.role;
-    }
-  }
-  void set_failed(const ProcessKey& key) { failed_.insert(key); }
+  void add(const Tick& tick) { targets_.add(tick); }
+  void set_failed(const ProcessKey& key) { targets_.set_failed(key); }
 
   bool is_due(const Tick& tick) const {
     if (begun_ >= options_.looks) {
@@ -74,7 +65,7 @@ class LookPlan {
     HeapLookThread::Round round;
     round.t_s = tick.t_s;
     round.step = tick.step;
-    round.targets = targets_in(tick);
+    round.targets = targets_.of(tick);
     if (round.targets.empty()) {
       return round;
     }
@@ -87,62 +78,14 @@ class LookPlan {
     return round;
   }
   std::uint64_t begun() const { return begun_; }
-  std::size_t left_out() const { return left_out_; }
+  std::size_t left_out() const { return targets_.left_out(); }
 
  private:
-  bool is_wanted(const ProcessSample& sample, bool has_work) const {
-    const auto role = roles_.find(sample.key);
-    const auto& named = options_.watch.target.pids;
-    const bool is_named = std::find(named.begin(), named.end(), sample.key.pid) != named.end();
-    const bool is_work = role != roles_.end() && does_the_work(role->second);
-    return !failed_.contains(sample.key) && sample.state != 'Z' && sample.state != 'X' &&
-           (options_.all || is_work || is_looked_at(sample.key) ||
-            (!has_work && (is_named || role == roles_.end() || role->second == Role::kOther)));
-  }
-  bool is_looked_at(const ProcessKey& key) const { return looked_.contains(key); }
-
-  // Those of earlier rounds first, as growth takes two looks; then the work of the job before the
-  // rest, and the largest first.
-  std::vector<HeapLookThread::Target> targets_in(const Tick& tick) {
-    const bool has_work =
-        std::any_of(tick.processes.begin(), tick.processes.end(), [&](const ProcessSample& each) {
-          const auto role = roles_.find(each.key);
-          return role != roles_.end() && does_the_work(role->second);
-        });
-    std::vector<const ProcessSample*> wanted;
-    for (const ProcessSample& sample : tick.processes) {
-      if (is_wanted(sample, has_work)) {
-        wanted.push_back(&sample);
-      }
-    }
-    const auto rank = [&](const ProcessSample* sample) {
-      const auto role = roles_.find(sample->key);
-      const bool is_main =
-          role != roles_.end() && (role->second == Role::kTrainer || role->second == Role::kRank);
-      return std::tuple(is_looked_at(sample->key), is_main, sample->footprint_bytes().value_or(0));
-    };
-    std::stable_sort(
-        wanted.begin(), wanted.end(),
-        [&](const ProcessSample* a, const ProcessSample* b) { return rank(a) > rank(b); });
-    const std::size_t most = options_.all ? kMostLookedAll : kMostLooked;
-    left_out_ = wanted.size() > most ? wanted.size() - most : 0;
-    wanted.resize(std::min(wanted.size(), most));
-    std::vector<HeapLookThread::Target> targets;
-    for (const ProcessSample* sample : wanted) {
-      looked_.insert(sample->key);
-      targets.push_back({sample->key, sample->footprint_bytes()});
-    }
-    return targets;
-  }
-
   const OwnersOptions& options_;
-  std::unordered_map<ProcessKey, Role> roles_;
-  std::unordered_set<ProcessKey> looked_;
-  std::unordered_set<ProcessKey> failed_;
+  LookTargets targets_;
   std::uint64_t begun_ = 0;
   double last_s_ = 0.0;
   std::optional<std::int64_t> last_step_;
-  std::size_t left_out_ = 0;
 };
 
 // Why the kernel or the process refuses, with what to do.
