@@ -1,29 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/look_plan.h"
 
-#include <algorithm>
-#include <tuple>
-#include <utility>
-
 namespace tidemark::live {
 namespace {
 
 constexpr double kWaitForStepS = 2.0;
 constexpr double kWaitForLogS = 10.0;
 
-// The work of a job, not what starts, compiles or looks after it.
-bool does_the_work(Role role) {
-  return role == Role::kTrainer || role == Role::kRank || role == Role::kDataloaderWorker ||
-         role == Role::kInference;
-}
-
 }  // namespace
-
-void LookPlan::add(const Tick& tick) {
-  for (const ProcessRecord& process : tick.new_processes) {
-    roles_[process.key] = process.role;
-  }
-}
 
 bool LookPlan::is_due(const Tick& tick) const {
   if (has_begun_all()) {
@@ -47,7 +31,7 @@ HeapLookThread::Round LookPlan::make_round(const Tick& tick) {
   HeapLookThread::Round round;
   round.t_s = tick.t_s;
   round.step = tick.step;
-  round.targets = targets_in(tick);
+  round.targets = targets_.of(tick);
   if (round.targets.empty()) {
     return round;
   }
@@ -58,50 +42,6 @@ HeapLookThread::Round LookPlan::make_round(const Tick& tick) {
     round.exports = options_.exports;
   }
   return round;
-}
-
-bool LookPlan::is_wanted(const ProcessSample& sample, bool has_work) const {
-  const auto role = roles_.find(sample.key);
-  const auto& named = options_.named;
-  const bool is_named = std::find(named.begin(), named.end(), sample.key.pid) != named.end();
-  const bool is_work = role != roles_.end() && does_the_work(role->second);
-  return !failed_.contains(sample.key) && sample.state != 'Z' && sample.state != 'X' &&
-         (options_.all || is_work || is_looked_at(sample.key) ||
-          (!has_work && (is_named || role == roles_.end() || role->second == Role::kOther)));
-}
-
-// Those of earlier rounds first, as growth takes two looks; then the work of the job before the
-// rest, and the largest first.
-std::vector<HeapLookThread::Target> LookPlan::targets_in(const Tick& tick) {
-  const bool has_work =
-      std::any_of(tick.processes.begin(), tick.processes.end(), [&](const ProcessSample& each) {
-        const auto role = roles_.find(each.key);
-        return role != roles_.end() && does_the_work(role->second);
-      });
-  std::vector<const ProcessSample*> wanted;
-  for (const ProcessSample& sample : tick.processes) {
-    if (is_wanted(sample, has_work)) {
-      wanted.push_back(&sample);
-    }
-  }
-  const auto rank = [&](const ProcessSample* sample) {
-    const auto role = roles_.find(sample->key);
-    const bool is_main =
-        role != roles_.end() && (role->second == Role::kTrainer || role->second == Role::kRank);
-    return std::tuple(is_looked_at(sample->key), is_main, sample->footprint_bytes().value_or(0));
-  };
-  std::stable_sort(
-      wanted.begin(), wanted.end(),
-      [&](const ProcessSample* a, const ProcessSample* b) { return rank(a) > rank(b); });
-  const std::size_t most = options_.all ? kMostLookedAll : kMostLooked;
-  left_out_ = wanted.size() > most ? wanted.size() - most : 0;
-  wanted.resize(std::min(wanted.size(), most));
-  std::vector<HeapLookThread::Target> targets;
-  for (const ProcessSample* sample : wanted) {
-    looked_.insert(sample->key);
-    targets.push_back({sample->key, sample->footprint_bytes()});
-  }
-  return targets;
 }
 
 }  // namespace tidemark::live

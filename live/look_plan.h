@@ -6,14 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "common/clock.h"
 #include "common/records.h"
 #include "live/heap_looks.h"
+#include "live/look_targets.h"
 
 namespace tidemark::live {
 
@@ -34,16 +33,18 @@ struct LookPlanOptions {
   HeapExportFiles exports;              // of the last look
 };
 
-// Which processes of a job are looked at, and when. Pure but for what it remembers.
+// When a job is looked at, and which of its processes. Pure but for what it remembers.
 class LookPlan {
  public:
   static constexpr std::size_t kMostLooked = 4;      // processes
   static constexpr std::size_t kMostLookedAll = 64;  // with `all`
 
-  explicit LookPlan(LookPlanOptions options) : options_(std::move(options)) {}
+  explicit LookPlan(LookPlanOptions options)
+      : options_(std::move(options)),
+        targets_({options_.named, options_.all, options_.all ? kMostLookedAll : kMostLooked}) {}
 
-  void add(const Tick& tick);
-  void set_failed(const ProcessKey& key) { failed_.insert(key); }
+  void add(const Tick& tick) { targets_.add(tick); }
+  void set_failed(const ProcessKey& key) { targets_.set_failed(key); }
   // From now on.
   void set_every(const LookEvery& every) { options_.every = every; }
 
@@ -55,21 +56,14 @@ class LookPlan {
   std::uint64_t begun() const { return begun_; }
   bool has_begun_all() const { return begun_ >= options_.looks; }
   // Processes that would have been looked at, if there were not so many.
-  std::size_t left_out() const { return left_out_; }
+  std::size_t left_out() const { return targets_.left_out(); }
 
  private:
-  bool is_wanted(const ProcessSample& sample, bool has_work) const;
-  bool is_looked_at(const ProcessKey& key) const { return looked_.contains(key); }
-  std::vector<HeapLookThread::Target> targets_in(const Tick& tick);
-
   LookPlanOptions options_;
-  std::unordered_map<ProcessKey, Role> roles_;
-  std::unordered_set<ProcessKey> looked_;
-  std::unordered_set<ProcessKey> failed_;
+  LookTargets targets_;
   std::uint64_t begun_ = 0;
   double last_s_ = 0.0;
   std::optional<std::int64_t> last_step_;
-  std::size_t left_out_ = 0;
 };
 
 }  // namespace tidemark::live

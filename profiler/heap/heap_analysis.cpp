@@ -85,7 +85,7 @@ class HeapAnalysis::Look {
     add_owners(growth);
     add_names();
     add_unreachable();
-    if (objects_.cpp().has_torch()) {
+    if (analysis_.options_.finds_native && objects_.cpp().has_torch()) {
       add_tensors();
     }
     of_process_.look.is_partial = graph_.is_partial();

@@ -33,6 +33,11 @@ struct HeapOptions {
   std::size_t most_owners = 50;
   std::size_t most_types = 100;
   std::size_t most_tensors = 100;
+  // With kNever: how long threads may be held. Whether that is enough is found out while they run,
+  // and if it is not, there is no look. nullopt: as long as it takes.
+  std::optional<double> most_held_seconds = std::nullopt;
+  // Also tensors that no object of Python leads to: for them all memory is read.
+  bool finds_native = true;
   // Asked for the call stacks of what owners hold, where the tracer is at work too; nullptr:
   // nobody.
   std::shared_ptr<reader::BlockSites> sites = nullptr;
