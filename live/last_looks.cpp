@@ -18,8 +18,8 @@ constexpr std::size_t kMostLastLooked = 2;  // processes
 constexpr double kLongestLookS = 2.0;
 constexpr double kLongestHoldS = 0.5;
 constexpr std::uint64_t kMostLookBytes = 64 * kMiB;
-// What a look may take has to be free so many times, or it would make matters worse.
-constexpr std::uint64_t kTimesFree = 4;
+// What a look may take has to be there twice, or it would bring the end nearer.
+constexpr std::int64_t kLeastSpareBytes = 2 * std::int64_t{kMostLookBytes};
 
 struct FreeBelow {
   std::uint64_t free_bytes = 0;
@@ -47,9 +47,15 @@ std::vector<FreeBelow> known_limits(const Tick& tick) {
   return limits;
 }
 
-bool has_room_for_a_look(const std::vector<FreeBelow>& limits) {
-  return std::all_of(limits.begin(), limits.end(), [](const FreeBelow& limit) {
-    return limit.free_bytes >= kTimesFree * kMostLookBytes;
+std::int64_t spare_below(const FreeBelow& limit, const LastLookOptions& options) {
+  const std::uint64_t kept = options.keep_free ? options.keep_free(limit.limit_bytes) : 0;
+  return static_cast<std::int64_t>(limit.free_bytes) - static_cast<std::int64_t>(kept);
+}
+
+// Our memory may count where that of the job does, but for what the user counts.
+bool has_room_for_a_look(const std::vector<FreeBelow>& limits, const LastLookOptions& options) {
+  return std::all_of(limits.begin(), limits.end(), [&](const FreeBelow& limit) {
+    return spare_below(limit, options) >= kLeastSpareBytes;
   });
 }
 
@@ -67,9 +73,7 @@ std::optional<LimitSight> sight_of(const Tick& tick, std::vector<FreeBelow> limi
   }
   std::optional<std::int64_t> least;
   for (const FreeBelow& limit : limits) {
-    const std::uint64_t kept = options.keep_free ? options.keep_free(limit.limit_bytes) : 0;
-    const std::int64_t spare =
-        static_cast<std::int64_t>(limit.free_bytes) - static_cast<std::int64_t>(kept);
+    const std::int64_t spare = spare_below(limit, options);
     least = std::min(least.value_or(spare), spare);
   }
   if (!least) {
@@ -159,7 +163,7 @@ void LastLooks::add_to_tick(Tick& tick, std::optional<double> leak_bytes_per_s) 
     looked_.clear();
   }
   std::vector<FreeBelow> limits = known_limits(tick);
-  const bool has_room = has_room_for_a_look(limits);
+  const bool has_room = has_room_for_a_look(limits, options_);
   const auto sight = sight_of(tick, std::move(limits), options_, leak_bytes_per_s);
   if (!sight || !has_room || !plan_.is_due(*sight)) {
     return;

@@ -6,6 +6,7 @@
 
 #include "report/chart_text.h"
 #include "report/track_words.h"
+#include "tracker/owners/last_look.h"
 #include "tracker/run/judged_run.h"
 
 namespace tidemark::report {
@@ -32,7 +33,7 @@ std::vector<std::string> loss_texts(const tracker::RunTracks& run);
 std::string track_line(const tracker::JudgedRun& result, double t_s);
 
 // The answer of `track --json`, schema 1; docs/output.md lists every field. Sizes in bytes, times
-// in seconds, unknown is null. Without the line end.
-std::string track_json(const tracker::JudgedRun& result);
+// in seconds, unknown is null. Without the line end. `last`: nullptr where nobody looked.
+std::string track_json(const tracker::JudgedRun& result, const tracker::LastLook* last = nullptr);
 
 }  // namespace tidemark::report

@@ -54,12 +54,12 @@ class Examination {
   SuspectRow row_of(Suspect suspect) const {
     using Rule = std::optional<SuspectRow> (Examination::*)(Suspect) const;
     // What was seen to grow counts before what speaks for standing still.
-    constexpr Rule kRules[] = {
+    constexpr Rule kExaminations[] = {
         &Examination::by_trial,   &Examination::by_growing_owner, &Examination::by_graphs,
         &Examination::by_garbage, &Examination::by_processes,     &Examination::by_line,
         &Examination::by_cause,   &Examination::by_standstill,    &Examination::by_constant,
         &Examination::by_epochs,  &Examination::by_other_owners,  &Examination::by_nothing};
-    for (const Rule rule : kRules) {
+    for (const Rule rule : kExaminations) {
       if (auto row = (this->*rule)(suspect)) {
         row->looks = looks_;
         return *std::move(row);

@@ -147,8 +147,7 @@ TEST(Suspects, NameTheOneWhoseOwnerGrowsAndClearThoseThatStandStill) {
   const SuspectRow history = looked.row(Suspect::kLogHistory);
   expect(history, SuspectState::kNotIt, SuspectRule::kOthersHoldIt);
   EXPECT_EQ(history.what, "__main__.collator.cache");
-  expect(looked.row(Suspect::kCompileWorkers), SuspectState::kCannotTell,
-         SuspectRule::kNotWatched);
+  expect(looked.row(Suspect::kCompileWorkers), SuspectState::kCannotTell, SuspectRule::kNotWatched);
 }
 
 TEST(Suspects, AreNotClearedByAnOwnerWhoseNameSaysNothing) {
@@ -210,8 +209,7 @@ TEST(Suspects, AreNotConstantWhereTheyWereSeenOnce) {
     return look == 2 ? std::optional(sample) : std::nullopt;
   });
 
-  expect(Looked(run).row(Suspect::kMetricsLists), SuspectState::kNotIt,
-         SuspectRule::kOthersHoldIt);
+  expect(Looked(run).row(Suspect::kMetricsLists), SuspectState::kNotIt, SuspectRule::kOthersHoldIt);
 }
 
 TEST(Suspects, SayWhatGrewAndStandsStillNow) {
