@@ -128,6 +128,12 @@ inline constexpr auto kFields<SystemSample> = std::tuple{
     Field{"dev_shm_bytes", &SystemSample::dev_shm_bytes, {.place = 1}},
     Field{"dev_shm_unheld_bytes", &SystemSample::dev_shm_unheld_bytes, {.place = 2}},
     Field{"dev_shm_segments", &SystemSample::dev_shm_segments, {.place = 1}},
+    Field{"cgroup_charged_bytes",
+          &SystemSample::cgroup_charged_bytes,
+          {.since_version = 6, .in_output = false}},
+    Field{"cgroup_cache_bytes",
+          &SystemSample::cgroup_cache_bytes,
+          {.since_version = 6, .in_output = false}},
 };
 
 template <>
@@ -368,6 +374,38 @@ inline constexpr auto kFields<TensorSample> = std::tuple{
     Field{"bytes", &TensorSample::bytes},
 };
 
+template <>
+inline constexpr auto kFields<MemoryLedger> = std::tuple{
+    Field{"t_s", &MemoryLedger::t_s},
+    Field{"took_s", &MemoryLedger::took_s},
+    Field{"rss_bytes", &MemoryLedger::rss_bytes},
+    Field{"footprint_bytes", &MemoryLedger::footprint_bytes},
+    Field{"swap_bytes", &MemoryLedger::swap_bytes},
+    Field{"moved_bytes", &MemoryLedger::moved_bytes},
+    Field{"threads", &MemoryLedger::threads},
+    Field{"malloc_heaps", &MemoryLedger::malloc_heaps},
+    Field{"hugetlb_bytes", &MemoryLedger::hugetlb_bytes},
+    Field{"traced_live_bytes", &MemoryLedger::traced_live_bytes},
+    Field{"traced_slack_bytes", &MemoryLedger::traced_slack_bytes},
+    Field{"traced_unhooked_bytes", &MemoryLedger::traced_unhooked_bytes},
+    Field{"is_partial", &MemoryLedger::is_partial},
+    Field{"problem", &MemoryLedger::problem},
+};
+
+template <>
+inline constexpr auto kFields<LedgerRow> = std::tuple{
+    Field{"kind", &LedgerRow::kind},
+    Field{"name", &LedgerRow::name},
+    Field{"count", &LedgerRow::count},
+    Field{"rss_bytes", &LedgerRow::rss_bytes},
+    Field{"pss_bytes", &LedgerRow::pss_bytes},
+    Field{"footprint_bytes", &LedgerRow::footprint_bytes},
+    Field{"pss_footprint_bytes", &LedgerRow::pss_footprint_bytes},
+    Field{"swap_bytes", &LedgerRow::swap_bytes},
+    Field{"huge_pages_bytes", &LedgerRow::huge_pages_bytes},
+    Field{"maker_pid", &LedgerRow::maker_pid},
+};
+
 template <typename Record>
 inline constexpr std::size_t kFieldCount = std::tuple_size_v<decltype(kFields<Record>)>;
 
@@ -427,6 +465,7 @@ inline std::string_view name_of(InterventionKind kind) { return intervention_kin
 inline std::string_view name_of(InterventionOutcome kind) {
   return intervention_outcome_name(kind);
 }
+inline std::string_view name_of(LedgerKind kind) { return ledger_kind_name(kind); }
 inline std::optional<Role> from_name(std::string_view name, Role) { return role_from_name(name); }
 inline std::optional<MarkerKind> from_name(std::string_view name, MarkerKind) {
   return marker_from_name(name);
@@ -457,6 +496,9 @@ inline std::optional<InterventionKind> from_name(std::string_view name, Interven
 }
 inline std::optional<InterventionOutcome> from_name(std::string_view name, InterventionOutcome) {
   return intervention_outcome_from_name(name);
+}
+inline std::optional<LedgerKind> from_name(std::string_view name, LedgerKind) {
+  return ledger_kind_from_name(name);
 }
 
 }  // namespace tidemark

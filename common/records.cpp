@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/enum_names.h"
+#include "common/text.h"
 
 namespace tidemark {
 namespace {
@@ -191,10 +192,6 @@ std::optional<InterventionOutcome> intervention_outcome_from_name(std::string_vi
 namespace {
 
 constexpr std::size_t kLongestComm = 15;
-
-std::string_view basename_of(std::string_view path) {
-  return path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
-}
 
 std::string_view take_word(std::string_view& rest) {
   const std::size_t end = std::min(rest.find(' '), rest.size());

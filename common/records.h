@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/intervention_records.h"
+#include "common/ledger_records.h"
 #include "common/owner_records.h"
 #include "common/process_key.h"
 #include "common/site_records.h"
@@ -134,6 +135,9 @@ struct SystemSample {
   std::optional<std::uint64_t> dev_shm_bytes;         // all of /dev/shm
   std::optional<std::uint64_t> dev_shm_unheld_bytes;  // named segments that no process holds
   std::optional<std::uint32_t> dev_shm_segments;
+  // Of the limiting cgroup: all that the kernel charges to it, and the page cache in that.
+  std::optional<std::uint64_t> cgroup_charged_bytes = std::nullopt;
+  std::optional<std::uint64_t> cgroup_cache_bytes = std::nullopt;
 };
 
 struct GpuProcessUse {
@@ -270,6 +274,7 @@ struct Tick {
   AllocationFacts allocations;  // empty without the allocation tracer
   HeapFacts heap;               // empty where nobody looked at the heap
   std::vector<InterventionRecord> interventions;
+  std::vector<MemoryLedger> ledgers;
 };
 
 // "spawn", "oom_kill", ...; "step", "phase_begin", ...

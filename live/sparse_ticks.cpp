@@ -24,9 +24,9 @@ std::optional<Tick> SparseTicks::add(Tick tick) {
     prepend(tick.losses, std::move(left_out_->losses));
     left_out_.reset();
   }
-  // Call stacks are sampled only when they have changed, and the heap a few times.
+  // Call stacks are sampled only when they have changed, and heaps and memory maps a few times.
   if (count_ < tick.processes.size() / kProcessesPerTick && tick.allocations.empty() &&
-      tick.heap.empty() && tick.interventions.empty()) {
+      tick.heap.empty() && tick.interventions.empty() && tick.ledgers.empty()) {
     ++count_;
     left_out_ = std::move(tick);
     return std::nullopt;

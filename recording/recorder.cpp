@@ -74,6 +74,17 @@ std::size_t heap_bytes(const HeapFacts& facts) {
   return bytes;
 }
 
+std::size_t ledger_bytes(const std::vector<MemoryLedger>& ledgers) {
+  std::size_t bytes = 0;
+  for (const MemoryLedger& ledger : ledgers) {
+    bytes += sizeof ledger + ledger.problem.size();
+    for (const LedgerRow& row : ledger.rows) {
+      bytes += sizeof row + row.name.size();
+    }
+  }
+  return bytes;
+}
+
 std::size_t facts_bytes(const Tick& tick) {
   std::size_t bytes = 0;
   for (const ProcessRecord& process : tick.new_processes) {
@@ -91,7 +102,8 @@ std::size_t facts_bytes(const Tick& tick) {
   for (const InterventionRecord& intervention : tick.interventions) {
     bytes += sizeof intervention + intervention.problem.size();
   }
-  return bytes + allocation_bytes(tick.allocations) + heap_bytes(tick.heap);
+  return bytes + allocation_bytes(tick.allocations) + heap_bytes(tick.heap) +
+         ledger_bytes(tick.ledgers);
 }
 
 std::uint64_t facts_count(const Tick& tick) {
@@ -100,7 +112,7 @@ std::uint64_t facts_count(const Tick& tick) {
          facts.modules.size() + facts.frames.size() + facts.sites.size() + facts.samples.size() +
          facts.ages.size() + facts.traces.size() + facts.accounts.size() + facts.untraced.size() +
          (facts.shm ? 1U : 0U) + tick.heap.owners.size() + tick.heap.looks.size() +
-         tick.interventions.size();
+         tick.interventions.size() + tick.ledgers.size();
 }
 
 template <typename T>
@@ -157,6 +169,8 @@ void prepend_facts(Tick& to, Tick&& from) {
   prepend_allocations(to.allocations, std::move(from.allocations));
   prepend_heap(to.heap, std::move(from.heap));
   prepend(to.interventions, std::move(from.interventions));
+  keep_latest(to.ledgers, std::move(from.ledgers),
+              [](const MemoryLedger& ledger) { return ledger.key; });
 }
 
 void remove_facts(Tick& tick) {
@@ -167,6 +181,7 @@ void remove_facts(Tick& tick) {
   tick.allocations = {};
   tick.heap = {};
   tick.interventions.clear();
+  tick.ledgers.clear();
 }
 
 void add_loss(Tick& tick, LossKind what, std::uint64_t count) {

@@ -94,6 +94,8 @@ std::vector<Table> all_tables() {
       {"heap_types", row<TypeSample>({tick, process, place}), 3, 5},
       {"heap_tensors", row<TensorSample>({tick, process, place}), 3, 5},
       {"interventions", row<InterventionRecord>({tick, process}), 3, 6},
+      {"ledgers", row<MemoryLedger>({tick, process}), 2, 6},
+      {"ledger_rows", row<LedgerRow>({tick, process, place}), 3, 6},
   };
 }
 
@@ -137,7 +139,10 @@ constexpr std::string_view kViews =
     " o.owner, o.kind, o.path, o.type, o.is_library, s.entries, s.growth_bytes,"
     " s.growth_alone_bytes, s.retained_bytes, s.reached_bytes FROM owner_samples s"
     " JOIN heap_looks l USING(tick, process) JOIN owners o USING(process, owner)"
-    " JOIN processes p USING(process);";
+    " JOIN processes p USING(process);"
+    "CREATE VIEW ledger_memory AS SELECT l.tick, l.t_s, p.pid, p.start_ticks, p.role, r.kind,"
+    " r.name, r.count, r.rss_bytes, r.pss_bytes, r.footprint_bytes, r.swap_bytes"
+    " FROM ledger_rows r JOIN ledgers l USING(tick, process) JOIN processes p USING(process);";
 
 constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
 

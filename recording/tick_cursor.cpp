@@ -9,6 +9,7 @@
 
 #include "common/text.h"
 #include "recording/heap_tables.h"
+#include "recording/ledger_tables.h"
 #include "recording/schema.h"
 
 namespace tidemark::recording {
@@ -221,20 +222,23 @@ Result<TickCursor> TickCursor::open(Database& database, std::int32_t version) {
   TIDEMARK_TRY_ASSIGN(auto gpu_names, load_gpu_names(database));
   TIDEMARK_TRY_ASSIGN(auto sites, SiteCursor::open(database, version));
   TIDEMARK_TRY_ASSIGN(auto heap, HeapCursor::open(database, version));
+  TIDEMARK_TRY_ASSIGN(auto ledgers, LedgerCursor::open(database, version));
   return TickCursor(
       Tables{std::move(ticks), std::move(processes), std::move(process_samples),
              std::move(group_samples), std::move(system_samples), std::move(gpu_samples),
              std::move(gpu_uses), std::move(gpu_states), std::move(markers), std::move(events),
              std::move(losses), std::move(interventions), std::move(ended)},
-      std::move(sites), std::make_unique<HeapCursor>(std::move(heap)), std::move(gpu_names),
-      database.path());
+      std::move(sites), std::make_unique<HeapCursor>(std::move(heap)),
+      std::make_unique<LedgerCursor>(std::move(ledgers)), std::move(gpu_names), database.path());
 }
 
 TickCursor::TickCursor(Tables tables, SiteCursor sites, std::unique_ptr<HeapCursor> heap,
+                       std::unique_ptr<LedgerCursor> ledgers,
                        std::map<std::int64_t, std::string> gpu_names, std::string path)
     : tables_(std::move(tables)),
       sites_(std::move(sites)),
       heap_(std::move(heap)),
+      ledgers_(std::move(ledgers)),
       gpu_names_(std::move(gpu_names)),
       path_(std::move(path)) {}
 
@@ -270,6 +274,7 @@ Result<bool> TickCursor::next(Tick& tick) {
   TIDEMARK_TRY(sites_.take(number, tick.allocations, process_of));
   TIDEMARK_TRY(heap_->take(number, tick.heap, process_of));
   TIDEMARK_TRY(take_of_processes(tables_.interventions, number, tick.interventions, process_of));
+  TIDEMARK_TRY(ledgers_->take(number, tick.ledgers, process_of));
   TIDEMARK_TRY(tables_.ticks.advance());
   last_t_s_ = tick.t_s;
   return true;

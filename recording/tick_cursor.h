@@ -117,6 +117,7 @@ class SiteCursor {
 };
 
 class HeapCursor;
+class LedgerCursor;
 
 // Puts ticks together again from the tables of a run file, one at a time. The database must
 // outlive it and stay in one read transaction.
@@ -154,7 +155,8 @@ class TickCursor {
     TableCursor ended;  // processes, in the order of their ends
   };
   TickCursor(Tables tables, SiteCursor sites, std::unique_ptr<HeapCursor> heap,
-             std::map<std::int64_t, std::string> gpu_names, std::string path);
+             std::unique_ptr<LedgerCursor> ledgers, std::map<std::int64_t, std::string> gpu_names,
+             std::string path);
 
   template <typename Record>
   Result<bool> load_names(const TableCursor& table, int first_column, Record& record);
@@ -172,6 +174,7 @@ class TickCursor {
   Tables tables_;
   SiteCursor sites_;
   std::unique_ptr<HeapCursor> heap_;
+  std::unique_ptr<LedgerCursor> ledgers_;
   std::map<std::int64_t, std::string> gpu_names_;
   std::string path_;
   std::unordered_map<std::int64_t, ProcessKey> keys_;  // by process number

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "recording/heap_tables.h"
+#include "recording/ledger_tables.h"
 #include "recording/rows.h"
 #include "recording/schema.h"
 
@@ -119,17 +120,23 @@ Result<TickWriter> TickWriter::prepare(Database& database) {
   TIDEMARK_TRY_ASSIGN(auto intervention, prepare("interventions"));
   TIDEMARK_TRY_ASSIGN(auto sites, SiteWriter::prepare(database));
   TIDEMARK_TRY_ASSIGN(auto heap, HeapWriter::prepare(database));
+  TIDEMARK_TRY_ASSIGN(auto ledgers, LedgerWriter::prepare(database));
   return TickWriter(
       Statements{std::move(tick), std::move(lateness), std::move(process), std::move(process_end),
                  std::move(process_sample), std::move(group), std::move(system), std::move(gpu),
                  std::move(gpu_sample), std::move(gpu_process), std::move(gpu_state),
                  std::move(marker), std::move(event), std::move(loss), std::move(untraced),
                  std::move(intervention)},
-      std::move(sites), std::make_unique<HeapWriter>(std::move(heap)));
+      std::move(sites), std::make_unique<HeapWriter>(std::move(heap)),
+      std::make_unique<LedgerWriter>(std::move(ledgers)));
 }
 
-TickWriter::TickWriter(Statements statements, SiteWriter sites, std::unique_ptr<HeapWriter> heap)
-    : statements_(std::move(statements)), sites_(std::move(sites)), heap_(std::move(heap)) {}
+TickWriter::TickWriter(Statements statements, SiteWriter sites, std::unique_ptr<HeapWriter> heap,
+                       std::unique_ptr<LedgerWriter> ledgers)
+    : statements_(std::move(statements)),
+      sites_(std::move(sites)),
+      heap_(std::move(heap)),
+      ledgers_(std::move(ledgers)) {}
 
 TickWriter::~TickWriter() = default;
 TickWriter::TickWriter(TickWriter&&) noexcept = default;
@@ -161,6 +168,7 @@ Status TickWriter::write(const Tick& tick) {
   const auto number_of_traced = [this](const ProcessKey& key) { return traced_number_of(key); };
   TIDEMARK_TRY(sites_.write(tick.allocations, tick_, number_of_traced));
   TIDEMARK_TRY(heap_->write(tick.heap, tick_, number_of_traced));
+  TIDEMARK_TRY(ledgers_->write(tick.ledgers, tick_, number_of_traced));
   for (const TraceSample& trace : tick.allocations.traces) {
     if (trace.has_ended) {
       traced_numbers_.erase(trace.key);

@@ -52,6 +52,7 @@ class SiteWriter {
 };
 
 class HeapWriter;
+class LedgerWriter;
 
 // Puts ticks into the tables of schema.h. The caller holds the transaction. Keeps no history: its
 // memory depends on the number of processes that are alive or traced.
@@ -89,7 +90,8 @@ class TickWriter {
     Statement untraced;
     Statement intervention;
   };
-  TickWriter(Statements statements, SiteWriter sites, std::unique_ptr<HeapWriter> heap);
+  TickWriter(Statements statements, SiteWriter sites, std::unique_ptr<HeapWriter> heap,
+             std::unique_ptr<LedgerWriter> ledgers);
 
   template <typename Record>
   Status append(Statement& statement, const std::vector<Record>& records);
@@ -103,6 +105,7 @@ class TickWriter {
   Statements statements_;
   SiteWriter sites_;
   std::unique_ptr<HeapWriter> heap_;
+  std::unique_ptr<LedgerWriter> ledgers_;
   std::int64_t tick_ = 0;  // number of the last tick; the first is 1
   std::int64_t last_process_ = 0;
   std::unordered_map<ProcessKey, std::int64_t> process_numbers_;

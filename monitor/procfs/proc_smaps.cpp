@@ -12,10 +12,12 @@
 namespace tidemark::monitor {
 namespace {
 
-struct SumLine {
+template <typename Record>
+struct FieldLine {
   std::string_view key;
-  std::uint64_t PssFields::*field;
+  std::uint64_t Record::*field;
 };
+using SumLine = FieldLine<PssFields>;
 
 constexpr std::array<SumLine, 7> kSumLines{{
     {"Rss", &PssFields::rss_bytes},
@@ -33,6 +35,20 @@ constexpr std::array<SumLine, 3> kSplitLines{{
     {"Pss_Shmem", &PssFields::pss_shmem_bytes},
 }};
 
+using MappingLine = FieldLine<SmapsMapping>;
+constexpr std::array<MappingLine, 10> kMappingLines{{
+    {"Rss", &SmapsMapping::rss_bytes},
+    {"Pss", &SmapsMapping::pss_bytes},
+    {"Private_Clean", &SmapsMapping::private_clean_bytes},
+    {"Private_Dirty", &SmapsMapping::private_dirty_bytes},
+    {"Anonymous", &SmapsMapping::anonymous_bytes},
+    {"AnonHugePages", &SmapsMapping::anon_huge_pages_bytes},
+    {"Swap", &SmapsMapping::swap_bytes},
+    {"SwapPss", &SmapsMapping::swap_pss_bytes},
+    {"Private_Hugetlb", &SmapsMapping::hugetlb_bytes},
+    {"Shared_Hugetlb", &SmapsMapping::hugetlb_bytes},
+}};
+
 // Longest line of a mapping: a path of 4096 bytes, each at worst escaped to 4.
 constexpr std::size_t kMaxLineBytes = 32U << 10U;
 
@@ -43,11 +59,12 @@ bool take_hex(std::string_view& text, std::uint64_t& value) {
   return error == std::errc{};
 }
 
-template <std::size_t N>
-bool add_field(PssFields& sums, const std::array<SumLine, N>& lines, const SmapsField& field) {
-  for (const SumLine& line : lines) {
+template <typename Record, std::size_t N>
+bool add_field(Record& record, const std::array<FieldLine<Record>, N>& lines,
+               const SmapsField& field) {
+  for (const FieldLine<Record>& line : lines) {
     if (field.key == line.key) {
-      sums.*line.field += field.bytes;
+      record.*line.field += field.bytes;
       return true;
     }
   }
@@ -62,6 +79,21 @@ std::uint64_t scaled(std::uint64_t bytes, std::uint64_t part, std::uint64_t whol
   return static_cast<std::uint64_t>(std::llround(static_cast<double>(bytes) * share));
 }
 
+SmapsMapping::Backing backing_of(const MappingHead& head) {
+  using Backing = SmapsMapping::Backing;
+  if (head.inode == "0" || head.inode.empty()) {
+    return Backing::kAnonymous;
+  }
+  // Shared anonymous memory, System V segments, memfds, POSIX shared memory, and what graphics
+  // drivers allocate through shmem.
+  constexpr std::array<std::string_view, 5> kShmemPaths{"/dev/zero", "/SYSV",
+                                                        "/memfd:", "/dev/shm/", "/drm mm object"};
+  const bool shmem =
+      std::any_of(kShmemPaths.begin(), kShmemPaths.end(),
+                  [&](std::string_view path) { return head.name.starts_with(path); });
+  return shmem ? Backing::kShmem : Backing::kFile;
+}
+
 }  // namespace
 
 std::optional<MappingHead> parse_mapping_head(std::string_view line) {
@@ -73,7 +105,7 @@ std::optional<MappingHead> parse_mapping_head(std::string_view line) {
   if (!take_hex(line, head.end) || head.end <= head.begin || !line.starts_with(' ')) {
     return std::nullopt;
   }
-  take_word(line);  // permissions
+  head.permissions = take_word(line);
   take_word(line);  // offset
   head.device = take_word(line);
   head.inode = take_word(line);
@@ -113,64 +145,55 @@ Result<PssFields> parse_smaps_rollup(std::string_view text) {
   return fields;
 }
 
-SmapsAccumulator::Backing SmapsAccumulator::backing_of(const MappingHead& head) {
-  if (head.inode == "0" || head.inode.empty()) {
-    return Backing::kAnonymous;
+std::uint64_t SmapsMapping::footprint_bytes() const {
+  if (backing == Backing::kShmem) {
+    return rss_bytes;  // what of a segment is in swap is not charged to any process
   }
-  // Shared anonymous memory, System V segments, memfds, POSIX shared memory, and what graphics
-  // drivers allocate through shmem.
-  constexpr std::array<std::string_view, 5> kShmemPaths{"/dev/zero", "/SYSV",
-                                                        "/memfd:", "/dev/shm/", "/drm mm object"};
-  const bool shmem =
-      std::any_of(kShmemPaths.begin(), kShmemPaths.end(),
-                  [&](std::string_view path) { return head.name.starts_with(path); });
-  return shmem ? Backing::kShmem : Backing::kFile;
+  return std::min(anonymous_bytes, rss_bytes) + swap_bytes;
 }
 
-void SmapsAccumulator::close_mapping() {
-  const Mapping m = std::exchange(mapping_, {});
-  if (m.backing == Backing::kAnonymous) {
-    sums_.pss_anon_bytes += m.pss_bytes;
-    return;
+std::uint64_t SmapsMapping::pss_anon_bytes() const {
+  if (backing == Backing::kAnonymous) {
+    return pss_bytes;
   }
   // Copied pages are private, until a fork shares them: what exceeds the private part is charged
   // at the mean share of this mapping's shared pages.
-  const std::uint64_t anonymous = std::min(m.anonymous_bytes, m.rss_bytes);
-  const std::uint64_t own = std::min(anonymous, m.private_bytes);
-  const std::uint64_t shared_pss = m.pss_bytes - std::min(m.pss_bytes, m.private_bytes);
-  const std::uint64_t shared_rss = m.rss_bytes - std::min(m.rss_bytes, m.private_bytes);
-  const std::uint64_t copied =
-      std::min(own + scaled(anonymous - own, shared_pss, shared_rss), m.pss_bytes);
-  sums_.pss_anon_bytes += copied;
-  (m.backing == Backing::kShmem ? sums_.pss_shmem_bytes : sums_.pss_file_bytes) +=
-      m.pss_bytes - copied;
+  const std::uint64_t private_bytes = private_clean_bytes + private_dirty_bytes;
+  const std::uint64_t anonymous = std::min(anonymous_bytes, rss_bytes);
+  const std::uint64_t own = std::min(anonymous, private_bytes);
+  const std::uint64_t shared_pss = pss_bytes - std::min(pss_bytes, private_bytes);
+  const std::uint64_t shared_rss = rss_bytes - std::min(rss_bytes, private_bytes);
+  return std::min(own + scaled(anonymous - own, shared_pss, shared_rss), pss_bytes);
 }
 
-void SmapsAccumulator::add_line(std::string_view line) {
+void SmapsReader::close_mapping() {
+  if (inside_) {
+    take_(mapping_);
+  }
+  inside_ = false;
+}
+
+void SmapsReader::add_line(std::string_view line) {
   if (const auto head = parse_mapping_head(line)) {
     close_mapping();
+    mapping_ = {};
+    mapping_.begin = head->begin;
+    mapping_.end = head->end;
+    mapping_.permissions = head->permissions;
+    mapping_.device = head->device;
+    mapping_.inode = head->inode;
+    mapping_.name = head->name;
     mapping_.backing = backing_of(*head);
     inside_ = true;
     return;
   }
   malformed_ = malformed_ || !inside_;
-  const auto field = parse_smaps_field(line);
-  if (!field) {
-    return;
-  }
-  add_field(sums_, kSumLines, *field);
-  if (field->key == "Rss") {
-    mapping_.rss_bytes = field->bytes;
-  } else if (field->key == "Pss") {
-    mapping_.pss_bytes = field->bytes;
-  } else if (field->key == "Private_Clean" || field->key == "Private_Dirty") {
-    mapping_.private_bytes += field->bytes;
-  } else if (field->key == "Anonymous") {
-    mapping_.anonymous_bytes = field->bytes;
+  if (const auto field = parse_smaps_field(line)) {
+    add_field(mapping_, kMappingLines, *field);
   }
 }
 
-void SmapsAccumulator::add(std::string_view piece) {
+void SmapsReader::add(std::string_view piece) {
   while (!piece.empty() && !malformed_) {
     const std::size_t end = piece.find('\n');
     if (end == std::string_view::npos) {
@@ -189,14 +212,29 @@ void SmapsAccumulator::add(std::string_view piece) {
   }
 }
 
-Result<PssFields> SmapsAccumulator::finish() {
+Status SmapsReader::finish() {
   if (!unfinished_line_.empty()) {
     add_line(std::exchange(unfinished_line_, {}));
   }
   close_mapping();
-  if (malformed_) {
-    return Error{Errc::kMalformed, "not a /proc/PID/smaps"};
-  }
+  return malformed_ ? Status(Error{Errc::kMalformed, "not a /proc/PID/smaps"}) : ok();
+}
+
+void SmapsAccumulator::add_mapping(const SmapsMapping& mapping) {
+  sums_.rss_bytes += mapping.rss_bytes;
+  sums_.pss_bytes += mapping.pss_bytes;
+  sums_.pss_anon_bytes += mapping.pss_anon_bytes();
+  sums_.pss_shmem_bytes += mapping.pss_shmem_bytes();
+  sums_.pss_file_bytes += mapping.pss_bytes - mapping.pss_anon_bytes() - mapping.pss_shmem_bytes();
+  sums_.swap_pss_bytes += mapping.swap_pss_bytes;
+  sums_.private_clean_bytes += mapping.private_clean_bytes;
+  sums_.private_dirty_bytes += mapping.private_dirty_bytes;
+  sums_.anonymous_bytes += mapping.anonymous_bytes;
+  sums_.anon_huge_pages_bytes += mapping.anon_huge_pages_bytes;
+}
+
+Result<PssFields> SmapsAccumulator::finish() {
+  TIDEMARK_TRY(reader_.finish());
   sums_.split_estimated = true;
   return sums_;
 }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/result.h"
 
@@ -15,8 +17,9 @@ struct MappingHead {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::string_view device;
-  std::string_view inode;  // "0": no file
-  std::string_view name;   // a path, "[heap]", ...; mostly empty for anonymous memory
+  std::string_view inode;        // "0": no file
+  std::string_view name;         // a path, "[heap]", ...; mostly empty for anonymous memory
+  std::string_view permissions;  // "rw-p"
 };
 // "55d0-55e0 rw-p 00000000 00:00 0    [heap]"; nullopt: not the first line of a mapping.
 std::optional<MappingHead> parse_mapping_head(std::string_view line);
@@ -54,36 +57,83 @@ struct PssFields {
 // set, the split fields are 0 and the caller has to read smaps.
 Result<PssFields> parse_smaps_rollup(std::string_view text);
 
-// Sums /proc/PID/smaps, which can be many MB, as it comes. The kernel gives no split per mapping:
-// it is derived from what is mapped (`split_estimated` is set), exactly but for mappings that hold
-// file pages and copied pages both shared with others.
-class SmapsAccumulator {
+// One mapping of /proc/PID/smaps.
+struct SmapsMapping {
+  // What its pages are, apart from those that were copied on write.
+  enum class Backing { kAnonymous, kShmem, kFile };
+
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::string permissions;  // "rw-p"
+  std::string device;       // "08:01"
+  std::string inode;
+  std::string name;  // as the kernel writes it: raw bytes, line ends as "\012"
+  Backing backing = Backing::kFile;
+  std::uint64_t rss_bytes = 0;
+  std::uint64_t pss_bytes = 0;
+  std::uint64_t private_clean_bytes = 0;
+  std::uint64_t private_dirty_bytes = 0;
+  std::uint64_t anonymous_bytes = 0;
+  std::uint64_t anon_huge_pages_bytes = 0;
+  std::uint64_t swap_bytes = 0;
+  std::uint64_t swap_pss_bytes = 0;
+  std::uint64_t hugetlb_bytes = 0;  // reserved huge pages: in no other figure
+
+  bool is_readable() const { return permissions.starts_with('r'); }
+  bool is_writable() const { return permissions.find('w') == 1; }
+  bool is_executable() const { return permissions.find('x') == 2; }
+  // What is anonymous or shared memory, or in swap: of the process, and with shared pages divided.
+  std::uint64_t footprint_bytes() const;
+  std::uint64_t pss_footprint_bytes() const {
+    return pss_anon_bytes() + pss_shmem_bytes() + swap_pss_bytes;
+  }
+  // The kernel gives no split of Pss per mapping: it is derived from what is mapped, exactly but
+  // for mappings that hold file pages and copied pages both shared with others.
+  std::uint64_t pss_anon_bytes() const;
+  std::uint64_t pss_shmem_bytes() const {
+    return backing == Backing::kShmem ? pss_bytes - pss_anon_bytes() : 0;
+  }
+};
+
+// Takes /proc/PID/smaps, which can be many MB, apart as it comes.
+class SmapsReader {
  public:
+  // `take` gets each mapping when it is complete, in the order of addresses.
+  explicit SmapsReader(std::function<void(const SmapsMapping& mapping)> take)
+      : take_(std::move(take)) {}
+
   // The next piece of the file, cut anywhere.
   void add(std::string_view piece);
+  // Once, after the last piece. kMalformed when the text was no smaps.
+  Status finish();
+
+ private:
+  void add_line(std::string_view line);
+  void close_mapping();
+
+  std::function<void(const SmapsMapping&)> take_;
+  SmapsMapping mapping_;
+  std::string unfinished_line_;
+  bool inside_ = false;
+  bool malformed_ = false;
+};
+
+// Sums /proc/PID/smaps. `split_estimated` is set, see SmapsMapping.
+class SmapsAccumulator {
+ public:
+  SmapsAccumulator() = default;
+  SmapsAccumulator(const SmapsAccumulator&) = delete;  // the reader refers to it
+  SmapsAccumulator& operator=(const SmapsAccumulator&) = delete;
+
+  void add(std::string_view piece) { reader_.add(piece); }
   // Once, after the last piece. kMalformed when the text was no smaps; empty text sums to 0.
   Result<PssFields> finish();
 
  private:
-  // What the pages of a mapping are, apart from those that were copied on write.
-  enum class Backing { kAnonymous, kShmem, kFile };
-  struct Mapping {
-    Backing backing = Backing::kFile;
-    std::uint64_t rss_bytes = 0;
-    std::uint64_t pss_bytes = 0;
-    std::uint64_t private_bytes = 0;
-    std::uint64_t anonymous_bytes = 0;
-  };
-
-  static Backing backing_of(const MappingHead& head);
-  void add_line(std::string_view line);
-  void close_mapping();
+  void add_mapping(const SmapsMapping& mapping);
 
   PssFields sums_;
-  Mapping mapping_;
-  std::string unfinished_line_;
-  bool inside_ = false;
-  bool malformed_ = false;
+  SmapsReader reader_{[this](const SmapsMapping& mapping) { add_mapping(mapping); }};
 };
 
 }  // namespace tidemark::monitor

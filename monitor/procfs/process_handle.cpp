@@ -235,31 +235,34 @@ Result<PssFields> ProcessHandle::pss_from_rollup(const Directory& directory) con
   return parse_smaps_rollup({buffer.data(), size});
 }
 
-Result<PssFields> ProcessHandle::pss_from_smaps(const Directory& directory) const {
-  TIDEMARK_TRY_ASSIGN(auto fd, open_in(directory, "smaps"));
-  SmapsAccumulator sums;
+Status ProcessHandle::smaps(const std::function<void(std::string_view piece)>& take) const {
+  TIDEMARK_TRY_ASSIGN(const auto dir, directory());
+  TIDEMARK_TRY_ASSIGN(auto fd, open_in(dir, "smaps"));
   std::array<char, kSmapsPieceBytes> piece;
   off_t offset = 0;
   while (true) {
     const auto size = pread_once(fd.get(), piece, offset);
     if (!size) {
-      return explain(directory, "smaps", size.error());
+      return explain(dir, "smaps", size.error());
     }
     if (*size == 0) {
       break;
     }
-    sums.add({piece.data(), *size});
+    take({piece.data(), *size});
     offset += static_cast<off_t>(*size);
   }
   if (offset == 0) {
     return Error{Errc::kGone,
                  fmt::format("{} has no memory: it has ended or is the kernel's own", path_)};
   }
+  return ok();
+}
+
+Result<PssFields> ProcessHandle::pss_from_smaps(const Directory& directory) const {
+  SmapsAccumulator sums;
+  TIDEMARK_TRY(smaps([&](std::string_view piece) { sums.add(piece); }));
   auto fields = sums.finish();
-  if (!fields) {
-    return explain(directory, "smaps", fields.error());
-  }
-  return fields;
+  return fields ? fields : explain(directory, "smaps", fields.error());
 }
 
 Result<std::string> ProcessHandle::read_start(const std::string& name,

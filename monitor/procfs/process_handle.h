@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/fd.h"
@@ -35,6 +37,8 @@ class ProcessHandle {
   // smaps_rollup, or smaps where the kernel has no rollup, refuses it for this process or does not
   // split it. kGone also for what has no memory: zombies, exiting processes, kernel threads.
   Result<PssFields> pss();
+  // /proc/PID/smaps in one pass, piece by piece. kGone as pss().
+  Status smaps(const std::function<void(std::string_view piece)>& take) const;
   // Empty for kernel threads and zombies. Bounded: what exceeds 128 KiB is cut.
   Result<std::vector<std::string>> argv() const;
   // Ends in " (deleted)" when the file was replaced or removed. kNotFound for kernel threads.

@@ -41,6 +41,8 @@ SystemReader::SystemReader(std::string root, std::optional<pid_t> pid)
 void SystemReader::open_cgroup_files() {
   const std::string& directory = limit_.cgroup_directory;
   cgroup_stat_ = file_in(directory, "memory.stat");
+  cgroup_charged_ =
+      file_in(directory, limit_.cgroup_v2 ? "memory.current" : "memory.usage_in_bytes");
   cgroup_swap_ = limit_.cgroup_v2 ? file_in(directory, "memory.swap.current") : KeptFile();
   cgroup_pressure_ = limit_.cgroup_v2 ? file_in(directory, "memory.pressure") : KeptFile();
   // The kernel counts a kill for the group of the victim; only v2 adds it to the groups above.
@@ -82,20 +84,25 @@ SystemSample SystemReader::sample() {
     sample.cgroup_psi_some_avg10 = pressure.some_avg10;
     sample.cgroup_psi_full_avg10 = pressure.full_avg10;
   }
-  sample.cgroup_used_bytes = cgroup_used_bytes();
+  add_cgroup(sample);
   sample.cgroup_limit_bytes = limit_.cgroup_limit_bytes;
   return sample;
 }
 
-std::optional<std::uint64_t> SystemReader::cgroup_used_bytes() {
-  if (!limit_.cgroup_v2) {
-    const auto stat = cgroup_stat_.read(buffer_);
-    return stat ? cgroup_v1_used_bytes(*stat) : std::nullopt;
+void SystemReader::add_cgroup(SystemSample& sample) {
+  std::array<char, 32> number;
+  if (const auto charged = cgroup_charged_.read(number)) {
+    sample.cgroup_charged_bytes = leading_number(*charged);
   }
-  std::array<char, 32> swap_buffer;
-  const auto swap = cgroup_swap_.read(swap_buffer);
+  const auto swap = cgroup_swap_.read(number);
   const auto stat = cgroup_stat_.read(buffer_);
-  return stat ? cgroup_v2_used_bytes(*stat, swap.value_or(std::string_view())) : std::nullopt;
+  if (!stat) {
+    return;
+  }
+  sample.cgroup_used_bytes = limit_.cgroup_v2
+                                 ? cgroup_v2_used_bytes(*stat, swap.value_or(std::string_view()))
+                                 : cgroup_v1_used_bytes(*stat);
+  sample.cgroup_cache_bytes = cgroup_page_cache_bytes(*stat, limit_.cgroup_v2);
 }
 
 std::optional<std::uint64_t> SystemReader::total_oom_kills(bool whole_machine) {

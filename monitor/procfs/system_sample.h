@@ -21,7 +21,7 @@ struct OomKills {
 };
 
 // Reads the machine's side of a tick: meminfo, pressure, control group. One instance per run.
-// Missing files leave their fields unknown. Holds up to seven descriptors. Not thread-safe.
+// Missing files leave their fields unknown. Holds up to eight descriptors. Not thread-safe.
 class SystemReader {
  public:
   // `root` is "" but for tests, which give a folder that holds proc/ and sys/fs/cgroup/. The
@@ -41,7 +41,7 @@ class SystemReader {
 
  private:
   void open_cgroup_files();
-  std::optional<std::uint64_t> cgroup_used_bytes();
+  void add_cgroup(SystemSample& sample);
   std::optional<std::uint64_t> total_oom_kills(bool whole_machine);
 
   std::string root_;
@@ -50,6 +50,7 @@ class SystemReader {
   KeptFile pressure_;
   KeptFile vmstat_;
   KeptFile cgroup_stat_;
+  KeptFile cgroup_charged_;
   KeptFile cgroup_swap_;
   KeptFile cgroup_pressure_;
   KeptFile cgroup_events_;

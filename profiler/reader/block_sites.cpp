@@ -2,6 +2,7 @@
 #include "profiler/reader/block_sites.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -96,6 +97,14 @@ std::vector<StackBytes> largest_stacks(const TraceSnapshot& snapshot, const Byte
   return largest;
 }
 
+// The tracer was not there when the process started: somebody has attached it.
+bool came_later(const TraceIdentity& identity, const ProcessKey& key) {
+  constexpr double kLoading = 5.0;
+  const double started_s =
+      static_cast<double>(key.start_ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return static_cast<double>(identity.created_ns) / 1e9 - started_s > kLoading;
+}
+
 template <typename T>
 void append(std::vector<T>& to, std::vector<T>&& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -161,6 +170,49 @@ std::vector<std::vector<OwnerSite>> BlockSites::find(
   append(facts_.frames, std::move(facts.frames));
   append(facts_.sites, std::move(facts.sites));
   return found;
+}
+
+// As the collector does it.
+std::optional<MemoryAccount> BlockSites::account(const ProcessKey& key,
+                                                 std::span<const MemoryArea> areas) {
+  auto file = open(key);
+  if (!file || file->identity().forked || came_later(file->identity(), key)) {
+    return std::nullopt;  // older blocks are not known
+  }
+  const auto snapshot = file->snapshot();
+  if (!snapshot || snapshot->mode == TraceMode::kDormant || !snapshot->reason.empty()) {
+    return std::nullopt;
+  }
+  std::map<std::uint32_t, AllocationKind> kinds;
+  for (const SiteCounts& site : snapshot->sites) {
+    kinds.emplace(site.index, site.kind);
+  }
+  LiveScanOptions options;
+  options.keep_all_blocks = true;
+  options.most_kept_blocks = 1U << 16U;
+  options.small_below_bytes = kLargeBlockBytes;
+  options.most_small_blocks = 1U << 14U;
+  options.with_ages = [](std::uint32_t) { return false; };
+  const auto scan = file->live_blocks(options);
+  if (!scan) {
+    return std::nullopt;
+  }
+  AccountInput input;
+  input.areas = areas;
+  input.scan = &*scan;
+  input.kind_of = [&](std::uint32_t site) {
+    const auto kind = kinds.find(site);
+    return kind == kinds.end() ? AllocationKind::kHeap : kind->second;
+  };
+  input.residency_of = [&](std::span<const MemoryRange> ranges) {
+    return world_->residency(key, ranges);
+  };
+  input.sample_every_bytes =
+      snapshot->mode == TraceMode::kSampled ? snapshot->sample_every_bytes : 0;
+  input.tracer_private_bytes = snapshot->private_bytes;
+  MemoryAccount account = make_account(input);
+  account.key = key;
+  return account;
 }
 
 std::optional<std::uint32_t> BlockSites::number_of(const ProcessKey& key, const TraceFile& file,

@@ -15,6 +15,7 @@
 #include "common/process_key.h"
 #include "common/site_records.h"
 #include "profiler/reader/collector.h"
+#include "profiler/reader/memory_account.h"
 #include "profiler/reader/trace_directory.h"
 #include "profiler/reader/trace_file.h"
 #include "profiler/reader/trace_world.h"
@@ -41,6 +42,9 @@ class BlockSites {
   // first.
   std::vector<std::vector<OwnerSite>> find(const ProcessKey& key,
                                            std::span<const std::vector<std::uint64_t>> groups);
+  // What the tracer knows of the anonymous memory of a process; nullopt: it is not at work there
+  // from the beginning on. `areas`: all that the process has mapped. `t_s` is left to the caller.
+  std::optional<MemoryAccount> account(const ProcessKey& key, std::span<const MemoryArea> areas);
   // From any thread: the stacks that find() has named since the last call.
   AllocationFacts take_facts();
 

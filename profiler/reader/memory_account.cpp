@@ -18,22 +18,6 @@ namespace {
 // A process with a hundred thousand mappings is still read; more is cut off.
 constexpr std::size_t kMostBytes = 128U << 20U;
 
-AreaKind kind_of(std::string_view name) {
-  if (name.empty() || name.starts_with("[anon")) {
-    return AreaKind::kAnonymous;
-  }
-  if (name == "[heap]") {
-    return AreaKind::kHeap;
-  }
-  if (name.starts_with("[stack")) {
-    return AreaKind::kStack;
-  }
-  if (name.ends_with(" (deleted)")) {
-    name.remove_suffix(std::string_view(" (deleted)").size());
-  }
-  return name.ends_with(wire::kTraceSuffix) ? AreaKind::kTrace : AreaKind::kOther;
-}
-
 // A mapping that holds a block of which nothing was recorded may be that block alone. From this
 // many sampling distances on that does not happen.
 constexpr std::uint64_t kSurelySampled = 8;
@@ -79,12 +63,28 @@ bool is_heap(AllocationKind kind) { return kind == AllocationKind::kHeap; }
 
 }  // namespace
 
+AreaKind area_kind(std::string_view name) {
+  if (name.empty() || name.starts_with("[anon")) {
+    return AreaKind::kAnonymous;
+  }
+  if (name == "[heap]") {
+    return AreaKind::kHeap;
+  }
+  if (name.starts_with("[stack")) {
+    return AreaKind::kStack;
+  }
+  if (name.ends_with(" (deleted)")) {
+    name.remove_suffix(std::string_view(" (deleted)").size());
+  }
+  return name.ends_with(wire::kTraceSuffix) ? AreaKind::kTrace : AreaKind::kOther;
+}
+
 std::vector<MemoryArea> parse_memory_areas(std::string_view smaps) {
   std::vector<MemoryArea> areas;
   std::string_view line;
   while (monitor::take_line(smaps, line)) {
     if (const auto head = monitor::parse_mapping_head(line)) {
-      areas.push_back({head->begin, head->end, kind_of(trim(head->name))});
+      areas.push_back({head->begin, head->end, area_kind(trim(head->name))});
       continue;
     }
     const auto field = monitor::parse_smaps_field(line);

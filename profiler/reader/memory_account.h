@@ -34,6 +34,9 @@ struct MemoryArea {
   std::uint64_t anonymous_bytes = 0;  // of the resident ones, and what of it is swapped out
 };
 
+// By the name of the mapping.
+AreaKind area_kind(std::string_view name);
+
 // From the text of /proc/PID/smaps; mappings that cannot be understood are left out. In the order
 // of addresses.
 std::vector<MemoryArea> parse_memory_areas(std::string_view smaps);

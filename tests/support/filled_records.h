@@ -104,6 +104,9 @@ inline Tick filled_tick() {
   }
   tick.interventions = {filler.filled<InterventionRecord>()};
   tick.interventions[0].key = process.key;
+  MemoryLedger& ledger = tick.ledgers.emplace_back(filler.filled<MemoryLedger>());
+  ledger.key = process.key;
+  ledger.rows = {filler.filled<LedgerRow>(), filler.filled<LedgerRow>()};
   return tick;
 }
 

@@ -136,6 +136,10 @@ std::string text_of(const Tick& tick) {
   for (const GpuSample& gpu : tick.gpus) {
     text += "\n gpu" + text_of(gpu);
   }
+  for (const MemoryLedger& ledger : tick.ledgers) {
+    text += fmt::format("\n ledger {}{}", show(ledger.key), fields_of(ledger)) +
+            lines_of("ledger row", ledger.rows);
+  }
   return text + lines_of("marker", tick.markers) + lines_of("event", tick.events) +
          lines_of("loss", tick.losses) + text_of(tick.allocations) + text_of(tick.heap) +
          lines_of("intervention", tick.interventions, &InterventionRecord::key);

@@ -141,7 +141,7 @@ constexpr auto kRules = std::to_array<AdviceRule>({
     {{"malloc_arenas", "dozens of 64 MiB heaps in one process",
       "glibc gives threads heaps of their own, and free memory in one is of no use to the others.",
       "Set MALLOC_ARENA_MAX=2, or preload jemalloc or tcmalloc."},
-     [](const Facts& f) { return f.malloc_arenas.value_or(0) >= 24; }},
+     [](const Facts& f) { return f.malloc_heaps.value_or(0) >= 24; }},
     {{"freed_but_kept", "most of the growth is memory that was freed and that the allocator keeps",
       "The allocator can return only whole pages at the end of its heap, and its threshold for "
       "returning them rises with the size of the blocks.",

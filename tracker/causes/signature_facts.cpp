@@ -160,6 +160,7 @@ void add_trainer(const RunTracks& run, const JudgedTracks& judged, Facts& facts)
     facts.slack_share =
         (*track.last_slack_bytes - *track.first_slack_bytes) / *facts.trainer.footprint_bytes;
   }
+  add_ledger_facts(ledger_facts(run.ledgers, &track.key), facts);
   if (const InterpreterState* const interpreter = run.interpreters.of(track.key)) {
     facts.interpreter = *interpreter;
   }
@@ -422,6 +423,16 @@ PhaseGrowth growth_in_phases(const Series& series, const std::vector<Phase>& pha
     close_gap(series.cells().back().min_bytes);
   }
   return growth;
+}
+
+void add_ledger_facts(const LedgerFacts& ledgers, Facts& facts) {
+  facts.malloc_heaps = ledgers.most_malloc_heaps;
+  facts.cgroup_current_share = ledgers.cgroup_charged_share;
+  facts.huge_pages_bytes = ledgers.huge_pages_bytes;
+  facts.live_heap_bytes = ledgers.live_heap_bytes;
+  if (!facts.slack_share) {  // the tracer knows better
+    facts.slack_share = ledgers.free_share;
+  }
 }
 
 Facts gather_facts(const RunTracks& run, const JudgedTracks& judged,

@@ -111,11 +111,13 @@ struct Facts {
   std::uint32_t workers_outliving_trainer = 0;
   bool tokenizer_process_grows = false;
 
-  // What nothing records yet, or only the tracer can see: rules that need one stay silent.
-  std::optional<std::uint32_t> malloc_arenas;  // 64 MiB-aligned anonymous mappings
+  // Of ledgers, see LedgerFacts.
+  std::optional<std::uint64_t> malloc_heaps;   // of threads, 64 MiB each; most in one process
   std::optional<double> cgroup_current_share;  // memory.current of the limit, page cache included
   std::optional<double> huge_pages_bytes;      // growth of AnonHugePages
   std::optional<double> live_heap_bytes;       // growth of what is allocated and not freed
+
+  // What nothing records yet, or only the tracer can see: rules that need one stay silent.
   std::optional<double> torch_reserved_gpu_bytes;  // growth of what torch's allocator holds
   std::optional<bool> aarch64;
   std::optional<bool> custom_autograd_function;
@@ -135,6 +137,8 @@ struct Facts {
     return bytes && *bytes > 0.0 && *bytes >= 0.02 * tree_floor_bytes;
   }
 };
+
+void add_ledger_facts(const LedgerFacts& ledgers, Facts& facts);
 
 Facts gather_facts(const RunTracks& run, const JudgedTracks& judged,
                    const std::vector<Overhead>& overheads);

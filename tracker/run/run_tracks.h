@@ -14,6 +14,7 @@
 #include "tracker/causes/interpreters.h"
 #include "tracker/curve/curve_window.h"
 #include "tracker/curve/series.h"
+#include "tracker/ledgers/ledgers.h"
 
 namespace tidemark::tracker {
 
@@ -90,6 +91,7 @@ struct RunTracks {
   std::optional<double> epoch_seconds;
   std::vector<std::pair<std::string, std::uint64_t>> losses;
   Interpreters interpreters;
+  Ledgers ledgers;
 };
 
 std::string_view metric_name(Metric metric);

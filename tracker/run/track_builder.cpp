@@ -269,6 +269,7 @@ Status TrackBuilder::add(const Tick& tick) {
     }
   }
   run_.interpreters.add(tick.heap);
+  run_.ledgers.add(tick);
   add_gpus(tick);
   add_torch();
   if (tick.system && tick.system->dev_shm_unheld_bytes &&

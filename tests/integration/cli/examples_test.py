@@ -46,6 +46,7 @@ EXPECTED = {
     "track": ({0, 4}, r"(?m)^(No leak|CANNOT TELL|TOO EARLY|LIKELY|GROWING)"),
     "profile": ({0}, r"(?m)^(NOTHING GROWS|TOO SHORT TO TELL|LEAK: |GROWING: )"),
     "owners": ({0, 4}, r"(?m)^(ONE LOOK|NOTHING KEEPS GROWING|NO OWNER GROWS|GROWING)"),
+    "explain": ({0}, r"(?m)^answer   .+ (is mostly|grew by) "),
     "guard": ({0}, r"(?m)^tidemark: guard: keeps .* free below "),
     "check": ({1}, r"(?m)^FAIL tidemark-harness: max_growth: "),
     "diff": ({0}, r"(?m)^A  before.tidemark$"),
@@ -119,6 +120,8 @@ def make_recordings(folder):
     recording.close()
     code, text = in_project(folder, "tidemark owners --looks 2 --every 1s -o looks.tidemark -- ./train")
     assert code == 0, text
+    code, text = in_project(folder, "tidemark explain --every 500ms --looks 1 -o ledger.tidemark -- ./train")
+    assert code == 0, text
     code, text = in_project(folder, "script -qec 'tidemark monitor -- ./train' /dev/null")
     assert code == 0, text
     for name in ("before.tidemark", "after.tidemark"):
@@ -182,7 +185,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(3) as pool:
         first = make_project(pathlib.Path(folder) / "first")
         make_recordings(first)
-        recordings = [first / "run.tidemark", first / "looks.tidemark", first / "before.tidemark", first / "after.tidemark",
+        recordings = [first / "run.tidemark", first / "looks.tidemark", first / "ledger.tidemark", first / "before.tidemark", first / "after.tidemark",
                       *(path for path in first.glob("cache/**/*") if path.is_file())]
         running = [pool.submit(check, pathlib.Path(folder) / str(i), recordings, command)
                    for i, command in enumerate(examples)]

@@ -94,5 +94,14 @@ TEST(SparseTicks, HaveEveryTickWithALookAtTheHeap) {
   EXPECT_TRUE(sparse.add(std::move(tick)));
 }
 
+TEST(SparseTicks, HaveEveryTickWithALedger) {
+  SparseTicks sparse;
+  sparse.add(tick_of(1000, 0.0));
+  Tick tick = tick_of(1000, 1.0);
+  tick.ledgers.emplace_back();
+
+  EXPECT_TRUE(sparse.add(std::move(tick)));
+}
+
 }  // namespace
 }  // namespace tidemark::live

@@ -295,6 +295,25 @@ TEST(PendingFacts, KeepsInterventions) {
   EXPECT_EQ(next.interventions[0].kind, InterventionKind::kGc);
 }
 
+TEST(PendingFacts, KeepsTheLastLedgerOfEachProcess) {
+  PendingFacts facts(/*max_bytes=*/1 << 20);
+  Tick dropped = tests::empty_tick(1.0);
+  for (const pid_t pid : {101, 102}) {
+    dropped.ledgers.emplace_back().key = {pid, 5};
+  }
+  facts.add_dropped(dropped);
+  Tick next = tests::empty_tick(2.0);
+  MemoryLedger& later = next.ledgers.emplace_back();
+  later.key = {102, 5};
+  later.t_s = 2.0;
+
+  facts.move_into(next);
+
+  ASSERT_EQ(next.ledgers.size(), 2U);
+  EXPECT_EQ(next.ledgers[0].key.pid, 101);
+  EXPECT_EQ(next.ledgers[1].t_s, 2.0);
+}
+
 TEST(PendingFacts, CountsLooksAtTheHeapThatFindNoRoom) {
   PendingFacts facts(/*max_bytes=*/1024);
   Tick dropped = tests::empty_tick(1.0);

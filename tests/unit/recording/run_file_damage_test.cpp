@@ -56,7 +56,7 @@ class DamagedRunFile : public testing::Test {
   void make_it_of_version(std::int32_t version) {
     std::string sql =
         "DROP VIEW IF EXISTS site_memory; DROP VIEW IF EXISTS site_stacks;"
-        "DROP VIEW IF EXISTS owner_memory;";
+        "DROP VIEW IF EXISTS owner_memory; DROP VIEW IF EXISTS ledger_memory;";
     for (const Table& table : tables()) {
       const std::string name(table.name);
       if (table.since_version > version) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace tidemark::monitor {
 namespace {
@@ -163,6 +164,47 @@ TEST(SmapsAccumulator, GivesTheSameSumsHoweverTheTextIsCut) {
 TEST(SmapsAccumulator, RefusesFieldsOutsideAMappingAndEndlessLines) {
   EXPECT_FALSE(sum("Rss: 1 kB\n"));
   EXPECT_FALSE(sum("7f00-7f10 rw-p " + std::string(1U << 20U, 'x')));
+}
+
+TEST(SmapsReader, GivesEachMappingWhereverTheTextIsCut) {
+  const std::string text = "1000-3000 r-xp 00000000 08:01 5 /usr/bin/a b\n" + fields(8, 4, 0, 0) +
+                           "Private_Hugetlb: 2048 kB\nVmFlags: rd ex\n" +
+                           "3000-5000 rw-s 00000000 00:01 9 /dev/zero (deleted)\n" +
+                           fields(6, 6, 6, 0, 3) + "Swap: 5 kB\n";
+  for (std::size_t piece = 1; piece < text.size(); piece += 7) {
+    std::vector<SmapsMapping> all;
+    SmapsReader reader([&](const SmapsMapping& each) { all.push_back(each); });
+    for (std::size_t at = 0; at < text.size(); at += piece) {
+      reader.add(std::string_view(text).substr(at, piece));
+    }
+    ASSERT_TRUE(reader.finish());
+    ASSERT_EQ(all.size(), 2U);
+    EXPECT_EQ(all[0].name, "/usr/bin/a b");
+    EXPECT_EQ(all[0].backing, SmapsMapping::Backing::kFile);
+    EXPECT_TRUE(all[0].is_executable() && all[0].is_readable() && !all[0].is_writable());
+    EXPECT_EQ(all[0].hugetlb_bytes, 2048 * kKib);
+    EXPECT_EQ(all[0].footprint_bytes(), 0U);
+    EXPECT_EQ(all[1].backing, SmapsMapping::Backing::kShmem);
+    EXPECT_EQ(all[1].footprint_bytes(), 6 * kKib);  // without swap, which is nobody's
+    EXPECT_EQ(all[1].swap_bytes, 5 * kKib);
+  }
+}
+
+TEST(SmapsReader, CountsCopiedPagesAndSwapOfAFile) {
+  std::vector<SmapsMapping> all;
+  SmapsReader reader([&](const SmapsMapping& each) { all.push_back(each); });
+  reader.add(mapping("08:01 5 /lib/a.so", fields(100, 60, 20, 20) + "Swap: 7 kB\n"));
+  ASSERT_TRUE(reader.finish());
+
+  EXPECT_EQ(all[0].footprint_bytes(), 27 * kKib);
+  EXPECT_EQ(all[0].pss_anon_bytes(), 20 * kKib);
+}
+
+TEST(SmapsReader, RefusesWhatIsNoSmaps) {
+  SmapsReader reader([](const SmapsMapping&) {});
+  reader.add("Rss: 8 kB\n");
+
+  EXPECT_FALSE(reader.finish());
 }
 
 }  // namespace

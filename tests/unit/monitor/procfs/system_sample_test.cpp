@@ -171,5 +171,27 @@ TEST_F(SystemReaderTest, KeepsTheLimitOfAProcessThatHasEnded) {
   EXPECT_EQ(reader.limit().bytes, kMiB);
 }
 
+TEST_F(SystemReaderTest, TellsThePageCacheThatTheGroupIsChargedFor) {
+  use_v2();
+  root_.write("sys/fs/cgroup/job/memory.stat", "anon 100\nfile 600\nshmem 50\n");
+  root_.write("sys/fs/cgroup/job/memory.current", "900\n");
+
+  const SystemSample sample = SystemReader(root_.path(), kPid).sample();
+
+  EXPECT_EQ(sample.cgroup_charged_bytes, 900U);
+  EXPECT_EQ(sample.cgroup_cache_bytes, 550U);
+}
+
+TEST_F(SystemReaderTest, TellsThePageCacheOfAV1Group) {
+  use_v1();
+  root_.write("cgroup/job/memory.stat", "total_rss 100\ntotal_cache 600\ntotal_shmem 50\n");
+  root_.write("cgroup/job/memory.usage_in_bytes", "700\n");
+
+  const SystemSample sample = SystemReader(root_.path(), kPid).sample();
+
+  EXPECT_EQ(sample.cgroup_charged_bytes, 700U);
+  EXPECT_EQ(sample.cgroup_cache_bytes, 550U);
+}
+
 }  // namespace
 }  // namespace tidemark::monitor

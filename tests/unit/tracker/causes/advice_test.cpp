@@ -115,7 +115,7 @@ const std::vector<Signature>& signatures() {
          f.trainer.footprint_bytes = 2 * kGB;
          f.grows_in_onednn = true;
        }},
-      {"malloc_arenas", [](Facts& f) { f.malloc_arenas = 64; }},
+      {"malloc_arenas", [](Facts& f) { f.malloc_heaps = 64; }},
       {"incremental_collector",
        [](Facts& f) {
          f.trainer_verdict = Verdict::kGrowing;
