@@ -17,9 +17,9 @@ std::string problem_with(const DiagnoseOptions& options) {
     if (targets > 0) {
       return "a recording and something to diagnose exclude each other";
     }
-    return is_for_watching(options.watch) || !options.injects
+    return is_for_watching(options.watch) || !options.injects || options.intervenes
                ? "--interval, --duration, --output, --force, --pss, --step-regex, --log-file, "
-                 "--no-redact and --no-inject are for a job, not for a recording"
+                 "--no-redact, --no-inject and --intervene are for a job, not for a recording"
                : "";
   }
   if (targets == 0) {
@@ -45,6 +45,9 @@ void add_diagnose(Program& program) {
   command.flag(
       "--no-inject", [options] { options->injects = false; },
       "Load nothing into the job: no lines of code, all else as usual");
+  command.flag(
+      "--intervene", options->intervenes,
+      "Then try what it is not, as tidemark rule-out does: small interventions in the job");
   command.value("--frozen", "auto|always|never", live::parse_frozen_use, options->heap.frozen,
                 "How objects are read: of a copy of the process that never runs (auto, always), "
                 "or never: its threads are held meanwhile");

@@ -22,65 +22,12 @@
 #include "monitor/procfs/process_handle.h"
 #include "profiler/collect/attached.h"
 #include "recording/open.h"
+#include "report/intervention_run.h"
 #include "report/output.h"
 #include "report/rule_out_text.h"
 
 namespace tidemark::live {
 namespace {
-
-// What a run has of interventions: while it is watched, and from a file.
-class InterventionRun final : public RecordingSink {
- public:
-  Status begin(const RunInfo& info) override {
-    report_.command = info.command;
-    return ok();
-  }
-  Status add(const Tick& tick) override {
-    for (const ProcessRecord& process : tick.new_processes) {
-      programs_[process.key] = process.program();
-    }
-    for (const ProcessSample& sample : tick.processes) {
-      if (const auto footprint = sample.footprint_bytes()) {
-        footprints_[sample.key] = *footprint;
-      }
-    }
-    for (const InterventionRecord& record : tick.interventions) {
-      process_of(record.key).interventions.push_back(record);
-    }
-    return ok();
-  }
-  Status process_ended(const ProcessRecord& /*process*/) override { return ok(); }
-  Status end(double /*t_s*/) override { return ok(); }
-
-  report::RuleOutReport report() const {
-    report::RuleOutReport report = report_;
-    for (report::RuleOutReport::Process& process : report.processes) {
-      if (const auto program = programs_.find(process.key); program != programs_.end()) {
-        process.program = program->second;
-      }
-      if (const auto last = footprints_.find(process.key); last != footprints_.end()) {
-        process.footprint_bytes = last->second;
-      }
-    }
-    return report;
-  }
-
- private:
-  report::RuleOutReport::Process& process_of(const ProcessKey& key) {
-    auto& all = report_.processes;
-    const auto known =
-        std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.key == key; });
-    if (known != all.end()) {
-      return *known;
-    }
-    all.emplace_back().key = key;
-    return all.back();
-  }
-
-  report::RuleOutReport report_;
-  std::map<ProcessKey, std::string> programs_;
-  std::map<ProcessKey, std::uint64_t> footprints_;
-};
 
 int exit_code_of(const report::RuleOutReport& report) {
   return report::is_decided(report) ? kExitOk : kExitUndetermined;
@@ -133,7 +80,7 @@ class RuleOutWatch final : public WatchHandler {
   const RuleOutOptions& options_;
   const std::vector<ProcessKey> targets_;
   InterventionThread thread_;
-  InterventionRun run_;
+  report::InterventionRun run_;
   WatchOutput* output_ = nullptr;
   std::vector<std::string> problems_;
   std::optional<InterventionThread::Failure> failure_;  // the first one
@@ -199,7 +146,7 @@ int rule_out_of_recording(const RuleOutOptions& options) {
     print_error(reader.error());
     return kExitTarget;
   }
-  InterventionRun run;
+  report::InterventionRun run;
   const auto summary = (*reader)->read(run);
   if (!summary) {
     print_error(summary.error());

@@ -1,14 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/diagnosis.h"
 
-#include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <utility>
 
 namespace tidemark::report {
+namespace {
+
+// What an intervention says of a suspect.
+std::optional<tracker::SuspectTrial> trial_of(const RuleOutReport& report, InterventionKind kind) {
+  for (const RuleOutReport::Process& process : report.processes) {
+    for (const InterventionRecord& record : process.interventions) {
+      if (record.kind == kind && record.outcome != InterventionOutcome::kCannotTell) {
+        return tracker::SuspectTrial{record.outcome == InterventionOutcome::kConfirmed,
+                                     static_cast<double>(record.effect_bytes.value_or(0))};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+tracker::SuspectRows suspects_of(const Diagnosis& diagnosis) {
+  tracker::SuspectInputs inputs;
+  inputs.run = &diagnosis.run;
+  if (has_looks(diagnosis.owners)) {
+    inputs.owners = diagnosis.owners.run;
+    inputs.ranking = &diagnosis.owners.ranking;
+  }
+  if (!diagnosis.lines.run->empty()) {
+    inputs.lines = &diagnosis.lines.ranking;
+  }
+  inputs.trials[static_cast<std::size_t>(tracker::Suspect::kGarbage)] =
+      trial_of(diagnosis.interventions, InterventionKind::kGc);
+  return tracker::judge_suspects(inputs);
+}
+
+}  // namespace
 
 Status DiagnosisBuilder::begin(const RunInfo& info) {
   command_ = info.command;
   TIDEMARK_TRY(tracks_.begin(info));
+  TIDEMARK_TRY(ledgers_.begin(info));
+  TIDEMARK_TRY(interventions_.begin(info));
   return owners_.begin(info);
 }
 
@@ -20,10 +54,17 @@ Status DiagnosisBuilder::add(const Tick& tick) {
         refused_.size() < kMostRefused) {
       refused_.push_back({event.detail.substr(0, colon), event.detail.substr(colon + 2)});
     }
+    has_interventions_ = has_interventions_ ||
+                         (event.kind == EventKind::kMark && event.detail == kInterventionsBegin);
+  }
+  TIDEMARK_TRY(interventions_.add(tick));
+  TIDEMARK_TRY(ledgers_.add(tick));
+  TIDEMARK_TRY(owners_.add(tick));
+  if (has_interventions_) {
+    return ok();
   }
   watched_s_ = tick.t_s;
-  TIDEMARK_TRY(tracks_.add(tick));
-  return owners_.add(tick);
+  return tracks_.add(tick);
 }
 
 Status DiagnosisBuilder::process_ended(const ProcessRecord& process) {
@@ -48,7 +89,10 @@ Diagnosis DiagnosisBuilder::diagnosis(ProfileReport lines,
   diagnosis.owners.command = command_;
   diagnosis.lines = std::move(lines);
   diagnosis.refused = refused_;
+  diagnosis.ledger = make_explain_report(ledgers_);
+  diagnosis.interventions = interventions_.report();
   diagnosis.watched_s = watched_s_;
+  diagnosis.suspects = suspects_of(diagnosis);
   return diagnosis;
 }
 

@@ -6,10 +6,14 @@
 #include <vector>
 
 #include "common/recording_sink.h"
+#include "report/explain_text.h"
+#include "report/intervention_run.h"
 #include "report/output.h"
 #include "report/owners_text.h"
 #include "report/profile_report.h"
 #include "report/track_words.h"
+#include "tracker/causes/suspects.h"
+#include "tracker/ledgers/ledgers.h"
 #include "tracker/owners/owner_tracks.h"
 #include "tracker/run/judged_run.h"
 #include "tracker/run/track_builder.h"
@@ -20,6 +24,11 @@ namespace tidemark::report {
 // change.
 inline constexpr std::string_view kOwnersDepth = "owners";
 inline constexpr std::string_view kLinesDepth = "lines";
+inline constexpr std::string_view kLedgerDepth = "ledger";
+inline constexpr std::string_view kInterventionsDepth = "interventions";
+
+// A mark in the run: what memory does from here on is our own doing, and no part of the curve.
+inline constexpr std::string_view kInterventionsBegin = "interventions begin";
 
 // What could not be looked at, and why: raw bytes.
 struct RefusedDepth {
@@ -32,6 +41,9 @@ struct Diagnosis {
   tracker::JudgedRun run;
   OwnersReport owners;
   ProfileReport lines;
+  ExplainReport ledger;
+  RuleOutReport interventions;
+  tracker::SuspectRows suspects;
   std::vector<RefusedDepth> refused;
   JudgedTarget target;
   double watched_s = 0.0;
@@ -53,8 +65,11 @@ class DiagnosisBuilder final : public RecordingSink {
  private:
   tracker::TrackBuilder tracks_;
   tracker::OwnerTrackBuilder owners_;
+  tracker::LedgerBuilder ledgers_;
+  InterventionRun interventions_;
   std::vector<RefusedDepth> refused_;
   std::string command_;
+  bool has_interventions_ = false;
   double watched_s_ = 0.0;
 };
 

@@ -2,6 +2,7 @@
 #include "common/json_writer.h"
 #include "report/diagnosis.h"
 #include "report/profile_text.h"
+#include "report/suspects_text.h"
 #include "report/track_text.h"
 
 namespace tidemark::report {
@@ -22,6 +23,17 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
     json.key("owners").document(owners_json(diagnosis.owners));
   } else {
     json.field("owners", nullptr);
+  }
+  if (diagnosis.ledger.ledgers->empty()) {
+    json.field("ledger", nullptr);
+  } else {
+    json.key("ledger").document(explain_json(diagnosis.ledger));
+  }
+  add_suspects(json, diagnosis.suspects);
+  if (diagnosis.interventions.processes.empty()) {
+    json.field("interventions", nullptr);
+  } else {
+    json.key("interventions").document(rule_out_json(diagnosis.interventions));
   }
   json.array("refused", diagnosis.refused, [&](const RefusedDepth& refused) {
     json.begin_object().field("what", refused.what).field("why", refused.why).end_object();

@@ -2,7 +2,7 @@
 #include "report/diagnosis_parts.h"
 
 #include <algorithm>
-#include <cmath>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -12,6 +12,7 @@
 #include "common/text.h"
 #include "common/units.h"
 #include "report/profile_text.h"
+#include "tracker/ledgers/ledgers.h"
 #include "tracker/owners/cache_bound.h"
 #include "tracker/sites/frame_text.h"
 
@@ -106,6 +107,11 @@ std::vector<std::string> commands_for_growth(const Diagnosis& diagnosis) {
                                    target, duration_needed(reading)));
   }
   if (named_lines(diagnosis).empty() && growing_owners(diagnosis).empty()) {
+    if (diagnosis.interventions.processes.empty()) {
+      commands.push_back(fmt::format(
+          "tidemark rule-out {} shows whether it is freed memory that the allocator keeps.",
+          target));
+    }
     commands.push_back(fmt::format("tidemark profile {} shows which line allocates it.",
                                    target.substr(0, target.find(" --pid"))));
   }
@@ -154,6 +160,16 @@ std::string stacks_sentence(const Diagnosis& diagnosis) {
     text += fmt::format("; {} of the records were lost", format_percent(lost->share));
   }
   return text + '.';
+}
+
+// Of the process that carries the growth.
+const tracker::ProcessLedgers* ledgers_of_grower(const Diagnosis& diagnosis) {
+  const tracker::RunVerdict& verdict = *diagnosis.run.verdict;
+  const tracker::TrackVerdict& answer = verdict.tracks[verdict.carrier.value_or(verdict.where)];
+  const tracker::Ledgers& ledgers = *diagnosis.ledger.ledgers;
+  const tracker::ProcessLedgers* const known =
+      ledgers.of(diagnosis.run.run.tracks[answer.track].key);
+  return known != nullptr || ledgers.processes().size() != 1 ? known : &ledgers.processes().front();
 }
 
 // What a container of samples says about growth that may end.
@@ -255,6 +271,33 @@ std::optional<MadeElsewhere> made_elsewhere(const Diagnosis& diagnosis) {
     }
   }
   return std::nullopt;
+}
+
+std::string ledger_text(const Diagnosis& diagnosis) {
+  constexpr std::size_t kMostRows = 3;
+  constexpr double kLeastShare = 0.1;
+  const tracker::ProcessLedgers* const process = ledgers_of_grower(diagnosis);
+  if (process == nullptr || process->looks < 2) {
+    return "";
+  }
+  std::vector<tracker::LedgerChange> changes = tracker::add_up(std::span(process, 1));
+  std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
+    return a.footprint_growth_bytes() > b.footprint_growth_bytes();
+  });
+  std::vector<std::string> rows;
+  for (const tracker::LedgerChange& change : changes) {
+    const auto growth = static_cast<double>(change.footprint_growth_bytes());
+    const auto most = static_cast<double>(changes.front().footprint_growth_bytes());
+    if (growth >= static_cast<double>(kMiB) && growth >= kLeastShare * most &&
+        rows.size() < kMostRows) {
+      constexpr std::size_t kColumns = 60;
+      rows.push_back(
+          fmt::format("{} {}", ledger_row_text(change.now, kColumns), format_bytes_delta(growth)));
+    }
+  }
+  return rows.empty() ? ""
+                      : fmt::format("In its memory map, over {}: {}.",
+                                    format_duration(process->seconds()), fmt::join(rows, "; "));
 }
 
 std::string no_owner_sentence(const Diagnosis& diagnosis) {

@@ -35,6 +35,8 @@ struct MadeElsewhere {
 };
 std::optional<MadeElsewhere> made_elsewhere(const Diagnosis& diagnosis);
 
+// Which rows of its memory map the grower has grown in: a sentence; "" where that is not known.
+std::string ledger_text(const Diagnosis& diagnosis);
 // Why no owner is named, and what owners do not explain: sentences.
 std::string no_owner_sentence(const Diagnosis& diagnosis);
 std::string unexplained_sentence(const Diagnosis& diagnosis);

@@ -16,6 +16,7 @@
 #include "report/diagnosis_parts.h"
 #include "report/document.h"
 #include "report/profile_text.h"
+#include "report/suspects_text.h"
 #include "report/track_text.h"
 
 namespace tidemark::report {
@@ -66,6 +67,9 @@ std::vector<std::string> growth_rows(const Diagnosis& diagnosis) {
                     format_percent(std::clamp(verdict.carrier_share, 0.0, 1.0)), who_text(whole));
   }
   rows.push_back(row + '.');
+  if (std::string ledger = ledger_text(diagnosis); !ledger.empty()) {
+    rows.push_back(std::move(ledger));
+  }
   return rows;
 }
 
@@ -118,6 +122,11 @@ std::vector<std::string> owner_rows(const Diagnosis& diagnosis) {
   if (has_unexplained_growth(diagnosis.owners)) {
     rows.push_back(unexplained_sentence(diagnosis));
   }
+  for (const tracker::SuspectRow& row : diagnosis.suspects) {
+    if (row.state == tracker::SuspectState::kThisIsIt) {
+      rows.push_back(fmt::format("of the usual suspects it is: {}", suspect_text(row.suspect)));
+    }
+  }
   return rows;
 }
 
@@ -162,6 +171,11 @@ std::vector<std::string> line_rows(const Diagnosis& diagnosis) {
 
 std::vector<std::string> not_it_rows(const Diagnosis& diagnosis) {
   std::vector<std::string> rows;
+  if (is_growing(diagnosis)) {
+    if (std::string text = excluded_suspects_text(diagnosis.suspects); !text.empty()) {
+      rows.push_back(std::move(text));
+    }
+  }
   if (has_compared_looks(diagnosis)) {
     if (std::string text = not_it_text(diagnosis.owners); !text.empty()) {
       rows.push_back(std::move(text));
@@ -169,6 +183,16 @@ std::vector<std::string> not_it_rows(const Diagnosis& diagnosis) {
   }
   for (std::string& text : overhead_texts(*diagnosis.run.verdict)) {
     rows.push_back(std::move(text));
+  }
+  return rows;
+}
+
+std::vector<std::string> trial_rows(const Diagnosis& diagnosis) {
+  std::vector<std::string> rows;
+  for (const RuleOutReport::Process& process : diagnosis.interventions.processes) {
+    for (std::string& sentence : conclusions(process)) {
+      rows.push_back(std::move(sentence));
+    }
   }
   return rows;
 }
@@ -232,6 +256,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const ProfileStyle& style
       .rows("who holds it", owner_rows(diagnosis))
       .rows("which line", line_rows(diagnosis))
       .rows("what it is not", not_it_rows(diagnosis))
+      .rows("what was tried", trial_rows(diagnosis))
       .rows("how long", until_rows(diagnosis))
       .empty_line()
       .rows("what to do", remedy_texts(diagnosis))

@@ -77,6 +77,9 @@ class DiagnosedRun {
         tick.events.insert(tick.events.end(), events.begin(), events.end());
       }
     }
+    for (const MemoryLedger& ledger : ledgers) {
+      all[static_cast<std::size_t>(ledger.t_s)].ledgers.push_back(ledger);
+    }
     if (!with_sites) {
       for (Tick& tick : all) {
         tick.allocations = {};
@@ -85,14 +88,17 @@ class DiagnosedRun {
     return all;
   }
 
-  report::Diagnosis built() {
+  // With what comes behind the two minutes.
+  report::Diagnosis built(const std::vector<Tick>& later = {}) {
     RunInfo info;
     info.limit_bytes = 1024 * kOwnerMiB;
     info.limit_source = "cgroup v2 /job";
     builder_ = std::make_unique<report::DiagnosisBuilder>();
     traced_ = std::make_unique<tracker::SiteTrackBuilder>();
     (void)builder_->begin(info);
-    for (const Tick& tick : ticks()) {
+    std::vector<Tick> all = ticks();
+    all.insert(all.end(), later.begin(), later.end());
+    for (const Tick& tick : all) {
       (void)builder_->add(tick);
       (void)traced_->add(tick);
     }
@@ -105,7 +111,8 @@ class DiagnosedRun {
   SiteRun sites;
   OwnerRun looks;
   tracker::JudgeOptions judge;
-  std::vector<EventRecord> events;  // of the first tick
+  std::vector<EventRecord> events;    // of the first tick
+  std::vector<MemoryLedger> ledgers;  // each in the tick of its time
   bool with_sites = true;
   std::size_t count_of_looks = 3;
   std::uint32_t leak = 0;  // the site that grows

@@ -49,7 +49,14 @@ class RunDiagnoseTest : public testing::Test {
       system.at(t_s, [this, count = count] { looks.wait_for(count); });
     }
   }
-  int run() { return run_diagnose(options, &system, looks.make()); }
+  int run() {
+    return run_diagnose(options, &system, looks.make(), [this](const ProcessKey& key, double t_s) {
+      MemoryLedger ledger;
+      ledger.key = key;
+      ledger.t_s = t_s;
+      return ledger_error ? Result<MemoryLedger>(*ledger_error) : Result<MemoryLedger>(ledger);
+    });
+  }
   nlohmann::json answer() const { return nlohmann::json::parse(system.stdout_text()); }
   // Why this was not looked at; "" where it was.
   static std::string refused(const nlohmann::json& answer, const std::string& what) {
@@ -63,6 +70,7 @@ class RunDiagnoseTest : public testing::Test {
 
   FakeWatchSystem system;
   MadeLooks looks;
+  std::optional<Error> ledger_error;
   DiagnoseOptions options;
   bool is_over = false;
 };
@@ -104,6 +112,40 @@ TEST_F(RunDiagnoseTest, GivesTheAnswerSoFarWhenItIsTold) {
   EXPECT_NEAR(answer()["watched_s"].get<double>(), 30.2, 1.0);
   EXPECT_EQ(answer()["verdict"]["verdict"], "growing");
   EXPECT_EQ(answer()["owners"]["looks"].size(), 1U);
+}
+
+TEST_F(RunDiagnoseTest, ReadsTheMemoryMapAtTheBeginningAndAtTheEnd) {
+  system.at(30.2, [this] { system.deliver(SIGINT); });
+
+  run();
+
+  const nlohmann::json ledger = answer()["ledger"]["processes"][0];
+  EXPECT_EQ(ledger["pid"], kTrainer);
+  EXPECT_EQ(ledger["looks"], 2);
+  EXPECT_GT(ledger["seconds"].get<double>(), 25.0);
+}
+
+TEST_F(RunDiagnoseTest, SaysWhyThereIsNoLedger) {
+  ledger_error = Error{Errc::kPermission, "cannot read its map"};
+  system.at(10.2, [this] { system.deliver(SIGINT); });
+
+  run();
+
+  EXPECT_TRUE(answer()["ledger"].is_null());
+  EXPECT_THAT(refused(answer(), "ledger"), HasSubstr("cannot read its map"));
+}
+
+// There is no process of this number: nothing is done to anybody.
+TEST_F(RunDiagnoseTest, IntervenesOnlyWhenItIsAskedToAndAtTheEnd) {
+  options.intervenes = true;
+  options.watch.duration_ns = 20 * kNsPerSecond;
+  wait_for_looks({{3.5, 1}, {11.5, 2}, {19.5, 3}});
+
+  EXPECT_EQ(run(), kExitUndetermined);
+
+  EXPECT_NE(refused(answer(), "interventions"), "");
+  EXPECT_NEAR(answer()["watched_s"].get<double>(), 20.0, 1.5);
+  EXPECT_EQ(answer()["owners"]["looks"].size(), 3U);
 }
 
 TEST_F(RunDiagnoseTest, GivesThePageWithoutLinesWhereItCannotAttach) {

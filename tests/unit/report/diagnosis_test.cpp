@@ -188,6 +188,84 @@ TEST(DiagnosisPage, EscapesNames) {
   EXPECT_THAT(page, HasSubstr("\\x1b[31mcache"));
 }
 
+MemoryLedger ledger_of_blocks(double t_s, std::uint64_t mib) {
+  MemoryLedger ledger;
+  ledger.key = tests::trainer_record().key;
+  ledger.t_s = t_s;
+  LedgerRow blocks;
+  blocks.kind = LedgerKind::kAnonymous;
+  blocks.count = 7;
+  blocks.footprint_bytes = mib << 20U;
+  blocks.rss_bytes = mib << 20U;
+  LedgerRow program;
+  program.kind = LedgerKind::kProgram;
+  program.footprint_bytes = 9U << 20U;
+  ledger.rows = {blocks, program};
+  return ledger;
+}
+
+TEST(DiagnosisPage, SaysWhichRowsOfTheMemoryMapGrew) {
+  DiagnosedRun run;
+  run.ledgers = {ledger_of_blocks(2.0, 40), ledger_of_blocks(120.0, 158)};
+
+  EXPECT_THAT(page_of(run), HasSubstr("In its memory map, over 1 min 58 s: large blocks, other "
+                                      "anonymous (7 mappings) +118 MiB."));
+}
+
+TEST(DiagnosisPage, SaysNothingOfAMapThatWasReadOnce) {
+  DiagnosedRun run;
+  run.ledgers = {ledger_of_blocks(2.0, 40)};
+
+  EXPECT_THAT(page_of(run), Not(HasSubstr("In its memory map")));
+}
+
+TEST(DiagnosisPage, NamesTheUsualSuspectsThatItIsNot) {
+  DiagnosedRun run;
+  run.add_cache();
+  run.add_data_set(663);
+
+  const std::string page = page_of(run);
+
+  EXPECT_THAT(page, HasSubstr("of the usual suspects it is: collator"));
+  EXPECT_THAT(page, HasSubstr("what it is not dataset loading (210 MiB, constant), "));
+}
+
+// What an intervention does to the memory is no part of the curve.
+TEST(DiagnosisPage, SaysWhatInterventionsHaveShown) {
+  DiagnosedRun run;
+  run.add_cache();
+  const std::string before = diagnosis_answer(run.built());
+  Tick mark = run.ticks().back();
+  mark.t_s = 121.0;
+  mark.heap = {};
+  mark.events.push_back({121.0, EventKind::kMark, {}, std::string(kInterventionsBegin)});
+  Tick done = mark;
+  done.t_s = 130.0;
+  done.events.clear();
+  done.processes[0].rss_anon_bytes = 10U << 20U;
+  done.tree.footprint_bytes = 10U << 20U;
+  InterventionRecord gc;
+  gc.key = tests::trainer_record().key;
+  gc.kind = InterventionKind::kGc;
+  gc.outcome = InterventionOutcome::kConfirmed;
+  gc.before_bytes = 200U << 20U;
+  gc.after_bytes = 10U << 20U;
+  gc.effect_bytes = 190 << 20;
+  gc.noise_bytes = 1U << 20U;
+  done.interventions = {gc};
+
+  const Diagnosis diagnosis = run.built({mark, done});
+  const std::string page = in_one_line(diagnosis_text(diagnosis, {}));
+
+  EXPECT_EQ(diagnosis_answer(diagnosis), before);
+  EXPECT_EQ(diagnosis.watched_s, 120.0);
+  EXPECT_THAT(page, HasSubstr("what was tried 190 MiB "));
+  const auto json = nlohmann::json::parse(diagnosis_json(diagnosis));
+  EXPECT_EQ(json["interventions"]["processes"][0]["interventions"][0]["kind"], "gc");
+  EXPECT_EQ(json["suspects"][4]["suspect"], "garbage");
+  EXPECT_EQ(json["suspects"][4]["state"], "this_is_it");
+}
+
 TEST(DiagnosisLine, HasTheAnswerSoFar) {
   DiagnosedRun run;
   run.add_cache();
