@@ -190,12 +190,24 @@ std::string suspects_table(const SuspectRows& rows, std::size_t columns) {
   return out;
 }
 
+// Those of one reason stand together.
 std::string excluded_suspects_text(const SuspectRows& rows) {
-  std::vector<std::string> texts;
+  std::vector<std::pair<std::string, std::vector<std::string_view>>> reasons;
   for (const SuspectRow& row : rows) {
-    if (row.state == SuspectState::kNotIt) {
-      texts.push_back(fmt::format("{} ({})", suspect_text(row.suspect), short_reason(row)));
+    if (row.state != SuspectState::kNotIt) {
+      continue;
     }
+    const std::string reason = short_reason(row);
+    auto known = std::find_if(reasons.begin(), reasons.end(),
+                              [&](const auto& each) { return each.first == reason; });
+    if (known == reasons.end()) {
+      known = reasons.insert(reasons.end(), {reason, {}});
+    }
+    known->second.push_back(suspect_text(row.suspect));
+  }
+  std::vector<std::string> texts;
+  for (const auto& [reason, names] : reasons) {
+    texts.push_back(fmt::format("{} ({})", fmt::join(names, ", "), reason));
   }
   return fmt::format("{}", fmt::join(texts, ", "));
 }
