@@ -93,7 +93,7 @@ std::vector<std::string> freed_but_kept() {
           "--count",
           "100000",
           "--step-ms",
-          "100",
+          "1",
           "--fill-steps",
           "1",
           "--fill-mb",
@@ -104,17 +104,16 @@ std::vector<std::string> freed_but_kept() {
           "16"};
 }
 
-// The pieces are freed in the second step.
-void wait_for_second_step(const Subprocess& victim) {
-  const std::string path = fmt::format("/proc/{}/stat", victim.pid());
-  ::usleep(1'000'000);
-  ASSERT_TRUE(read_file(path));
+// The pieces are freed in the second step, a millisecond after they are there.
+bool has_filled(const Subprocess& victim) {
+  return tests::wait_until(
+      [&] { return tests::anonymous_bytes(victim.pid()) > std::uint64_t{130} << 20U; });
 }
 
 TEST_F(RuleOut, FindsFreedMemoryThatGlibcKeeps) {
   Subprocess victim(freed_but_kept());
   victim.read_until("\n");
-  wait_for_second_step(victim);
+  ASSERT_TRUE(has_filled(victim));
 
   const json report = rule_out(victim.pid());
 
@@ -150,7 +149,7 @@ TEST_P(RuleOutAllocator, IsAskedForWhatItKeeps) {
                  {"/usr/bin/env", fmt::format("LD_PRELOAD={}", GetParam().library)});
   Subprocess victim(command);
   victim.read_until("\n");
-  wait_for_second_step(victim);
+  ASSERT_TRUE(has_filled(victim));
 
   const json report = rule_out(victim.pid(), {"--only", "trim"}, GetParam().gives_back ? 0 : 4);
 
