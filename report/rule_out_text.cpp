@@ -41,7 +41,9 @@ bool is_reading(InterventionKind kind) {
 
 std::string short_time(double seconds) {
   constexpr double kMsPerS = 1e3;
-  return seconds < 1.0 ? fmt::format("{:.0f} ms", seconds * kMsPerS) : format_duration(seconds);
+  return seconds < 1.0 / kMsPerS ? "< 1 ms"
+         : seconds < 1.0         ? fmt::format("{:.0f} ms", seconds * kMsPerS)
+                                 : format_duration(seconds);
 }
 
 std::string effect_text(const InterventionRecord& record) {
@@ -90,6 +92,20 @@ std::string confirmed_text(const InterventionRecord& record) {
     default:
       return fmt::format("{} was {}: {}.", format_bytes(bytes), kSuspects.at(index_of(record.kind)),
                          remedy);
+  }
+}
+
+void add_notes(const RuleOutReport::Process& process, Document& document) {
+  constexpr double kLongWaitS = 0.5;
+  for (const InterventionRecord& record : process.interventions) {
+    if (!record.problem.empty()) {
+      document.paragraph(
+          fmt::format("{}: {}", suspect_text(record.kind), escape_text(record.problem)), "note: ");
+    } else if (record.waited_s >= kLongWaitS) {
+      document.paragraph(fmt::format("{}: its interpreter was waited for, for {}",
+                                     suspect_text(record.kind), format_duration(record.waited_s)),
+                         "note: ");
+    }
   }
 }
 
@@ -165,13 +181,7 @@ std::string rule_out_text(const RuleOutReport& report, std::size_t columns) {
       document.table(rule_out_table(process));
       document.empty_line();
     }
-    for (const InterventionRecord& record : process.interventions) {
-      if (!record.problem.empty()) {
-        document.paragraph(
-            fmt::format("{}: {}", suspect_text(record.kind), escape_text(record.problem)),
-            "note: ");
-      }
-    }
+    add_notes(process, document);
     for (std::string& sentence : conclusions(process)) {
       document.paragraph(std::move(sentence));
     }

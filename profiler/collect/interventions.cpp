@@ -198,6 +198,9 @@ Result<inject::Probe> start_probe(pid_t pid, std::int64_t timeout_ns,
 
 Result<InterventionPlan> plan_interventions(pid_t pid, const InterventionChoice& choice) {
   InterventionPlan plan;
+  if (choice.page_cache) {
+    plan_readings(pid, plan.steps);
+  }
   if (choice.trim || choice.gc || choice.cuda) {
     plan.allowed = inject::check_target(pid);
     if (!plan.allowed && (plan.allowed.error().code == Errc::kNotFound ||
@@ -214,9 +217,6 @@ Result<InterventionPlan> plan_interventions(pid_t pid, const InterventionChoice&
       plan_refused(space.error(), choice, plan.steps);
       plan.allowed = space.error();
     }
-  }
-  if (choice.page_cache) {
-    plan_readings(pid, plan.steps);
   }
   return plan;
 }

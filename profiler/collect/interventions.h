@@ -44,7 +44,8 @@ struct PlannedIntervention {
   }
 };
 
-// Freed memory first: what the collector frees later can then be told from it.
+// What is only read comes first, as everything after it changes what there is to read; then freed
+// memory: what the collector frees later can be told from it.
 struct InterventionPlan {
   std::vector<PlannedIntervention> steps;
   Status allowed = ok();  // to load a library; an error is the problem of all that need it

@@ -93,7 +93,7 @@ std::vector<std::string> freed_but_kept() {
           "--count",
           "100000",
           "--step-ms",
-          "100",
+          "1",
           "--fill-steps",
           "1",
           "--fill-mb",
@@ -104,17 +104,16 @@ std::vector<std::string> freed_but_kept() {
           "16"};
 }
 
-// The pieces are freed in the second step.
-void wait_for_second_step(const Subprocess& victim) {
-  const std::string path = fmt::format("/proc/{}/stat", victim.pid());
-  ::usleep(1'000'000);
-  ASSERT_TRUE(read_file(path));
+// The pieces are freed in the second step, a millisecond after they are there.
+bool has_filled(const Subprocess& victim) {
+  return tests::wait_until(
+      [&] { return tests::anonymous_bytes(victim.pid()) > std::uint64_t{130} << 20U; });
 }
 
 TEST_F(RuleOut, FindsFreedMemoryThatGlibcKeeps) {
   Subprocess victim(freed_but_kept());
   victim.read_until("\n");
-  wait_for_second_step(victim);
+  ASSERT_TRUE(has_filled(victim));
 
   const json report = rule_out(victim.pid());
 
@@ -150,7 +149,7 @@ TEST_P(RuleOutAllocator, IsAskedForWhatItKeeps) {
                  {"/usr/bin/env", fmt::format("LD_PRELOAD={}", GetParam().library)});
   Subprocess victim(command);
   victim.read_until("\n");
-  wait_for_second_step(victim);
+  ASSERT_TRUE(has_filled(victim));
 
   const json report = rule_out(victim.pid(), {"--only", "trim"}, GetParam().gives_back ? 0 : 4);
 
@@ -160,7 +159,7 @@ TEST_P(RuleOutAllocator, IsAskedForWhatItKeeps) {
       << report.dump(1);
   EXPECT_EQ(outcome_of(report, "trim"), "ruled_out");
   if (GetParam().gives_back) {
-    EXPECT_GT(mib_of(own.at("effect_bytes")), 80.0);
+    EXPECT_GT(mib_of(own.at("effect_bytes")), 20.0);
   } else {
     EXPECT_THAT(own.at("problem"), HasSubstr("only if that thread asks for it"));
   }
@@ -171,9 +170,10 @@ TEST_F(RuleOut, FindsFilesThatAreMapped) {
   folder.write("data", std::string(std::size_t{64} << 20U, 'x'));
   const Script script(
       "import mmap, sys\n"
-      "data = mmap.mmap(open('" +
+      "file = open('" +
       folder.path("data") +
-      "', 'rb').fileno(), 0, prot=mmap.PROT_READ)\n"
+      "', 'rb')\n"
+      "data = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n"
       "sum(data[::4096])\n"
       "print('ready', flush=True)\n"
       "sys.stdin.read()\n");
@@ -287,11 +287,15 @@ TEST_F(RuleOut, SaysWhatItWouldDo) {
 
   EXPECT_EQ(plan.at("dry_run"), true);
   const json& steps = plan.at("processes").at(0).at("steps");
-  EXPECT_EQ(steps.at(0).at("kind"), "trim");
-  EXPECT_THAT(steps.at(0).at("how"), HasSubstr("malloc_trim(0) of libc.so.6"));
-  EXPECT_EQ(steps.at(1).at("kind"), "gc");
-  EXPECT_EQ(steps.at(1).at("possible"), true);
-  EXPECT_THAT(text.out, HasSubstr("garbage in reference cycles  gc.collect()"));
+  std::vector<std::string> kinds;
+  for (const json& step : steps) {
+    kinds.push_back(step.at("kind"));
+    EXPECT_EQ(step.at("possible"), true) << step.dump();
+  }
+  EXPECT_THAT(kinds, testing::IsSupersetOf({"mapped_files", "trim", "gc", "cuda"}));
+  EXPECT_THAT(steps.dump(), HasSubstr("malloc_trim(0) of libc.so.6"));
+  EXPECT_THAT(text.out,
+              testing::ContainsRegex("garbage in reference cycles +gc.collect\\(\\) +yes"));
   EXPECT_FALSE(tests::has_probe(script.pid()));
 }
 

@@ -30,13 +30,7 @@ using tests::Script;
 using tests::Subprocess;
 using tests::TempTree;
 using tests::victim_path;
-
-bool wait_until(const std::function<bool()>& is_so) {
-  for (int i = 0; i < 3000 && !is_so(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return is_so();
-}
+using tests::wait_until;
 
 class RuleOutHarm : public testing::Test {
  protected:
@@ -173,18 +167,12 @@ void intervene_once(pid_t pid) {
   }
 }
 
-std::uint64_t footprint_of(pid_t pid) {
-  const auto status = read_file(fmt::format("/proc/{}/status", pid));
-  const std::size_t at = status ? status->find("RssAnon:") : std::string::npos;
-  return at == std::string::npos ? 0 : std::stoull(status->substr(at + 8)) << 10U;
-}
-
 TEST_F(RuleOutHarm, GrowsNoProcessInAHundredRounds) {
   const Script script(tests::kLiveList);
   for (int i = 0; i < 3; ++i) {
     intervene_once(script.pid());
   }
-  const std::uint64_t footprint = footprint_of(script.pid());
+  const std::uint64_t footprint = tests::anonymous_bytes(script.pid());
   const std::size_t mappings = tests::mappings_in(script.pid());
   const std::size_t descriptors = tests::descriptors_in(script.pid());
 
@@ -193,7 +181,7 @@ TEST_F(RuleOutHarm, GrowsNoProcessInAHundredRounds) {
   }
 
   EXPECT_TRUE(wait_until([&] { return tests::threads_in(script.pid()) == 1; }));
-  EXPECT_LE(footprint_of(script.pid()), footprint + (std::uint64_t{1} << 20U));
+  EXPECT_LE(tests::anonymous_bytes(script.pid()), footprint + (std::uint64_t{1} << 20U));
   EXPECT_LE(tests::mappings_in(script.pid()), mappings + 2);
   EXPECT_EQ(tests::descriptors_in(script.pid()), descriptors);
 }

@@ -4,8 +4,12 @@
 #include <sys/types.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -123,6 +127,18 @@ inline std::size_t descriptors_in(pid_t pid) { return count_in(fmt::format("/pro
 inline std::size_t mappings_in(pid_t pid) {
   const auto maps = read_file(fmt::format("/proc/{}/maps", pid));
   return maps ? static_cast<std::size_t>(std::count(maps->begin(), maps->end(), '\n')) : 0;
+}
+inline std::uint64_t anonymous_bytes(pid_t pid) {
+  const auto status = read_file(fmt::format("/proc/{}/status", pid));
+  const std::size_t at = status ? status->find("RssAnon:") : std::string::npos;
+  return at == std::string::npos ? 0 : std::stoull(status->substr(at + 8)) << 10U;
+}
+// At most half a minute.
+inline bool wait_until(const std::function<bool()>& is_so) {
+  for (int i = 0; i < 3000 && !is_so(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return is_so();
 }
 inline bool has_probe(pid_t pid) {
   const auto maps = read_file(fmt::format("/proc/{}/maps", pid));

@@ -52,14 +52,14 @@ RuleOutReport sample_report() {
 TEST(RuleOutText, HasARowForEachSuspectAndASentenceForWhatIsConfirmed) {
   EXPECT_EQ(rule_out_text(sample_report(), 100), R"(pid 4711 (train\x1b.py): footprint 600 MiB
 
-  suspect                                               effect  answer       took
-  freed memory that glibc keeps            1.367 GiB +- 3 MiB  confirmed   31 ms
-  garbage in reference cycles                    0 B +- 3 MiB  ruled out   31 ms
-  torch's caches of GPU and pinned memory                    -  ruled out       -
-  files that it has mapped                100 MiB of 1.953 GiB  ruled out       -
+  suspect                                                effect  answer      took
+  freed memory that glibc keeps            1.37 GiB +- 3.00 MiB  confirmed  31 ms
+  garbage in reference cycles                   0 B +- 3.00 MiB  ruled out  31 ms
+  torch's caches of GPU and pinned memory                     -  ruled out      -
+  files that it has mapped                  100 MiB of 1.95 GiB  ruled out      -
 
 note: torch's caches of GPU and pinned memory: torch uses no GPU
-1.367 GiB was freed memory that glibc keeps: set MALLOC_ARENA_MAX=2 where many threads allocate,
+1.37 GiB was freed memory that glibc keeps: set MALLOC_ARENA_MAX=2 where many threads allocate,
 MALLOC_TRIM_THRESHOLD_=131072 and MALLOC_MMAP_THRESHOLD_=131072 where blocks are large, or call
 malloc_trim(0) now and then.
 600 MiB is left, and in use; tidemark owners --pid 4711 names the objects that hold it.
@@ -72,7 +72,7 @@ TEST(RuleOutText, SaysWhatIsNotDecidedAndThenNotThatTheRestIsInUse) {
 
   EXPECT_THAT(
       conclusions(report.processes[0]),
-      ElementsAre(HasSubstr("1.367 GiB was freed"), "Not decided: garbage in reference cycles.",
+      ElementsAre(HasSubstr("1.37 GiB was freed"), "Not decided: garbage in reference cycles.",
                   "600 MiB is left; tidemark owners --pid 4711 names the objects that "
                   "hold it."));
   EXPECT_FALSE(is_decided(report));
@@ -92,7 +92,7 @@ TEST(RuleOutText, OrdersWhatIsConfirmed) {
               ElementsAre(HasSubstr("300 MiB was garbage in reference cycles (1 object): call "
                                     "gc.collect() every few hundred steps"),
                           HasSubstr("100 MiB was freed memory that glibc keeps"),
-                          HasSubstr("1.855 GiB of the 1.953 GiB that rss shows are files")));
+                          HasSubstr("1.86 GiB of the 1.95 GiB that rss shows are files")));
 }
 
 // It has grown meanwhile: nothing came back.
@@ -100,8 +100,19 @@ TEST(RuleOutText, ShowsNoEffectBelowNothing) {
   RuleOutReport report = sample_report();
   report.processes[0].interventions[1].effect_bytes = -static_cast<std::int64_t>(50 * kMiB);
 
-  EXPECT_THAT(rule_out_text(report, 100), HasSubstr("0 B +- 3 MiB"));
+  EXPECT_THAT(rule_out_text(report, 100), HasSubstr("0 B +- 3.00 MiB"));
   EXPECT_THAT(rule_out_json(report), HasSubstr("\"effect_bytes\":-52428800"));
+}
+
+TEST(RuleOutText, SaysHowLongItWaited) {
+  RuleOutReport report = sample_report();
+  report.processes[0].interventions[1].waited_s = 3.5;
+  report.processes[0].interventions[1].took_s = 0.0002;
+
+  const std::string text = rule_out_text(report, 100);
+
+  EXPECT_THAT(text, HasSubstr("note: garbage in reference cycles: its interpreter was waited for"));
+  EXPECT_THAT(text, HasSubstr("< 1 ms"));
 }
 
 TEST(RuleOutText, SaysNothingOfWhatIsLeftWhereNothingWasDone) {
