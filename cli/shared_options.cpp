@@ -72,7 +72,7 @@ void add_last_look(Command& command, const std::function<void(bool is_on)>& set)
   command
       .flag(
           "--no-last-look", [set] { set(false); },
-          "Do not: the threads of the job are never held, which else takes up to half a second")
+          "Do not; a look takes up to 5 s of our time and none of the job's")
       .excludes(on);
 }
 

@@ -23,6 +23,8 @@ namespace {
 constexpr double kLimitsEveryS = 10.0;
 constexpr double kYoungS = 10.0;  // a job is moved into its control group soon after its birth
 constexpr double kStatusEveryS = 10.0;
+// A report may come in the middle of a tick: only the next one has seen who was reaped since.
+constexpr int kTicksOfTheReaped = 2;
 constexpr std::int64_t kGuardThreadStalledNs = 5 * kNsPerSecond;
 
 std::string_view word_of(GuardAct act) {
@@ -109,7 +111,7 @@ void GuardWatch::add_to_tick(Tick& tick) {
   on_event();
   const std::optional<LeakRate>& leak = forecast_.leak();
   last_looks_.add_to_tick(tick, leak ? std::optional(leak->high_bytes_per_s) : std::nullopt);
-  if (const auto note = last_looks_.take_note()) {
+  if (const auto note = last_looks_.take_note(); note && services_.restarts.restarts() == 0) {
     output_->note(*note);
   }
   for (EventRecord& event : std::exchange(events_, {})) {
@@ -145,7 +147,8 @@ void GuardWatch::on_tick(const Tick& tick, const monitor::Session& session) {
 
 // A trainer that was the command itself has been reaped by the tick after its end.
 void GuardWatch::tell_of_command() {
-  if (std::exchange(tells_of_command_, false) && !is_over_ && command_ended_wall_ns_ == INT64_MAX) {
+  const bool is_due = tells_of_command_in_ > 0 && --tells_of_command_in_ == 0;
+  if (is_due && !is_over_ && command_ended_wall_ns_ == INT64_MAX) {
     say(SystemClock().wall_ns(), "guard",
         "the command goes on; unless somebody trains again, its end counts as the stop");
   }
@@ -271,8 +274,8 @@ void GuardWatch::on_event() {
 }
 
 ReportFacts GuardWatch::facts_of(const GuardDecision& decision) const {
-  ReportFacts facts{"", options_.signal_number, options_.dry_run, step_,
-                    options_.track.watch.output, ""};
+  ReportFacts facts{"",    options_.signal_number,      options_.dry_run,
+                    step_, options_.track.watch.output, ""};
   if (decision.headroom && limits_ != nullptr &&
       decision.headroom->limit < limits_->limits().size()) {
     const WatchedLimit& limit = limits_->limits()[decision.headroom->limit];
@@ -302,7 +305,8 @@ void GuardWatch::tell(const GuardReport& report) {
   } else if (report.decision.act == GuardAct::kStandDown) {
     aftermath_.stood_down();
     last_looks_.begin_again();
-    tells_of_command_ = !options_.dry_run && !options_.track.watch.target.command.empty();
+    tells_of_command_in_ =
+        options_.dry_run || options_.track.watch.target.command.empty() ? 0 : kTicksOfTheReaped;
   }
   say(report.wall_ns, word_of(report.decision.act), text);
   const double t_s = std::max(0.0, to_seconds(report.wall_ns - start_wall_ns_));

@@ -103,7 +103,8 @@ class GuardWatch final : public live::WatchHandler {
   GuardAftermath aftermath_;
   std::int64_t stopped_wall_ns_ = 0;  // since when it counts as stopped
   std::int64_t command_ended_wall_ns_ = INT64_MAX;
-  bool tells_of_command_ = false;  // that it goes on though the trainers were stopped
+  // That it goes on though the trainers were stopped: in so many ticks; 0: no.
+  int tells_of_command_in_ = 0;
   bool is_over_ = false;
   bool saw_oom_kill_ = false;
   bool restarts_ = false;

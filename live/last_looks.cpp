@@ -15,11 +15,10 @@ namespace {
 
 constexpr double kInSightS = 600.0;
 constexpr std::size_t kMostLastLooked = 2;  // processes
-constexpr double kLongestLookS = 2.0;
-constexpr double kLongestHoldS = 0.5;
-constexpr std::uint64_t kMostLookBytes = 64 * kMiB;
-// What a look may take has to be there twice, or it would bring the end nearer.
-constexpr std::int64_t kLeastSpareBytes = 2 * std::int64_t{kMostLookBytes};
+constexpr double kLongestLookS = 5.0;
+constexpr std::uint64_t kLeastLookBytes = 64 * kMiB;
+constexpr std::uint64_t kMostLookBytes = 256 * kMiB;
+constexpr std::uint64_t kLookShare = 8;  // it takes no more than such a part of what is left
 
 struct FreeBelow {
   std::uint64_t free_bytes = 0;
@@ -52,11 +51,24 @@ std::int64_t spare_below(const FreeBelow& limit, const LastLookOptions& options)
   return static_cast<std::int64_t>(limit.free_bytes) - static_cast<std::int64_t>(kept);
 }
 
-// Our memory may count where that of the job does, but for what the user counts.
-bool has_room_for_a_look(const std::vector<FreeBelow>& limits, const LastLookOptions& options) {
+// Our memory may count where that of the job does, but for what the user counts: what a look may
+// take has to be there twice, or it would bring the end nearer.
+bool has_room(const std::vector<FreeBelow>& limits, const LastLookOptions& options,
+              std::uint64_t most_bytes) {
   return std::all_of(limits.begin(), limits.end(), [&](const FreeBelow& limit) {
-    return spare_below(limit, options) >= kLeastSpareBytes;
+    return spare_below(limit, options) >= 2 * static_cast<std::int64_t>(most_bytes);
   });
+}
+
+// As the first look finds the machine; later ones at the same process need as much.
+std::uint64_t bytes_for_looks(const std::vector<FreeBelow>& limits,
+                              const LastLookOptions& options) {
+  std::uint64_t most = kMostLookBytes;
+  for (const FreeBelow& limit : limits) {
+    const auto spare = std::max<std::int64_t>(0, spare_below(limit, options));
+    most = std::min(most, static_cast<std::uint64_t>(spare) / kLookShare);
+  }
+  return std::max(most, kLeastLookBytes);
 }
 
 std::uint64_t held_in(const Tick& tick) {
@@ -100,28 +112,38 @@ bool LastLookPlan::is_due(const LimitSight& sight) const {
          (is_soon && (!last_->seconds_left || 2.0 * *sight.seconds_left <= *last_->seconds_left));
 }
 
-heap::HeapOptions last_look_budget() {
+heap::HeapOptions last_look_budget(std::uint64_t most_memory_bytes) {
   heap::HeapOptions options;
-  options.frozen = heap::FrozenUse::kNever;
+  options.only_reads = true;
   options.most_seconds = kLongestLookS;
-  options.most_held_seconds = kLongestHoldS;
-  options.most_memory_bytes = kMostLookBytes;
-  options.finds_native = false;
+  options.most_memory_bytes = most_memory_bytes;
   return options;
 }
 
 LastLooks::LastLooks(LastLookOptions options, MakeLook make_look)
     : options_(std::move(options)),
-      make_look_(make_look ? std::move(make_look) : make_heap_looks(last_look_budget())),
+      make_look_(make_look ? std::move(make_look) : looks_of_this_machine()),
       thread_(std::make_unique<HeapLookThread>(make_look_)),
       targets_({options_.named, /*all=*/false, kMostLastLooked}) {}
 
-void LastLooks::skip(const ProcessKey& key, const std::string& why) {
-  targets_.set_failed(key);
+// Called by the thread that looks, in a round that this one has begun.
+MakeLook LastLooks::looks_of_this_machine() {
+  return [this](const ProcessKey& key, std::function<bool()> is_cancelled) {
+    return make_heap_looks(last_look_budget(look_bytes_.value_or(kLeastLookBytes)))(
+        key, std::move(is_cancelled));
+  };
+}
+
+void LastLooks::tell(const ProcessKey& key, const std::string& why) {
   if (!std::exchange(has_told_, true)) {
     note_ = fmt::format("note: no look at what holds the memory of pid {}: {}", key.pid,
                         escape_text(why));
   }
+}
+
+void LastLooks::skip(const ProcessKey& key, const std::string& why) {
+  targets_.set_failed(key);
+  tell(key, why);
 }
 
 void LastLooks::take_news(Tick& tick) {
@@ -136,7 +158,9 @@ void LastLooks::take_news(Tick& tick) {
     if (of.look.objects == 0 && !of.look.problem.empty()) {
       skip(of.look.key, of.look.problem);
     } else if (of.look.is_partial) {
-      skip(of.look.key, "it has too many objects for a short look");
+      tell(of.look.key,
+           fmt::format("not all of its objects were reached in {:.0f} s and {}", kLongestLookS,
+                       format_bytes(look_bytes_.value_or(kLeastLookBytes))));
     }
   }
 }
@@ -163,9 +187,10 @@ void LastLooks::add_to_tick(Tick& tick, std::optional<double> leak_bytes_per_s) 
     looked_.clear();
   }
   std::vector<FreeBelow> limits = known_limits(tick);
-  const bool has_room = has_room_for_a_look(limits, options_);
+  const std::uint64_t most_bytes = look_bytes_.value_or(bytes_for_looks(limits, options_));
+  const bool is_cheap = has_room(limits, options_, most_bytes);
   const auto sight = sight_of(tick, std::move(limits), options_, leak_bytes_per_s);
-  if (!sight || !has_room || !plan_.is_due(*sight)) {
+  if (!sight || !is_cheap || !plan_.is_due(*sight)) {
     return;
   }
   HeapLookThread::Round round;
@@ -180,6 +205,7 @@ void LastLooks::add_to_tick(Tick& tick, std::optional<double> leak_bytes_per_s) 
     looked_.push_back(target.key);
   }
   plan_.begun(*sight);
+  look_bytes_ = most_bytes;
   thread_->begin(std::move(round));
 }
 

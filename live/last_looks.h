@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/recording_sink.h"
@@ -47,9 +48,9 @@ struct LastLookOptions {
   tracker::JudgeOptions judge;
 };
 
-// What a look may take that nobody has asked for: no copy of the process is made, its threads are
-// held for less than half a second or not at all, and little memory of ours is used.
-heap::HeapOptions last_look_budget();
+// What a look may take that nobody has asked for: nothing is done to the process, and little memory
+// of ours is used.
+heap::HeapOptions last_look_budget(std::uint64_t most_memory_bytes);
 
 // Looks at which objects hold the memory of a job while a limit comes near, on the ticks of a
 // watch. What is found becomes part of the ticks. Nothing ever waits for a look but end().
@@ -77,7 +78,9 @@ class LastLooks {
   std::string report() const;
 
  private:
+  MakeLook looks_of_this_machine();
   void take_news(Tick& tick);
+  void tell(const ProcessKey& key, const std::string& why);
   void skip(const ProcessKey& key, const std::string& why);
   bool is_job_gone(const Tick& tick) const;
 
@@ -86,6 +89,7 @@ class LastLooks {
   std::unique_ptr<HeapLookThread> thread_;
   LookTargets targets_;
   LastLookPlan plan_;
+  std::optional<std::uint64_t> look_bytes_;  // that a look may take, since the first one
   tracker::OwnerTrackBuilder owners_;
   std::vector<ProcessKey> looked_;  // in the last look
   std::optional<HeapFacts> rest_;   // that came after the last tick

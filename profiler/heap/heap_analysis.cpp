@@ -84,9 +84,11 @@ class HeapAnalysis::Look {
     below_ = graph_.bytes_below();
     add_owners(growth);
     add_names();
-    add_unreachable();
-    if (analysis_.options_.finds_native && objects_.cpp().has_torch()) {
-      add_tensors();
+    if (!analysis_.only_reached_) {
+      add_unreachable();
+      if (objects_.cpp().has_torch()) {
+        add_tensors();
+      }
     }
     of_process_.look.is_partial = graph_.is_partial();
     write(exports, growth);

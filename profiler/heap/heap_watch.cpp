@@ -27,8 +27,6 @@ namespace {
 constexpr std::int64_t kStopTimeoutNs = 2 * kNsPerSecond;
 // A process that has not run for so long may not run while it is read, either.
 constexpr auto kIdle = std::chrono::milliseconds(20);
-// Comparing and naming what was read takes about twice as long again.
-constexpr double kReadingShare = 1.0 / 3.0;
 
 std::int64_t now_ns() { return SystemClock().monotonic_ns(); }
 
@@ -73,15 +71,15 @@ struct HeapWatch::State {
         analysis(process, heap_options) {}
 
   // Reads the memory of `pid`: of the process, or of a copy of it. False: it has changed meanwhile.
-  Result<bool> read(pid_t pid, double most_seconds, const std::function<bool()>& is_sound,
-                    const HeapExports& exports, HeapFacts& facts);
+  Result<bool> read(pid_t pid, const std::function<bool()>& is_sound, const HeapExports& exports,
+                    HeapFacts& facts);
   // As long as none of its threads runs. False: one of them does.
   Result<bool> read_idle(double t_s, std::int64_t called_ns, const HeapExports& exports,
                          HeapFacts& facts);
   Status read_copy(const FrozenCopy& copy, const HeapExports& exports, HeapFacts& facts);
-  // Reads the process while it runs, only to see how long that takes. False: it is not worth to
-  // hold it, and facts say why.
-  Result<bool> rehearse(HeapFacts& facts);
+  // While it runs.
+  Status read_running(double t_s, std::int64_t called_ns, const HeapExports& exports,
+                      HeapFacts& facts);
   Result<double> read_stopped(std::int64_t called_ns, const HeapExports& exports, HeapFacts& facts);
   // When the process runs again.
   void add_sites(HeapFacts& facts);
@@ -92,8 +90,7 @@ struct HeapWatch::State {
   HeapAnalysis analysis;
 };
 
-Result<bool> HeapWatch::State::read(pid_t pid, double most_seconds,
-                                    const std::function<bool()>& is_sound,
+Result<bool> HeapWatch::State::read(pid_t pid, const std::function<bool()>& is_sound,
                                     const HeapExports& exports, HeapFacts& facts) {
   const std::int64_t begin_ns = now_ns();
   constexpr std::uint64_t kBytesOfObject = 100;  // here: with those of the first look
@@ -101,16 +98,16 @@ Result<bool> HeapWatch::State::read(pid_t pid, double most_seconds,
   GraphLimits limits;
   limits.most_objects =
       std::min(options.most_objects, (options.most_memory_bytes - image_bytes) / kBytesOfObject);
-  limits.is_over = [this, begin_ns, most_seconds] {
-    return to_seconds(now_ns() - begin_ns) > most_seconds || (is_cancelled && is_cancelled());
+  limits.is_over = [this, begin_ns] {
+    return to_seconds(now_ns() - begin_ns) > options.most_seconds ||
+           (is_cancelled && is_cancelled());
   };
   limits.is_cancelled = [this] { return is_cancelled && is_cancelled(); };
   TIDEMARK_TRY_ASSIGN(auto image, MemoryImage::open(pid, image_bytes));
   TIDEMARK_TRY_ASSIGN(const auto memory, inject::RemoteMemory::open(pid));
   auto runtime = find_python(image, memory);
   if (!runtime) {
-    if (options.finds_native && runtime.error().code == Errc::kNotFound &&
-        CppClasses(image).has_torch()) {
+    if (runtime.error().code == Errc::kNotFound && CppClasses(image).has_torch()) {
       return analysis.run_native(image, limits, is_sound, facts);
     }
     facts.looks.front().look.problem = runtime.error().what;
@@ -129,13 +126,13 @@ Result<bool> HeapWatch::State::read_idle(double t_s, std::int64_t called_ns,
     return false;
   }
   facts = empty_facts(key, t_s + to_seconds(now_ns() - called_ns), HeapReading::kRunning);
-  return read(key.pid, options.most_seconds, is_idle, exports, facts);
+  return read(key.pid, is_idle, exports, facts);
 }
 
 Status HeapWatch::State::read_copy(const FrozenCopy& copy, const HeapExports& exports,
                                    HeapFacts& facts) {
   const auto is_read = read(
-      copy.pid(), options.most_seconds, [&] { return copy.check().has_value(); }, exports, facts);
+      copy.pid(), [&] { return copy.check().has_value(); }, exports, facts);
   if (Status is_there = copy.check(); !is_there) {
     // What was written last came from nowhere.
     for (const auto& fd : {exports.heapsnapshot, exports.dot}) {
@@ -148,24 +145,14 @@ Status HeapWatch::State::read_copy(const FrozenCopy& copy, const HeapExports& ex
   return is_read ? ok() : Status(is_read.error());
 }
 
-Result<bool> HeapWatch::State::rehearse(HeapFacts& facts) {
-  const double most_seconds =
-      std::min(options.most_seconds, kReadingShare * *options.most_held_seconds);
-  const std::int64_t begin_ns = now_ns();
-  TIDEMARK_TRY_ASSIGN(const bool has_ended,
-                      read(
-                          key.pid, most_seconds, [] { return false; }, {}, facts));
-  if (has_ended) {
-    return false;  // there is nothing to read
-  }
-  const double took_s = to_seconds(now_ns() - begin_ns);
-  if (took_s > most_seconds) {
-    facts.looks.front().look.problem =
-        fmt::format("its threads would have to be held for more than {:.0f} ms",
-                    1e3 * *options.most_held_seconds);
-    return false;
-  }
-  return true;
+Status HeapWatch::State::read_running(double t_s, std::int64_t called_ns,
+                                      const HeapExports& exports, HeapFacts& facts) {
+  facts = empty_facts(key, t_s + to_seconds(now_ns() - called_ns), HeapReading::kRunning);
+  analysis.set_only_reached(true);
+  const auto is_read = read(
+      key.pid, [] { return true; }, exports, facts);
+  analysis.set_only_reached(false);
+  return is_read ? ok() : Status(is_read.error());
 }
 
 Result<double> HeapWatch::State::read_stopped(std::int64_t called_ns, const HeapExports& exports,
@@ -173,18 +160,14 @@ Result<double> HeapWatch::State::read_stopped(std::int64_t called_ns, const Heap
   Result<double> paused_s = 0.0;
   inject::in_tracing_thread(key.pid, [&] {
     const std::int64_t stop_ns = now_ns();
-    const double most_seconds = options.most_held_seconds.value_or(options.most_seconds);
-    const auto longest_ns =
-        options.most_held_seconds ? static_cast<std::int64_t>(most_seconds * 1e9) : kStopTimeoutNs;
-    const auto deadline = inject::Deadline::in(longest_ns);
-    auto stopped = inject::StoppedProcess::stop(key.pid, deadline);
+    auto stopped = inject::StoppedProcess::stop(key.pid, inject::Deadline::in(kStopTimeoutNs));
     if (!stopped) {
       paused_s = stopped.error();
       return;
     }
     facts.looks.front().look.t_s += to_seconds(now_ns() - called_ns);
     const auto is_read = read(
-        key.pid, most_seconds, [] { return true; }, exports, facts);
+        key.pid, [] { return true; }, exports, facts);
     paused_s = is_read ? Result<double>(to_seconds(now_ns() - stop_ns)) : is_read.error();
   });
   return paused_s;
@@ -240,6 +223,10 @@ Result<HeapFacts> HeapWatch::look(double t_s, const HeapExports& exports) {
       return finish(0.0, "", "");
     }
   }
+  if (state.options.only_reads) {
+    TIDEMARK_TRY(state.read_running(t_s, begin_ns, exports, facts));
+    return finish(0.0, "it ran while it was read", "");
+  }
   std::string detour;
   if (state.options.frozen != FrozenUse::kNever) {
     facts = empty_facts(state.key, t_s, HeapReading::kFrozen);
@@ -260,12 +247,6 @@ Result<HeapFacts> HeapWatch::look(double t_s, const HeapExports& exports) {
     detour = copy.error().what;
   }
   facts = empty_facts(state.key, t_s, HeapReading::kStopped);
-  if (state.options.most_held_seconds) {
-    TIDEMARK_TRY_ASSIGN(const bool is_short, state.rehearse(facts));
-    if (!is_short) {
-      return finish(0.0, detour, "");
-    }
-  }
   TIDEMARK_TRY_ASSIGN(const double paused_s, state.read_stopped(begin_ns, exports, facts));
   return finish(paused_s, detour, "");
 }

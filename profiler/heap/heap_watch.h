@@ -25,6 +25,10 @@ enum class FrozenUse {
 
 struct HeapOptions {
   FrozenUse frozen = FrozenUse::kAuto;
+  // Instead: a process that runs is read while it does, and nothing is done to it. What it changes
+  // meanwhile may be seen in part: only what Python's names lead to counts, neither garbage nor
+  // what native code holds.
+  bool only_reads = false;
   // A look that reaches one of these is given as it is then, and says so.
   double most_seconds = 10.0;
   std::uint64_t most_memory_bytes = 1U << 30U;
@@ -33,11 +37,6 @@ struct HeapOptions {
   std::size_t most_owners = 50;
   std::size_t most_types = 100;
   std::size_t most_tensors = 100;
-  // With kNever: how long threads may be held. Whether that is enough is found out while they run,
-  // and if it is not, there is no look. nullopt: as long as it takes.
-  std::optional<double> most_held_seconds = std::nullopt;
-  // Also tensors that no object of Python leads to: for them all memory is read.
-  bool finds_native = true;
   // Asked for the call stacks of what owners hold, where the tracer is at work too; nullptr:
   // nobody.
   std::shared_ptr<reader::BlockSites> sites = nullptr;

@@ -42,6 +42,11 @@ bool is_surely_recognised(Suspect suspect) {
          suspect != Suspect::kCollator;
 }
 
+// Then garbage was not looked for: see HeapOptions::only_reads.
+bool ran_while_it_was_read(const HeapLook& look) {
+  return look.reading == HeapReading::kRunning && !look.detour.empty();
+}
+
 class Examination {
  public:
   explicit Examination(const SuspectInputs& inputs) : inputs_(inputs) {
@@ -193,6 +198,10 @@ class Examination {
 
   std::optional<SuspectRow> by_garbage(Suspect suspect) const {
     if (suspect != Suspect::kGarbage || !has_growth() || !is_whole()) {
+      return std::nullopt;
+    }
+    const auto& looks = coverage_->process->looks;
+    if (std::any_of(looks.begin(), looks.end(), ran_while_it_was_read)) {
       return std::nullopt;
     }
     const InterpreterFacts& facts = coverage_->process->looks.back().interpreter;

@@ -237,6 +237,13 @@ TEST(Suspects, DoNotClearGarbageWhereNobodyCouldSeeIt) {
   OwnerRun run = tests::leaking_collator();  // the state of its collector was not read
   run.unowned = [](std::size_t look) { return 80 * kOwnerMiB * look; };
   expect(Looked(run).row(Suspect::kGarbage), SuspectState::kCannotTell, SuspectRule::kNotFound);
+
+  run.adjust = [](HeapFacts::OfProcess& of, std::size_t) {
+    of.look.interpreter.gc_enabled = true;
+    of.look.reading = HeapReading::kRunning;
+    of.look.detour = "it ran while it was read";
+  };
+  expect(Looked(run).row(Suspect::kGarbage), SuspectState::kCannotTell, SuspectRule::kNotFound);
 }
 
 TensorSample graph_tensor(std::uint64_t bytes) {
