@@ -101,7 +101,7 @@ void ExplainWatch::look(Tick& tick) {
 }
 
 void ExplainWatch::announce() {
-  if (begun_ < looks_) {
+  if (begun_ < looks_ && !is_last_) {
     output_->note(fmt::format("look {} of {}; the next one in {}; Ctrl-C takes it now", begun_,
                               looks_, format_duration(every_s_)));
   }

@@ -4,6 +4,7 @@
 #include "common/json_writer.h"
 #include "common/record_fields.h"
 #include "report/explain_text.h"
+#include "report/ledger_words.h"
 
 namespace tidemark::report {
 namespace {

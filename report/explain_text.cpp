@@ -14,7 +14,7 @@
 #include "common/text.h"
 #include "common/units.h"
 #include "report/document.h"
-#include "report/track_words.h"
+#include "report/ledger_words.h"
 #include "tracker/causes/signature_facts.h"
 
 namespace tidemark::report {
@@ -29,106 +29,18 @@ constexpr double kSmallShare = 0.01;
 // What a table of a process has beside the words.
 constexpr std::size_t kFigureColumns = 34;
 
-// The end of a path says more than its start.
-std::string end_of(std::string_view text, std::size_t columns) {
-  if (text.size() <= columns || columns < 4) {
-    return std::string(text);
-  }
-  text.remove_prefix(text.size() - (columns - 3));
-  while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0U) == 0x80U) {
-    text.remove_prefix(1);
-  }
-  return fmt::format("...{}", text);
-}
-
-std::string counted(std::string_view what, std::uint64_t count, std::string_view one,
-                    std::string_view several = "") {
-  return count == 0
-             ? std::string(what)
-             : fmt::format("{} ({} {})", what, format_grouped(count), plural(count, one, several));
-}
-
-std::string segment_text(const LedgerRow& row, std::size_t columns) {
-  if (row.name.empty()) {
-    return counted("other shared memory", row.count, "mapping");
-  }
-  if (row.name == kSharedAnonymousName) {
-    return counted("shared memory without a name", row.count, "mapping");
-  }
-  std::string text = "shared " + end_of(escape_text(row.name), columns);
-  return row.maker_pid ? fmt::format("{}, made by pid {}", text, *row.maker_pid) : text;
-}
-
-// What a person would call the kind in a sentence.
-std::string_view kind_words(LedgerKind kind) {
-  switch (kind) {
-    case LedgerKind::kMallocInUse:
-      return "blocks of malloc in use";
-    case LedgerKind::kMallocFree:
-      return "memory that was freed and that malloc keeps";
-    case LedgerKind::kMalloc:
-      return "heaps of malloc";
-    case LedgerKind::kPythonInUse:
-      return "small Python objects";
-    case LedgerKind::kPythonFree:
-      return "free room in Python's arenas";
-    case LedgerKind::kAnonymous:
-      return "large blocks and other anonymous memory";
-    case LedgerKind::kThreadStacks:
-      return "stacks of threads";
-    case LedgerKind::kProgram:
-      return "the program and its libraries";
-    case LedgerKind::kFile:
-      return "mapped files";
-    case LedgerKind::kSharedMemory:
-      return "shared memory";
-    case LedgerKind::kPinned:
-      return "memory pinned for the GPU";
-    case LedgerKind::kTracer:
-      return "Tidemark's own trace file";
-    case LedgerKind::kOther:
-      break;
-  }
-  return "the kernel's own mappings";
-}
-
-// What to type next about the kind that matters most.
-std::string next_command(LedgerKind kind, bool has_python, pid_t pid) {
-  switch (kind) {
-    case LedgerKind::kMallocFree:
-      return fmt::format("tidemark rule-out --pid {} tells how much of it malloc_trim gives back",
-                         pid);
-    case LedgerKind::kFile:
-      return fmt::format(
-          "the kernel drops pages of files when it needs the room; tidemark track --pid {} tells "
-          "whether anything else grows",
-          pid);
-    case LedgerKind::kProgram:
-    case LedgerKind::kThreadStacks:
-    case LedgerKind::kTracer:
-    case LedgerKind::kOther:
-    case LedgerKind::kSharedMemory:
-    case LedgerKind::kPinned:
-      return fmt::format("tidemark track --pid {} --duration 10min tells whether it grows", pid);
-    case LedgerKind::kMallocInUse:
-    case LedgerKind::kMalloc:
-    case LedgerKind::kPythonInUse:
-    case LedgerKind::kPythonFree:
-    case LedgerKind::kAnonymous:
-      break;
-  }
-  return has_python
-             ? fmt::format("tidemark owners --pid {} names the objects that hold it", pid)
-             : fmt::format("tidemark profile --pid {} names the lines that allocate it", pid);
-}
-
-std::string percent_of(std::uint64_t bytes, std::uint64_t whole) {
-  return whole == 0 ? "" : format_percent(static_cast<double>(bytes) / static_cast<double>(whole));
-}
+// The figures of a table: of a process, or of a tree, in which each shared page counts once.
+struct Figures {
+  std::uint64_t LedgerRow::*size;
+  std::uint64_t LedgerRow::*footprint;
+  std::string_view title;
+};
+constexpr Figures kOfProcess{&LedgerRow::rss_bytes, &LedgerRow::footprint_bytes, "RSS"};
+constexpr Figures kOfTree{&LedgerRow::pss_bytes, &LedgerRow::pss_footprint_bytes, "PSS"};
 
 // Rows that people do not tell apart are one, and what is small is in the last one.
-std::vector<LedgerChange> shown_rows(std::vector<LedgerChange> rows, bool with_all,
-                                     std::uint64_t whole_bytes) {
+std::vector<LedgerChange> shown_rows(std::vector<LedgerChange> rows, const Figures& figures,
+                                     bool with_all, std::uint64_t whole_bytes) {
   if (with_all) {
     return rows;
   }
@@ -151,7 +63,9 @@ std::vector<LedgerChange> shown_rows(std::vector<LedgerChange> rows, bool with_a
   if (program.now.rss_bytes + program.before.rss_bytes > 0) {
     rows.push_back(program);
   }
-  const auto size = [](const LedgerChange& row) { return row.now.rss_bytes + row.now.swap_bytes; };
+  const auto size = [&](const LedgerChange& row) {
+    return row.now.*figures.size + row.now.swap_bytes;
+  };
   std::stable_sort(rows.begin(), rows.end(),
                    [&](const auto& a, const auto& b) { return size(a) > size(b); });
   for (LedgerChange& row : rows) {
@@ -165,21 +79,12 @@ std::vector<LedgerChange> shown_rows(std::vector<LedgerChange> rows, bool with_a
   }
   if (smalls > 0) {
     small.now.kind = LedgerKind::kOther;
-    small.now.name = counted("smaller rows", smalls, "row");
+    small.now.name = fmt::format("{} smaller {}", smalls, plural(smalls, "row"));
     small.now.count = 0;
     shown.push_back(std::move(small));
   }
   return shown;
 }
-
-// The figures of a table: of a process, or of a tree, in which each shared page counts once.
-struct Figures {
-  std::uint64_t LedgerRow::*size;
-  std::uint64_t LedgerRow::*footprint;
-  std::string_view title;
-};
-constexpr Figures kOfProcess{&LedgerRow::rss_bytes, &LedgerRow::footprint_bytes, "RSS"};
-constexpr Figures kOfTree{&LedgerRow::pss_bytes, &LedgerRow::pss_footprint_bytes, "PSS"};
 
 class LedgerTable {
  public:
@@ -211,7 +116,7 @@ class LedgerTable {
       cells.push_back({growth == 0 ? "" : format_bytes_delta(growth)});
     }
     const bool has_share = size > 0;
-    cells.push_back({has_share ? percent_of(static_cast<std::uint64_t>(size), whole_bytes_) : ""});
+    cells.push_back({has_share ? share_of(static_cast<std::uint64_t>(size), whole_bytes_) : ""});
     cells.push_back({std::move(what)});
     table_.rows.push_back(std::move(cells));
   }
@@ -224,18 +129,6 @@ class LedgerTable {
   std::size_t word_columns_;
   Table table_;
 };
-
-std::string name_of_process(const ExplainReport& report, const ProcessKey& key) {
-  const ProcessRecord* const record = report.table->find(key);
-  if (record == nullptr) {
-    return fmt::format("pid {}", key.pid);
-  }
-  std::optional<std::uint32_t> rank;
-  if (record->rank) {
-    rank = static_cast<std::uint32_t>(*record->rank);
-  }
-  return process_label(record->role, rank, key.pid, record->program(), 30);
-}
 
 bool has_growth(std::span<const ProcessLedgers> processes) {
   return std::any_of(processes.begin(), processes.end(),
@@ -298,14 +191,14 @@ std::string process_text(const ExplainReport& report, const ProcessLedgers& proc
                          const ProfileStyle& style) {
   const MemoryLedger& ledger = process.last;
   std::string title =
-      fmt::format("{}: RSS {}, footprint {}", name_of_process(report, ledger.key),
+      fmt::format("{}: RSS {}, footprint {}", ledger_process_label(report, ledger.key),
                   format_bytes(ledger.rss_bytes), format_bytes(ledger.footprint_bytes));
   if (ledger.threads.value_or(1) > 1) {
     title += ", " + format_count(*ledger.threads, "thread");
   }
   LedgerTable table(kOfProcess, ledger.rss_bytes, process.looks > 1, style.columns);
-  const std::vector<LedgerChange> rows =
-      shown_rows(tracker::add_up(std::span(&process, 1)), report.with_all, ledger.rss_bytes);
+  const std::vector<LedgerChange> rows = shown_rows(tracker::add_up(std::span(&process, 1)),
+                                                    kOfProcess, report.with_all, ledger.rss_bytes);
   for (const LedgerChange& row : rows) {
     table.add(row);
   }
@@ -314,7 +207,8 @@ std::string process_text(const ExplainReport& report, const ProcessLedgers& proc
   table.add(ledger.rss_bytes, ledger.footprint_bytes,
             static_cast<std::int64_t>(ledger.footprint_bytes - process.first.footprint_bytes),
             "as the kernel counts it");
-  return fmt::format("{}\n\n{}{}\n", title, table.text(), ledger_facts_text(ledger, style.columns));
+  const std::string facts = ledger_facts_text(ledger, style.columns);
+  return fmt::format("{}\n\n{}\n{}{}", title, table.text(), facts, facts.empty() ? "" : "\n");
 }
 
 std::string tree_text(const ExplainReport& report, std::span<const ProcessLedgers> processes,
@@ -327,7 +221,7 @@ std::string tree_text(const ExplainReport& report, std::span<const ProcessLedger
   }
   LedgerTable table(kOfTree, sum.pss_bytes, has_growth(processes), style.columns);
   for (const LedgerChange& row :
-       shown_rows(tracker::add_up(processes), report.with_all, sum.pss_bytes)) {
+       shown_rows(tracker::add_up(processes), kOfTree, report.with_all, sum.pss_bytes)) {
     table.add(row);
   }
   table.add(LedgerChange{[&] {
@@ -346,25 +240,26 @@ std::string tree_text(const ExplainReport& report, std::span<const ProcessLedger
       format_bytes(sum.rss_bytes), table.text());
 }
 
-std::vector<ProcessLedgers> largest_first(const ExplainReport& report) {
-  std::vector<ProcessLedgers> processes = report.ledgers->processes();
-  std::stable_sort(processes.begin(), processes.end(),
-                   [](const ProcessLedgers& a, const ProcessLedgers& b) {
-                     return a.last.footprint_bytes > b.last.footprint_bytes;
-                   });
-  return processes;
-}
-
-std::string others_text(const ExplainReport& report, std::span<const ProcessLedgers> others) {
+std::string others_text(const ExplainReport& report, std::span<const ProcessLedgers> others,
+                        std::size_t columns) {
   constexpr std::size_t kMostOthers = 8;
+  constexpr std::size_t kOtherColumns = 58;
+  const std::size_t name_columns =
+      std::max<std::size_t>(columns, kOtherColumns + 24) - kOtherColumns;
   Table table;
   table.columns = {{"RSS", true}, {"footprint", true}, {"process"}, {"most of it"}};
   for (const ProcessLedgers& process : others.first(std::min(others.size(), kMostOthers))) {
-    const std::vector<LedgerChange> rows = tracker::add_up(std::span(&process, 1));
+    LedgerRow largest;
+    if (const std::vector<LedgerChange> rows = tracker::add_up(std::span(&process, 1));
+        !rows.empty()) {
+      largest = rows.front().now;
+      largest.count = 0;
+      largest.name = largest.kind == LedgerKind::kProgram ? "" : largest.name;
+    }
     table.rows.push_back({{format_bytes(process.last.rss_bytes)},
                           {format_bytes(process.last.footprint_bytes)},
-                          {name_of_process(report, process.last.key)},
-                          {rows.empty() ? "" : std::string(kind_words(rows.front().now.kind))}});
+                          {shorten(ledger_process_label(report, process.last.key), name_columns)},
+                          {ledger_row_text(largest, kOtherColumns / 2)}});
   }
   std::string text = to_text(table);
   if (others.size() > kMostOthers) {
@@ -380,129 +275,16 @@ std::string machine_text(const ExplainReport& report, std::size_t columns) {
     return "";
   }
   const std::string limit =
-      machine->cgroup_limit_bytes
-          ? fmt::format(" of {} that it may have", format_bytes(*machine->cgroup_limit_bytes))
-          : "";
-  return wrap_text(
-      "cgroup   ",
-      fmt::format("{}{}: {} in use, and {} of page cache, which the kernel drops when it needs the "
-                  "room.",
-                  format_bytes(*machine->cgroup_charged_bytes), limit,
-                  format_bytes(machine->cgroup_used_bytes),
-                  format_bytes(*machine->cgroup_cache_bytes)),
-      columns);
-}
-
-bool has_python(const MemoryLedger& ledger) {
-  return std::any_of(ledger.rows.begin(), ledger.rows.end(), [](const LedgerRow& row) {
-    return row.kind == LedgerKind::kPythonInUse ||
-           (row.kind == LedgerKind::kProgram && row.name.find("python") != std::string::npos);
-  });
-}
-
-// The kinds of rows by what `bytes_of` says, the most first; a kind without any is left out.
-template <typename BytesOf>
-std::vector<std::pair<LedgerKind, std::int64_t>> largest_kinds(const ProcessLedgers& process,
-                                                               BytesOf bytes_of) {
-  std::vector<std::pair<LedgerKind, std::int64_t>> kinds;
-  for (int i = 0; i < kLedgerKindCount; ++i) {
-    const auto kind = static_cast<LedgerKind>(i);
-    std::int64_t bytes = 0;
-    for (const LedgerChange& row : tracker::add_up(std::span(&process, 1))) {
-      bytes += row.now.kind == kind ? bytes_of(row) : 0;
-    }
-    if (bytes > 0) {
-      kinds.emplace_back(kind, bytes);
-    }
-  }
-  std::stable_sort(kinds.begin(), kinds.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  return kinds;
-}
-
-std::string kinds_text(const std::vector<std::pair<LedgerKind, std::int64_t>>& kinds,
-                       std::uint64_t whole_bytes) {
-  constexpr std::size_t kMost = 2;
-  constexpr std::int64_t kWorthNaming = 5;  // as much of the first
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < std::min(kinds.size(), kMost); ++i) {
-    if (kinds[i].second * kWorthNaming >= kinds[0].second) {
-      parts.push_back(
-          fmt::format("{} ({}, {})", kind_words(kinds[i].first), format_bytes(kinds[i].second),
-                      percent_of(static_cast<std::uint64_t>(kinds[i].second), whole_bytes)));
-    }
-  }
-  return fmt::format("{}", fmt::join(parts, " and "));
+      machine->cgroup_limit_bytes ? " of its " + format_bytes(*machine->cgroup_limit_bytes) : "";
+  return wrap_text("cgroup   ",
+                   fmt::format("{}{}: {} in use, {} page cache (dropped when the room is needed).",
+                               format_bytes(*machine->cgroup_charged_bytes), limit,
+                               format_bytes(machine->cgroup_used_bytes),
+                               format_bytes(*machine->cgroup_cache_bytes)),
+                   columns);
 }
 
 }  // namespace
-
-std::string ledger_row_text(const LedgerRow& row, std::size_t columns) {
-  const std::string name = end_of(escape_text(row.name), columns > 12 ? columns - 12 : columns);
-  switch (row.kind) {
-    case LedgerKind::kMallocInUse:
-      return counted("malloc: in use", row.count, "heap");
-    case LedgerKind::kMallocFree:
-      return "malloc: freed, kept for later";
-    case LedgerKind::kMalloc:
-      return counted("malloc: in use or free", row.count, "heap");
-    case LedgerKind::kPythonInUse:
-      return counted("Python: small objects", row.count, "arena");
-    case LedgerKind::kPythonFree:
-      return "Python: free in its arenas";
-    case LedgerKind::kAnonymous:
-      return counted("large blocks, other anonymous", row.count, "mapping");
-    case LedgerKind::kThreadStacks:
-      return counted("stacks of threads", row.count, "stack");
-    case LedgerKind::kProgram:
-      return row.name.empty() ? "program and libraries" : "program " + name;
-    case LedgerKind::kFile:
-      return row.name.empty() ? counted("other mapped files", row.count, "mapping")
-                              : "file " + name;
-    case LedgerKind::kSharedMemory:
-      return segment_text(row, columns > 26 ? columns - 26 : columns);
-    case LedgerKind::kPinned:
-      return row.name == kSharedAnonymousName ? "pinned for the GPU" : "pinned " + name;
-    case LedgerKind::kTracer:
-      return "Tidemark's own trace file";
-    case LedgerKind::kOther:
-      return row.name.empty() ? "other" : name;
-  }
-  return name;
-}
-
-std::string ledger_answer_text(const ExplainReport& report) {
-  const std::vector<ProcessLedgers> processes = largest_first(report);
-  if (processes.empty()) {
-    return "NO DATA: the memory of no process could be read.";
-  }
-  const ProcessLedgers& process = processes.front();
-  const std::string who = name_of_process(report, process.last.key);
-  const std::int64_t grown = static_cast<std::int64_t>(process.last.footprint_bytes) -
-                             static_cast<std::int64_t>(process.first.footprint_bytes);
-  auto kinds = largest_kinds(process, [](const LedgerChange& row) {
-    return static_cast<std::int64_t>(row.now.rss_bytes);
-  });
-  std::string text;
-  if (process.looks > 1 && grown >= static_cast<std::int64_t>(kMiB)) {
-    kinds = largest_kinds(process,
-                          [](const LedgerChange& row) { return row.footprint_growth_bytes(); });
-    text = fmt::format("{} grew by {} in {}: {}.", who, format_bytes(grown),
-                       format_duration(process.seconds()),
-                       kinds_text(kinds, static_cast<std::uint64_t>(grown)));
-  } else {
-    text = fmt::format("{}{} is mostly {}.",
-                       process.looks > 1
-                           ? fmt::format("Nothing grew in {}; ", format_duration(process.seconds()))
-                           : "",
-                       who, kinds_text(kinds, process.last.rss_bytes));
-  }
-  if (!report.is_over && !kinds.empty()) {
-    text += fmt::format(" Next: {}.", next_command(kinds.front().first, has_python(process.last),
-                                                   process.last.key.pid));
-  }
-  return text;
-}
 
 ExplainReport make_explain_report(const tracker::LedgerBuilder& builder) {
   ExplainReport report;
@@ -529,7 +311,7 @@ ExplainReport make_explain_report(const tracker::LedgerBuilder& builder) {
 }
 
 std::string explain_text(const ExplainReport& report, const ProfileStyle& style) {
-  const std::vector<ProcessLedgers> processes = largest_first(report);
+  const std::vector<ProcessLedgers> processes = largest_ledgers(report);
   std::string out;
   if (processes.size() > 1) {
     out += tree_text(report, processes, style);
@@ -540,7 +322,7 @@ std::string explain_text(const ExplainReport& report, const ProfileStyle& style)
     out += process_text(report, processes[i], style);
   }
   if (processes.size() > tables) {
-    out += others_text(report, std::span(processes).subspan(tables));
+    out += others_text(report, std::span(processes).subspan(tables), style.columns);
   }
   out += machine_text(report, style.columns);
   for (const tracker::Advice& advice : report.advice) {

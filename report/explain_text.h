@@ -33,11 +33,4 @@ std::string explain_text(const ExplainReport& report, const ProfileStyle& style)
 // One object, as docs/output.md has it; without a line end.
 std::string explain_json(const ExplainReport& report);
 
-// Its parts. All of it is escaped.
-
-// What a row is, in words: "Python: small objects (598 arenas)".
-std::string ledger_row_text(const LedgerRow& row, std::size_t columns);
-// "Most of trainer, pid 4711 (train.py) is large blocks (1.82 GiB, 53 %) and ...".
-std::string ledger_answer_text(const ExplainReport& report);
-
 }  // namespace tidemark::report

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -26,7 +27,7 @@ constexpr std::uint64_t kMostArenas = 4096;
 struct StateLayout {
   std::uint64_t top;
   std::uint64_t bins;
-  std::uint64_t next() const { return bins + 2 * 8 * kBins + 16; }  // behind the map of bins
+  std::uint64_t next() const { return bins + 16 * kBins + 16; }  // behind the map of bins
   std::uint64_t attached_threads() const { return next() + 16; }
   std::uint64_t system_bytes() const { return next() + 24; }
   std::uint64_t most_system_bytes() const { return next() + 32; }
@@ -91,10 +92,10 @@ class HeapFinder {
         continue;
       }
       std::uint64_t at = heap_start(mapping.range.begin + kHeapBytes - 1);
-      for (; at < mapping.range.end; at += kHeapBytes) {
+      for (; at < mapping.range.end && !is_over_(); at += kHeapBytes) {
         const auto info = queries_.load<HeapInfo>(at);
-        if (info && is_heap(at, *info, mapping)) {
-          candidates.emplace_back(AddressRange{at, at + info->readable_bytes}, *info);
+        if (info && is_heap(at, *info)) {
+          candidates.emplace_back(AddressRange{at, at + kHeapBytes}, *info);
         }
       }
     }
@@ -114,20 +115,23 @@ class HeapFinder {
     states_.erase(std::unique(states_.begin(), states_.end()), states_.end());
   }
 
-  static bool is_heap(std::uint64_t at, const HeapInfo& info, const Mapping& mapping) {
+  static bool is_heap(std::uint64_t at, const HeapInfo& info) {
     constexpr std::uint64_t kMostBeforeState = 256;
     const std::uint64_t offset = info.state % kHeapBytes;
     return info.bytes != 0 && info.bytes % kPage == 0 && info.bytes <= info.readable_bytes &&
            info.readable_bytes % kPage == 0 && info.readable_bytes <= kHeapBytes &&
-           at + info.readable_bytes <= mapping.range.end && offset >= sizeof(HeapInfo) &&
-           offset <= kMostBeforeState && info.previous % kHeapBytes == 0 &&
-           (info.previous != 0 || heap_start(info.state) == at);
+           offset >= sizeof(HeapInfo) && offset <= kMostBeforeState &&
+           info.previous % kHeapBytes == 0 && (info.previous != 0 || heap_start(info.state) == at);
   }
 
+  // It may grow while it is read.
   void find_main_heap() {
-    for (const Mapping& mapping : mappings_) {
-      if (mapping.name == "[heap]") {
-        found_.heaps.push_back({mapping.range, true, 0});
+    for (std::size_t i = 0; i < mappings_.size(); ++i) {
+      if (mappings_[i].name == "[heap]") {
+        const AddressRange& range = mappings_[i].range;
+        const std::uint64_t next =
+            i + 1 < mappings_.size() ? mappings_[i + 1].range.begin : UINT64_MAX;
+        found_.heaps.push_back({{range.begin, std::min(range.end + kHeapBytes, next)}, true, 0});
       }
     }
   }
@@ -153,25 +157,37 @@ class HeapFinder {
           is_libc != is_dynamic) {
         continue;
       }
-      for (std::uint64_t page = mapping.range.begin; page < mapping.range.end; page += kPage) {
-        if (queries_.present_bytes(page, page + kPage) == 0) {
-          continue;
-        }
-        for (std::uint64_t at = page; at < page + kPage; at += 16) {
-          if (is_main_state(at, layout)) {
-            return at;
-          }
-        }
+      if (const std::uint64_t at = find_main_state_in(mapping.range, layout); at != 0) {
+        return at;
       }
     }
     return 0;
   }
 
-  bool is_main_state(std::uint64_t at, const StateLayout& layout) {
-    const std::uint64_t next = word(at + layout.next());
-    if (next != at && !std::binary_search(states_.begin(), states_.end(), next)) {
-      return false;
+  std::uint64_t find_main_state_in(const AddressRange& range, const StateLayout& layout) {
+    constexpr std::uint64_t kMostBytes = 8U << 20U;
+    const std::uint64_t bytes = std::min(range.end - range.begin, kMostBytes);
+    std::vector<std::uint64_t> words(bytes / 8);
+    for (std::uint64_t page = 0; page + kPage <= bytes; page += kPage) {
+      (void)queries_.read(range.begin + page,
+                          {reinterpret_cast<char*>(words.data()) + page, kPage});
     }
+    const std::uint64_t next = layout.next() / 8;
+    for (std::uint64_t word = 0; word + next < words.size(); word += 2) {
+      const std::uint64_t at = range.begin + 8 * word;
+      if (is_state(words[word + next], at) && is_main_state(at, layout)) {
+        return at;
+      }
+    }
+    return 0;
+  }
+
+  // The states of all arenas are a ring.
+  bool is_state(std::uint64_t address, std::uint64_t main) const {
+    return address == main || std::binary_search(states_.begin(), states_.end(), address);
+  }
+
+  bool is_main_state(std::uint64_t at, const StateLayout& layout) {
     const std::uint64_t top = word(at + layout.top);
     const std::uint64_t system = word(at + layout.system_bytes());
     const MallocHeap* const heap = heap_at(top);
@@ -228,15 +244,19 @@ class HeapFinder {
 
   bool read_bin(std::uint64_t head, std::vector<std::pair<MallocHeap*, std::uint64_t>>& found) {
     std::uint64_t before = head;
+    std::uint64_t seen = 0;  // that comes again in a ring
     for (std::uint64_t at = word(head + 16); at != head;) {
       MallocHeap* const heap = heap_at(at);
       const auto chunk = heap != nullptr && at % 16 == 0 ? queries_.load<Chunk>(at) : std::nullopt;
       if (!chunk || chunk->previous != before || chunk->size() < kSmallestChunk ||
-          chunk->size() > heap->range.end - at || ++chunks_ > kMostChunks ||
-          (chunks_ % 1024 == 0 && is_over_())) {
+          chunk->size() > heap->range.end - at || at == seen || ++chunks_ > kMostChunks ||
+          is_over_()) {
         return false;
       }
       found.emplace_back(heap, present_bytes(at, chunk->size()));
+      if (std::has_single_bit(found.size())) {
+        seen = at;
+      }
       before = at;
       at = chunk->next;
     }

@@ -47,7 +47,7 @@ LedgerRow figures_of(const SmapsMapping& mapping) {
 // Cuts a mapping into parts; what rounding leaves over is in the last one.
 class Shares {
  public:
-  Shares(LedgerRow whole, std::uint64_t parts) : rest_(whole), rest_parts_(parts) {}
+  Shares(LedgerRow whole, std::uint64_t parts) : rest_(std::move(whole)), rest_parts_(parts) {}
 
   LedgerRow take(std::uint64_t parts) {
     LedgerRow part;

@@ -2,6 +2,7 @@
 #include "profiler/heap/memory_ledger.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <span>
@@ -90,24 +91,34 @@ class LedgerReader {
     TIDEMARK_TRY_ASSIGN(const auto after, handle.status());
     ledger_.key = key_;
     ledger_.t_s = t_s;
-    ledger_.rss_bytes = after.rss_bytes.value_or(0);
-    ledger_.swap_bytes = after.swap_bytes.value_or(0);
-    ledger_.footprint_bytes =
-        after.rss_anon_bytes.value_or(0) + after.rss_shmem_bytes.value_or(0) + ledger_.swap_bytes;
-    ledger_.moved_bytes = static_cast<std::int64_t>(ledger_.rss_bytes) -
-                          static_cast<std::int64_t>(before.rss_bytes.value_or(0));
     ledger_.threads = after.threads;
     find_regions();
     LedgerRows rows(std::move(regions_), [this](std::uint64_t begin, std::uint64_t end) {
       return pages_ ? pages_->present_bytes(begin, end) : 0;
     });
     ledger_.rows = rows.take(map_, options_.most_named);
+    add_sums(before, after);
     add_trace();
     ledger_.took_s = to_seconds(now_ns() - begin_ns);
     return std::move(ledger_);
   }
 
  private:
+  // The process runs on meanwhile: what it had before or after, whichever is nearer to the rows.
+  void add_sums(const monitor::StatusFields& before, const monitor::StatusFields& after) {
+    const auto signed_rss = [](const monitor::StatusFields& status) {
+      return static_cast<std::int64_t>(status.rss_bytes.value_or(0));
+    };
+    const auto rows = static_cast<std::int64_t>(ledger_.sum().rss_bytes);
+    const bool is_before = std::abs(signed_rss(before) - rows) < std::abs(signed_rss(after) - rows);
+    const monitor::StatusFields& status = is_before ? before : after;
+    ledger_.rss_bytes = status.rss_bytes.value_or(0);
+    ledger_.swap_bytes = status.swap_bytes.value_or(0);
+    ledger_.footprint_bytes =
+        status.rss_anon_bytes.value_or(0) + status.rss_shmem_bytes.value_or(0) + ledger_.swap_bytes;
+    ledger_.moved_bytes = signed_rss(after) - signed_rss(before);
+  }
+
   Status read_map(monitor::ProcessHandle& handle) {
     const auto mounts = read_file(fmt::format("{}/{}/mountinfo", options_.proc_root, key_.pid));
     const auto tmpfs = tmpfs_devices(mounts ? std::string_view(*mounts) : std::string_view());

@@ -23,27 +23,32 @@ Result<PageMap> PageMap::open(pid_t pid, const std::string& proc_root) {
 }
 
 bool PageMap::entry(std::uint64_t page, std::uint64_t& value) {
-  if (page < first_ || page >= first_ + known_ || known_ == 0) {
-    if (!load(page - page % entries_.size())) {
-      return false;
-    }
+  const Stretch* const found = stretch(page / kEntriesOfARead);
+  if (found == nullptr) {
+    return false;
   }
-  const std::uint64_t index = page - first_;
-  value = index < filled_ ? entries_[static_cast<std::size_t>(index)] : 0;
+  const std::size_t index = page % kEntriesOfARead;
+  value = index < found->filled ? found->entries[index] : 0;
   return true;
 }
 
-bool PageMap::load(std::uint64_t first) {
-  const std::span<char> bytes(reinterpret_cast<char*>(entries_.data()), sizeof entries_);
-  const auto got =
-      pread_full(file_.get(), bytes, static_cast<off_t>(first * sizeof(std::uint64_t)));
-  if (!got) {
-    return false;
+// nullptr: the file cannot be read.
+const PageMap::Stretch* PageMap::stretch(std::uint64_t number) {
+  std::unique_ptr<Stretch>& slot = stretches_[number % kStretches];
+  if (slot != nullptr && slot->number == number) {
+    return slot.get();
   }
-  first_ = first;
-  known_ = entries_.size();
-  filled_ = *got / sizeof(std::uint64_t);
-  return true;
+  auto read = slot == nullptr ? std::make_unique<Stretch>() : std::move(slot);
+  const std::span<char> bytes(reinterpret_cast<char*>(read->entries.data()), sizeof read->entries);
+  const auto got =
+      pread_full(file_.get(), bytes, static_cast<off_t>(number * sizeof read->entries));
+  if (!got) {
+    return nullptr;
+  }
+  read->number = number;
+  read->filled = *got / sizeof(std::uint64_t);
+  slot = std::move(read);
+  return slot.get();
 }
 
 bool PageMap::has_page_at(std::uint64_t address) {

@@ -6,8 +6,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/fd.h"
 #include "common/result.h"
@@ -16,8 +18,8 @@ namespace tidemark::reader {
 
 std::uint64_t page_bytes();
 
-// Which pages of a process are there, by /proc/PID/pagemap. Entries are read a stretch at a time:
-// what is asked for lies side by side mostly. Not thread-safe.
+// Which pages of a process are there, by /proc/PID/pagemap. Entries are read a stretch at a time,
+// and kept: what is asked for lies side by side, or is asked for again. Not thread-safe.
 class PageMap {
  public:
   static constexpr std::size_t kEntriesOfARead = 512;
@@ -35,14 +37,19 @@ class PageMap {
   std::uint64_t present_bytes(std::uint64_t begin, std::uint64_t end);
 
  private:
-  explicit PageMap(Fd file) : file_(std::move(file)) {}
-  bool load(std::uint64_t first);
+  static constexpr std::size_t kStretches = 1024;  // 2 GiB of memory
+
+  struct Stretch {
+    std::uint64_t number = 0;
+    std::size_t filled = 0;  // entries that the file has; it ends with the address space
+    std::array<std::uint64_t, kEntriesOfARead> entries{};
+  };
+
+  explicit PageMap(Fd file) : file_(std::move(file)), stretches_(kStretches) {}
+  const Stretch* stretch(std::uint64_t number);
 
   Fd file_;
-  std::array<std::uint64_t, kEntriesOfARead> entries_{};
-  std::uint64_t first_ = 0;
-  std::uint64_t known_ = 0;   // pages that the buffer stands for
-  std::uint64_t filled_ = 0;  // of them, those that the file has; it ends with the address space
+  std::vector<std::unique_ptr<Stretch>> stretches_;  // by number; nullptr: not read
 };
 
 }  // namespace tidemark::reader

@@ -46,7 +46,7 @@ EXPECTED = {
     "track": ({0, 4}, r"(?m)^(No leak|CANNOT TELL|TOO EARLY|LIKELY|GROWING)"),
     "profile": ({0}, r"(?m)^(NOTHING GROWS|TOO SHORT TO TELL|LEAK: |GROWING: )"),
     "owners": ({0, 4}, r"(?m)^(ONE LOOK|NOTHING KEEPS GROWING|NO OWNER GROWS|GROWING)"),
-    "explain": ({0}, r"(?m)^answer   .+ (is mostly|grew by) "),
+    "explain": ({0}, r"(?m)^answer   (most of|the largest parts of|nothing grew|.+ grew by) "),
     "guard": ({0}, r"(?m)^tidemark: guard: keeps .* free below "),
     "check": ({1}, r"(?m)^FAIL tidemark-harness: max_growth: "),
     "diff": ({0}, r"(?m)^A  before.tidemark$"),

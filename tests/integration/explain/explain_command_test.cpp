@@ -173,7 +173,7 @@ TEST_F(MemoryRowsTest, AreKeptAndShownAgain) {
 }
 
 // What Python says of its own arenas.
-constexpr const char* kPython = R"(
+constexpr const char* kPython = R"py(
 import os, sys, re, tempfile, threading
 held = [(str(i), float(i), [i]) for i in range(150000)]
 del held[::3]
@@ -190,7 +190,7 @@ arenas = re.search(r"# arenas allocated current\s*=\s*(\d+)", text)
 is_known = used and arenas  # a free-threaded Python has none
 print("ready", used.group(1) if is_known else 0, arenas.group(1) if is_known else 0, flush=True)
 sys.stdin.read()
-)";
+)py";
 
 TEST(ExplainPython, KnowsItsArenasInEveryVersion) {
   const tests::TempTree dir;

@@ -72,7 +72,7 @@ TEST(LedgerRows, TellProgramsFilesAndSharedMemoryApart) {
       mapping(0x60000, 0x70000, "rw-s", "00:19 9 /dev/shm/torch_4711_99_1 (deleted)", 20, 20, 0) +
       mapping(0x70000, 0x80000, "rw-s", "00:01 10 /dev/zero (deleted)", 24, 24, 0) +
       mapping(0x80000, 0x90000, "rw-s", "00:01 11 /memfd:buffer (deleted)", 12, 12, 0) +
-      mapping(0x90000, 0xa0000, "rw-s", "00:19 12 /dev/shm/tidemark-0/r/9.tidetrace", 4, 4, 0) +
+      mapping(0x90000, 0xa0000, "rw-s", "00:19 12 /dev/shm/tidemark-0/r/9.trace", 4, 4, 0) +
       mapping(0xa0000, 0xb0000, "rw-p", "00:00 0 [heap]", 36, 36, 36) +
       mapping(0xb0000, 0xc0000, "rw-p", "00:00 0 [stack]", 28, 28, 28) +
       mapping(0xc0000, 0xd0000, "r-xp", "00:00 0 [vdso]", 4, 1, 0));

@@ -127,7 +127,10 @@ TEST(MemoryLedger, OfAProcessThatHasEndedIsGone) {
 TEST(MemoryLedger, WithoutTheRightToReadMemorySaysSo) {
   // The files of a process that is none: its map can be read, its memory cannot.
   tests::FakeProc proc;
-  proc.put({.pid = 77, .anon_kib = 8});
+  tests::FakeProcess process;
+  process.pid = 77;
+  process.anon_kib = 8;
+  proc.put(process);
   std::ofstream(proc.root() + "/77/smaps")
       << "55d0c000-55d0e000 rw-p 00000000 00:00 0 [heap]\nRss: 8 kB\nPss: 8 kB\n"
          "Anonymous: 8 kB\n";

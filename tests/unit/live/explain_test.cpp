@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/exit_code.h"
+#include "recording/run_writer.h"
 #include "tests/support/fake_watch_system.h"
 #include "tests/support/ledgers.h"
 #include "tests/support/temp_tree.h"
@@ -112,9 +115,10 @@ TEST_F(RunExplainTest, RecordsAndShowsTheSameAgain) {
 
 TEST_F(RunExplainTest, OfARecordingWithoutLedgersSaysHowToGetOne) {
   const tests::TempTree dir;
-  dir.write("run.csv", "t_s,pid,rss_bytes\n0,1,100\n1,1,200\n");
   ExplainOptions again;
-  again.input = dir.path("run.csv");
+  again.input = dir.path("run.tidemark");
+  auto writer = recording::RunWriter::create(again.input);
+  ASSERT_TRUE(writer && (*writer)->begin({}) && (*writer)->add({}) && (*writer)->end(1.0));
 
   testing::internal::CaptureStderr();
   EXPECT_EQ(run_explain(again), kExitTarget);

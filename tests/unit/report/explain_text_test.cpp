@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/ledger_words.h"
 #include "tests/support/golden.h"
 #include "tests/support/ledgers.h"
 
@@ -158,7 +159,7 @@ TEST(ExplainText, AnswersByWhatMattersMost) {
   };
   EXPECT_EQ(
       answer(kMallocInUse),
-      "trainer, pid 4711 (train.py) is mostly blocks of malloc in use (500 MiB, 100 %). Next: "
+      "most of trainer, pid 4711 (train.py) is blocks of malloc in use (500 MiB, 100 %). Next: "
       "tidemark profile --pid 4711 names the lines that allocate it.");
   EXPECT_THAT(answer(kPythonInUse), HasSubstr("Next: tidemark owners --pid 4711"));
   EXPECT_THAT(answer(kMallocFree), HasSubstr("tidemark rule-out --pid 4711"));
