@@ -118,7 +118,11 @@ class Diagnosing final : public WatchHandler, public DiagnosisSource {
                                 .wraps_command = wraps_command(),
                                 .duration_ns = options_.duration_ns()});
   }
-  void on_start(const RunInfo& /*info*/, WatchOutput& output) override { output_ = &output; }
+  void on_start(const RunInfo& /*info*/, WatchOutput& output) override {
+    output_ = &output;
+    output.note(fmt::format("watching for {} at most; Ctrl-C gives the answer so far",
+                            format_duration(to_seconds(options_.duration_ns()))));
+  }
   std::vector<RecordingSink*> sinks() override { return {&traced_, &builder_}; }
   void add_to_tick(Tick& tick) override;
   void on_tick(const Tick& tick, const monitor::Session& session) override;

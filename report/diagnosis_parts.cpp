@@ -11,6 +11,7 @@
 
 #include "common/text.h"
 #include "common/units.h"
+#include "report/ledger_words.h"
 #include "report/profile_text.h"
 #include "tracker/ledgers/ledgers.h"
 #include "tracker/owners/cache_bound.h"
@@ -92,6 +93,14 @@ std::vector<tracker::Advice> all_advice(const Diagnosis& diagnosis) {
   return all;
 }
 
+// Where the owner that grows most ends, if it is a cache.
+std::optional<tracker::CacheBound> bound_of_first(const Diagnosis& diagnosis) {
+  const auto owners = growing_owners(diagnosis);
+  return owners.empty() ? std::nullopt
+                        : tracker::cache_bound(*owners.front(), diagnosis.owners.ranking,
+                                               *diagnosis.owners.run);
+}
+
 // The commands for a job that runs on and grows.
 std::vector<std::string> commands_for_growth(const Diagnosis& diagnosis) {
   const std::string& target = diagnosis.target.running;
@@ -102,7 +111,12 @@ std::vector<std::string> commands_for_growth(const Diagnosis& diagnosis) {
     commands.push_back(
         fmt::format("tidemark guard {} stops it with a checkpoint before memory is full.", target));
   }
-  if (!is_leak) {
+  constexpr double kSoonS = 1800.0;
+  const auto bound = bound_of_first(diagnosis);
+  if (!is_leak && bound && bound->in_s.value_or(kSoonS) < kSoonS) {
+    commands.push_back(fmt::format("Ask again in {}: tidemark diagnose {}",
+                                   format_duration(*bound->in_s), target));
+  } else if (!is_leak) {
     commands.push_back(fmt::format("tidemark track {} --duration {} decides whether it leaks.",
                                    target, duration_needed(reading)));
   }
@@ -362,8 +376,7 @@ std::string deciding_text(const Diagnosis& diagnosis) {
   const auto owners = growing_owners(diagnosis);
   if (!owners.empty()) {
     const RankedOwner& owner = *owners.front();
-    const auto bound = tracker::cache_bound(owner, diagnosis.owners.ranking, *diagnosis.owners.run);
-    if (bound) {
+    if (const auto bound = bound_of_first(diagnosis)) {
       text = bound_sentence(owner, *bound);
     } else if (const std::string why = owner_evidence_text(owner.first()); !why.empty()) {
       text = fmt::format("What speaks {}.", why);

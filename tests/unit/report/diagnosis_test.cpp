@@ -94,6 +94,7 @@ TEST(DiagnosisPage, SaysAtWhichNumberOfEntriesACacheWouldEnd) {
 
   EXPECT_THAT(page_of(run), HasSubstr("If `cache` stops at 663 entries, as many as `dataset` has, "
                                       "it is warm-up: in about 7 min 43 s."));
+  EXPECT_THAT(page_of(run), HasSubstr("Ask again in 7 min 43 s: tidemark diagnose --pid 101"));
 }
 
 TEST(DiagnosisPage, SaysThatACacheHasMoreEntriesThanThereAreSamples) {
