@@ -198,10 +198,8 @@ std::string bound_sentence(const RankedOwner& owner, const tracker::CacheBound& 
   }
   const std::string data_set = owner_name(bound.data_set->record());
   return bound.is_exceeded
-             ? fmt::format(
-                   "`{}` has more entries than `{}` has samples ({}): it is no cache by "
-                   "sample.",
-                   name, data_set, format_grouped(bound.samples))
+             ? fmt::format("`{}` has more entries than `{}` ({}): it is no cache by sample.", name,
+                           data_set, format_grouped(bound.samples))
              : fmt::format("If `{}` stops at {} entries, as many as `{}` has, it is warm-up{}.",
                            name, format_grouped(bound.samples), data_set, when);
 }

@@ -171,18 +171,15 @@ std::vector<std::string> line_rows(const Diagnosis& diagnosis) {
 
 std::vector<std::string> not_it_rows(const Diagnosis& diagnosis) {
   std::vector<std::string> rows;
-  if (is_growing(diagnosis)) {
-    if (std::string text = excluded_suspects_text(diagnosis.suspects); !text.empty()) {
-      rows.push_back(std::move(text));
-    }
+  std::string text = is_growing(diagnosis) ? excluded_suspects_text(diagnosis.suspects) : "";
+  if (text.empty() && has_compared_looks(diagnosis)) {
+    text = not_it_text(diagnosis.owners);
   }
-  if (has_compared_looks(diagnosis)) {
-    if (std::string text = not_it_text(diagnosis.owners); !text.empty()) {
-      rows.push_back(std::move(text));
-    }
-  }
-  for (std::string& text : overhead_texts(*diagnosis.run.verdict)) {
+  if (!text.empty()) {
     rows.push_back(std::move(text));
+  }
+  for (std::string& overhead : overhead_texts(*diagnosis.run.verdict)) {
+    rows.push_back(std::move(overhead));
   }
   return rows;
 }

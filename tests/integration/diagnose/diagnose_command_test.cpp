@@ -129,7 +129,7 @@ TEST_F(DiagnoseCommandTest, NamesOwnerLineAndRateOnOnePage) {
   EXPECT_THAT(text, HasSubstr("KiB/step"));
   EXPECT_THAT(text, HasSubstr("who holds it   __main__.collator.cache: +"));
   EXPECT_THAT(text, HasSubstr("leak.py:8 in Collator.collate"));
-  EXPECT_THAT(text, HasSubstr("what it is not dataset "));
+  EXPECT_THAT(text, HasSubstr("what it is not dataset loading ("));
   EXPECT_THAT(text, HasSubstr("If `cache` stops at 20,000 entries, as many as `dataset` has"));
   EXPECT_THAT(text, HasSubstr("--pid " + std::to_string(script.pid())));
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 40) << text;

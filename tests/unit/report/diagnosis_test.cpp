@@ -102,8 +102,9 @@ TEST(DiagnosisPage, SaysThatACacheHasMoreEntriesThanThereAreSamples) {
   run.add_cache();
   run.add_data_set(64);
 
-  EXPECT_THAT(page_of(run), HasSubstr("`cache` has more entries than `dataset` has samples (64): "
-                                      "it is no cache by sample."));
+  EXPECT_THAT(page_of(run),
+              HasSubstr("`cache` has more entries than `dataset` (64): it is no cache "
+                        "by sample."));
 }
 
 TEST(DiagnosisPage, SaysNothingOfADataSetThatIsNotKnown) {
