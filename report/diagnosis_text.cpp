@@ -112,7 +112,10 @@ std::vector<std::string> owner_rows(const Diagnosis& diagnosis) {
     if (const std::string holds = holds_text(owner); !holds.empty()) {
       rows.push_back(holds);
     }
-    rows.push_back("cut here: " + cut_text(owner));
+    // That nothing else leads to it is what one expects.
+    const std::string cut = cut_text(owner);
+    const bool is_alone = owner.grown_bytes_alone >= owner.grown_bytes;
+    rows.push_back("cut here: " + (is_alone ? cut.substr(0, cut.rfind(" (")) : cut));
   }
   if (growing.size() > kMostOwnersShown) {
     rows.push_back(

@@ -126,7 +126,7 @@ def grade_verdict(page, grows):
                                                 and verdict["likelihood"] >= 0.5)
     if grows == "warmup":  # the data set tells it, or the curve
         return verdict["verdict"] in ("warmup", "growing") and (
-            verdict["verdict"] == "warmup" or "as many as `samples` has" in (page["deciding"] or ""))
+            verdict["verdict"] == "warmup" or "as many as `dataset` has" in (page["deciding"] or ""))
     return verdict["verdict"] not in ("leak", "growing")
 
 
@@ -147,15 +147,18 @@ def grade_twin(build, name, duration):
             twin.wait()
     owners = [owner["path"] for owner in (page["owners"] or {"owners": []})["owners"]
               if owner["verdict"] in ("growing", "leak")]
-    owner = owners[:1] and owners[0] in truth["owner"] if truth["owner"] else None
+    owner = None
+    if truth["owner"]:
+        owner = any(owners[0].startswith(path) for path in truth["owner"]) if owners else False
     line = (TWINS.name, truth["line"]) in lines_of(page) if truth["line"] else None
     cause = None
     if truth["suspect"]:
-        cause = truth["suspect"] in suspects_of(page)
+        fitting = truth["suspect"]
+        cause = bool(suspects_of(page) & set([fitting] if isinstance(fitting, str) else fitting))
     elif truth["cause"]:
         cause = truth["cause"] in advice_of(page)
     return Grade("py-" + name, grade_verdict(page, truth["grows"]), line,
-                 None if owner is None else bool(owner), cause, seconds, page["answer"])
+                 owner, cause, seconds, page["answer"])
 
 
 def mark(good):

@@ -8,9 +8,9 @@ input is closed. FILE gets a line "Step NUMBER" for each step.
 
 The ground truth:
   grows     "leak", "warmup" (a cache that ends with the data set), "spikes", "stable"
-  owner     spellings of the path of what holds the growth; []: nothing in Python does
+  owner     spellings of how the path begins of what holds the growth; []: nothing in Python does
   line      the line that allocates it; null: not graded
-  suspect   which of the nine usual suspects it is; null: none of them
+  suspect   which of the nine usual suspects it is, or several that fit; null: none of them
   cause     a known cause that fits; null: none
 """
 
@@ -83,15 +83,15 @@ class warmup(Twin):
     def __init__(self, floats):
         super().__init__(floats)
         self.cache = {}
-        self.samples = [bytearray(200) for _ in range(options.samples)]
+        dataset.extend(bytearray(200) for _ in range(SAMPLES))
 
     def step(self, number, loss):
-        key = number % len(self.samples)
+        key = number % len(dataset)
         if key not in self.cache:
             self.cache[key] = torch.ones(self.floats)  # makes warmup
 
 
-@shape("leak", "__main__.twin.losses", suspect="gradient_accumulation")
+@shape("leak", "__main__.twin.losses", suspect=["gradient_accumulation", "metrics_lists"])
 class autograd(Twin):
     def __init__(self, floats):
         super().__init__(floats)
@@ -184,7 +184,8 @@ class native(Twin):
 @shape("leak", line=False, cause="unheld_shm")
 class shm(Twin):
     def step(self, number, loss):
-        segment = shared_memory.SharedMemory(create=True, size=4 * self.floats)
+        name = f"torch_{os.getpid()}_{number}"  # as torch calls those of a DataLoader
+        segment = shared_memory.SharedMemory(name, create=True, size=4 * self.floats)
         segment.buf[:] = b"x" * (4 * self.floats)
         segment.close()
         made.append(segment)
@@ -199,6 +200,7 @@ class spikes(Twin):
             self.kept = None
 
 
+dataset = []
 made = collections.deque()  # segments, to be removed at the end
 
 
@@ -225,7 +227,6 @@ if __name__ == "__main__":
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--rate", type=float, default=40)
     parser.add_argument("--mib", type=float, default=0.25)
-    parser.add_argument("--samples", type=int, default=SAMPLES)
     parser.add_argument("--log")
     options = parser.parse_args()
     if options.list:
