@@ -43,6 +43,7 @@ void add_actions(Command& command, GuardOptions& options) {
                "Run this in a shell for every action; TIDEMARK_TEXT and others say what it was");
   command.flag("--desktop", options.desktop, "Show every action on the desktop (notify-send)");
   command.flag("--dry-run", options.dry_run, "Only say what would be done");
+  add_last_look(command, [&](bool is_on) { options.last_look = is_on; });
   const Option restart = command.flag(
       "--restart", options.restart,
       "Start the command again after it was stopped; it has to resume its checkpoint by itself");

@@ -15,8 +15,8 @@ namespace tidemark::cli {
 
 // Each in the file of its name. The help lists them in the order of the calls below.
 using AddCommand = void(Program& program);
-AddCommand add_find, add_monitor, add_track, add_profile, add_owners, add_explain, add_guard,
-    add_check, add_export, add_diff, add_demo;
+AddCommand add_find, add_monitor, add_track, add_profile, add_owners, add_explain, add_diagnose,
+    add_rule_out, add_guard, add_check, add_export, add_diff, add_demo;
 
 }  // namespace tidemark::cli
 
@@ -27,8 +27,9 @@ int run(int argc, char** argv) {
   for (tidemark::cli::AddCommand* const add :
        {tidemark::cli::add_find, tidemark::cli::add_monitor, tidemark::cli::add_track,
         tidemark::cli::add_profile, tidemark::cli::add_owners, tidemark::cli::add_explain,
-        tidemark::cli::add_guard, tidemark::cli::add_check, tidemark::cli::add_export,
-        tidemark::cli::add_diff, tidemark::cli::add_demo}) {
+        tidemark::cli::add_diagnose, tidemark::cli::add_rule_out, tidemark::cli::add_guard,
+        tidemark::cli::add_check, tidemark::cli::add_export, tidemark::cli::add_diff,
+        tidemark::cli::add_demo}) {
     add(program);
   }
   program.run_alone_by(

@@ -70,6 +70,7 @@ void add_monitor(Program& program) {
   command.flag(
       "--no-keep", [options] { options->keeps_run = false; },
       "Do not keep this run for tidemark track --last");
+  add_last_look(command, [options](bool is_on) { options->last_look = is_on; });
   add_judging(command, options->judge);
   command.value(
       "--warn-growth", "RATE",

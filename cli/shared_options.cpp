@@ -70,6 +70,17 @@ void add_limit(Command& command, tracker::JudgeOptions& options, const std::stri
   command.value("--limit", "SIZE", tracker::parse_limit, options.limit_bytes, help);
 }
 
+void add_last_look(Command& command, const std::function<void(bool is_on)>& set) {
+  const Option on = command.flag(
+      "--last-look", [set] { set(true); },
+      "As a limit comes near, look a few times at which Python objects hold the memory (default)");
+  command
+      .flag(
+          "--no-last-look", [set] { set(false); },
+          "Do not; a look takes up to 5 s of our time and none of the job's")
+      .excludes(on);
+}
+
 void take_pid(std::string& input, live::TargetOptions& target) {
   const auto pid = parse_number<int>(input);
   if (pid && *pid > 0 && ::access(input.c_str(), F_OK) != 0) {

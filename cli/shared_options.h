@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "cli/command.h"
@@ -17,6 +18,9 @@ void add_thresholds(Command& command, tracker::JudgeOptions& options);
 // The same, and what is judged.
 void add_judging(Command& command, tracker::JudgeOptions& options);
 void add_limit(Command& command, tracker::JudgeOptions& options, const std::string& help);
+
+// --last-look and --no-last-look.
+void add_last_look(Command& command, const std::function<void(bool is_on)>& set);
 
 // Where a recording may stand: a number is a process, unless there is a file of that name.
 void take_pid(std::string& input, live::TargetOptions& target);

@@ -1,10 +1,10 @@
-# What `cmake --install` puts where: the program, the tracer that it looks for beside itself, what
+# What `cmake --install` puts where: the program, the libraries that it looks for beside itself, what
 # training code includes, and the CMake package.
 include(CMakePackageConfigHelpers)
 
 set(package_dir lib/cmake/Tidemark)
 install(TARGETS tidemark RUNTIME DESTINATION bin)
-foreach(library IN ITEMS tidemark_tracer tidemark_operators)
+foreach(library IN ITEMS tidemark_tracer tidemark_operators tidemark_probe)
   if(TARGET ${library})
     install(TARGETS ${library} LIBRARY DESTINATION lib/tidemark)
   endif()

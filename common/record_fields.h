@@ -339,6 +339,22 @@ inline constexpr auto kFields<OwnerSite> = std::tuple{
 };
 
 template <>
+inline constexpr auto kFields<InterventionRecord> = std::tuple{
+    Field{"kind", &InterventionRecord::kind},
+    Field{"outcome", &InterventionRecord::outcome},
+    Field{"t_s", &InterventionRecord::t_s},
+    Field{"before_bytes", &InterventionRecord::before_bytes},
+    Field{"after_bytes", &InterventionRecord::after_bytes},
+    Field{"effect_bytes", &InterventionRecord::effect_bytes},
+    Field{"noise_bytes", &InterventionRecord::noise_bytes},
+    Field{"took_s", &InterventionRecord::took_s},
+    Field{"waited_s", &InterventionRecord::waited_s},
+    Field{"objects", &InterventionRecord::objects},
+    Field{"gpu_bytes", &InterventionRecord::gpu_bytes},
+    Field{"problem", &InterventionRecord::problem},
+};
+
+template <>
 inline constexpr auto kFields<TypeSample> = std::tuple{
     Field{"type", &TypeSample::type},
     Field{"count", &TypeSample::count},
@@ -445,6 +461,10 @@ inline std::string_view name_of(TraceMode kind) { return trace_mode_name(kind); 
 inline std::string_view name_of(UntracedReason kind) { return untraced_reason_name(kind); }
 inline std::string_view name_of(HeapReading kind) { return heap_reading_name(kind); }
 inline std::string_view name_of(OwnerKind kind) { return owner_kind_name(kind); }
+inline std::string_view name_of(InterventionKind kind) { return intervention_kind_name(kind); }
+inline std::string_view name_of(InterventionOutcome kind) {
+  return intervention_outcome_name(kind);
+}
 inline std::string_view name_of(LedgerKind kind) { return ledger_kind_name(kind); }
 inline std::optional<Role> from_name(std::string_view name, Role) { return role_from_name(name); }
 inline std::optional<MarkerKind> from_name(std::string_view name, MarkerKind) {
@@ -470,6 +490,12 @@ inline std::optional<HeapReading> from_name(std::string_view name, HeapReading) 
 }
 inline std::optional<OwnerKind> from_name(std::string_view name, OwnerKind) {
   return owner_kind_from_name(name);
+}
+inline std::optional<InterventionKind> from_name(std::string_view name, InterventionKind) {
+  return intervention_kind_from_name(name);
+}
+inline std::optional<InterventionOutcome> from_name(std::string_view name, InterventionOutcome) {
+  return intervention_outcome_from_name(name);
 }
 inline std::optional<LedgerKind> from_name(std::string_view name, LedgerKind) {
   return ledger_kind_from_name(name);

@@ -27,9 +27,9 @@ constexpr std::array<std::string_view, kRoleCount> kRoleNames{"other",
                                                               "ray",
                                                               "inference"};
 
-constexpr std::array<std::string_view, 10> kEventNames{
-    "spawn",       "exit",     "exec", "oom_kill", "gap",
-    "warn_growth", "reparent", "mark", "gpu_lost", "guard"};
+constexpr std::array<std::string_view, 11> kEventNames{
+    "spawn",    "exit", "exec",     "oom_kill", "gap",    "warn_growth",
+    "reparent", "mark", "gpu_lost", "guard",    "refused"};
 constexpr std::array<std::string_view, 5> kMarkerNames{"step", "epoch", "phase_begin", "phase_end",
                                                        "gauge"};
 constexpr std::array<std::string_view, 23> kLossNames{"pss_denied",
@@ -72,6 +72,14 @@ static_assert(kHeapReadings.size() == static_cast<std::size_t>(HeapReading::kFro
 constexpr std::array<std::string_view, 6> kOwnerKinds{"container", "variable",    "name",
                                                       "garbage",   "native_hold", "native"};
 static_assert(kOwnerKinds.size() == static_cast<std::size_t>(OwnerKind::kNative) + 1);
+constexpr std::array<std::string_view, kInterventionKindCount> kInterventionKinds{
+    "trim", "jemalloc", "tcmalloc", "mimalloc", "gc", "cuda", "mapped_files", "page_cache"};
+static_assert(kInterventionKinds.size() ==
+              static_cast<std::size_t>(InterventionKind::kPageCache) + 1);
+constexpr std::array<std::string_view, 3> kInterventionOutcomes{"ruled_out", "confirmed",
+                                                                "cannot_tell"};
+static_assert(kInterventionOutcomes.size() ==
+              static_cast<std::size_t>(InterventionOutcome::kCannotTell) + 1);
 
 }  // namespace
 
@@ -167,6 +175,18 @@ std::string_view owner_kind_name(OwnerKind kind) {
 }
 std::optional<OwnerKind> owner_kind_from_name(std::string_view name) {
   return enum_from_name<OwnerKind>(kOwnerKinds, name);
+}
+std::string_view intervention_kind_name(InterventionKind kind) {
+  return kInterventionKinds[static_cast<std::size_t>(kind)];
+}
+std::optional<InterventionKind> intervention_kind_from_name(std::string_view name) {
+  return enum_from_name<InterventionKind>(kInterventionKinds, name);
+}
+std::string_view intervention_outcome_name(InterventionOutcome outcome) {
+  return kInterventionOutcomes[static_cast<std::size_t>(outcome)];
+}
+std::optional<InterventionOutcome> intervention_outcome_from_name(std::string_view name) {
+  return enum_from_name<InterventionOutcome>(kInterventionOutcomes, name);
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/intervention_records.h"
 #include "common/ledger_records.h"
 #include "common/owner_records.h"
 #include "common/process_key.h"
@@ -190,6 +191,7 @@ enum class EventKind {
   kMark,        // a mark that the user set
   kGpuLost,     // the driver has lost a device
   kGuard,       // `tidemark guard` warned, stopped or killed
+  kRefused,     // `tidemark diagnose` could not look at something: "owners: why"
 };
 
 struct EventRecord {
@@ -271,6 +273,7 @@ struct Tick {
   std::vector<LossRecord> losses;
   AllocationFacts allocations;  // empty without the allocation tracer
   HeapFacts heap;               // empty where nobody looked at the heap
+  std::vector<InterventionRecord> interventions;
   std::vector<MemoryLedger> ledgers;
 };
 

@@ -7,15 +7,19 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/clock.h"
 #include "common/exit_code.h"
 #include "common/messages.h"
+#include "common/text.h"
 #include "dashboard/dashboard.h"
 #include "live/job_output.h"
 #include "live/kept_runs.h"
+#include "live/last_looks.h"
 #include "live/monitor_view.h"
 #include "live/replay.h"
 #include "live/target.h"
@@ -29,8 +33,9 @@ namespace {
 class Monitor final : public live::WatchHandler {
  public:
   // `setup`: of the dashboard; nullopt for lines.
-  Monitor(bool json, std::optional<DashboardOptions> setup, std::int64_t interval_ns = kNsPerSecond)
-      : json_(json), setup_(std::move(setup)) {
+  Monitor(bool json, std::optional<DashboardOptions> setup, live::LastLookOptions last_looks,
+          std::int64_t interval_ns = kNsPerSecond)
+      : json_(json), setup_(std::move(setup)), last_looks_(std::move(last_looks)) {
     if (setup_ && !setup_->replay_speed) {
       sites_.emplace(SystemClock().monotonic_ns(), interval_ns);
       setup_->take_end_of_profile = [this] { return sites_->take_end(); };
@@ -55,6 +60,20 @@ class Monitor final : public live::WatchHandler {
     if (sites_) {
       sites_->complete(tick);
     }
+    last_looks_.add_to_tick(tick);
+    if (const auto note = last_looks_.take_note(); note && output_ != nullptr) {
+      output_->note(*note);
+    }
+  }
+  void on_start(const RunInfo& /*info*/, live::WatchOutput& output) override { output_ = &output; }
+  std::vector<RecordingSink*> sinks() override { return {&last_looks_.sink()}; }
+  bool finish_watching() override { return last_looks_.end(); }
+  void on_end(const live::WatchEnding& /*ending*/, live::WatchOutput& output) override {
+    const std::string text = last_looks_.report();
+    std::string_view rest = text;
+    while (const auto line = next_line(rest)) {
+      output.note(*line);
+    }
   }
   // Transparent around a command.
   int exit_code(const live::WatchEnding& ending) override {
@@ -67,6 +86,8 @@ class Monitor final : public live::WatchHandler {
  private:
   bool json_;
   std::optional<DashboardOptions> setup_;
+  live::LastLooks last_looks_;
+  live::WatchOutput* output_ = nullptr;  // while it runs
   bool command_has_run_ = false;
   std::optional<collect::LiveSites> sites_;  // of the dashboard, unless it plays a recording
 };
@@ -75,6 +96,15 @@ DashboardOptions setup_of(const MonitorOptions& options) {
   DashboardOptions setup;
   setup.judge = options.judge;
   return setup;
+}
+
+// Of all processes of the machine none is the job.
+live::LastLookOptions last_looks_of(const MonitorOptions& options) {
+  live::LastLookOptions looks;
+  looks.is_on = options.last_look && options.replay.empty() && !options.watch.target.system;
+  looks.named = options.watch.target.pids;
+  looks.judge = options.judge;
+  return looks;
 }
 
 bool judges(const MonitorOptions& options) {
@@ -88,7 +118,8 @@ int replay_recording(const MonitorOptions& options, bool has_dashboard) {
     setup.run_file = options.replay;
   }
   Monitor monitor(options.watch.json,
-                  has_dashboard ? std::optional(std::move(setup)) : std::nullopt);
+                  has_dashboard ? std::optional(std::move(setup)) : std::nullopt,
+                  last_looks_of(options));
   return live::replay(options.replay, options.speed,
                       [&](live::LineWriter& lines) { return monitor.make_view(lines); });
 }
@@ -102,7 +133,7 @@ int watch_in_dashboard(const MonitorOptions& options, live::WatchOptions watch,
   setup.target = live::judged_target(watch.target, /*is_over=*/false);
   setup.output_path = watch.command_output;
   setup.run_file = watch.output;
-  Monitor monitor(false, std::move(setup), watch.interval_ns);
+  Monitor monitor(false, std::move(setup), last_looks_of(options), watch.interval_ns);
   const int code = live::watch(watch, monitor);
   struct stat written {};
   const bool is_empty = ::stat(watch.command_output.c_str(), &written) == 0 && written.st_size == 0;
@@ -114,8 +145,8 @@ int watch_in_dashboard(const MonitorOptions& options, live::WatchOptions watch,
   return code;
 }
 
-int watch_in_lines(const live::WatchOptions& watch) {
-  Monitor monitor(watch.json, std::nullopt);
+int watch_in_lines(const MonitorOptions& options, const live::WatchOptions& watch) {
+  Monitor monitor(watch.json, std::nullopt, last_looks_of(options));
   return live::watch(watch, monitor);
 }
 
@@ -143,7 +174,7 @@ int run_monitor(const MonitorOptions& options) {
   live::WatchOptions watch = options.watch;
   const auto kept = options.keeps_run ? live::keep_run(watch) : std::nullopt;
   const int code = has_dashboard ? watch_in_dashboard(options, watch, std::move(command_output))
-                                 : watch_in_lines(watch);
+                                 : watch_in_lines(options, watch);
   if (kept) {
     kept->trim(watch.output);
   }

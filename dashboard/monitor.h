@@ -16,6 +16,7 @@ struct MonitorOptions {
   std::string replay;     // a recording to play instead of watching; empty: none
   double speed = 20.0;    // of the replay
   bool keeps_run = true;  // on a terminal, see live/kept_runs.h
+  bool last_look = true;  // see live/last_looks.h
   // Of the dashboard's verdict.
   tracker::JudgeOptions judge;
 };

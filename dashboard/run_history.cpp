@@ -226,6 +226,7 @@ void RunHistory::add_events(const Tick& tick) {
         break;
       case EventKind::kExec:
       case EventKind::kReparent:
+      case EventKind::kRefused:
         break;
     }
   }

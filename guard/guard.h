@@ -24,6 +24,7 @@ struct GuardOptions {
   bool desktop = false;
   bool restart = false;
   std::uint64_t max_restarts = 10;
+  std::optional<bool> last_look;  // nullopt: unless it is a dry run, which touches nobody
 };
 
 // "TERM", "SIGUSR1" or a number: one that a program can catch.

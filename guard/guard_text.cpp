@@ -85,6 +85,10 @@ std::string stop_text(const GuardReport& report, const ReportFacts& facts) {
   return text;
 }
 
+std::string holder_text(const ReportFacts& facts) {
+  return facts.held_by.empty() ? "" : "; memory was " + facts.held_by;
+}
+
 std::string kill_text(const GuardReport& report, const ReportFacts& facts) {
   if (facts.dry_run) {
     return "would kill the whole tree";
@@ -124,9 +128,11 @@ std::string report_text(const GuardReport& report, const ReportFacts& facts) {
     case GuardAct::kWarn:
       return fmt::format("memory runs short{}: {}", at, why_text(report, facts));
     case GuardAct::kStop:
-      return fmt::format("{}{}: {}", stop_text(report, facts), at, why_text(report, facts));
+      return fmt::format("{}{}: {}{}", stop_text(report, facts), at, why_text(report, facts),
+                         holder_text(facts));
     case GuardAct::kKill:
-      return fmt::format("{}{}: {}", kill_text(report, facts), at, why_text(report, facts));
+      return fmt::format("{}{}: {}{}", kill_text(report, facts), at, why_text(report, facts),
+                         holder_text(facts));
     case GuardAct::kStandDown:
       return fmt::format("what {} the signal has ended{}; {}",
                          facts.dry_run ? "would have got" : "got",
@@ -172,7 +178,8 @@ Notifier::Notice make_notice(std::string_view event, std::string_view text,
            {"TIDEMARK_PIDS", ""},
            {"TIDEMARK_FREE_BYTES", ""},
            {"TIDEMARK_LIMIT_BYTES", ""},
-           {"TIDEMARK_LIMIT_SOURCE", ""}}};
+           {"TIDEMARK_LIMIT_SOURCE", ""},
+           {"TIDEMARK_HELD_BY", facts.held_by}}};
 }
 
 Notifier::Notice make_notice(const GuardReport& report, const ReportFacts& facts) {

@@ -19,6 +19,7 @@ struct ReportFacts {
   bool dry_run = false;
   std::optional<std::int64_t> step;
   std::string run_file;
+  std::string held_by;  // of a stop or a kill, in words; empty: not known
 };
 
 // "warn", "stop", "kill", "stand_down"; "headroom", "forecast", ...: for scripts, they never

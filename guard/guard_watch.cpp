@@ -12,6 +12,7 @@
 
 #include "common/clock.h"
 #include "common/exit_code.h"
+#include "common/text.h"
 #include "common/units.h"
 #include "guard/job_group.h"
 #include "monitor/procfs/launch_mark.h"
@@ -22,6 +23,8 @@ namespace {
 constexpr double kLimitsEveryS = 10.0;
 constexpr double kYoungS = 10.0;  // a job is moved into its control group soon after its birth
 constexpr double kStatusEveryS = 10.0;
+// A report may come in the middle of a tick: only the next one has seen who was reaped since.
+constexpr int kTicksOfTheReaped = 2;
 constexpr std::int64_t kGuardThreadStalledNs = 5 * kNsPerSecond;
 
 std::string_view word_of(GuardAct act) {
@@ -39,10 +42,26 @@ std::string_view word_of(GuardAct act) {
   return "guard";
 }
 
+live::LastLookOptions last_look_options(const GuardOptions& options) {
+  live::LastLookOptions looks;
+  looks.is_on = options.last_look.value_or(!options.dry_run);
+  looks.named = options.track.watch.target.pids;
+  looks.limit_bytes = options.track.judge.limit_bytes;
+  looks.keep_free = [keep_free = options.keep_free](std::uint64_t limit_bytes) {
+    return keep_free.of(limit_bytes);
+  };
+  looks.judge = options.track.judge;
+  return looks;
+}
+
 }  // namespace
 
-GuardWatch::GuardWatch(const GuardOptions& options, const GuardServices& surroundings)
-    : options_(options), services_(surroundings), forecast_(options.track.judge) {}
+GuardWatch::GuardWatch(const GuardOptions& options, const GuardServices& surroundings,
+                       live::MakeLook make_look)
+    : options_(options),
+      services_(surroundings),
+      forecast_(options.track.judge),
+      last_looks_(last_look_options(options), std::move(make_look)) {}
 
 std::unique_ptr<live::WatchView> GuardWatch::make_view(live::LineWriter& /*lines*/) {
   return std::make_unique<live::WatchView>();  // it speaks through its log alone
@@ -90,6 +109,11 @@ void GuardWatch::on_start(const RunInfo& info, live::WatchOutput& output) {
 
 void GuardWatch::add_to_tick(Tick& tick) {
   on_event();
+  const std::optional<LeakRate>& leak = forecast_.leak();
+  last_looks_.add_to_tick(tick, leak ? std::optional(leak->high_bytes_per_s) : std::nullopt);
+  if (const auto note = last_looks_.take_note(); note && services_.restarts.restarts() == 0) {
+    output_->note(*note);
+  }
   for (EventRecord& event : std::exchange(events_, {})) {
     tick.events.push_back(std::move(event));
   }
@@ -123,7 +147,8 @@ void GuardWatch::on_tick(const Tick& tick, const monitor::Session& session) {
 
 // A trainer that was the command itself has been reaped by the tick after its end.
 void GuardWatch::tell_of_command() {
-  if (std::exchange(tells_of_command_, false) && !is_over_ && command_ended_wall_ns_ == INT64_MAX) {
+  const bool is_due = tells_of_command_in_ > 0 && --tells_of_command_in_ == 0;
+  if (is_due && !is_over_ && command_ended_wall_ns_ == INT64_MAX) {
     say(SystemClock().wall_ns(), "guard",
         "the command goes on; unless somebody trains again, its end counts as the stop");
   }
@@ -249,8 +274,8 @@ void GuardWatch::on_event() {
 }
 
 ReportFacts GuardWatch::facts_of(const GuardDecision& decision) const {
-  ReportFacts facts{"", options_.signal_number, options_.dry_run, step_,
-                    options_.track.watch.output};
+  ReportFacts facts{"",    options_.signal_number,      options_.dry_run,
+                    step_, options_.track.watch.output, ""};
   if (decision.headroom && limits_ != nullptr &&
       decision.headroom->limit < limits_->limits().size()) {
     const WatchedLimit& limit = limits_->limits()[decision.headroom->limit];
@@ -266,16 +291,22 @@ void GuardWatch::say(std::int64_t wall_ns, std::string_view word, std::string_vi
 }
 
 void GuardWatch::tell(const GuardReport& report) {
-  const ReportFacts facts = facts_of(report.decision);
-  const std::string text = report_text(report, facts);
+  ReportFacts facts = facts_of(report.decision);
   const bool acts =
       report.decision.act == GuardAct::kStop || report.decision.act == GuardAct::kKill;
+  if (acts) {
+    facts.held_by = last_looks_.held_by();
+  }
+  const std::string text = report_text(report, facts);
   if (acts && !options_.dry_run) {
+    last_looks_.give_up();
     stopped_wall_ns_ = aftermath_.is_stopped() ? stopped_wall_ns_ : report.wall_ns;
     aftermath_.acted(members_);
   } else if (report.decision.act == GuardAct::kStandDown) {
     aftermath_.stood_down();
-    tells_of_command_ = !options_.dry_run && !options_.track.watch.target.command.empty();
+    last_looks_.begin_again();
+    tells_of_command_in_ =
+        options_.dry_run || options_.track.watch.target.command.empty() ? 0 : kTicksOfTheReaped;
   }
   say(report.wall_ns, word_of(report.decision.act), text);
   const double t_s = std::max(0.0, to_seconds(report.wall_ns - start_wall_ns_));
@@ -294,7 +325,8 @@ bool GuardWatch::finish_watching() {
   }
   on_event();
   is_over_ = true;
-  return !events_.empty();
+  const bool has_looked = last_looks_.end();
+  return has_looked || !events_.empty();
 }
 
 void GuardWatch::on_command_exit() { command_ended_wall_ns_ = SystemClock().wall_ns(); }
@@ -320,11 +352,23 @@ EndedBy GuardWatch::ended_by(const live::WatchEnding& ending) const {
                                                                  : EndedBy::kItself;
 }
 
+// In lines, as the log has them.
+void GuardWatch::report_last_look() {
+  const std::string text = last_looks_.report();
+  std::string_view rest = text;
+  while (const auto line = next_line(rest)) {
+    output_->note(fmt::format("guard: {}", *line));
+  }
+}
+
 void GuardWatch::on_end(const live::WatchEnding& ending, live::WatchOutput& output) {
   if (guard_thread_ != nullptr) {
     guard_thread_->stop();
   }
   services_.shield.take_down();
+  if (saw_oom_kill_ && output_ != nullptr) {
+    report_last_look();
+  }
   if (ending.own_code != kExitOk || !ending.command_status) {
     return;
   }

@@ -19,6 +19,7 @@
 #include "guard/roster.h"
 #include "guard/self_protection.h"
 #include "guard/service_manager.h"
+#include "live/last_looks.h"
 #include "live/watch_handler.h"
 #include "monitor/session.h"
 
@@ -37,7 +38,9 @@ struct GuardServices {
 // is free; it hands that to the guard_thread, and tells and records what the guard_thread does.
 class GuardWatch final : public live::WatchHandler {
  public:
-  GuardWatch(const GuardOptions& options, const GuardServices& surroundings);
+  // `make_look`: nullptr for this machine.
+  GuardWatch(const GuardOptions& options, const GuardServices& surroundings,
+             live::MakeLook make_look = nullptr);
 
   live::WatchPolicy policy() const override {
     return {.command = "guard", .output_wait_ns = live::kOutputWaitNs, .runs_unread = true};
@@ -45,7 +48,7 @@ class GuardWatch final : public live::WatchHandler {
   std::unique_ptr<live::WatchView> make_view(live::LineWriter& lines) override;
   Status on_launch(live::LaunchOptions& options) override;
   void on_start(const RunInfo& info, live::WatchOutput& output) override;
-  std::vector<RecordingSink*> sinks() override { return {&forecast_}; }
+  std::vector<RecordingSink*> sinks() override { return {&forecast_, &last_looks_.sink()}; }
   void add_to_tick(Tick& tick) override;
   void on_tick(const Tick& tick, const monitor::Session& session) override;
   int event_fd() const override;
@@ -70,6 +73,7 @@ class GuardWatch final : public live::WatchHandler {
   void renew_limits(const std::vector<ProcessKey>& trainers, const Tick& tick);
   void keep_service_informed(const Tick& tick);
   void tell(const GuardReport& report);
+  void report_last_look();
   void say(std::int64_t wall_ns, std::string_view word, std::string_view text);
   ReportFacts facts_of(const GuardDecision& decision) const;
   bool is_command_stopped() const;
@@ -85,6 +89,7 @@ class GuardWatch final : public live::WatchHandler {
   std::int64_t start_wall_ns_ = 0;
 
   GuardForecast forecast_;
+  live::LastLooks last_looks_;
   std::shared_ptr<HeadroomReader> limits_;
   std::vector<ProcessKey> limits_of_;  // the trainers, for whom they were looked up
   double next_limits_s_ = 0.0;
@@ -98,7 +103,8 @@ class GuardWatch final : public live::WatchHandler {
   GuardAftermath aftermath_;
   std::int64_t stopped_wall_ns_ = 0;  // since when it counts as stopped
   std::int64_t command_ended_wall_ns_ = INT64_MAX;
-  bool tells_of_command_ = false;  // that it goes on though the trainers were stopped
+  // That it goes on though the trainers were stopped: in so many ticks; 0: no.
+  int tells_of_command_in_ = 0;
   bool is_over_ = false;
   bool saw_oom_kill_ = false;
   bool restarts_ = false;

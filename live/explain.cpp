@@ -227,14 +227,14 @@ int explain_recording(const ExplainOptions& options) {
   return summary ? kExitOk : kExitTarget;
 }
 
-ReadLedger read_by_heap() {
+}  // namespace
+
+ReadLedger read_ledger_by_heap() {
   heap::LedgerOptions options;
   options.traces = std::make_shared<reader::BlockSites>();
   return
       [options](const ProcessKey& key, double t_s) { return heap::read_ledger(key, t_s, options); };
 }
-
-}  // namespace
 
 int run_explain(const ExplainOptions& options, WatchSystem* system, ReadLedger read) {
   if (!options.input.empty()) {
@@ -243,7 +243,7 @@ int run_explain(const ExplainOptions& options, WatchSystem* system, ReadLedger r
   WatchOptions watched = options.watch;
   watched.pss = monitor::PssMode::kOff;  // a ledger reads the same; once is enough
   watched.warn = false;
-  ExplainWatch handler(options, read ? std::move(read) : read_by_heap());
+  ExplainWatch handler(options, read ? std::move(read) : read_ledger_by_heap());
   return watch(watched, handler, system);
 }
 

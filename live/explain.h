@@ -25,6 +25,8 @@ struct ExplainOptions {
 
 // The ledger of a process, `t_s` after the start of the run.
 using ReadLedger = std::function<Result<MemoryLedger>(const ProcessKey& key, double t_s)>;
+// By profiler/heap.
+ReadLedger read_ledger_by_heap();
 
 // `tidemark explain`: where the memory of a job is, row by row, and with several looks which row
 // grows. Around a command its status is passed on. `system`, `read`: nullptr for this machine.

@@ -113,12 +113,16 @@ HeapLookThread::News HeapLookThread::take() {
   return news;
 }
 
-void HeapLookThread::cancel() {
+void HeapLookThread::give_up() {
   {
     const std::lock_guard lock(mutex_);
     is_cancelled_ = true;
   }
   wake_.notify_one();
+}
+
+void HeapLookThread::cancel() {
+  give_up();
   if (thread_.joinable()) {
     thread_.join();
   }

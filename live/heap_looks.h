@@ -75,7 +75,9 @@ class HeapLookThread {
     std::vector<std::string> problems;  // of exports
   };
   News take();
-  // The look that is under way is given up, and the thread ends.
+  // The look that is under way is given up, and no other one begins. Waits for nothing.
+  void give_up();
+  // The same, and the thread ends.
   void cancel();
 
  private:

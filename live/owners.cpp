@@ -3,11 +3,7 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <memory>
-#include <tuple>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -17,9 +13,9 @@
 #include "common/messages.h"
 #include "common/text.h"
 #include "common/units.h"
+#include "live/job_looks.h"
 #include "live/watch.h"
 #include "monitor/session.h"
-#include "profiler/collect/attached.h"
 #include "profiler/reader/block_sites.h"
 #include "recording/open.h"
 #include "report/output.h"
@@ -30,127 +26,16 @@
 namespace tidemark::live {
 namespace {
 
-constexpr std::size_t kMostLooked = 4;      // processes
-constexpr std::size_t kMostLookedAll = 64;  // with --all
-constexpr double kWaitForStepS = 2.0;
-constexpr double kEarlyS = 0.25;
-constexpr double kWaitForLogS = 10.0;  // where the user has named a log
-
-// The work of a job, not what starts, compiles or looks after it.
-bool does_the_work(Role role) {
-  return role == Role::kTrainer || role == Role::kRank || role == Role::kDataloaderWorker ||
-         role == Role::kInference;
-}
-
-// Which processes are looked at, and when. Pure but for what it remembers.
-class LookPlan {
- public:
-  explicit LookPlan(const OwnersOptions& options) : options_(options) {}
-
-  void add(const Tick& tick) {
-    for (const ProcessRecord& process : tick.new_processes) {
-      roles_[process.key] = process.role;
-    }
-  }
-  void set_failed(const ProcessKey& key) { failed_.insert(key); }
-
-  bool is_due(const Tick& tick) const {
-    if (begun_ >= options_.looks) {
-      return false;
-    }
-    // A job that runs already has something to compare with; one that was started has to load
-    // first. Where its steps are known, they are counted from the first look on: its log or its
-    // markers are read by then.
-    if (begun_ == 0 && options_.watch.target.command.empty()) {
-      return tick.step.has_value() ||
-             tick.t_s >= (options_.watch.log_file.empty() ? kWaitForStepS : kWaitForLogS);
-    }
-    if (options_.every.steps && tick.step && (last_step_ || begun_ == 0)) {
-      return *tick.step - last_step_.value_or(0) >= *options_.every.steps;
-    }
-    // A tick that comes a moment early is the one that is meant, not the next.
-    const double every_s = to_seconds(options_.every.ns);
-    return tick.t_s - last_s_ >= every_s - std::min(kEarlyS, every_s / 10.0);
-  }
-
-  HeapLookThread::Round make_round(const Tick& tick) {
-    HeapLookThread::Round round;
-    round.t_s = tick.t_s;
-    round.step = tick.step;
-    round.targets = targets_in(tick);
-    if (round.targets.empty()) {
-      return round;
-    }
-    ++begun_;
-    last_s_ = tick.t_s;
-    last_step_ = tick.step;
-    if (begun_ == options_.looks && !options_.exports.empty()) {
-      round.exports = options_.exports;
-    }
-    return round;
-  }
-  std::uint64_t begun() const { return begun_; }
-  std::size_t left_out() const { return left_out_; }
-
- private:
-  bool is_wanted(const ProcessSample& sample, bool has_work) const {
-    const auto role = roles_.find(sample.key);
-    const auto& named = options_.watch.target.pids;
-    const bool is_named = std::find(named.begin(), named.end(), sample.key.pid) != named.end();
-    const bool is_work = role != roles_.end() && does_the_work(role->second);
-    return !failed_.contains(sample.key) && sample.state != 'Z' && sample.state != 'X' &&
-           (options_.all || is_work || is_looked_at(sample.key) ||
-            (!has_work && (is_named || role == roles_.end() || role->second == Role::kOther)));
-  }
-  bool is_looked_at(const ProcessKey& key) const { return looked_.contains(key); }
-
-  // Those of earlier rounds first, as growth takes two looks; then the work of the job before the
-  // rest, and the largest first.
-  std::vector<HeapLookThread::Target> targets_in(const Tick& tick) {
-    const bool has_work =
-        std::any_of(tick.processes.begin(), tick.processes.end(), [&](const ProcessSample& each) {
-          const auto role = roles_.find(each.key);
-          return role != roles_.end() && does_the_work(role->second);
-        });
-    std::vector<const ProcessSample*> wanted;
-    for (const ProcessSample& sample : tick.processes) {
-      if (is_wanted(sample, has_work)) {
-        wanted.push_back(&sample);
-      }
-    }
-    const auto rank = [&](const ProcessSample* sample) {
-      const auto role = roles_.find(sample->key);
-      const bool is_main =
-          role != roles_.end() && (role->second == Role::kTrainer || role->second == Role::kRank);
-      return std::tuple(is_looked_at(sample->key), is_main, sample->footprint_bytes().value_or(0));
-    };
-    std::stable_sort(
-        wanted.begin(), wanted.end(),
-        [&](const ProcessSample* a, const ProcessSample* b) { return rank(a) > rank(b); });
-    const std::size_t most = options_.all ? kMostLookedAll : kMostLooked;
-    left_out_ = wanted.size() > most ? wanted.size() - most : 0;
-    wanted.resize(std::min(wanted.size(), most));
-    std::vector<HeapLookThread::Target> targets;
-    for (const ProcessSample* sample : wanted) {
-      looked_.insert(sample->key);
-      targets.push_back({sample->key, sample->footprint_bytes()});
-    }
-    return targets;
-  }
-
-  const OwnersOptions& options_;
-  std::unordered_map<ProcessKey, Role> roles_;
-  std::unordered_set<ProcessKey> looked_;
-  std::unordered_set<ProcessKey> failed_;
-  std::uint64_t begun_ = 0;
-  double last_s_ = 0.0;
-  std::optional<std::int64_t> last_step_;
-  std::size_t left_out_ = 0;
-};
-
-// Why the kernel or the process refuses, with what to do.
-std::string failure_text(const HeapLookThread::Failure& failure) {
-  return fmt::format("pid {}: {}", failure.key.pid, failure.error.what);
+LookPlanOptions look_plan(const OwnersOptions& options) {
+  LookPlanOptions plan;
+  plan.looks = options.looks;
+  plan.every = options.every;
+  plan.all = options.all;
+  plan.named = options.watch.target.pids;
+  plan.was_started = !options.watch.target.command.empty();
+  plan.has_log = !options.watch.log_file.empty();
+  plan.exports = options.exports;
+  return plan;
 }
 
 report::OwnersReport make_report(const OwnersOptions& options,
@@ -170,10 +55,7 @@ class OwnersWatch final : public WatchHandler {
   // `blocks`: what the looks ask who has allocated what; nullptr: nobody.
   OwnersWatch(const OwnersOptions& options, MakeLook make_look,
               std::shared_ptr<reader::BlockSites> blocks)
-      : options_(options),
-        plan_(options),
-        blocks_(std::move(blocks)),
-        looks_(std::move(make_look)) {}
+      : options_(options), looks_(look_plan(options), std::move(make_look), std::move(blocks)) {}
 
   WatchPolicy policy() const override { return {.command = "owners"}; }
   std::unique_ptr<WatchView> make_view(LineWriter& lines) override;
@@ -183,13 +65,10 @@ class OwnersWatch final : public WatchHandler {
   }
   std::vector<RecordingSink*> sinks() override { return {&owners_, &sites_}; }
   void add_to_tick(Tick& tick) override;
-  bool has_refused() const override { return is_denied_; }
-  bool is_done() const override { return is_done_; }
+  bool has_refused() const override { return looks_.is_denied(); }
+  bool is_done() const override { return looks_.is_done(); }
   bool finish_watching() override {
-    const bool was_busy = looks_.is_busy();
-    is_finishing_ = true;
-    looks_.cancel();
-    if (was_busy) {
+    if (looks_.finish()) {
       note("the last look was given up");
     }
     return true;  // what is known by now
@@ -200,8 +79,6 @@ class OwnersWatch final : public WatchHandler {
   report::OwnersReport report() const;
 
  private:
-  void take_news(Tick& tick);
-  void take_failure(const HeapLookThread::Failure& failure);
   void note(const std::string& text) {
     if (output_ != nullptr) {
       output_->note(text);
@@ -209,113 +86,39 @@ class OwnersWatch final : public WatchHandler {
   }
 
   const OwnersOptions& options_;
-  LookPlan plan_;
-  const std::shared_ptr<reader::BlockSites> blocks_;
-  HeapLookThread looks_;
+  JobLooks looks_;
   tracker::OwnerTrackBuilder owners_;
   tracker::SiteTrackBuilder sites_;
   WatchOutput* output_ = nullptr;  // while it runs
   std::string command_;
-  std::vector<std::string> problems_;
-  std::optional<HeapLookThread::Failure> denial_;  // the first one
-  std::uint64_t looks_taken_ = 0;
-  std::uint64_t told_ = 0;
-  bool found_objects_ = false;
   bool has_export_problem_ = false;
-  bool is_denied_ = false;
-  bool is_done_ = false;
-  bool is_finishing_ = false;
 };
 
-void OwnersWatch::take_failure(const HeapLookThread::Failure& failure) {
-  plan_.set_failed(failure.key);
-  if (failure.error.code == Errc::kGone) {
-    return;  // it has exited: that is what it is here for
-  }
-  if (!denial_) {
-    denial_ = failure;
-  }
-  problems_.push_back(failure_text(failure));
-}
-
-void OwnersWatch::take_news(Tick& tick) {
-  HeapLookThread::News news = looks_.take();
-  looks_taken_ += news.facts.looks.size();
-  for (const HeapFacts::OfProcess& of : news.facts.looks) {
-    found_objects_ = found_objects_ || of.look.objects > 0 || of.look.problem.empty();
-  }
-  tick.heap = std::move(news.facts);
-  if (blocks_) {
-    tick.allocations = blocks_->take_facts();
-  }
-  for (const HeapLookThread::Failure& failure : news.failures) {
-    take_failure(failure);
-  }
-  for (const std::string& problem : news.problems) {
+void OwnersWatch::add_to_tick(Tick& tick) {
+  looks_.complete(tick);
+  for (const std::string& problem : looks_.take_export_problems()) {
     has_export_problem_ = true;
-    problems_.push_back(problem);
     note("error: " + escape_text(problem));
   }
-}
-
-void OwnersWatch::add_to_tick(Tick& tick) {
-  plan_.add(tick);
-  const bool was_busy = looks_.is_busy();  // what it has found by now is taken below
-  take_news(tick);
-  if (was_busy || is_finishing_) {
-    return;
-  }
-  if (plan_.begun() > told_) {
-    told_ = plan_.begun();
-    const bool is_last = told_ >= options_.looks;
-    note(fmt::format("look {} of {} at {}{}", told_, options_.looks, format_clock(tick.t_s),
-                     is_last ? "" : "; Ctrl-C gives the answer so far"));
-  }
-  if (looks_taken_ == 0 && denial_ && plan_.begun() > 0) {
-    is_denied_ = true;  // nobody lets us look
-    return;
-  }
-  // What is no Python now will be none at the next look; a command may still be about to start it.
-  const bool is_hopeless =
-      looks_taken_ > 0 && !found_objects_ && options_.watch.target.command.empty();
-  if (plan_.begun() >= options_.looks || is_hopeless) {
-    is_done_ = true;
-    return;
-  }
-  if (plan_.is_due(tick)) {
-    HeapLookThread::Round round = plan_.make_round(tick);
-    if (!round.targets.empty()) {
-      looks_.begin(std::move(round));
-    }
+  if (const auto ended = looks_.take_ended_look()) {
+    note(fmt::format("look {} of {} at {}{}", *ended, looks_.looks(), format_clock(tick.t_s),
+                     *ended >= looks_.looks() ? "" : "; Ctrl-C gives the answer so far"));
   }
 }
 
 report::OwnersReport OwnersWatch::report() const {
   report::OwnersReport report = make_report(options_, owners_, sites_);
   report.command = command_;
-  report.notes = problems_;
-  if (plan_.left_out() > 0) {
-    report.notes.push_back(
-        fmt::format("{} not looked at; --all looks at up to {}",
-                    format_count(plan_.left_out(), "smaller process was", "smaller processes were"),
-                    kMostLookedAll));
-  }
+  report.notes = looks_.notes();
   return report;
 }
 
-// What the kernel says is "permission denied"; why is in the files of /proc.
 void OwnersWatch::on_end(const WatchEnding& /*ending*/, WatchOutput& output) {
   output_ = nullptr;
-  if (looks_taken_ > 0 || !denial_) {
-    return;
+  if (!looks_.has_looked() && looks_.denial()) {
+    const LookDenial denial = denial_text(*looks_.denial());
+    output.error(denial.what, denial.hint);
   }
-  std::string hint;
-  if (denial_->error.code == Errc::kPermission) {
-    hint = collect::attach_hint(denial_->error, denial_->key.pid);
-  }
-  output.error(
-      fmt::format("cannot look at the heap of pid {}: {}", denial_->key.pid, denial_->error.what),
-      hint);
 }
 
 int OwnersWatch::exit_code(const WatchEnding& ending) {

@@ -10,18 +10,13 @@
 #include "common/clock.h"
 #include "common/result.h"
 #include "live/heap_looks.h"
+#include "live/look_plan.h"
 #include "live/watch_options.h"
 #include "live/watch_system.h"
 #include "profiler/heap/heap_watch.h"
 #include "tracker/run/judged_run.h"
 
 namespace tidemark::live {
-
-// From one look to the next.
-struct LookEvery {
-  std::int64_t ns = 20 * kNsPerSecond;
-  std::optional<std::int64_t> steps;  // instead, where steps are known
-};
 
 struct OwnersOptions {
   std::string input;  // a run file with looks; empty: look at a job

@@ -108,8 +108,14 @@ class QuickLook final : public WatchHandler {
     const std::string pids = pid_options(job_.watch);
     const tracker::SeriesVerdict reading =
         answer().verdict ? answer().verdict->answer().series : tracker::SeriesVerdict{};
+    const std::string diagnose =
+        fmt::format("next: tidemark diagnose {} (who holds it, which line made it)", pids);
     if (reading.verdict == tracker::Verdict::kLeak || report::fills_soon(reading)) {
-      return fmt::format("next: tidemark guard {} (stops it with a checkpoint in time)\n", pids);
+      return fmt::format("{}; tidemark guard {} stops it with a checkpoint in time\n", diagnose,
+                         pids);
+    }
+    if (reading.verdict == tracker::Verdict::kGrowing) {
+      return diagnose + '\n';
     }
     return fmt::format("next: tidemark track {} --duration {}\n", pids,
                        report::duration_needed(reading));

@@ -26,7 +26,7 @@ std::optional<Tick> SparseTicks::add(Tick tick) {
   }
   // Call stacks are sampled only when they have changed, and heaps and memory maps a few times.
   if (count_ < tick.processes.size() / kProcessesPerTick && tick.allocations.empty() &&
-      tick.heap.empty() && tick.ledgers.empty()) {
+      tick.heap.empty() && tick.interventions.empty() && tick.ledgers.empty()) {
     ++count_;
     left_out_ = std::move(tick);
     return std::nullopt;

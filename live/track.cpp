@@ -24,9 +24,11 @@
 #include "live/target.h"
 #include "live/watch.h"
 #include "recording/open.h"
+#include "report/last_look_text.h"
 #include "report/output.h"
 #include "report/track_text.h"
 #include "report/track_words.h"
+#include "tracker/owners/owner_tracks.h"
 #include "tracker/run/judged_run.h"
 #include "tracker/run/track_builder.h"
 
@@ -158,7 +160,9 @@ int track_recording(const TrackOptions& options) {
     return kExitTarget;
   }
   tracker::TrackBuilder builder;
-  const auto summary = (*reader)->read(builder);
+  tracker::OwnerTrackBuilder owners;
+  TwoSinks both(builder, owners);
+  const auto summary = (*reader)->read(both);
   const tracker::JudgedRun result = tracker::judge_run(builder.take(), options.judge);
   if (!summary) {
     print_error(summary.error());
@@ -169,9 +173,11 @@ int track_recording(const TrackOptions& options) {
   } else {
     report::print_read_notes(*summary);
   }
+  const auto last = report::make_last_look(owners.owners(), options.judge);
   const std::string text = options.watch.json
-                               ? report::track_json(result) + '\n'
-                               : report::track_text(result, report::glyphs_of_locale());
+                               ? report::track_json(result, last ? &last->last : nullptr) + '\n'
+                               : report::track_text(result, report::glyphs_of_locale()) +
+                                     (last ? '\n' + report::last_look_text(last->last) : "");
   if (const Status written = write_all(STDOUT_FILENO, text); !written) {
     print_error(written.error());
     return kExitTarget;

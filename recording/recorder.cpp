@@ -99,6 +99,9 @@ std::size_t facts_bytes(const Tick& tick) {
   for (const LossRecord& loss : tick.losses) {
     bytes += sizeof loss + loss.what.text().size();
   }
+  for (const InterventionRecord& intervention : tick.interventions) {
+    bytes += sizeof intervention + intervention.problem.size();
+  }
   return bytes + allocation_bytes(tick.allocations) + heap_bytes(tick.heap) +
          ledger_bytes(tick.ledgers);
 }
@@ -109,7 +112,7 @@ std::uint64_t facts_count(const Tick& tick) {
          facts.modules.size() + facts.frames.size() + facts.sites.size() + facts.samples.size() +
          facts.ages.size() + facts.traces.size() + facts.accounts.size() + facts.untraced.size() +
          (facts.shm ? 1U : 0U) + tick.heap.owners.size() + tick.heap.looks.size() +
-         tick.ledgers.size();
+         tick.interventions.size() + tick.ledgers.size();
 }
 
 template <typename T>
@@ -165,6 +168,7 @@ void prepend_facts(Tick& to, Tick&& from) {
   prepend(to.losses, std::move(from.losses));
   prepend_allocations(to.allocations, std::move(from.allocations));
   prepend_heap(to.heap, std::move(from.heap));
+  prepend(to.interventions, std::move(from.interventions));
   keep_latest(to.ledgers, std::move(from.ledgers),
               [](const MemoryLedger& ledger) { return ledger.key; });
 }
@@ -176,6 +180,7 @@ void remove_facts(Tick& tick) {
   tick.losses.clear();
   tick.allocations = {};
   tick.heap = {};
+  tick.interventions.clear();
   tick.ledgers.clear();
 }
 

@@ -93,6 +93,7 @@ std::vector<Table> all_tables() {
       {"owner_sites", row<OwnerSite>({tick, process, owner, place}), 4, 5},
       {"heap_types", row<TypeSample>({tick, process, place}), 3, 5},
       {"heap_tensors", row<TensorSample>({tick, process, place}), 3, 5},
+      {"interventions", row<InterventionRecord>({tick, process}), 3, 6},
       {"ledgers", row<MemoryLedger>({tick, process}), 2, 6},
       {"ledger_rows", row<LedgerRow>({tick, process, place}), 3, 6},
   };

@@ -216,6 +216,7 @@ Result<TickCursor> TickCursor::open(Database& database, std::int32_t version) {
   TIDEMARK_TRY_ASSIGN(auto markers, open("markers", "ORDER BY marker"));
   TIDEMARK_TRY_ASSIGN(auto events, open("events", "ORDER BY event"));
   TIDEMARK_TRY_ASSIGN(auto losses, open("losses", "ORDER BY loss"));
+  TIDEMARK_TRY_ASSIGN(auto interventions, open("interventions", "ORDER BY tick, process, t_s"));
   TIDEMARK_TRY_ASSIGN(auto ended,
                       open("processes", "WHERE died_s IS NOT NULL ORDER BY died_s, process"));
   TIDEMARK_TRY_ASSIGN(auto gpu_names, load_gpu_names(database));
@@ -226,7 +227,7 @@ Result<TickCursor> TickCursor::open(Database& database, std::int32_t version) {
       Tables{std::move(ticks), std::move(processes), std::move(process_samples),
              std::move(group_samples), std::move(system_samples), std::move(gpu_samples),
              std::move(gpu_uses), std::move(gpu_states), std::move(markers), std::move(events),
-             std::move(losses), std::move(ended)},
+             std::move(losses), std::move(interventions), std::move(ended)},
       std::move(sites), std::make_unique<HeapCursor>(std::move(heap)),
       std::make_unique<LedgerCursor>(std::move(ledgers)), std::move(gpu_names), database.path());
 }
@@ -272,6 +273,7 @@ Result<bool> TickCursor::next(Tick& tick) {
   };
   TIDEMARK_TRY(sites_.take(number, tick.allocations, process_of));
   TIDEMARK_TRY(heap_->take(number, tick.heap, process_of));
+  TIDEMARK_TRY(take_of_processes(tables_.interventions, number, tick.interventions, process_of));
   TIDEMARK_TRY(ledgers_->take(number, tick.ledgers, process_of));
   TIDEMARK_TRY(tables_.ticks.advance());
   last_t_s_ = tick.t_s;

@@ -151,6 +151,7 @@ class TickCursor {
     TableCursor markers;
     TableCursor events;
     TableCursor losses;
+    TableCursor interventions;
     TableCursor ended;  // processes, in the order of their ends
   };
   TickCursor(Tables tables, SiteCursor sites, std::unique_ptr<HeapCursor> heap,

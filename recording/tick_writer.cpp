@@ -117,6 +117,7 @@ Result<TickWriter> TickWriter::prepare(Database& database) {
   TIDEMARK_TRY_ASSIGN(auto event, prepare("events", "INSERT"));
   TIDEMARK_TRY_ASSIGN(auto loss, prepare("losses", "INSERT"));
   TIDEMARK_TRY_ASSIGN(auto untraced, prepare("untraced_processes"));
+  TIDEMARK_TRY_ASSIGN(auto intervention, prepare("interventions"));
   TIDEMARK_TRY_ASSIGN(auto sites, SiteWriter::prepare(database));
   TIDEMARK_TRY_ASSIGN(auto heap, HeapWriter::prepare(database));
   TIDEMARK_TRY_ASSIGN(auto ledgers, LedgerWriter::prepare(database));
@@ -124,7 +125,8 @@ Result<TickWriter> TickWriter::prepare(Database& database) {
       Statements{std::move(tick), std::move(lateness), std::move(process), std::move(process_end),
                  std::move(process_sample), std::move(group), std::move(system), std::move(gpu),
                  std::move(gpu_sample), std::move(gpu_process), std::move(gpu_state),
-                 std::move(marker), std::move(event), std::move(loss), std::move(untraced)},
+                 std::move(marker), std::move(event), std::move(loss), std::move(untraced),
+                 std::move(intervention)},
       std::move(sites), std::make_unique<HeapWriter>(std::move(heap)),
       std::make_unique<LedgerWriter>(std::move(ledgers)));
 }
@@ -175,6 +177,10 @@ Status TickWriter::write(const Tick& tick) {
   for (const UntracedProcess& untraced : tick.allocations.untraced) {
     TIDEMARK_TRY_ASSIGN(const std::int64_t process, number_of(untraced.key));
     TIDEMARK_TRY(insert(statements_.untraced, untraced, tick_, process));
+  }
+  for (const InterventionRecord& intervention : tick.interventions) {
+    TIDEMARK_TRY_ASSIGN(const std::int64_t process, number_of(intervention.key));
+    TIDEMARK_TRY(insert(statements_.intervention, intervention, tick_, process));
   }
   return ok();
 }

@@ -88,6 +88,7 @@ class TickWriter {
     Statement event;
     Statement loss;
     Statement untraced;
+    Statement intervention;
   };
   TickWriter(Statements statements, SiteWriter sites, std::unique_ptr<HeapWriter> heap,
              std::unique_ptr<LedgerWriter> ledgers);

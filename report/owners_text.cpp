@@ -38,15 +38,6 @@ std::string verdict_word(Verdict verdict) {
   return word;
 }
 
-// The steadier of the two.
-std::string owner_rate_text(const tracker::GrowthRate& rate) {
-  const RateFormat format{.has_sign = true, .has_fixed_unit = true};
-  if (rate.bytes_per_step) {
-    return format_rate(*rate.bytes_per_step, RateUnit::kStep, format);
-  }
-  return format_rate(rate.bytes_per_s.value_or(0.0), RateUnit::kSecond, format);
-}
-
 // "0.50 to 2.00 MiB/step": between the slowest and the fastest time, where they differ.
 std::string owner_range_text(const RankedOwner& owner) {
   constexpr double kSame = 0.05;
@@ -84,59 +75,11 @@ std::string per_minute_text(double per_s) {
                              : format_grouped(static_cast<std::uint64_t>(per_minute));
 }
 
-// "dict, 1,204 entries, +1.00 per step in 3 of 3 looks".
-std::string owner_state_text(const RankedOwner& owner) {
-  std::string text = shorten(escape_text(owner.record().type), 80);
-  if (owner.entries) {
-    text += fmt::format(", {} {}", format_grouped(*owner.entries),
-                        plural(*owner.entries, "entry", "entries"));
-  }
-  if (owner.grows() && owner.entries_per_step && *owner.entries_per_step > 0.0) {
-    text += fmt::format(", +{:.2f} per step", *owner.entries_per_step);
-  } else if (owner.grows() && owner.entries_per_s && *owner.entries_per_s > 0.0) {
-    text += fmt::format(", +{} per minute", per_minute_text(*owner.entries_per_s));
-  }
-  const JudgedOwner& first = owner.first();
-  if (owner.grows()) {
-    text += fmt::format(" in {} of {}", first.grown_looks, format_count(first.looks, "look"));
-  }
-  return text;
-}
-
-std::string owner_path(const OwnerRecord& owner) {
-  return owner.path.empty() ? "(no name)" : shorten(escape_text(owner.path), kPathColumns);
-}
-
 // Without the module that every script is.
 std::string short_path(const OwnerRecord& owner) {
   constexpr std::string_view kMain = "__main__.";
   const std::string path = owner_path(owner);
   return path.starts_with(kMain) ? path.substr(kMain.size()) : path;
-}
-
-// What a programmer would look for: `cache` of "__main__.collator.cache", `seen` of
-// "step() closure: seen".
-std::string owner_name(const OwnerRecord& owner) {
-  constexpr std::string_view kWhat[] = {"local ", "locals ", "closure ", "default "};
-  std::string_view name;
-  for (const PathStep& step : owner.steps) {
-    if (!step.label.starts_with('[') && !step.label.starts_with(' ')) {
-      name = step.label;
-    }
-  }
-  if (name.empty()) {
-    name = owner.path;
-  }
-  if (const std::size_t at = name.find("() locals: "); at != std::string_view::npos) {
-    name.remove_prefix(name.find(": ", at) + 2);  // a variable of a running function
-  }
-  if (name.starts_with('.')) {
-    name.remove_prefix(1);
-  }
-  for (const std::string_view what : kWhat) {
-    name.remove_prefix(name.starts_with(what) ? what.size() : 0);
-  }
-  return shorten(escape_text(name), 60);
 }
 
 std::string_view what_to_do(OwnerKind kind) {
@@ -154,31 +97,6 @@ std::string_view what_to_do(OwnerKind kind) {
       break;
   }
   return "drop or bound";
-}
-
-// "drop or bound `cache`: 1.18 GiB go free (nothing else reaches 99.8 % of it)".
-std::string cut_text(const RankedOwner& owner) {
-  constexpr std::string_view kNoLine = "; tidemark profile names the line that allocates them";
-  const std::uint64_t bytes = owner.retained_bytes.value_or(owner.grown_bytes);
-  std::string text = fmt::format(
-      "{} `{}`: {} {}", what_to_do(owner.record().kind), owner_name(owner.record()),
-      format_bytes(bytes), owner.retained_bytes ? "go free" : "have come since the first look");
-  if (owner.record().kind == OwnerKind::kNative) {  // what leads to it is not known
-    return owner.sites.empty() ? text.append(kNoLine) : text;
-  }
-  if (owner.grown_bytes == 0) {
-    return text;
-  }
-  constexpr double kAll = 0.9995;
-  const double alone =
-      static_cast<double>(owner.grown_bytes_alone) / static_cast<double>(owner.grown_bytes);
-  text += fmt::format(" (nothing else reaches {} of it",
-                      alone >= kAll ? "100 %" : format_percent(alone, 1));
-  const std::string& other = owner.first().track->last.shared_with;
-  if (alone < kAll && !other.empty()) {
-    text += "; the rest is reached from " + shorten(escape_text(other), kPathColumns) + " as well";
-  }
-  return text + ")";
 }
 
 std::string holds_rows(const RankedOwner& owner, const ProfileStyle& style) {
@@ -277,24 +195,6 @@ bool leads_to_growth(const OwnersReport& report, const RankedOwner& name) {
                      });
 }
 
-// "optimizer.state 8.00 MiB constant; model 4.00 MiB constant".
-std::string not_it_text(const OwnersReport& report) {
-  std::vector<std::string> texts;
-  for (const RankedOwner& owner : report.ranking.owners) {
-    if (owner.grows() || owner.record().is_library || owner.record().path.empty() ||
-        owner.held_bytes() < kWorthNaming || texts.size() == kMostConstant ||
-        leads_to_growth(report, owner)) {
-      continue;
-    }
-    const std::string_view word = owner.verdict == Verdict::kStable   ? "constant"
-                                  : owner.verdict == Verdict::kWarmup ? "stands still now"
-                                                                      : "comes and goes";
-    texts.push_back(fmt::format("{} {} {}", shorten(short_path(owner.record()), 60),
-                                format_bytes(owner.held_bytes()), word));
-  }
-  return fmt::format("{}", fmt::join(texts, "; "));
-}
-
 std::string owner_paragraph(const OwnersReport& report, const RankedOwner& owner,
                             const ProfileStyle& style, bool is_first) {
   const std::string range = owner_range_text(owner);
@@ -355,25 +255,6 @@ std::string owner_rows(const OwnersReport& report, std::string_view title,
   return fmt::format("{}\n{}\n", title, out);
 }
 
-// Of the whole run, in a sentence, where no owner leads the report.
-std::string answer_without_owner(const OwnersReport& report) {
-  if (!has_looks(report)) {
-    return "NO DATA: the heap of no process could be read.";
-  }
-  std::size_t looks = 0;
-  for (const tracker::LookedProcess& process : report.run->processes) {
-    looks = std::max(looks, process.looks.size());
-  }
-  if (looks < 2) {
-    return "ONE LOOK: this is what is held now. What grows takes two looks or more.";
-  }
-  if (has_unexplained_growth(report)) {
-    return "NO OWNER GROWS, but the memory does: see `growth` below for what that may be.";
-  }
-  return fmt::format("NOTHING KEEPS GROWING: no owner holds more and more over {}.",
-                     format_count(looks, "look"));
-}
-
 }  // namespace
 
 OwnersReport make_owners_report(const tracker::RunOwners& run, const tracker::RunSites* sites,
@@ -400,6 +281,118 @@ bool has_unexplained_growth(const OwnersReport& report) {
                      [](const tracker::OwnerCoverage& coverage) {
                        return coverage.explained_share && *coverage.explained_share < kHalf;
                      });
+}
+
+std::string owner_rate_text(const tracker::GrowthRate& rate) {
+  const RateFormat format{.has_sign = true, .has_fixed_unit = true};
+  if (rate.bytes_per_step) {
+    return format_rate(*rate.bytes_per_step, RateUnit::kStep, format);
+  }
+  return format_rate(rate.bytes_per_s.value_or(0.0), RateUnit::kSecond, format);
+}
+
+std::string owner_state_text(const RankedOwner& owner) {
+  std::string text = shorten(escape_text(owner.record().type), 80);
+  if (owner.entries) {
+    text += fmt::format(", {} {}", format_grouped(*owner.entries),
+                        plural(*owner.entries, "entry", "entries"));
+  }
+  if (owner.grows() && owner.entries_per_step && *owner.entries_per_step > 0.0) {
+    text += fmt::format(", +{:.2f} per step", *owner.entries_per_step);
+  } else if (owner.grows() && owner.entries_per_s && *owner.entries_per_s > 0.0) {
+    text += fmt::format(", +{} per minute", per_minute_text(*owner.entries_per_s));
+  }
+  const JudgedOwner& first = owner.first();
+  if (owner.grows()) {
+    text += fmt::format(" in {} of {}", first.grown_looks, format_count(first.looks, "look"));
+  }
+  return text;
+}
+
+std::string owner_path(const OwnerRecord& owner) {
+  return owner.path.empty() ? "(no name)" : shorten(escape_text(owner.path), kPathColumns);
+}
+
+std::string owner_name(const OwnerRecord& owner) {
+  constexpr std::string_view kWhat[] = {"local ", "locals ", "closure ", "default "};
+  std::string_view name;
+  for (const PathStep& step : owner.steps) {
+    if (!step.label.starts_with('[') && !step.label.starts_with(' ')) {
+      name = step.label;
+    }
+  }
+  if (name.empty()) {
+    name = owner.path;
+  }
+  if (const std::size_t at = name.find("() locals: "); at != std::string_view::npos) {
+    name.remove_prefix(name.find(": ", at) + 2);  // a variable of a running function
+  }
+  if (name.starts_with('.')) {
+    name.remove_prefix(1);
+  }
+  for (const std::string_view what : kWhat) {
+    name.remove_prefix(name.starts_with(what) ? what.size() : 0);
+  }
+  return shorten(escape_text(name), 60);
+}
+
+std::string cut_text(const RankedOwner& owner) {
+  constexpr std::string_view kNoLine = "; tidemark profile names the line that allocates them";
+  const std::uint64_t bytes = owner.retained_bytes.value_or(owner.grown_bytes);
+  std::string text = fmt::format(
+      "{} `{}`: {} {}", what_to_do(owner.record().kind), owner_name(owner.record()),
+      format_bytes(bytes), owner.retained_bytes ? "go free" : "have come since the first look");
+  if (owner.record().kind == OwnerKind::kNative) {  // what leads to it is not known
+    return owner.sites.empty() ? text.append(kNoLine) : text;
+  }
+  if (owner.grown_bytes == 0) {
+    return text;
+  }
+  constexpr double kAll = 0.9995;
+  const double alone =
+      static_cast<double>(owner.grown_bytes_alone) / static_cast<double>(owner.grown_bytes);
+  text += fmt::format(" (nothing else reaches {} of it",
+                      alone >= kAll ? "100 %" : format_percent(alone, 1));
+  const std::string& other = owner.first().track->last.shared_with;
+  if (alone < kAll && !other.empty()) {
+    text += "; the rest is reached from " + shorten(escape_text(other), kPathColumns) + " as well";
+  }
+  return text + ")";
+}
+
+std::string not_it_text(const OwnersReport& report) {
+  std::vector<std::string> texts;
+  for (const RankedOwner& owner : report.ranking.owners) {
+    if (owner.grows() || owner.record().is_library || owner.record().path.empty() ||
+        owner.held_bytes() < kWorthNaming || texts.size() == kMostConstant ||
+        leads_to_growth(report, owner)) {
+      continue;
+    }
+    const std::string_view word = owner.verdict == Verdict::kStable   ? "constant"
+                                  : owner.verdict == Verdict::kWarmup ? "stands still now"
+                                                                      : "comes and goes";
+    texts.push_back(fmt::format("{} {} {}", shorten(short_path(owner.record()), 60),
+                                format_bytes(owner.held_bytes()), word));
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+std::string no_owner_text(const OwnersReport& report) {
+  if (!has_looks(report)) {
+    return "NO DATA: the heap of no process could be read.";
+  }
+  std::size_t looks = 0;
+  for (const tracker::LookedProcess& process : report.run->processes) {
+    looks = std::max(looks, process.looks.size());
+  }
+  if (looks < 2) {
+    return "ONE LOOK: this is what is held now. What grows takes two looks or more.";
+  }
+  if (has_unexplained_growth(report)) {
+    return "NO OWNER GROWS, but the memory does: see `growth` below for what that may be.";
+  }
+  return fmt::format("NOTHING KEEPS GROWING: no owner holds more and more over {}.",
+                     format_count(looks, "look"));
 }
 
 std::string held_objects_text(const HeldObjects& held) {
@@ -498,7 +491,7 @@ std::string owners_text(const OwnersReport& report, const ProfileStyle& style) {
     }
   }
   if (shown == 0) {
-    out += wrap_text("", answer_without_owner(report), style.columns) + '\n';
+    out += wrap_text("", no_owner_text(report), style.columns) + '\n';
   }
   const std::size_t most = report.with_all ? 1'000 : report.top;
   const bool nothing_grows = shown == 0;

@@ -46,6 +46,21 @@ std::string owners_json(const OwnersReport& report);
 std::string held_objects_text(const HeldObjects& held);
 // "module __main__ -> collator (VisionCollator) -> .cache -> [*]".
 std::string owner_path_text(const OwnerRecord& owner);
+// "__main__.collator.cache"; "(no name)".
+std::string owner_path(const OwnerRecord& owner);
+// What a programmer would look for: `cache` of "__main__.collator.cache", `seen` of
+// "step() closure: seen".
+std::string owner_name(const OwnerRecord& owner);
+// "+1.00 MiB/step", or per second where no steps are known.
+std::string owner_rate_text(const tracker::GrowthRate& rate);
+// "dict, 1,204 entries, +1.00 per step in 3 of 3 looks".
+std::string owner_state_text(const tracker::RankedOwner& owner);
+// "drop or bound `cache`: 1.18 GiB go free (nothing else reaches 99.8 % of it)".
+std::string cut_text(const tracker::RankedOwner& owner);
+// "optimizer.state 8.00 MiB constant; model 4.00 MiB constant"; "" where nothing large is.
+std::string not_it_text(const OwnersReport& report);
+// Of the whole run, in a sentence, where no owner leads the report.
+std::string no_owner_text(const OwnersReport& report);
 // What speaks for a leak or for a warm-up, in words: a sentence; "" where nothing does.
 std::string owner_evidence_text(const tracker::JudgedOwner& owner);
 std::string owner_process_text(const tracker::LookedProcess& process);

@@ -67,44 +67,6 @@ std::string lost_text(const LostRecords& lost) {
       format_grouped(lost.records), format_percent(lost.share));
 }
 
-// No line grows.
-std::string answer_without_growth(const ProfileReport& report) {
-  const std::uint64_t processes = report.run->traced_processes();
-  const auto kept = kept_by_allocator(report);
-  if (report.shm.grown_bytes >= kShmWorthAWord) {
-    return fmt::format("/dev/shm GROWS by {}, and no call stack does: see its segments below.",
-                       format_bytes(report.shm.grown_bytes));
-  }
-  if (lost_records(report)) {
-    return "Whether a line grows cannot be told.";
-  }
-  if (const auto unseen = unseen_memory(report)) {
-    return fmt::format(
-        "NOT SEEN: the allocations of this job are not seen, its call stacks explain {} of "
-        "the memory of {}. Below is why that may be.",
-        format_percent(unseen->explained_share, 1),
-        process_text(report.run->processes[report.ranking.processes.front().process]));
-  }
-  if (kept) {
-    return fmt::format(
-        "NO LINE GROWS, but the allocator keeps {} that was freed, {} of the footprint: see "
-        "the remedy below.",
-        format_bytes(kept->bytes), format_percent(kept->share));
-  }
-  if (is_too_short(report)) {
-    return fmt::format(
-        "TOO SHORT TO TELL what grows: it was over after {}. A shorter --interval looks more "
-        "often.",
-        format_duration(report.run->end_s));
-  }
-  if (has_unseen_growth(report)) {
-    return fmt::format("No call stack of the {} traced {} keeps growing.",
-                       format_grouped(processes), plural(processes, "process", "processes"));
-  }
-  return fmt::format("NOTHING GROWS: no call stack of {} {} keeps growing.",
-                     format_grouped(processes), plural(processes, "process", "processes"));
-}
-
 std::string answer(const ProfileReport& report, const ProfileStyle& style) {
   const std::string unseen = unseen_growth_text(report);
   if (report.run->empty()) {
@@ -114,7 +76,7 @@ std::string answer(const ProfileReport& report, const ProfileStyle& style) {
   const std::string before = lost ? lost_text(*lost) + ' ' : "";
   const std::size_t growing = growing_lines(report).size();
   if (growing == 0) {
-    return before + (unseen.empty() ? "" : unseen + ' ') + answer_without_growth(report);
+    return before + (unseen.empty() ? "" : unseen + ' ') + no_growth_text(report);
   }
   const RankedLine& first = *fastest_line(report);
   const std::string line = line_text(report, first, style.columns - 8);
@@ -164,6 +126,43 @@ std::string holders_text(const ProfileReport& report, const ProfileStyle& style)
 }
 
 }  // namespace
+
+std::string no_growth_text(const ProfileReport& report) {
+  const std::uint64_t processes = report.run->traced_processes();
+  const auto kept = kept_by_allocator(report);
+  if (report.shm.grown_bytes >= kShmWorthAWord) {
+    return fmt::format("/dev/shm GROWS by {}, and no call stack does: see its segments below.",
+                       format_bytes(report.shm.grown_bytes));
+  }
+  if (lost_records(report)) {
+    return "Whether a line grows cannot be told.";
+  }
+  if (const auto unseen = unseen_memory(report)) {
+    return fmt::format(
+        "NOT SEEN: the allocations of this job are not seen, its call stacks explain {} of "
+        "the memory of {}. Below is why that may be.",
+        format_percent(unseen->explained_share, 1),
+        process_text(report.run->processes[report.ranking.processes.front().process]));
+  }
+  if (kept) {
+    return fmt::format(
+        "NO LINE GROWS, but the allocator keeps {} that was freed, {} of the footprint: see "
+        "the remedy below.",
+        format_bytes(kept->bytes), format_percent(kept->share));
+  }
+  if (is_too_short(report)) {
+    return fmt::format(
+        "TOO SHORT TO TELL what grows: it was over after {}. A shorter --interval looks more "
+        "often.",
+        format_duration(report.run->end_s));
+  }
+  if (has_unseen_growth(report)) {
+    return fmt::format("No call stack of the {} traced {} keeps growing.",
+                       format_grouped(processes), plural(processes, "process", "processes"));
+  }
+  return fmt::format("NOTHING GROWS: no call stack of {} {} keeps growing.",
+                     format_grouped(processes), plural(processes, "process", "processes"));
+}
 
 std::string profile_text(const ProfileReport& report, const ProfileStyle& style) {
   std::string out = wrap_text("", answer(report, style), style.columns) + '\n';

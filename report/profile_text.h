@@ -31,6 +31,8 @@ std::string profile_json(const ProfileReport& report);
 
 // Its parts. All of it is escaped.
 
+// Why no line is to be named, in a sentence, where none grows.
+std::string no_growth_text(const ProfileReport& report);
 // "+12.3 MiB/min", "+1.20 MiB/step".
 std::string growth_text(double bytes, RateUnit unit = RateUnit::kSecond);
 // "trainer, pid 4711 (train.py)".

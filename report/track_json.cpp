@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "common/json_writer.h"
+#include "report/last_look_text.h"
 
 namespace tidemark::report {
 namespace {
@@ -221,7 +222,7 @@ void add_carrier(JsonWriter& json, const tracker::JudgedRun& result) {
 
 }  // namespace
 
-std::string track_json(const tracker::JudgedRun& result) {
+std::string track_json(const tracker::JudgedRun& result, const tracker::LastLook* last) {
   JsonWriter json;
   json.begin_object().field("schema", 1);
   if (result.verdict) {
@@ -248,6 +249,7 @@ std::string track_json(const tracker::JudgedRun& result) {
   } else {
     json.field("verdict", nullptr).field("undetermined", true);
   }
+  add_last_look(json, last);
   json.key("losses").begin_object();
   for (const auto& [what, count] : result.run.losses) {
     json.field(what, count);

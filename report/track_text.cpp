@@ -114,30 +114,6 @@ std::vector<std::string> other_lines(const tracker::JudgedRun& result) {
   return lines;
 }
 
-std::vector<std::string> overhead_lines(const tracker::RunVerdict& verdict) {
-  std::vector<std::string> lines;
-  for (const tracker::Overhead& overhead : verdict.overheads) {
-    std::string line = fmt::format("{} x{}: {} of RSS together", role_name(overhead.role),
-                                   overhead.processes, format_bytes(overhead.rss_bytes));
-    if (overhead.footprint_bytes) {
-      line += fmt::format(", {} with shared pages counted once",
-                          format_bytes(*overhead.footprint_bytes));
-    } else if (overhead.pss_bytes) {
-      line += fmt::format(", {} of PSS", format_bytes(*overhead.pss_bytes));
-    }
-    lines.push_back(line + "; constant");
-  }
-  return lines;
-}
-
-std::vector<std::string> loss_lines(const tracker::RunTracks& run) {
-  std::vector<std::string> lines;
-  for (const auto& [what, count] : run.losses) {
-    lines.push_back(loss_text(what, count));
-  }
-  return lines;
-}
-
 // Of the last third of the floor.
 std::string slope_text(const SeriesVerdict& reading) {
   const auto& floor = reading.floor;
@@ -175,6 +151,30 @@ std::string rate_interval_text(const tracker::GrowthRate& rate, Axis axis) {
 }
 
 }  // namespace
+
+std::vector<std::string> overhead_texts(const tracker::RunVerdict& verdict) {
+  std::vector<std::string> lines;
+  for (const tracker::Overhead& overhead : verdict.overheads) {
+    std::string line = fmt::format("{} x{}: {} of RSS together", role_name(overhead.role),
+                                   overhead.processes, format_bytes(overhead.rss_bytes));
+    if (overhead.footprint_bytes) {
+      line += fmt::format(", {} with shared pages counted once",
+                          format_bytes(*overhead.footprint_bytes));
+    } else if (overhead.pss_bytes) {
+      line += fmt::format(", {} of PSS", format_bytes(*overhead.pss_bytes));
+    }
+    lines.push_back(line + "; constant");
+  }
+  return lines;
+}
+
+std::vector<std::string> loss_texts(const tracker::RunTracks& run) {
+  std::vector<std::string> lines;
+  for (const auto& [what, count] : run.losses) {
+    lines.push_back(loss_text(what, count));
+  }
+  return lines;
+}
 
 std::string pattern_text(const Pattern& pattern, Axis axis) {
   std::string name(pattern_name(pattern.kind));
@@ -287,7 +287,7 @@ std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs,
   Document document;
   document.paragraph(answer_text(result));
   if (!result.verdict) {
-    return to_text(document.rows("not seen", loss_lines(result.run)));
+    return to_text(document.rows("not seen", loss_texts(result.run)));
   }
   for (const std::string& ignored : ignored_options(result)) {
     document.paragraph(ignored, "note: ");
@@ -304,7 +304,7 @@ std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs,
   document.rows("found", std::move(patterns))
       .rows("because", evidence_texts(reading))
       .rows("others", other_lines(result))
-      .rows("overhead", overhead_lines(*result.verdict));
+      .rows("overhead", overhead_texts(*result.verdict));
   if (result.verdict->gpu_growth) {
     document.row("gpu", gpu_growth_text(*result.verdict->gpu_growth, reading.axis));
   }
@@ -313,7 +313,7 @@ std::string track_text(const tracker::JudgedRun& result, Glyphs glyphs,
     document.row("do", advice.remedy);
   }
   if (!result.run.losses.empty()) {
-    document.empty_line().rows("not seen", loss_lines(result.run));
+    document.empty_line().rows("not seen", loss_texts(result.run));
   }
   document.empty_line().paragraph(next_text(result, target), "next: ");
   return to_text(document);

@@ -6,6 +6,7 @@
 
 #include "report/chart_text.h"
 #include "report/track_words.h"
+#include "tracker/owners/last_look.h"
 #include "tracker/run/judged_run.h"
 
 namespace tidemark::report {
@@ -23,11 +24,16 @@ std::string evidence_text(const tracker::Evidence& evidence, tracker::Axis axis)
 // What its verdict rests on: each figure with its bar.
 std::vector<std::string> evidence_texts(const tracker::SeriesVerdict& reading);
 
+// What is there and does not grow, a role each: "compile_worker x9: ...; constant".
+std::vector<std::string> overhead_texts(const tracker::RunVerdict& verdict);
+// What was not seen.
+std::vector<std::string> loss_texts(const tracker::RunTracks& run);
+
 // One line of a live run: when, floor, ceiling, slope, verdict so far.
 std::string track_line(const tracker::JudgedRun& result, double t_s);
 
 // The answer of `track --json`, schema 1; docs/output.md lists every field. Sizes in bytes, times
-// in seconds, unknown is null. Without the line end.
-std::string track_json(const tracker::JudgedRun& result);
+// in seconds, unknown is null. Without the line end. `last`: nullptr where nobody looked.
+std::string track_json(const tracker::JudgedRun& result, const tracker::LastLook* last = nullptr);
 
 }  // namespace tidemark::report

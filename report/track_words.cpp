@@ -67,27 +67,6 @@ bool has_rate(const Pattern& pattern) {
          pattern.rate.bytes_per_step.value_or(0.0) > 0.0;
 }
 
-// When the limit is reached, or where growth ends; "" when neither is known.
-std::string forecast_text(const SeriesVerdict& reading, const std::string& limit_source) {
-  const tracker::Forecast& forecast = reading.forecast;
-  const std::string source =
-      limit_source.empty() ? "" : fmt::format(" ({})", shorten(escape_text(limit_source), 60));
-  if (forecast.asymptote_bytes) {
-    return "It seems to settle" + settled_text(forecast, source) + '.';
-  }
-  if (!forecast.limit_bytes) {
-    return "";
-  }
-  const std::string limit = format_bytes(*forecast.limit_bytes) + source;
-  if (is_over_the_limit(forecast)) {
-    return fmt::format("The limit of {} is exceeded already.", limit);
-  }
-  const Pattern* const growth = reading.find(PatternKind::kGrowth);
-  const std::string when = growth != nullptr && !has_rate(*growth) ? "" : time_to_limit(forecast);
-  return when.empty() ? ""
-                      : fmt::format("At this rate it reaches the limit of {} in {}.", limit, when);
-}
-
 std::string drift_text(const SeriesVerdict& reading) {
   const Pattern* drift = reading.find(PatternKind::kDrift);
   return drift == nullptr
@@ -119,34 +98,6 @@ std::string needs_sentence(const SeriesVerdict& reading) {
   }
   const std::string hint = needs_hint(*reading.needs);
   return fmt::format(" It needs {} to decide{}{}.", needs, hint.empty() ? "" : "; ", hint);
-}
-
-std::string grows_text(const SeriesVerdict& reading, PatternKind kind) {
-  const Pattern* pattern = reading.find(kind);
-  std::string grown =
-      fmt::format("grew by {}", format_bytes(reading.last_floor_bytes - reading.first_floor_bytes));
-  if (pattern == nullptr) {
-    return grown;
-  }
-  if (kind == PatternKind::kGrowth && !has_rate(*pattern)) {
-    return grown + " since " + place_text(pattern->from, reading.axis);
-  }
-  std::string text = kind == PatternKind::kLeak ? "keeps growing" : "grows";
-  if (const std::string rate = rate_text(pattern->rate, reading.axis); !rate.empty()) {
-    text += " by " + rate;
-  }
-  return text + " since " + place_text(pattern->from, reading.axis);
-}
-
-// "+5.0 MiB/step, +1.5 GiB/min since step 25".
-std::string short_growth(const SeriesVerdict& reading, PatternKind kind) {
-  const Pattern* pattern = reading.find(kind);
-  if (pattern == nullptr) {
-    return format_bytes_delta(reading.last_floor_bytes - reading.first_floor_bytes) + " so far";
-  }
-  const std::string rate = rate_text(pattern->rate, Axis::kSteps, {.has_sign = true});
-  return fmt::format("{}{}since {}", rate, rate.empty() ? "" : " ",
-                     place_text(pattern->from, reading.axis));
 }
 
 // ", the highest 2.00 GiB"; "" where they are about the same.
@@ -287,10 +238,10 @@ std::string reading_text(const std::string& subject, Verdict verdict, const Seri
   switch (verdict) {
     case Verdict::kLeak:
       return and_forecast(
-          fmt::format("{}: {} {}.", kLeakWord, subject, grows_text(reading, PatternKind::kLeak)));
+          fmt::format("{}: {} {}.", kLeakWord, subject, grows_text(reading, Verdict::kLeak)));
     case Verdict::kGrowing:
       return and_forecast(fmt::format("{}: {} {}{}. {}{}", growing_heading(reading), subject,
-                                      grows_text(reading, PatternKind::kGrowth), form_text(reading),
+                                      grows_text(reading, Verdict::kGrowing), form_text(reading),
                                       other_explanation(reading), needs_sentence(reading)));
     case Verdict::kSpikes:
     case Verdict::kWarmup:
@@ -311,11 +262,6 @@ std::string reading_text(const std::string& subject, Verdict verdict, const Seri
                      verdict == Verdict::kWarmup ? "warm-up" : "stable", subject, level, worth);
 }
 
-bool is_bounded_copying(const tracker::TrackVerdict& answer, Verdict verdict) {
-  return verdict == Verdict::kGrowing && answer.copy_on_write &&
-         answer.series.forecast.asymptote_bytes;
-}
-
 // Shared pages that become private: it ends when all of them are copied.
 std::string bounded_text(const std::string& subject, const SeriesVerdict& reading,
                          const tracker::Track& track) {
@@ -332,8 +278,8 @@ std::string bounded_text(const std::string& subject, const SeriesVerdict& readin
   return fmt::format(
       "GROWING, BOUNDED near {} (copy-on-write{}): {} {}. It ends when all that "
       "they share is copied.{}{}",
-      format_bytes(*forecast.asymptote_bytes), who, subject,
-      grows_text(reading, PatternKind::kGrowth), limit, needs_sentence(reading));
+      format_bytes(*forecast.asymptote_bytes), who, subject, grows_text(reading, Verdict::kGrowing),
+      limit, needs_sentence(reading));
 }
 
 // What can be judged instead of what was asked for.
@@ -356,6 +302,49 @@ std::string no_sample_text(const tracker::JudgedRun& result) {
 }
 
 }  // namespace
+
+std::string forecast_text(const SeriesVerdict& reading, const std::string& limit_source) {
+  const tracker::Forecast& forecast = reading.forecast;
+  const std::string source =
+      limit_source.empty() ? "" : fmt::format(" ({})", shorten(escape_text(limit_source), 60));
+  if (forecast.asymptote_bytes) {
+    return "It seems to settle" + settled_text(forecast, source) + '.';
+  }
+  if (!forecast.limit_bytes) {
+    return "";
+  }
+  const std::string limit = format_bytes(*forecast.limit_bytes) + source;
+  if (is_over_the_limit(forecast)) {
+    return fmt::format("The limit of {} is exceeded already.", limit);
+  }
+  const Pattern* const growth = reading.find(PatternKind::kGrowth);
+  const std::string when = growth != nullptr && !has_rate(*growth) ? "" : time_to_limit(forecast);
+  return when.empty() ? ""
+                      : fmt::format("At this rate it reaches the limit of {} in {}.", limit, when);
+}
+
+bool is_bounded_copying(const tracker::TrackVerdict& answer, Verdict verdict) {
+  return verdict == Verdict::kGrowing && answer.copy_on_write &&
+         answer.series.forecast.asymptote_bytes;
+}
+
+std::string grows_text(const SeriesVerdict& reading, Verdict verdict) {
+  const PatternKind kind = verdict == Verdict::kLeak ? PatternKind::kLeak : PatternKind::kGrowth;
+  const Pattern* pattern = reading.find(kind);
+  std::string grown =
+      fmt::format("grew by {}", format_bytes(reading.last_floor_bytes - reading.first_floor_bytes));
+  if (pattern == nullptr) {
+    return grown;
+  }
+  if (kind == PatternKind::kGrowth && !has_rate(*pattern)) {
+    return grown + " since " + place_text(pattern->from, reading.axis);
+  }
+  std::string text = kind == PatternKind::kLeak ? "keeps growing" : "grows";
+  if (const std::string rate = rate_text(pattern->rate, reading.axis); !rate.empty()) {
+    text += " by " + rate;
+  }
+  return text + " since " + place_text(pattern->from, reading.axis);
+}
 
 std::string number_text(double value) {
   return fmt::format("{:.{}f}", value, std::fabs(value) < 10.0 ? 1 : 0);
@@ -490,14 +479,25 @@ std::string short_verdict(const SeriesVerdict& reading, Verdict verdict) {
                                        : "STABLE";
 }
 
+std::string short_growth(const SeriesVerdict& reading, Verdict verdict) {
+  const Pattern* pattern =
+      reading.find(verdict == Verdict::kLeak ? PatternKind::kLeak : PatternKind::kGrowth);
+  if (pattern == nullptr) {
+    return format_bytes_delta(reading.last_floor_bytes - reading.first_floor_bytes) + " so far";
+  }
+  const std::string rate = rate_text(pattern->rate, Axis::kSteps, {.has_sign = true});
+  return fmt::format("{}{}since {}", rate, rate.empty() ? "" : " ",
+                     place_text(pattern->from, reading.axis));
+}
+
 std::string short_finding(const SeriesVerdict& reading, Verdict verdict) {
   const std::string needs = reading.needs ? needs_text(*reading.needs) : "";
   const std::string and_needs = needs.empty() ? "" : "; needs " + needs;
   if (verdict == Verdict::kLeak) {
-    return short_growth(reading, PatternKind::kLeak);
+    return short_growth(reading, verdict);
   }
   if (verdict == Verdict::kGrowing) {
-    return short_growth(reading, PatternKind::kGrowth) + and_needs;
+    return short_growth(reading, verdict) + and_needs;
   }
   if (reading.undetermined) {
     return format_bytes_delta(reading.last_floor_bytes - reading.first_floor_bytes) + " so far" +

@@ -51,8 +51,18 @@ std::string_view verdict_so_far(const tracker::SeriesVerdict& reading, tracker::
 std::string short_verdict(const tracker::SeriesVerdict& reading, tracker::Verdict verdict);
 // "+5.0 MiB/step, +1.5 GiB/min since step 25".
 std::string short_finding(const tracker::SeriesVerdict& reading, tracker::Verdict verdict);
+// The same of what grows, and no more.
+std::string short_growth(const tracker::SeriesVerdict& reading, tracker::Verdict verdict);
 // "limit 23.5 GiB in 14 min to 19 min"; "" when nothing is known.
 std::string short_forecast(const tracker::SeriesVerdict& reading);
+
+// Of what grows: "grows by 5.0 MiB/step, 1.5 GiB/min since step 25".
+std::string grows_text(const tracker::SeriesVerdict& reading, tracker::Verdict verdict);
+// When it is full as a sentence: "At this rate it reaches the limit of 23.5 GiB (physical memory)
+// in 14 min to 19 min."
+std::string forecast_text(const tracker::SeriesVerdict& reading, const std::string& limit_source);
+// Growth that ends when all shared pages are copied: it has words of its own.
+bool is_bounded_copying(const tracker::TrackVerdict& answer, tracker::Verdict verdict);
 
 // Options that could not be counted, each with what applies instead: a sentence.
 std::vector<std::string> ignored_options(const tracker::JudgedRun& result);

@@ -189,10 +189,13 @@ std::optional<std::uint64_t> cgroup_v1_used_bytes(std::string_view stat) {
                     keyed_number(stat, "total_swap"), keyed_number(stat, "total_swapcached"));
 }
 
-std::optional<std::uint64_t> cgroup_cache_bytes(std::string_view stat, bool v2) {
-  const auto files = keyed_number(stat, v2 ? "file" : "total_cache");
-  const auto shmem = keyed_number(stat, v2 ? "shmem" : "total_shmem");
-  return files && shmem ? std::optional(*files - std::min(*files, *shmem)) : std::nullopt;
+std::optional<std::uint64_t> cgroup_page_cache_bytes(std::string_view stat, bool is_v2) {
+  const auto files = keyed_number(stat, is_v2 ? "file" : "total_cache");
+  const auto shared = keyed_number(stat, is_v2 ? "shmem" : "total_shmem");
+  if (!files || !shared) {
+    return std::nullopt;
+  }
+  return *files - std::min(*files, *shared);
 }
 
 }  // namespace tidemark::monitor

@@ -56,7 +56,8 @@ std::optional<std::uint64_t> cgroup_v2_used_bytes(std::string_view stat,
 // nullopt on kernels before 4.11, whose memory.stat does not tell shared memory from page cache.
 std::optional<std::uint64_t> cgroup_v1_used_bytes(std::string_view stat);
 
-// Page cache in memory.stat: pages of files, without shared memory.
-std::optional<std::uint64_t> cgroup_cache_bytes(std::string_view stat, bool v2);
+// The rest of what is charged to the group, for the most part: files that were read or written, and
+// that the kernel drops when it needs the room. `stat` is memory.stat.
+std::optional<std::uint64_t> cgroup_page_cache_bytes(std::string_view stat, bool is_v2);
 
 }  // namespace tidemark::monitor

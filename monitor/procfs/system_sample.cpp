@@ -102,7 +102,7 @@ void SystemReader::add_cgroup(SystemSample& sample) {
   sample.cgroup_used_bytes = limit_.cgroup_v2
                                  ? cgroup_v2_used_bytes(*stat, swap.value_or(std::string_view()))
                                  : cgroup_v1_used_bytes(*stat);
-  sample.cgroup_cache_bytes = cgroup_cache_bytes(*stat, limit_.cgroup_v2);
+  sample.cgroup_cache_bytes = cgroup_page_cache_bytes(*stat, limit_.cgroup_v2);
 }
 
 std::optional<std::uint64_t> SystemReader::total_oom_kills(bool whole_machine) {

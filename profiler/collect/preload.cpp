@@ -97,20 +97,22 @@ Result<std::uint64_t> parse_sample_every(std::string_view text) {
   return bytes;
 }
 
-Result<std::string> find_tracer() {
+Result<std::string> find_library_beside(std::string_view file) {
   std::error_code error;
   const fs::path own = fs::read_symlink("/proc/self/exe", error);
   const fs::path folder = own.parent_path();
   for (const fs::path& place : {folder / "../lib", folder / "../lib/tidemark", folder}) {
-    const fs::path library = place / kTracer;
+    const fs::path library = place / file;
     if (!error && fs::exists(library, error)) {
       return fs::weakly_canonical(library, error).string();
     }
     error.clear();
   }
   return Error{Errc::kNotFound,
-               fmt::format("{} is not beside this program; build or install it as well", kTracer)};
+               fmt::format("{} is not beside this program; build or install it as well", file)};
 }
+
+Result<std::string> find_tracer() { return find_library_beside(kTracer); }
 
 bool has_other_allocator(const std::vector<std::string>& command, std::string_view preloaded,
                          std::string_view search_path) {

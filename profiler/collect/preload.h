@@ -29,7 +29,9 @@ Result<TraceMode> parse_trace_mode(std::string_view text);
 // At least 1 KiB: below that, exact is cheaper.
 Result<std::uint64_t> parse_sample_every(std::string_view text);
 
-// The tracer's library, as it was built or installed with this program.
+// A library of ours, as it was built or installed with this program.
+Result<std::string> find_library_beside(std::string_view file);
+// That of the tracer.
 Result<std::string> find_tracer();
 
 // Whether a command, or what is preloaded into it, brings an allocator with an operator new of its

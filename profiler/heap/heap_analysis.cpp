@@ -83,8 +83,10 @@ class HeapAnalysis::Look {
     below_ = graph_.bytes_below();
     add_owners(growth);
     add_names();
-    add_unreachable();
-    add_native();
+    if (!analysis_.only_reached_) {
+      add_unreachable();
+      add_native();
+    }
     of_process_.look.is_partial = graph_.is_partial();
     write(exports, growth);
     of_process_.look.unread_bytes = image_.unread_bytes();
@@ -359,7 +361,22 @@ class HeapAnalysis::Look {
     sample.owner =
         analysis_.number_of(OwnerKind::kName, paths_.of(node), graph_.type(node).name, facts_);
     sample.reached_bytes = below_[node];
+    sample.entries = length_of(node);
     of_process_.owners.push_back(std::move(sample));
+  }
+
+  // Of a container: what len() says of it.
+  std::optional<std::uint64_t> length_of(Node node) const {
+    switch (graph_.type(node).kind) {
+      case ObjectKind::kDict:
+        return graph_.reference_count(node) / 2;
+      case ObjectKind::kList:
+      case ObjectKind::kTuple:
+      case ObjectKind::kDeque:
+        return graph_.reference_count(node);
+      default:
+        return std::nullopt;
+    }
   }
 
   // Objects that the collector knows and to which no name leads: those that only refer to each

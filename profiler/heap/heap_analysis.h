@@ -46,6 +46,9 @@ class HeapAnalysis {
     with_blocks_ = with_blocks;
     blocks_.clear();
   }
+  // From the next look on: only what names of Python lead to. What was allocated while the objects
+  // of a process that runs were read would else seem to be garbage.
+  void set_only_reached(bool only_reached) { only_reached_ = only_reached; }
   // Of the last look; those that grew most first.
   std::vector<OwnerBlocks> take_blocks() { return std::exchange(blocks_, {}); }
 
@@ -73,6 +76,7 @@ class HeapAnalysis {
   std::set<std::uint32_t> grew_;  // owners that have grown at any look
   std::map<OwnerKind, Unnamed> unnamed_;
   bool with_blocks_ = false;
+  bool only_reached_ = false;
   std::vector<OwnerBlocks> blocks_;
 };
 

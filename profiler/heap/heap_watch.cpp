@@ -77,6 +77,9 @@ struct HeapWatch::State {
   Result<bool> read_idle(double t_s, std::int64_t called_ns, const HeapExports& exports,
                          HeapFacts& facts);
   Status read_copy(const FrozenCopy& copy, const HeapExports& exports, HeapFacts& facts);
+  // While it runs.
+  Status read_running(double t_s, std::int64_t called_ns, const HeapExports& exports,
+                      HeapFacts& facts);
   Result<double> read_stopped(std::int64_t called_ns, const HeapExports& exports, HeapFacts& facts);
   // When the process runs again.
   void add_sites(HeapFacts& facts);
@@ -139,6 +142,16 @@ Status HeapWatch::State::read_copy(const FrozenCopy& copy, const HeapExports& ex
     }
     return is_there;
   }
+  return is_read ? ok() : Status(is_read.error());
+}
+
+Status HeapWatch::State::read_running(double t_s, std::int64_t called_ns,
+                                      const HeapExports& exports, HeapFacts& facts) {
+  facts = empty_facts(key, t_s + to_seconds(now_ns() - called_ns), HeapReading::kRunning);
+  analysis.set_only_reached(true);
+  const auto is_read = read(
+      key.pid, [] { return true; }, exports, facts);
+  analysis.set_only_reached(false);
   return is_read ? ok() : Status(is_read.error());
 }
 
@@ -209,6 +222,10 @@ Result<HeapFacts> HeapWatch::look(double t_s, const HeapExports& exports) {
     if (was_idle) {
       return finish(0.0, "", "");
     }
+  }
+  if (state.options.only_reads) {
+    TIDEMARK_TRY(state.read_running(t_s, begin_ns, exports, facts));
+    return finish(0.0, "it ran while it was read", "");
   }
   std::string detour;
   if (state.options.frozen != FrozenUse::kNever) {

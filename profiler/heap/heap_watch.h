@@ -25,6 +25,10 @@ enum class FrozenUse {
 
 struct HeapOptions {
   FrozenUse frozen = FrozenUse::kAuto;
+  // Instead: a process that runs is read while it does, and nothing is done to it. What it changes
+  // meanwhile may be seen in part: only what Python's names lead to counts, neither garbage nor
+  // what native code holds.
+  bool only_reads = false;
   // A look that reaches one of these is given as it is then, and says so.
   double most_seconds = 10.0;
   std::uint64_t most_memory_bytes = 1U << 30U;

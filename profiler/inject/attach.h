@@ -11,6 +11,7 @@
 
 #include "common/result.h"
 #include "profiler/inject/got_slots.h"
+#include "profiler/inject/library_loader.h"
 #include "profiler/inject/remote_memory.h"
 #include "profiler/inject/remote_modules.h"
 #include "profiler/inject/traced_thread.h"
@@ -43,10 +44,8 @@ std::string permission_hint(pid_t pid);
 bool has_seccomp_filter_of_its_own(pid_t pid);
 
 // How it went.
-struct AttachFigures {
-  std::int64_t thread_stopped_ns = 0;   // the longest that a single thread stood still
-  std::int64_t process_stopped_ns = 0;  // the longest that all of them did
-  std::size_t attempts = 0;             // to find a thread at a place where it may call
+struct AttachFigures : LoadFigures {
+  std::int64_t process_stopped_ns = 0;  // the longest that all threads stood still
   std::string detour;             // why another way than the first was taken; empty: it was not
   std::size_t slots = 0;          // that now lead to the tracer
   std::size_t foreign_slots = 0;  // that another tool has changed, and were left alone

@@ -225,7 +225,7 @@ std::optional<std::uint32_t> BlockSites::number_of(const ProcessKey& key, const 
   if (numbers_.size() >= kMostNamed || !file.is_same(site)) {
     return std::nullopt;
   }
-  const auto number = static_cast<std::uint32_t>(numbers_.size() + 1);
+  const auto number = static_cast<std::uint32_t>(kNumberBefore + numbers_.size() + 1);
   SiteRecord record{number, key, site.kind, site.truncated, {}};
   record.frames = frames_.number(world_->name(key, frames, file.modules()), facts);
   facts.sites.push_back(std::move(record));

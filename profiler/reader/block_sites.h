@@ -28,6 +28,9 @@ namespace tidemark::reader {
 class BlockSites {
  public:
   static constexpr std::size_t kMostSites = 4;  // of one group of blocks
+  // Numbers of sites, frames and modules come after this one, so that a Collector may follow the
+  // same run: its own are lower.
+  static constexpr std::uint32_t kNumberBefore = 1U << 30U;
 
   explicit BlockSites(std::unique_ptr<TraceWorld> world = make_trace_world(),
                       std::vector<std::string> bases = trace_bases());
@@ -63,7 +66,7 @@ class BlockSites {
 
   const std::unique_ptr<TraceWorld> world_;
   const std::vector<std::string> bases_;
-  FrameNumbers frames_;
+  FrameNumbers frames_{kNumberBefore};
   std::map<StackKey, std::uint32_t> numbers_;
 
   std::mutex mutex_;  // guards what follows

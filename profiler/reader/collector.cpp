@@ -46,7 +46,7 @@ std::uint32_t FrameNumbers::number_of_module(const SourceFrame& frame, Allocatio
   std::string key;
   add_part(key, frame.module_path);
   add_part(key, frame.build_id);
-  const auto next = static_cast<std::uint32_t>(modules_.size() + 1);
+  const auto next = static_cast<std::uint32_t>(before_ + modules_.size() + 1);
   const auto [it, is_new] = modules_.try_emplace(std::move(key), next);
   if (is_new) {
     facts.modules.push_back({next, frame.module_path, frame.build_id});
@@ -68,7 +68,7 @@ std::uint32_t FrameNumbers::number_of_frame(const SourceFrame& frame, Allocation
   add_part(key, std::to_string(record.line.value_or(0)));
   key += frame.is_inlined ? 'i' : 'f';
   key += frame.kind == FrameKind::kPython ? 'p' : 'n';
-  const auto next = static_cast<std::uint32_t>(frames_.size() + 1);
+  const auto next = static_cast<std::uint32_t>(before_ + frames_.size() + 1);
   const auto [it, is_new] = frames_.try_emplace(std::move(key), next);
   if (is_new) {
     record.frame = next;

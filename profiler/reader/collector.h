@@ -22,6 +22,9 @@ namespace tidemark::reader {
 // stack is told by its numbers alone. Not thread-safe.
 class FrameNumbers {
  public:
+  // `before`: the number before the first one.
+  explicit FrameNumbers(std::uint32_t before = 0) : before_(before) {}
+
   // The numbers of a stack; modules and frames that are new are added to `facts`.
   std::vector<std::uint32_t> number(const std::vector<SourceFrame>& stack, AllocationFacts& facts);
 
@@ -29,6 +32,7 @@ class FrameNumbers {
   std::uint32_t number_of_module(const SourceFrame& frame, AllocationFacts& facts);
   std::uint32_t number_of_frame(const SourceFrame& frame, AllocationFacts& facts);
 
+  const std::uint32_t before_;
   std::unordered_map<std::string, std::uint32_t> modules_;
   std::unordered_map<std::string, std::uint32_t> frames_;
 };

@@ -19,6 +19,7 @@ MAY_INCLUDE = {
     "tracker": {"common"},
     "monitor/procfs": {"common", "profiler/wire"},
     "profiler/tracer": {"profiler/wire"},
+    "profiler/probe": {"profiler/wire"},
     "monitor": {"common", "api", "monitor/procfs"},
     "profiler/reader": {"common", "monitor/procfs", "profiler/wire"},
     "profiler/inject": {"common", "monitor/procfs", "profiler/wire"},

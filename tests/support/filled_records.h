@@ -102,6 +102,8 @@ inline Tick filled_tick() {
     sample.sites = {filler.filled<OwnerSite>(), filler.filled<OwnerSite>()};
     of.owners.push_back(sample);
   }
+  tick.interventions = {filler.filled<InterventionRecord>()};
+  tick.interventions[0].key = process.key;
   MemoryLedger& ledger = tick.ledgers.emplace_back(filler.filled<MemoryLedger>());
   ledger.key = process.key;
   ledger.rows = {filler.filled<LedgerRow>(), filler.filled<LedgerRow>()};

@@ -141,7 +141,8 @@ std::string text_of(const Tick& tick) {
             lines_of("ledger row", ledger.rows);
   }
   return text + lines_of("marker", tick.markers) + lines_of("event", tick.events) +
-         lines_of("loss", tick.losses) + text_of(tick.allocations) + text_of(tick.heap);
+         lines_of("loss", tick.losses) + text_of(tick.allocations) + text_of(tick.heap) +
+         lines_of("intervention", tick.interventions, &InterventionRecord::key);
 }
 
 }  // namespace tidemark::tests

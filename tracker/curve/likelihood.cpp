@@ -19,7 +19,7 @@ constexpr std::size_t kLeastBesideBend = 3;
 constexpr double kBetter = 4.0;       // difference of information criteria
 constexpr double kFlatBefore = 0.15;  // of the slope that follows
 constexpr double kClear = 2.5;        // standard errors
-constexpr double kOneJumpShare = 0.5;
+constexpr double kMostInOneJump = 0.5;
 constexpr double kOneJumpOfFewShare = 0.75;  // below kFewestForForm blocks
 constexpr std::size_t kFewestForJump = 4;
 
@@ -72,7 +72,7 @@ Fits fit_forms(std::span<const double> x, std::span<const double> y) {
 bool is_one_jump(std::span<const double> y) {
   const std::vector<double> steps = differences(y);
   const double highest = *std::max_element(steps.begin(), steps.end());
-  const double share = y.size() < kFewestForForm ? kOneJumpOfFewShare : kOneJumpShare;
+  const double share = y.size() < kFewestForForm ? kOneJumpOfFewShare : kMostInOneJump;
   return highest > share * (y.back() - y.front());
 }
 

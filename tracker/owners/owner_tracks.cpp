@@ -76,6 +76,11 @@ Status OwnerTrackBuilder::add(const Tick& tick) {
   for (const LossRecord& loss : tick.losses) {
     take_loss(loss);
   }
+  for (const EventRecord& event : tick.events) {
+    if (event.kind == EventKind::kOomKill) {
+      run_.oom_kill_s = event.t_s;
+    }
+  }
   return ok();
 }
 
@@ -83,7 +88,9 @@ Status OwnerTrackBuilder::process_ended(const ProcessRecord& process) {
   if (step_source_ == process.key) {
     step_source_.reset();
   }
-  if (!processes_.contains(process.key)) {
+  if (const auto known = processes_.find(process.key); known != processes_.end()) {
+    run_.processes[known->second].exited_s = process.exited_s;
+  } else {
     labels_.erase(process.key);
   }
   return ok();

@@ -40,6 +40,7 @@ struct LookedProcess : ProcessLabel {
   std::vector<HeapLook> failed;      // those that found nothing; the last ones
   std::uint64_t looks_left_out = 0;  // when there were too many, every second one was
   std::vector<std::size_t> owners;   // into RunOwners::owners
+  std::optional<double> exited_s;
   // At the first look and at the last one.
   std::vector<TypeSample> first_types;
   std::vector<TypeSample> last_types;
@@ -59,6 +60,7 @@ struct RunOwners {
   std::optional<double> epoch_seconds;
   std::vector<std::pair<std::string, std::uint64_t>> losses;  // each id once
   double end_s = 0.0;
+  std::optional<double> oom_kill_s;  // the last time at which the kernel's OOM killer was seen
 
   bool empty() const { return processes.empty(); }
 };

@@ -190,6 +190,7 @@ std::optional<RunEvent::Kind> kind_of(EventKind kind) {
     case EventKind::kMark:
     case EventKind::kGpuLost:
     case EventKind::kGuard:
+    case EventKind::kRefused:
       return std::nullopt;
   }
   return std::nullopt;

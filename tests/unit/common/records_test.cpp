@@ -38,6 +38,20 @@ TEST(OwnerRecord, HasAKindThatIsFoundByItsName) {
   EXPECT_EQ(owner_kind_from_name("landlord"), std::nullopt);
 }
 
+TEST(InterventionRecord, HasAKindAndAnOutcomeThatAreFoundByTheirNames) {
+  for (int i = 0; i < kInterventionKindCount; ++i) {
+    const auto kind = static_cast<InterventionKind>(i);
+    EXPECT_EQ(intervention_kind_from_name(intervention_kind_name(kind)), kind);
+  }
+  for (const auto outcome : {InterventionOutcome::kRuledOut, InterventionOutcome::kConfirmed,
+                             InterventionOutcome::kCannotTell}) {
+    EXPECT_EQ(intervention_outcome_from_name(intervention_outcome_name(outcome)), outcome);
+  }
+  EXPECT_EQ(intervention_kind_name(InterventionKind::kMappedFiles), "mapped_files");
+  EXPECT_EQ(intervention_outcome_name(InterventionOutcome::kCannotTell), "cannot_tell");
+  EXPECT_EQ(intervention_kind_from_name("reboot"), std::nullopt);
+}
+
 TEST(HeapLook, HasAReadingThatIsFoundByItsName) {
   for (const auto reading : {HeapReading::kRunning, HeapReading::kStopped, HeapReading::kFrozen}) {
     EXPECT_EQ(heap_reading_from_name(heap_reading_name(reading)), reading);

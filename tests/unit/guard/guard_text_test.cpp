@@ -46,6 +46,22 @@ TEST(GuardText, SaysWhoGotTheSignalWhenAndWhy) {
             "less than the 50.0 MiB to be kept free");
 }
 
+TEST(GuardText, NamesWhoHeldTheMemory) {
+  GuardReport stop = report_of(GuardAct::kStop, GuardReason::kHeadroom);
+  stop.signalled = 1;
+  stop.trainers = {11};
+  ReportFacts known = facts();
+  known.held_by = "held 4.0 s before by __main__.cache (+1.20 GiB)";
+
+  EXPECT_THAT(report_text(stop, known),
+              testing::EndsWith("less than the 50.0 MiB to be kept free; memory was held 4.0 s "
+                                "before by __main__.cache (+1.20 GiB)"));
+  EXPECT_THAT(report_text(report_of(GuardAct::kKill, GuardReason::kGraceOver), known),
+              testing::EndsWith("; memory was held 4.0 s before by __main__.cache (+1.20 GiB)"));
+  EXPECT_THAT(make_notice(stop, known).variables,
+              Contains(Pair("TIDEMARK_HELD_BY", known.held_by)));
+}
+
 TEST(GuardText, SaysWhatADryRunWouldHaveDone) {
   GuardReport report = report_of(GuardAct::kStop, GuardReason::kHeadroom);
   report.signalled = 1;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/guard_watch.h"
 
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +32,7 @@ class GuardWatchTest : public testing::Test {
     folder.write("oom_score_adj", "0\n");
   }
   int run() {
-    guard.emplace(options, GuardServices{notifier, service, shield, restarts});
+    guard.emplace(options, GuardServices{notifier, service, shield, restarts}, make_look);
     return live::watch(options.track.watch, *guard, &system);
   }
   void run_command() { options.track.watch.target.command = {"train"}; }
@@ -41,6 +45,7 @@ class GuardWatchTest : public testing::Test {
   OomShield shield{folder.path("oom_score_adj")};
   RestartLedger restarts{/*enabled=*/true, /*most=*/3};
   std::optional<GuardWatch> guard;
+  live::MakeLook make_look;  // nullptr: of this machine
 };
 
 TEST_F(GuardWatchTest, PassesOnTheStatusOfACommandThatEndsByItself) {
@@ -112,6 +117,50 @@ TEST_F(GuardWatchTest, WatchesWhatTheCommandLeftBehindUnlessItIsStartedAgain) {
 
   EXPECT_GT(system.now_s(), 6.0);
   EXPECT_THAT(system.stderr_text(), HasSubstr("1 of its processes runs on, and is watched"));
+}
+
+// A job of 100 MiB below 150 MiB, and whether it was looked at.
+class LookedAtGuardWatchTest : public GuardWatchTest {
+ protected:
+  LookedAtGuardWatchTest() {
+    make_look = [this](const ProcessKey&, const std::function<bool()>&) -> live::LookAtHeap {
+      return [this](double, const heap::HeapExports&) -> Result<HeapFacts> {
+        looked = true;
+        return Error{Errc::kUnsupported, "it has no memory"};
+      };
+    };
+    system.put(kTrainer, 100);
+    options.track.watch.target.pids = {kTrainer};
+    options.track.judge.limit_bytes = std::uint64_t{150} << 20U;
+    options.keep_free.bytes = std::uint64_t{20} << 20U;
+    options.track.watch.duration_ns = 5 * kNsPerSecond;
+  }
+  std::atomic<bool> looked = false;
+};
+
+TEST_F(LookedAtGuardWatchTest, LooksWhenALimitIsNearAndSaysOnceWhyItCannot) {
+  // Time stands still until the look is over.
+  system.at(2.5, [&] {
+    while (!looked) {
+      std::this_thread::yield();
+    }
+  });
+
+  EXPECT_EQ(run(), kExitOk);
+
+  EXPECT_TRUE(looked);
+  EXPECT_THAT(system.stderr_text(), Not(HasSubstr("STOP")));
+}
+
+TEST_F(LookedAtGuardWatchTest, TouchesNobodyInADryRunOrWhenToldNotTo) {
+  options.dry_run = true;
+  EXPECT_EQ(run(), kExitOk);
+  EXPECT_FALSE(looked);
+
+  options.dry_run = false;
+  options.last_look = false;
+  EXPECT_EQ(run(), kExitOk);
+  EXPECT_FALSE(looked);
 }
 
 }  // namespace

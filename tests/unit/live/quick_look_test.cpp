@@ -77,7 +77,9 @@ TEST_F(QuickLookTest, SaysHowFastItGrows) {
   EXPECT_THAT(lines()[1], StartsWith("in 20 s: LIKELY LEAK 91 %, +"));
   EXPECT_THAT(lines()[1], HasSubstr("MiB/min"));
   EXPECT_THAT(lines()[1], HasSubstr("limit 16.0 GiB in "));
-  EXPECT_EQ(lines()[2], "next: tidemark guard --pid 4000010 (stops it with a checkpoint in time)")
+  EXPECT_EQ(lines()[2],
+            "next: tidemark diagnose --pid 4000010 (who holds it, which line made it); tidemark "
+            "guard --pid 4000010 stops it with a checkpoint in time")
       << "full in less than half an hour";
 }
 
@@ -89,6 +91,15 @@ TEST_F(QuickLookTest, GuessesNothingOfAJobThatHasJustBegun) {
 
   ASSERT_EQ(lines().size(), 3U) << system.stdout_text();
   EXPECT_THAT(lines()[1], StartsWith("in 20 s: GROWING, +"));
+}
+
+TEST_F(QuickLookTest, NamesTheDiagnosisWhereItGrows) {
+  system.put(kTrainer, 1000);
+  grow(3.0);
+
+  EXPECT_EQ(run(), kExitUndetermined);
+
+  EXPECT_EQ(lines()[2], "next: tidemark diagnose --pid 4000010 (who holds it, which line made it)");
 }
 
 TEST_F(QuickLookTest, GivesNoAllClearForARiseThatIsTooSmallToCountYet) {

@@ -281,6 +281,20 @@ TEST(PendingFacts, KeepsTheLastLookAtTheHeapOfEachProcess) {
   EXPECT_EQ(next.heap.looks[1].look.t_s, 2.0);
 }
 
+TEST(PendingFacts, KeepsInterventions) {
+  PendingFacts facts(/*max_bytes=*/1 << 20);
+  Tick dropped = tests::empty_tick(1.0);
+  dropped.interventions.emplace_back().kind = InterventionKind::kGc;
+  facts.add_dropped(dropped);
+  Tick next = tests::empty_tick(2.0);
+  next.interventions.emplace_back().kind = InterventionKind::kCuda;
+
+  facts.move_into(next);
+
+  ASSERT_EQ(next.interventions.size(), 2U);
+  EXPECT_EQ(next.interventions[0].kind, InterventionKind::kGc);
+}
+
 TEST(PendingFacts, KeepsTheLastLedgerOfEachProcess) {
   PendingFacts facts(/*max_bytes=*/1 << 20);
   Tick dropped = tests::empty_tick(1.0);

@@ -280,5 +280,14 @@ TEST(ParseCgroup, KeepsColonsInAPath) {
   EXPECT_TRUE(memberships[1].v2);
 }
 
+// Shared memory is among the files of a group, and is no cache.
+TEST(CgroupPageCache, IsWhatTheKernelMayDrop) {
+  EXPECT_EQ(cgroup_page_cache_bytes("anon 10\nfile 500\nshmem 120\n", true), 380U);
+  EXPECT_EQ(cgroup_page_cache_bytes("cache 1\ntotal_cache 500\ntotal_shmem 120\n", false), 380U);
+  EXPECT_EQ(cgroup_page_cache_bytes("file 5\nshmem 6\n", true), 0U);
+  EXPECT_EQ(cgroup_page_cache_bytes("anon 10\nfile 500\n", true), std::nullopt);
+  EXPECT_EQ(cgroup_page_cache_bytes("total_cache 500\n", false), std::nullopt);
+}
+
 }  // namespace
 }  // namespace tidemark::monitor
