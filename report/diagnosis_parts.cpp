@@ -20,7 +20,6 @@
 namespace tidemark::report {
 namespace {
 
-using tracker::JudgedOwner;
 using tracker::OwnerEvidence;
 using tracker::OwnerEvidenceKind;
 using tracker::RankedLine;
