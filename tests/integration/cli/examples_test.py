@@ -46,6 +46,7 @@ EXPECTED = {
     "track": ({0, 4}, r"(?m)^(No leak|CANNOT TELL|TOO EARLY|LIKELY|GROWING)"),
     "profile": ({0}, r"(?m)^(NOTHING GROWS|TOO SHORT TO TELL|LEAK: |GROWING: )"),
     "owners": ({0, 4}, r"(?m)^(ONE LOOK|NOTHING KEEPS GROWING|NO OWNER GROWS|GROWING)"),
+    "rule-out": ({0, 3, 4}, r"(?m)^  suspect  "),  # 3: the job has ended meanwhile
     "guard": ({0}, r"(?m)^tidemark: guard: keeps .* free below "),
     "check": ({1}, r"(?m)^FAIL tidemark-harness: max_growth: "),
     "diff": ({0}, r"(?m)^A  before.tidemark$"),
@@ -119,6 +120,9 @@ def make_recordings(folder):
     recording.close()
     code, text = in_project(folder, "tidemark owners --looks 2 --every 1s -o looks.tidemark -- ./train")
     assert code == 0, text
+    code, text = in_project(folder, "python train.py & sleep 0.5; "
+                            "tidemark rule-out --pid $! --only page-cache -o looked.tidemark")
+    assert code == 0, text
     code, text = in_project(folder, "script -qec 'tidemark monitor -- ./train' /dev/null")
     assert code == 0, text
     for name in ("before.tidemark", "after.tidemark"):
@@ -182,7 +186,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(3) as pool:
         first = make_project(pathlib.Path(folder) / "first")
         make_recordings(first)
-        recordings = [first / "run.tidemark", first / "looks.tidemark", first / "before.tidemark", first / "after.tidemark",
+        recordings = [first / "run.tidemark", first / "looks.tidemark", first / "looked.tidemark",
+                      first / "before.tidemark", first / "after.tidemark",
                       *(path for path in first.glob("cache/**/*") if path.is_file())]
         running = [pool.submit(check, pathlib.Path(folder) / str(i), recordings, command)
                    for i, command in enumerate(examples)]
