@@ -98,9 +98,9 @@ class Work {
     constexpr char kBehind[] = ".purge";
     char name[32] = {};
     char* at = name + sizeof(name) - 1;
-    const auto prepend = [&at](const char* text, std::size_t bytes) {
-      for (at -= bytes; bytes > 0; --bytes) {
-        at[bytes - 1] = text[bytes - 1];
+    const auto prepend = [&at](const char* text, std::size_t length) {
+      for (; length > 0; --length) {
+        *--at = text[length - 1];
       }
     };
     prepend(kBehind, sizeof(kBehind) - 1);
