@@ -295,6 +295,8 @@ TEST_F(RuleOutHarm, SaysThatTheProcessHasExited) {
 
   EXPECT_EQ(script.process().wait(), 0);
   EXPECT_EQ(tool.wait(), 3) << tool.output() << tool.errors();
+  EXPECT_THAT(intervention(json::parse(tool.output()), "trim").at("problem"),
+              HasSubstr("has exited"));
 }
 
 TEST_F(RuleOutHarm, LeavesAnotherProgramAlone) {
@@ -338,7 +340,11 @@ TEST_F(RuleOutHarm, IsToldToStopAndGivesTheAnswerSoFar) {
   tool.signal(SIGINT);
 
   EXPECT_EQ(tool.wait(), 4);
-  EXPECT_FALSE(json::parse(tool.output(), nullptr, false).is_discarded()) << tool.output();
+  const json report = json::parse(tool.output(), nullptr, false);
+  ASSERT_FALSE(report.is_discarded()) << tool.output();
+  EXPECT_NE(outcome_of(report, "mapped_files"), "cannot_tell");
+  EXPECT_EQ(outcome_of(report, "trim"), "cannot_tell");
+  EXPECT_EQ(intervention(report, "gc").at("problem"), "it was given up");
   EXPECT_TRUE(wait_until([&] { return tests::threads_in(script.pid()) == 1; }));
 }
 
