@@ -87,8 +87,8 @@ std::string held_by_text(const LastLook& last) {
 }
 
 std::string last_look_text(const LastLook& last, std::size_t columns) {
-  std::string head = fmt::format("{}: what {} held", what_came_after(last),
-                                 owner_process_text(*last.process));
+  std::string head =
+      fmt::format("{}: what {} held", what_came_after(last), owner_process_text(*last.process));
   if (last.holders.empty()) {
     head += " has no name";
   } else if (last.has_growth()) {
