@@ -54,7 +54,8 @@ struct MemoryLedger {
   ProcessKey key;
   double t_s = 0.0;
   double took_s = 0.0;
-  // What the kernel counted right after the pass. The rows may miss it by what changed meanwhile.
+  // What the kernel counted right before or right after the pass, whichever is nearer to the rows,
+  // which may miss it by what changed meanwhile.
   std::uint64_t rss_bytes = 0;
   std::uint64_t footprint_bytes = 0;
   std::uint64_t swap_bytes = 0;

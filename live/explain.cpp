@@ -17,6 +17,7 @@
 #include "common/units.h"
 #include "live/watch.h"
 #include "live/watch_handler.h"
+#include "monitor/session.h"
 #include "profiler/collect/attached.h"
 #include "profiler/heap/memory_ledger.h"
 #include "profiler/reader/block_sites.h"
@@ -43,6 +44,9 @@ class ExplainWatch final : public WatchHandler {
   void on_start(const RunInfo& /*info*/, WatchOutput& output) override { output_ = &output; }
   std::vector<RecordingSink*> sinks() override { return {&builder_}; }
   void add_to_tick(Tick& tick) override;
+  void on_tick(const Tick& /*tick*/, const monitor::Session& session) override {
+    is_over_ = session.sampler().finished();
+  }
   bool has_refused() const override { return is_refused_; }
   bool is_done() const override { return begun_ >= looks_; }
   // Ctrl-C between two looks takes the last one now.
@@ -76,6 +80,7 @@ class ExplainWatch final : public WatchHandler {
   std::uint64_t begun_ = 0;
   double last_s_ = 0.0;
   bool is_last_ = false;
+  bool is_over_ = false;
   bool is_refused_ = false;
   std::vector<std::string> problems_;
   std::optional<std::pair<pid_t, Error>> failure_;  // the first
@@ -127,7 +132,10 @@ void ExplainWatch::add_to_tick(Tick& tick) {
 report::ExplainReport ExplainWatch::report() const {
   report::ExplainReport report = report::make_explain_report(builder_);
   report.with_all = options_.all;
-  report.is_over = !options_.watch.target.command.empty();
+  report.is_over = is_over_ || !options_.watch.target.command.empty();
+  if (begun_ == 1 && looks_ > 1) {
+    report.notes.emplace_back("there was one look only: what grows takes two");
+  }
   report.notes.insert(report.notes.end(), problems_.begin(), problems_.end());
   return report;
 }

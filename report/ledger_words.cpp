@@ -50,7 +50,7 @@ std::string segment_text(const LedgerRow& row, std::size_t columns) {
 }
 
 std::string row_words(const LedgerRow& row, std::size_t columns) {
-  const std::string name = end_of(escape_text(row.name), columns > 12 ? columns - 12 : columns);
+  std::string name = end_of(escape_text(row.name), columns > 12 ? columns - 12 : columns);
   switch (row.kind) {
     case LedgerKind::kMallocInUse:
       return counted("malloc: in use", row.count, "heap");
@@ -160,6 +160,21 @@ std::int64_t size_that_matters(const LedgerChange& row) {
                                                                         : row.now.rss_bytes);
 }
 
+// Much that is free is worth a word, whatever else grows.
+std::string freed_text(const ProcessLedgers& process, LedgerKind told) {
+  constexpr double kMuch = 0.2;
+  std::uint64_t freed = 0;
+  for (const LedgerRow& row : process.last.rows) {
+    freed += row.kind == LedgerKind::kMallocFree ? row.rss_bytes : 0;
+  }
+  const bool is_much =
+      static_cast<double>(freed) >= kMuch * static_cast<double>(process.last.rss_bytes);
+  return is_much && told != LedgerKind::kMallocFree
+             ? fmt::format(" {} ({}) was freed, and malloc keeps it.", format_bytes(freed),
+                           share_of(freed, process.last.rss_bytes))
+             : "";
+}
+
 }  // namespace
 
 std::string ledger_row_text(const LedgerRow& row, std::size_t columns) {
@@ -253,6 +268,7 @@ std::string ledger_answer_text(const ExplainReport& report) {
         kinds_text(std::span(kinds).first(std::min<std::size_t>(kinds.size(), is_most ? 1 : 2)),
                    process.last.rss_bytes));
   }
+  text += freed_text(process, kinds.empty() ? LedgerKind::kOther : kinds.front().first);
   if (!report.is_over && !kinds.empty()) {
     text += fmt::format(" Next: {}.", next_command(kinds.front().first, has_python(process.last),
                                                    process.last.key.pid));

@@ -12,7 +12,7 @@ namespace tidemark::heap {
 
 // A stretch of memory that glibc's malloc cuts blocks from.
 struct MallocHeap {
-  inject::AddressRange range;  // with what it may yet grow into
+  inject::AddressRange range;    // with what it may yet grow into
   bool is_main = false;          // [heap]
   std::uint64_t free_bytes = 0;  // in RAM, freed or never used
 };

@@ -191,7 +191,18 @@ class LedgerReader {
     }
   }
 
+  // The program, its library or a module of it says so by its name. To look for one in a program
+  // that has none, its files would have to be read, which makes its RSS grow.
+  bool may_be_python() const {
+    return std::any_of(mappings_.begin(), mappings_.end(), [](const Mapping& mapping) {
+      return basename_of(mapping.name).find("python") != std::string_view::npos;
+    });
+  }
+
   void add_python(const MemoryQueries& queries, const inject::RemoteMemory& memory) {
+    if (!may_be_python()) {
+      return;
+    }
     auto image = MemoryImage::open(key_.pid, kImageBytes);
     if (!image) {
       return;

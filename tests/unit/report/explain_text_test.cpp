@@ -176,6 +176,24 @@ TEST(ExplainText, NamesTheRowThatGrows) {
                 "100 %)"));
 }
 
+TEST(ExplainText, TellsWhatMallocKeepsWhateverGrows) {
+  using enum LedgerKind;
+  const auto ticks = [](std::uint64_t free) {
+    return std::vector<Tick>{
+        ledger_tick(
+            0.0,
+            {ledger_of(4711, 0.0, {ledger_row(kMallocInUse, 100), ledger_row(kMallocFree, free)})}),
+        ledger_tick(9.0,
+                    {ledger_of(4711, 9.0,
+                               {ledger_row(kMallocInUse, 110), ledger_row(kMallocFree, free)})})};
+  };
+
+  EXPECT_THAT(ledger_answer_text(made(ticks(90)).report),
+              HasSubstr("blocks of malloc in use (10.0 MiB, 100 %). 90.0 MiB (45 %) was freed, and "
+                        "malloc keeps it. Next: "));
+  EXPECT_THAT(ledger_answer_text(made(ticks(9)).report), Not(HasSubstr("was freed")));
+}
+
 TEST(ExplainText, TellsKnownCauses) {
   MemoryLedger ledger = trainer_ledger(0.0);
   ledger.malloc_heaps = 40;
