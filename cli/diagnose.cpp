@@ -17,10 +17,10 @@ std::string problem_with(const DiagnoseOptions& options) {
     if (targets > 0) {
       return "a recording and something to diagnose exclude each other";
     }
-    return is_for_watching(options.watch) || !options.injects || options.intervenes
-               ? "--interval, --duration, --output, --force, --pss, --step-regex, --log-file, "
-                 "--no-redact, --no-inject and --intervene are for a job, not for a recording"
-               : "";
+    const std::string option = !options.injects     ? "--no-inject"
+                               : options.intervenes ? "--intervene"
+                                                    : option_for_watching(options.watch);
+    return option.empty() ? "" : option + " is for a job, not for a recording";
   }
   if (targets == 0) {
     return "say what to diagnose: --pid PID, --find-training, -- COMMAND, or a recording";

@@ -27,10 +27,10 @@ std::string problem_with(const ExplainOptions& options) {
     if (targets_given(target) > 0) {
       return "a recording and something to watch exclude each other";
     }
-    return is_for_watching(options.watch) || options.looks || options.every_ns
-               ? "--looks, --every, --interval, --duration, --output, --force, --step-regex, "
-                 "--log-file and --no-redact are for a job, not for a recording"
-               : "";
+    const std::string option = options.looks      ? "--looks"
+                               : options.every_ns ? "--every"
+                                                  : option_for_watching(options.watch);
+    return option.empty() ? "" : option + " is for a job, not for a recording";
   }
   if (targets_given(target) == 0) {
     return "say whose memory to explain: --pid PID, --find-training, -- COMMAND, or a run file";

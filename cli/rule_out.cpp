@@ -14,7 +14,8 @@ using live::RuleOutOptions;
 std::string problem_with(const RuleOutOptions& options) {
   const live::TargetOptions& target = options.watch.target;
   if (!options.input.empty()) {
-    return targets_given(target) > 0 || options.dry_run || is_for_watching(options.watch)
+    return targets_given(target) > 0 || options.dry_run ||
+                   !option_for_watching(options.watch).empty()
                ? "a recording and something to do in a process exclude each other"
                : "";
   }

@@ -42,9 +42,12 @@ class Interventions {
  private:
   double now_s() const { return to_seconds(clock_.monotonic_ns() - begun_ns_); }
   void start_probe();
+  Status take(const PlannedIntervention& step);
   Status intervene(const PlannedIntervention& step);
   Result<InterventionAnswer> call(const PlannedIntervention& step);
   void read(const PlannedIntervention& step) const;
+  void record_problem(const PlannedIntervention& step, const std::string& problem,
+                      bool is_absent) const;
   Result<std::vector<FootprintPoint>> sample(std::int64_t for_ns);
   InterventionRecord record_of(const PlannedIntervention& step) const;
 
@@ -63,17 +66,34 @@ Status Interventions::run() {
   process_.emplace(std::move(process));
   TIDEMARK_TRY_ASSIGN(plan_, collect::plan_interventions(key_.pid, options_.choice));
   start_probe();
-  for (const PlannedIntervention& step : plan_.steps) {
-    if (listener_.is_cancelled()) {
-      return cancelled();
-    }
-    if (step.is_reading()) {
-      read(step);
-    } else {
-      TIDEMARK_TRY(intervene(step));
+  for (auto step = plan_.steps.begin(); step != plan_.steps.end(); ++step) {
+    const Status done = take(*step);
+    if (!done) {
+      std::for_each(step, plan_.steps.end(), [&](const PlannedIntervention& undone) {
+        record_problem(undone, done.error().what, /*is_absent=*/false);
+      });
+      return done;
     }
   }
   return plan_.allowed;
+}
+
+Status Interventions::take(const PlannedIntervention& step) {
+  if (listener_.is_cancelled()) {
+    return cancelled();
+  }
+  if (step.is_reading()) {
+    read(step);
+    return ok();
+  }
+  const std::string problem = !step.problem.empty() ? step.problem
+                              : !plan_.allowed      ? plan_.allowed.error().what
+                                                    : "";
+  if (!problem.empty()) {
+    record_problem(step, problem, step.is_absent);
+    return ok();
+  }
+  return intervene(step);
 }
 
 // Where that fails, it is the answer of all that need it.
@@ -102,6 +122,14 @@ InterventionRecord Interventions::record_of(const PlannedIntervention& step) con
   record.kind = step.kind;
   record.t_s = now_s();
   return record;
+}
+
+void Interventions::record_problem(const PlannedIntervention& step, const std::string& problem,
+                                   bool is_absent) const {
+  InterventionRecord record = record_of(step);
+  record.problem = problem;
+  record.outcome = is_absent ? InterventionOutcome::kRuledOut : InterventionOutcome::kCannotTell;
+  listener_.on_record(std::move(record));
 }
 
 void Interventions::read(const PlannedIntervention& step) const {
@@ -153,15 +181,6 @@ Result<InterventionAnswer> Interventions::call(const PlannedIntervention& step) 
 
 Status Interventions::intervene(const PlannedIntervention& step) {
   InterventionRecord record = record_of(step);
-  record.problem = !step.problem.empty() ? step.problem
-                   : !plan_.allowed      ? plan_.allowed.error().what
-                                         : "";
-  if (!record.problem.empty()) {
-    record.outcome =
-        step.is_absent ? InterventionOutcome::kRuledOut : InterventionOutcome::kCannotTell;
-    listener_.on_record(std::move(record));
-    return ok();
-  }
   listener_.on_note(fmt::format("pid {}: watching it, then {}", key_.pid, step.how));
   TIDEMARK_TRY_ASSIGN(const auto control, sample(options_.settle_ns + kAfterNs));
   record.t_s = now_s();

@@ -33,7 +33,7 @@ struct InterventionListener {
 // All interventions in one process, one at a time: a control measurement, in which nothing is done,
 // then the intervention, a pause, and samples of what there is now. Takes some seconds for each.
 // `begun_ns`: by the monotonic clock, when the times of the records begin. The error: there is no
-// such process any more, or nothing may be done in it; the records that there are count.
+// such process any more, or nothing may be done in it; what was not done has a record that says so.
 Status intervene_in_process(const ProcessKey& key, const InterventionOptions& options,
                             std::int64_t begun_ns, const InterventionListener& listener);
 

@@ -123,8 +123,8 @@ heap::HeapOptions last_look_budget(std::uint64_t most_memory_bytes) {
 LastLooks::LastLooks(LastLookOptions options, MakeLook make_look)
     : options_(std::move(options)),
       make_look_(make_look ? std::move(make_look) : looks_of_this_machine()),
-      thread_(std::make_unique<HeapLookThread>(make_look_)),
-      targets_({options_.named, /*all=*/false, kMostLastLooked}) {}
+      targets_({options_.named, /*all=*/false, kMostLastLooked}),
+      thread_(std::make_unique<HeapLookThread>(make_look_)) {}
 
 // Called by the thread that looks, in a round that this one has begun.
 MakeLook LastLooks::looks_of_this_machine() {

@@ -58,6 +58,8 @@ class LastLooks {
  public:
   // `make_look`: nullptr for this machine.
   explicit LastLooks(LastLookOptions options, MakeLook make_look = nullptr);
+  LastLooks(const LastLooks&) = delete;  // what its thread calls knows it
+  LastLooks& operator=(const LastLooks&) = delete;
 
   // Adds what was found, and begins the next look when it is due.
   void add_to_tick(Tick& tick, std::optional<double> leak_bytes_per_s = std::nullopt);
@@ -86,7 +88,6 @@ class LastLooks {
 
   const LastLookOptions options_;
   const MakeLook make_look_;
-  std::unique_ptr<HeapLookThread> thread_;
   LookTargets targets_;
   LastLookPlan plan_;
   std::optional<std::uint64_t> look_bytes_;  // that a look may take, since the first one
@@ -96,6 +97,7 @@ class LastLooks {
   bool is_given_up_ = false;
   bool has_told_ = false;
   std::optional<std::string> note_;
+  std::unique_ptr<HeapLookThread> thread_;  // goes first: it calls back
 };
 
 }  // namespace tidemark::live

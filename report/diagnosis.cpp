@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace tidemark::report {
@@ -34,6 +35,16 @@ tracker::SuspectRows suspects_of(const Diagnosis& diagnosis) {
   inputs.trials[static_cast<std::size_t>(tracker::Suspect::kGarbage)] =
       trial_of(diagnosis.interventions, InterventionKind::kGc);
   return tracker::judge_suspects(inputs);
+}
+
+// The tracer reads tables of libraries, whose pages are resident from then on: files that are
+// mapped fill memory because we are there.
+void forget_our_own_pages(Diagnosis& diagnosis) {
+  constexpr std::string_view kMappedFiles = "file_mapping";
+  if (diagnosis.run.verdict && !diagnosis.lines.run->empty()) {
+    std::erase_if(diagnosis.run.verdict->advice,
+                  [](const tracker::Advice& advice) { return advice.id == kMappedFiles; });
+  }
 }
 
 }  // namespace
@@ -88,6 +99,7 @@ Diagnosis DiagnosisBuilder::diagnosis(ProfileReport lines,
   diagnosis.owners = make_owners_report(owners_.owners(), lines.run, judge);
   diagnosis.owners.command = command_;
   diagnosis.lines = std::move(lines);
+  forget_our_own_pages(diagnosis);
   diagnosis.refused = refused_;
   diagnosis.ledger = make_explain_report(ledgers_);
   diagnosis.interventions = interventions_.report();

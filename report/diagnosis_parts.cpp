@@ -20,7 +20,6 @@
 namespace tidemark::report {
 namespace {
 
-using tracker::JudgedOwner;
 using tracker::OwnerEvidence;
 using tracker::OwnerEvidenceKind;
 using tracker::RankedLine;
@@ -214,9 +213,11 @@ std::string grower_text(const Diagnosis& diagnosis) {
   const tracker::RunVerdict& verdict = *diagnosis.run.verdict;
   const tracker::TrackVerdict& answer = verdict.tracks[verdict.carrier.value_or(verdict.where)];
   const tracker::Track& track = diagnosis.run.run.tracks[answer.track];
-  return answer.metric == tracker::Metric::kFootprint || track.kind == tracker::TrackKind::kShm
-             ? who_text(track)
-             : curve_text(answer.metric, track);
+  if (track.kind == tracker::TrackKind::kShm) {
+    return "memory in /dev/shm that no process holds";
+  }
+  return answer.metric == tracker::Metric::kFootprint ? who_text(track)
+                                                      : curve_text(answer.metric, track);
 }
 
 std::string share_of_growth_text(const std::optional<double>& share) {

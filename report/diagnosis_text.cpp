@@ -26,7 +26,6 @@ using tracker::RankedLine;
 using tracker::RankedOwner;
 using tracker::SeriesVerdict;
 using tracker::TrackVerdict;
-using tracker::Verdict;
 
 constexpr std::size_t kPageLabelColumns = 15;
 constexpr std::size_t kPageTextColumns = kLineColumns - kPageLabelColumns;
@@ -234,7 +233,7 @@ std::vector<std::string> unseen_rows(const Diagnosis& diagnosis) {
   return rows;
 }
 
-std::string in_bold_to_the_first_line_end(std::string text) {
+std::string in_bold_to_the_first_line_end(const std::string& text) {
   const std::size_t end = std::min(text.find("\n\n"), text.size());
   return "\x1b[1m" + text.substr(0, end) + "\x1b[0m" + text.substr(end);
 }
@@ -264,7 +263,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const ProfileStyle& style
       .rows("seen", seen_texts(diagnosis))
       .rows("not seen", unseen_rows(diagnosis));
   std::string text = to_text(page, {kLineColumns, kPageLabelColumns});
-  return style.colour ? in_bold_to_the_first_line_end(std::move(text)) : text;
+  return style.colour ? in_bold_to_the_first_line_end(text) : text;
 }
 
 std::string diagnosis_line(const Diagnosis& diagnosis, double t_s) {

@@ -135,6 +135,7 @@ std::vector<std::string> conclusions(const RuleOutReport::Process& process) {
     return std::pair(is_reading(b->kind), a->effect_bytes.value_or(0)) >
            std::pair(is_reading(a->kind), b->effect_bytes.value_or(0));
   });
+  sentences.reserve(confirmed.size() + 2);
   for (const InterventionRecord* record : confirmed) {
     sentences.push_back(confirmed_text(*record));
   }

@@ -18,7 +18,6 @@ namespace {
 
 using wire::kProbeUnknown;
 using wire::ProbeControl;
-using wire::ProbeOrder;
 using wire::ProbeOutcome;
 using wire::ProbeResult;
 using wire::ProbeStage;
@@ -94,20 +93,22 @@ class Work {
     if (purged == 0 || control("arenas.narenas", &arenas, &bytes, nullptr, 0) != 0) {
       return purged;
     }
+    // "arena.120.purge", written from its end.
+    constexpr char kBefore[] = "arena.";
+    constexpr char kBehind[] = ".purge";
     char name[32] = {};
     char* at = name + sizeof(name) - 1;
-    const char kEnd[] = ".purge";
-    for (std::size_t i = sizeof(kEnd) - 1; i > 0; --i) {
-      *--at = kEnd[i - 1];
-    }
+    const auto prepend = [&at](const char* text, std::size_t length) {
+      for (; length > 0; --length) {
+        *--at = text[length - 1];
+      }
+    };
+    prepend(kBehind, sizeof(kBehind) - 1);
     do {
       *--at = static_cast<char>('0' + arenas % 10);
       arenas /= 10;
     } while (arenas > 0);
-    const char kBegin[] = "arena.";
-    for (std::size_t i = sizeof(kBegin) - 1; i > 0; --i) {
-      *--at = kBegin[i - 1];
-    }
+    prepend(kBefore, sizeof(kBefore) - 1);
     return control(at, nullptr, nullptr, nullptr, 0);
   }
 
@@ -128,7 +129,7 @@ class Work {
     outcome_.waited_ns = now_ns() - begun_ns;
     // Nobody withdraws the order of a tool that was killed.
     const bool is_alone =
-        outcome_.waited_ns > control_.most_idle_ns / 10 && control_.beat.load() == beat;
+        outcome_.waited_ns > control_.most_idle_ns.load() / 10 && control_.beat.load() == beat;
     if (is_alone || outcome_.waited_ns > control_.order.most_wait_ns) {
       outcome_.result = ProbeResult::kWithdrawn;
     } else if (begin()) {
@@ -166,7 +167,7 @@ void serve(ProbeControl& control) noexcept {
     if (const std::uint32_t now = control.beat.load(); now != beat) {
       beat = now;
       heard_ns = now_ns();
-    } else if (now_ns() - heard_ns > control.most_idle_ns) {
+    } else if (now_ns() - heard_ns > control.most_idle_ns.load()) {
       return;
     }
     nanosleep(&kPause, nullptr);

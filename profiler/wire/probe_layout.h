@@ -107,7 +107,8 @@ struct ProbeOutcome {
 // others may be seen half written. Numbers are never 0.
 struct ProbeControl {
   std::uint64_t version;
-  std::uint64_t most_idle_ns;  // the thread ends when the beat has stood still for so long
+  // The thread ends when the beat has stood still for so long.
+  std::atomic<std::uint64_t> most_idle_ns;
 
   // Of the tool.
   std::atomic<std::uint8_t> asked;

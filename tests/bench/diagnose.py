@@ -103,7 +103,7 @@ def grade_harness(build, name, duration):
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as folder:
         truth_file = pathlib.Path(folder) / "truth.json"
         page, seconds = diagnosed(
-            [build / "bin/tidemark", "diagnose", "--json", "--interval", "500ms", "--duration",
+            [build / "bin/tidemark", "diagnose", "--json", "--interval", "200ms", "--duration",
              duration, "--", build / "bin/tidemark-harness", "train", *arguments.split(), "--truth",
              truth_file], name)
         truth = json.loads(truth_file.read_text())

@@ -68,8 +68,11 @@ class DiagnosedRun {
     }
     for (Tick& tick : all) {
       GroupSample& tree = tick.tree;
-      for (const ProcessSample& sample : tick.processes) {
+      for (ProcessSample& sample : tick.processes) {
         ++tree.processes;
+        const auto more = static_cast<std::uint64_t>(tick.t_s) * file_bytes_per_s;
+        sample.rss_file_bytes = sample.rss_file_bytes.value_or(0) + more;
+        sample.rss_bytes = sample.rss_bytes.value_or(0) + more;
         tree.rss_bytes += sample.rss_bytes.value_or(0);
         tree.footprint_bytes = tree.footprint_bytes.value_or(0) + *sample.footprint_bytes();
       }
@@ -115,7 +118,8 @@ class DiagnosedRun {
   std::vector<MemoryLedger> ledgers;  // each in the tick of its time
   bool with_sites = true;
   std::size_t count_of_looks = 3;
-  std::uint32_t leak = 0;  // the site that grows
+  std::uint64_t file_bytes_per_s = 0;  // pages of files that become resident
+  std::uint32_t leak = 0;              // the site that grows
 
  private:
   std::unique_ptr<report::DiagnosisBuilder> builder_;

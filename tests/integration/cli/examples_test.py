@@ -47,6 +47,8 @@ EXPECTED = {
     "profile": ({0}, r"(?m)^(NOTHING GROWS|TOO SHORT TO TELL|LEAK: |GROWING: )"),
     "owners": ({0, 4}, r"(?m)^(ONE LOOK|NOTHING KEEPS GROWING|NO OWNER GROWS|GROWING)"),
     "explain": ({0}, r"(?m)^answer   (most of|the largest parts of|nothing grew|.+ grew by) "),
+    "diagnose": ({0, 4}, r"(?m)^(seen  |CANNOT TELL)"),
+    "rule-out": ({0, 3, 4}, r"(?m)^  suspect  "),  # 3: the job has ended meanwhile
     "guard": ({0}, r"(?m)^tidemark: guard: keeps .* free below "),
     "check": ({1}, r"(?m)^FAIL tidemark-harness: max_growth: "),
     "diff": ({0}, r"(?m)^A  before.tidemark$"),
@@ -122,6 +124,9 @@ def make_recordings(folder):
     assert code == 0, text
     code, text = in_project(folder, "tidemark explain --every 500ms --looks 1 -o ledger.tidemark -- ./train")
     assert code == 0, text
+    code, text = in_project(folder, "python train.py & sleep 0.5; "
+                            "tidemark rule-out --pid $! --only page-cache -o looked.tidemark")
+    assert code == 0, text
     code, text = in_project(folder, "script -qec 'tidemark monitor -- ./train' /dev/null")
     assert code == 0, text
     for name in ("before.tidemark", "after.tidemark"):
@@ -143,7 +148,7 @@ def run(folder, recordings, command):
         job = "server.py" if "server.log" in command else "train.py"
         log = re.search(r"--log-file (\S+)", command)
         beside = f"python {job} > {log.group(1) if log else '/dev/null'} & job=$!; sleep 0.5; "
-        command = re.sub(r"(--pid|track|monitor) \d+", r"\1 $job", command)
+        command = re.sub(r"(--pid|track|monitor|diagnose) \d+", r"\1 $job", command)
     return in_project(folder, beside + command)
 
 
@@ -185,7 +190,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(3) as pool:
         first = make_project(pathlib.Path(folder) / "first")
         make_recordings(first)
-        recordings = [first / "run.tidemark", first / "looks.tidemark", first / "ledger.tidemark", first / "before.tidemark", first / "after.tidemark",
+        recordings = [first / "run.tidemark", first / "looks.tidemark", first / "ledger.tidemark",
+                      first / "looked.tidemark", first / "before.tidemark", first / "after.tidemark",
                       *(path for path in first.glob("cache/**/*") if path.is_file())]
         running = [pool.submit(check, pathlib.Path(folder) / str(i), recordings, command)
                    for i, command in enumerate(examples)]

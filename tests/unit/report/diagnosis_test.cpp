@@ -168,6 +168,25 @@ TEST(DiagnosisPage, CallsAJobThatDoesNotGrowStable) {
   EXPECT_THAT(page, Not(HasSubstr("how long")));
 }
 
+// The tracer reads the tables of libraries.
+TEST(DiagnosisPage, TakesPagesOfFilesForItsOwnDoingWhereItTraces) {
+  for (const bool with_sites : {true, false}) {
+    DiagnosedRun run;
+    run.sites = tests::SiteRun();
+    run.sites.with_steps = true;
+    run.sites.add_process(tests::trainer_record());
+    run.file_bytes_per_s = 4 * tests::kSiteMiB;
+    run.with_sites = with_sites;
+
+    const Diagnosis diagnosis = run.built();
+
+    const auto& advice = diagnosis.run.verdict->advice;
+    const bool has_advice = std::any_of(advice.begin(), advice.end(),
+                                        [](const auto& each) { return each.id == "file_mapping"; });
+    EXPECT_EQ(has_advice, !with_sites);
+  }
+}
+
 TEST(DiagnosisPage, CallsNothingConstantAfterOneLook) {
   DiagnosedRun run;
   run.count_of_looks = 1;
