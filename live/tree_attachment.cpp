@@ -63,8 +63,9 @@ Result<TreeAttachment> TreeAttachment::start(const AttachTargets& targets,
   if (!tree) {
     return failed.front().second;
   }
-  if (!late.empty()) {
-    tree->notes_.push_back(fmt::format("what pid {} allocated until now is in no line", late));
+  if (!late.empty()) {  // first: the dashboard shows the last one
+    tree->notes_.insert(tree->notes_.begin(),
+                        fmt::format("what pid {} allocated until now is in no line", late));
   }
   for (const auto& [pid, error] : failed) {
     Waiting& waiting = tree->waiting_[pid];
