@@ -67,7 +67,7 @@ Status Interventions::run() {
   TIDEMARK_TRY_ASSIGN(plan_, collect::plan_interventions(key_.pid, options_.choice));
   start_probe();
   for (auto step = plan_.steps.begin(); step != plan_.steps.end(); ++step) {
-    const Status done = take(*step);
+    Status done = take(*step);
     if (!done) {
       std::for_each(step, plan_.steps.end(), [&](const PlannedIntervention& undone) {
         record_problem(undone, done.error().what, /*is_absent=*/false);

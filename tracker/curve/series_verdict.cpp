@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 
 #include <fmt/format.h>
+
+#include "common/units.h"
 
 namespace tidemark::tracker {
 namespace {
@@ -85,7 +88,8 @@ std::string_view evidence_name(EvidenceKind kind) {
 
 std::string needs_text(const Needs& needs) {
   if (needs.more_steps) {
-    const std::string steps = fmt::format("about {:.0f} more steps", rough(*needs.more_steps));
+    const auto count = static_cast<std::uint64_t>(rough(*needs.more_steps));
+    const std::string steps = fmt::format("about {} more steps", format_grouped(count));
     return needs.more_s ? fmt::format("{} ({})", steps, rough_duration(*needs.more_s)) : steps;
   }
   if (needs.more_s) {
