@@ -64,8 +64,9 @@ Result<TreeAttachment> TreeAttachment::start(const AttachTargets& targets,
     return failed.front().second;
   }
   if (!late.empty()) {  // first: the dashboard shows the last one
-    tree->notes_.insert(tree->notes_.begin(),
-                        fmt::format("what pid {} allocated before now cannot be put down to lines", late));
+    tree->notes_.insert(
+        tree->notes_.begin(),
+        fmt::format("what pid {} allocated before now cannot be put down to lines", late));
   }
   for (const auto& [pid, error] : failed) {
     Waiting& waiting = tree->waiting_[pid];

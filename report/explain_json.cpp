@@ -5,6 +5,7 @@
 #include "common/record_fields.h"
 #include "report/explain_text.h"
 #include "report/ledger_words.h"
+#include "report/track_text.h"
 
 namespace tidemark::report {
 namespace {
@@ -89,14 +90,7 @@ std::string explain_json(const ExplainReport& report) {
         .field("used_bytes", machine.cgroup_used_bytes)
         .field("limit_bytes", machine.cgroup_limit_bytes);
   });
-  json.array("advice", report.advice, [&](const tracker::Advice& advice) {
-    json.begin_object()
-        .field("id", advice.id)
-        .field("seen", advice.seen)
-        .field("cause", advice.cause)
-        .field("remedy", advice.remedy)
-        .end_object();
-  });
+  add_advice(json, report.advice);
   json.field("answer", ledger_answer_text(report)).array("notes", report.notes);
   return json.end_object().take();
 }

@@ -6,6 +6,7 @@
 
 #include "common/json_writer.h"
 #include "report/owners_text.h"
+#include "report/track_text.h"
 #include "tracker/sites/stack_lines.h"
 
 namespace tidemark::report {
@@ -254,14 +255,7 @@ std::string owners_json(const OwnersReport& report) {
                    [&](const LookedProcess& process) { add_types(json, process); });
   add_of_processes(json, report, "tensors",
                    [&](const LookedProcess& process) { add_tensors(json, process); });
-  json.array("advice", report.advice, [&](const tracker::Advice& advice) {
-    json.begin_object()
-        .field("id", advice.id)
-        .field("seen", advice.seen)
-        .field("cause", advice.cause)
-        .field("remedy", advice.remedy)
-        .end_object();
-  });
+  add_advice(json, report.advice);
   json.object("coverage", [&] {
     json.array("processes", report.ranking.processes,
                [&](const OwnerCoverage& coverage) { add_owner_coverage(json, coverage); });

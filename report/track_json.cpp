@@ -5,11 +5,24 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "common/json_writer.h"
 #include "report/last_look_text.h"
 
 namespace tidemark::report {
+
+void add_advice(JsonWriter& json, const std::vector<tracker::Advice>& advice) {
+  json.array("advice", advice, [&](const tracker::Advice& each) {
+    json.begin_object()
+        .field("id", each.id)
+        .field("seen", each.seen)
+        .field("cause", each.cause)
+        .field("remedy", each.remedy)
+        .end_object();
+  });
+}
+
 namespace {
 
 using tracker::Pattern;
@@ -191,14 +204,7 @@ void add_overhead_and_advice(JsonWriter& json, const tracker::RunVerdict& verdic
         .field("pss_bytes", whole(overhead.pss_bytes))
         .end_object();
   });
-  json.array("advice", verdict.advice, [&](const tracker::Advice& advice) {
-    json.begin_object()
-        .field("id", advice.id)
-        .field("seen", advice.seen)
-        .field("cause", advice.cause)
-        .field("remedy", advice.remedy)
-        .end_object();
-  });
+  add_advice(json, verdict.advice);
 }
 
 void add_gpu_growth(JsonWriter& json, const tracker::GpuGrowth& growth) {

@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "common/json_writer.h"
 #include "report/chart_text.h"
 #include "report/track_words.h"
+#include "tracker/causes/advice.h"
 #include "tracker/owners/last_look.h"
 #include "tracker/run/judged_run.h"
 
@@ -35,5 +37,7 @@ std::string track_line(const tracker::JudgedRun& result, double t_s);
 // The answer of `track --json`, schema 1; docs/output.md lists every field. Sizes in bytes, times
 // in seconds, unknown is null. Without the line end. `last`: nullptr where nobody looked.
 std::string track_json(const tracker::JudgedRun& result, const tracker::LastLook* last = nullptr);
+// The field "advice" of an object, as all commands have it.
+void add_advice(JsonWriter& json, const std::vector<tracker::Advice>& advice);
 
 }  // namespace tidemark::report

@@ -12,6 +12,7 @@
 #include "tests/support/filled_records.h"
 #include "tests/support/memory_sink.h"
 #include "tests/support/record_text.h"
+#include "tests/support/run_file_fixture.h"
 #include "tests/support/sample_run.h"
 #include "tests/support/temp_tree.h"
 #include "tests/unit/recording/import/import_text.h"
@@ -22,26 +23,7 @@ namespace {
 using testing::HasSubstr;
 using tests::MemorySink;
 
-class HeapTables : public testing::Test {
- protected:
-  void record(const std::vector<Tick>& ticks) {
-    auto writer = RunWriter::create(path_);
-    ASSERT_TRUE(writer && (*writer)->begin(tests::full_run_info()));
-    for (const Tick& tick : ticks) {
-      ASSERT_TRUE((*writer)->add(tick));
-    }
-    ASSERT_TRUE((*writer)->end(ticks.back().t_s));
-  }
-  void execute(const std::string& sql) {
-    auto database = Database::open(path_, Database::Mode::kReadWrite);
-    ASSERT_TRUE(database);
-    const Status status = database->execute(sql);
-    ASSERT_TRUE(status) << status.error().what;
-  }
-
-  tests::TempTree dir_;
-  std::string path_ = dir_.path("run.tidemark");
-};
+using HeapTables = tests::RunFileTest;
 
 TEST_F(HeapTables, GiveBackSeveralProcessesEachWithItsOwnOwners) {
   Tick tick = tests::full_tick();
