@@ -18,6 +18,8 @@
 // Reading the text files and folders of /proc and /sys.
 namespace tidemark::monitor {
 
+inline constexpr std::uint64_t kBlockBytes = 512;  // unit of st_blocks
+
 // Takes the line up to the next '\n' off the front of `rest`; false when nothing is left. Unlike
 // next_line() it keeps a '\r': a process may have one in its name.
 bool take_line(std::string_view& rest, std::string_view& line);

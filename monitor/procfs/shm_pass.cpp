@@ -60,7 +60,6 @@ std::optional<pid_t> leading_pid(std::string_view text) {
 constexpr std::size_t kMaxSegments = 16384;
 constexpr std::size_t kMaxDepth = 4;  // joblib keeps its files in folders
 constexpr int kEntriesPerStep = 64;
-constexpr std::uint64_t kBlockBytes = 512;  // unit of st_blocks
 
 }  // namespace
 

@@ -67,7 +67,6 @@ void TracerFiles::read_folder(int parent, const char* folder) {
       continue;
     }
     // The tracer touches only what is allocated, and not all is.
-    constexpr std::uint64_t kBlockBytes = 512;
     const auto allocated = static_cast<std::uint64_t>(info.st_blocks) * kBlockBytes;
     Trace& trace = traces_[name->first];
     if (name->second >= trace.created_ns) {
