@@ -40,7 +40,7 @@ tracker::SuspectRows suspects_of(const Diagnosis& diagnosis) {
 // The tracer reads tables of libraries, whose pages are resident from then on: files that are
 // mapped fill memory because we are there.
 void forget_our_own_pages(Diagnosis& diagnosis) {
-  constexpr std::string_view kMappedFiles = "file_mapping";
+  static constexpr std::string_view kMappedFiles = "file_mapping";
   if (diagnosis.run.verdict && !diagnosis.lines.run->empty()) {
     std::erase_if(diagnosis.run.verdict->advice,
                   [](const tracker::Advice& advice) { return advice.id == kMappedFiles; });

@@ -277,9 +277,9 @@ std::optional<MadeElsewhere> made_elsewhere(const Diagnosis& diagnosis) {
     if (track == nullptr) {
       continue;
     }
-    constexpr std::size_t kColumns = 120;
+    constexpr std::size_t kLineOfCodeColumns = 120;
     const auto stack = tracker::shown_stack(*diagnosis.lines.run, track->record.frames);
-    if (std::string line = tracker::headline(stack, "", kColumns); !line.empty()) {
+    if (std::string line = tracker::headline(stack, "", kLineOfCodeColumns); !line.empty()) {
       return MadeElsewhere{owner_name(owners.front()->record()), std::move(line)};
     }
   }
@@ -303,9 +303,9 @@ std::string ledger_text(const Diagnosis& diagnosis) {
     const auto most = static_cast<double>(changes.front().footprint_growth_bytes());
     if (growth >= static_cast<double>(kMiB) && growth >= kLeastShare * most &&
         rows.size() < kMostRows) {
-      constexpr std::size_t kColumns = 60;
-      rows.push_back(
-          fmt::format("{} {}", ledger_row_text(change.now, kColumns), format_bytes_delta(growth)));
+      constexpr std::size_t kRowColumns = 60;
+      rows.push_back(fmt::format("{} {}", ledger_row_text(change.now, kRowColumns),
+                                 format_bytes_delta(growth)));
     }
   }
   return rows.empty() ? ""
